@@ -155,6 +155,7 @@ class Fleet:
     def ask(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
         """Ask the database."""
         with psycopg.connect(self.url, autocommit=True) as connection:
+            connection.execute("SET search_path TO public, procrastinate")
             return connection.execute(sql, values).fetchall()
 
     def state(self, run: str) -> str:

@@ -72,10 +72,10 @@ def test_a_machine_does_only_what_its_owner_allows(fleet: Fleet) -> None:
     (run,) = fleet.submit("plan.md", "--agent", "scripted")
     (evil,) = fleet.submit("plan.md", "--agent", "scripted", "--json", *())
     assert run != evil
+    fleet.machine(ALLOW + 'allow_agents = ["claude"]\n').start()
     fleet.machine('[worker]\nallow_repos = ["https://github.com/acme/*"]\n').start()
-    fleet.until(run, "needs_human")
-    note = fleet.ask("SELECT note FROM orchestrator_runs WHERE id = %s", run)[0][0]
-    assert "may not work on local:repo" in note
+    until(lambda: len(fleet.user.json("fleet", "status")["workers"]) == 2, "both workers are there")
+    assert fleet.state(run) == fleet.state(evil) == "queued"
     assert fleet.ask("SELECT count(*) FROM orchestrator_events") == [(0,)], "nothing was begun"
     assert "No repository is allowed" in fleet.user.segue("worker", code=2).stderr
 

@@ -35,15 +35,15 @@ def count(fleet: Fleet, sql: str, *values: object) -> int:
 def ring(fleet: Fleet, run: str) -> None:
     """Put a bell into the queue, as a worker that was wrong about a run might."""
     fleet.ask(
-        "SET search_path TO procrastinate, public;"
         "INSERT INTO procrastinate_jobs (queue_name, task_name, priority, args, status)"
-        " VALUES ('any', 'segue.drive', 0, jsonb_build_object('run', '" + run + "'), 'todo') RETURNING 1"
+        " VALUES ('segue', 'segue.drive', 0, jsonb_build_object('run', %s::text, 'needs', '[]'::jsonb, 'repo', ''), 'todo') RETURNING 1",
+        run,
     )
 
 
 def test_a_run_whose_bell_was_lost_is_rung_for_again(fleet: Fleet) -> None:
     (run,) = fleet.submit("plan.md", "--agent", "scripted", "--task", "1")
-    fleet.ask(f"SET search_path TO procrastinate; DELETE FROM {JOBS} RETURNING 1")
+    fleet.ask(f"DELETE FROM {JOBS} RETURNING 1")
     fleet.machine().start()
     fleet.until(run, "done")
 
@@ -69,7 +69,7 @@ def test_a_job_of_a_worker_that_is_gone_is_given_to_others(fleet: Fleet) -> None
     """Procrastinate has pruned the worker: its job would stay "doing" for ever."""
     (run,) = fleet.submit("plan.md", "--agent", "scripted", "--task", "1")
     fleet.ask(
-        f"SET search_path TO procrastinate; UPDATE {JOBS} SET status = 'doing', worker_id = NULL RETURNING 1"
+        f"UPDATE {JOBS} SET status = 'doing', worker_id = NULL RETURNING 1"
     )
     fleet.machine().start()
     fleet.until(run, "done")
@@ -92,18 +92,34 @@ def test_an_agent_survives_the_process_that_drives_its_run(fleet: Fleet) -> None
 
 
 def test_a_run_that_two_machines_cannot_drive_needs_a_person(fleet: Fleet) -> None:
-    (run,) = fleet.submit("plan.md", "--agent", "scripted")
+    """They may work on its repository, but not with the settings that come with it."""
+    fleet.user.env["SEGUE_CHECKS"] = '["true"]'
+    (run,) = fleet.submit("plan.md", "--agent", "scripted", "--task", "1")
+    refusing = [fleet.machine().start() for _ in range(2)]
+    until(lambda: count(fleet, "segue_fleet.workers") == 2, "both workers are there")
+    fleet.until(run, "needs_human")
+    note = fleet.ask("SELECT note FROM orchestrator_runs WHERE id = %s", run)[0][0]
+    assert note.startswith("2 workers could not drive it: This worker takes no powerful settings")
+    for machine in refusing:
+        machine.end()
+    fleet.machine(ALLOW.replace('"agents.*"', '"checks"')).start()
+    fleet.user.segue("resume", run)
+    fleet.until(run, "done")
+
+
+def test_runs_are_left_to_machines_that_may_work_on_their_repository(fleet: Fleet) -> None:
     closed = '[worker]\nallow_repos = ["https://github.com/acme/*"]\n'
     for _ in range(2):
         fleet.machine(closed).start()
     until(lambda: count(fleet, "segue_fleet.workers") == 2, "both workers are there")
-    fleet.until(run, "needs_human")
-    note = fleet.ask("SELECT note FROM orchestrator_runs WHERE id = %s", run)[0][0]
-    assert note.startswith("2 workers could not drive it: This worker may not work on local:repo.")
+    said = fleet.user.segue("submit", "plan.md", "--agent", "scripted", "--task", "1")
+    assert "No worker" in said.stdout + said.stderr
+    ((run,),) = fleet.ask("SELECT id FROM orchestrator_runs")
+    (waiting,) = fleet.user.json("fleet", "status")["queues"]
+    assert not waiting["served"]
     fleet.machine().start()
-    until(lambda: count(fleet, "segue_fleet.workers") == 3, "somebody may work on it")
-    fleet.user.segue("resume", run)
     fleet.until(run, "done")
+    assert count(fleet, "segue_fleet.failures") == 0
 
 
 def test_postgres_is_restarted_while_agents_work(tmp_path: Path) -> None:
@@ -217,7 +233,7 @@ def test_a_cloud_agent_is_found_again_by_another_machine(fleet: Fleet) -> None:
         (run,) = fleet.submit("plan.md", "--task", "1")
         first = _with_key(fleet).start()
         until(lambda: _posts(url), "a cloud agent was launched")
-        until(lambda: fleet.events(run, "agent.session"), "its id is known")
+        until(lambda: fleet.events(run, "agent.started"), "that was written down")
         first.kill()
         second = _with_key(fleet).start()
         until(lambda: fleet.events(run, "run.resumed"), "the other machine drives the run")

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
 from segue.fleet.schema import QUEUE_SCHEMA
 from segue.store.address import for_driver
+from segue.store.postgres import CHANNEL
+from segue.system.git.addresses import canonical_url
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -22,7 +26,9 @@ if TYPE_CHECKING:
 HAS = "has:"
 """How a need begins for an agent that is ready, or a program."""
 ANY = "any"
-"""The queue of runs that need nothing special."""
+"""What runs need that need nothing special."""
+NEWS = "queue"
+"""What workers watch for: something was put into the queue."""
 DRIVE = "segue.drive"
 FIRE = "segue.fire"
 HOUSEKEEPING = "segue"
@@ -37,29 +43,46 @@ _HIGHEST = 1000
 RunDriver = Callable[[str], Awaitable[None]]
 
 
+class QueueKey(Struct, frozen=True):
+    """What the runs of one queue have in common."""
+
+    needs: tuple[str, ...]
+    repo: str
+
+    @property
+    def name(self) -> str:
+        """What it is called in the database, where names have to be short."""
+        return hashlib.sha256("\n".join((self.repo, *self.needs)).encode()).hexdigest()[:24]
+
+    @property
+    def shown(self) -> str:
+        """What people read."""
+        return f"{' + '.join(self.needs) or ANY} · {self.repo}"
+
+    def fits(self, tags: Collection[str], repos: Iterable[str]) -> bool:
+        """Return whether a worker has and may what these runs need, as far as one can tell from afar."""
+        has = all(any(name in tags for name in _alternatives(need)) for need in self.needs)
+        return has and is_allowed(self.repo, repos)
+
+
 class Bell(Struct, frozen=True):
     """One run to be driven."""
 
     run: str
-    needs: tuple[str, ...] = ()
+    key: QueueKey
     priority: int = 0
     submitter: str = ""
     at: datetime | None = None
 
 
-def queue_of(needs: Iterable[str]) -> str:
-    """Return the queue of runs with these needs."""
-    return "+".join(sorted(set(needs))) or ANY
+def key_of(needs: Iterable[str], url: str) -> QueueKey:
+    """Return the queue of runs with these needs, of this repository."""
+    return QueueKey(tuple(sorted(set(needs))), canonical_url(url))
 
 
-def needs_of(queue: str) -> tuple[str, ...]:
-    """Return the needs behind the name of a queue."""
-    return () if queue == ANY else tuple(queue.split("+"))
-
-
-def are_met(needs: Iterable[str], tags: Collection[str]) -> bool:
-    """Return whether a worker with these tags has what a run needs, as far as one can tell from afar."""
-    return all(any(name in tags for name in _alternatives(need)) for need in needs)
+def is_allowed(repo: str, patterns: Iterable[str]) -> bool:
+    """Return whether one of the patterns of a worker's owner allows a repository."""
+    return any(fnmatchcase(repo, pattern.removesuffix(".git")) for pattern in patterns)
 
 
 def _alternatives(need: str) -> list[str]:
@@ -122,6 +145,7 @@ async def ring(queue: procrastinate.App, bells: Sequence[Bell]) -> None:
     turns = await _turns(queue, [bell.submitter for bell in bells])
     jobs = [_job(bell, turn) for bell, turn in zip(bells, turns, strict=True)]
     await _put(queue, jobs)
+    await _ask(queue, "SELECT pg_notify(%(channel)s, %(news)s)", channel=CHANNEL, news=NEWS)
 
 
 async def schedule(queue: procrastinate.App, name: str, at: datetime) -> None:
@@ -150,14 +174,6 @@ async def silence(queue: procrastinate.App, lock: str) -> None:
     )
 
 
-async def waiting_queues(queue: procrastinate.App) -> list[str]:
-    """Return the queues in which runs wait."""
-    rows = await _ask(
-        queue, "SELECT DISTINCT queue_name AS name FROM procrastinate_jobs WHERE status = 'todo'"
-    )
-    return [str(row["name"]) for row in rows]
-
-
 async def _put(queue: procrastinate.App, jobs: Sequence[Job]) -> None:
     from procrastinate.exceptions import AlreadyEnqueued
 
@@ -174,12 +190,15 @@ def _job(bell: Bell, turn: int) -> Job:
 
     return Job(
         id=None,
-        queue=queue_of(bell.needs),
+        queue=bell.key.name,
         lock=None,
         queueing_lock=lock_of(bell.run),
         task_name=DRIVE,
         priority=max(-_HIGHEST, min(_HIGHEST, bell.priority)) * _STEP - min(turn, _STEP - 1),
-        task_kwargs={"run": bell.run, "submitter": bell.submitter, "turn": turn},
+        task_kwargs={
+            **{"run": bell.run, "submitter": bell.submitter, "turn": turn},
+            **{"needs": list(bell.key.needs), "repo": bell.key.repo},
+        },
         scheduled_at=bell.at,
     )
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import threading
 import time
 from collections.abc import Callable, Collection
@@ -12,10 +14,10 @@ from msgspec import Struct
 from msgspec.structs import astuple
 
 from segue.domain.run import Run, RunState
-from segue.fleet.queue import Bell
+from segue.fleet.queue import DRIVE, Bell, QueueKey, key_of
 from segue.fleet.schema import QUEUE_SCHEMA
 from segue.store import rows
-from segue.store.database import Row, ask, transact
+from segue.store.database import Row, Watch, ask, transact
 from segue.store.postgres import Postgres
 from segue.system import identity
 
@@ -40,6 +42,12 @@ _TAKEN = (
 )
 _WITH_QUEUE = f"SELECT set_config('search_path', '{QUEUE_SCHEMA},' || current_setting('search_path'), true)"
 """Until the transaction ends: what Procrastinate's own triggers need."""
+_STALE = (
+    "procrastinate.procrastinate_jobs j WHERE status = 'doing' AND NOT EXISTS"
+    " (SELECT 1 FROM procrastinate.procrastinate_workers w"
+    " WHERE w.id = j.worker_id AND w.last_heartbeat > now() - interval '45 s')"
+)
+"""Jobs of workers that are gone."""
 _LEFT = (
     f"SELECT {rows.RUN} FROM orchestrator_runs r WHERE {_OPEN} AND NOT {_WAITS}"  # noqa: S608
     " AND coalesce(wake, 0) <= {now}"
@@ -65,6 +73,7 @@ class WorkerEntry(Struct, frozen=True):
     pid: int
     version: str
     tags: str
+    repos: str
     seats: int
 
 
@@ -73,7 +82,7 @@ def bell_of(run: Run, at: float | None = None) -> Bell:
     origin = run.spec.origin
     assert origin is not None
     when = datetime.fromtimestamp(at, UTC) if at is not None and at > time.time() else None
-    return Bell(run.id, origin.needs, origin.priority, origin.submitter, when)
+    return Bell(run.id, key_of(origin.needs, origin.url), origin.priority, origin.submitter, when)
 
 
 def find_run(database: Postgres, run: str) -> Run | None:
@@ -105,8 +114,9 @@ class Register:
         def write(database: Postgres) -> None:
             database.execute("DELETE FROM segue_fleet.workers WHERE seen < {now} - ?", _FORGET_MS)
             database.execute(
-                "INSERT INTO segue_fleet.workers (id, host, pid, version, tags, seats, state, started, seen)"
-                " VALUES (?, ?, ?, ?, ?, ?, 'working', {now}, {now})",
+                "INSERT INTO segue_fleet.workers"
+                " (id, host, pid, version, tags, repos, seats, state, started, seen)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?, 'working', {now}, {now})",
                 *astuple(entry),
             )
 
@@ -136,14 +146,33 @@ class Register:
         )
         return Obstacles(max(0.0, float(held or 0) / 1000), failed > 0)
 
-    def others(self, machine: str) -> list[frozenset[str]]:
-        """Return what the workers of other machines have."""
+    def has_others(self, machine: str, key: QueueKey) -> bool:
+        """Return whether a worker of another machine could take the runs of a queue."""
         found = self._ask(
-            "SELECT tags FROM segue_fleet.workers WHERE state = 'working' AND seen > {now} - ?"
+            "SELECT tags, repos FROM segue_fleet.workers WHERE state = 'working' AND seen > {now} - ?"
             " AND NOT starts_with(id, ?)",
             *(SILENT_MS, f"{machine}/"),
         )
-        return [frozenset(tags.split()) for (tags,) in found]
+        return any(key.fits(tags.split(), repos.split()) for tags, repos in found)
+
+    def waiting(self) -> list[QueueKey]:
+        """Return the queues in which runs wait."""
+        found = self._ask(
+            "SELECT DISTINCT args->>'needs', args->>'repo' FROM procrastinate.procrastinate_jobs"
+            " WHERE status = 'todo' AND task_name = ?",
+            DRIVE,
+        )
+        return [QueueKey(tuple(json.loads(needs)), repo) for needs, repo in found]
+
+    def poke(self, queue: str) -> None:
+        """Let whoever listens to a queue look into all of its queues."""
+        news = json.dumps({"type": "job_inserted", "job_id": 0})
+        self._ask("SELECT pg_notify(?, ?)", f"procrastinate_queue_v1#{queue}", news)
+
+    def watch(self, loop: asyncio.AbstractEventLoop, wake: Callable[[str], None]) -> Watch:
+        """Hear of changes in the database."""
+        with self._lock:
+            return self._open().watch(loop, wake)
 
     def note_failure(self, run: str, machine: str, said: str) -> bool:
         """Write down that this machine could not drive a run; True if a person has to look at it now."""
@@ -177,16 +206,13 @@ class Register:
 
         def look(database: Postgres) -> list[Run]:
             if database.execute("SELECT pg_try_advisory_xact_lock(hashtext('segue sweep'))") != [(True,)]:
-                return []
+                return []  # another worker is at it
             database.execute(_WITH_QUEUE)
-            database.execute(
-                "DELETE FROM procrastinate.procrastinate_jobs j WHERE status = 'doing' AND NOT EXISTS"
-                " (SELECT 1 FROM procrastinate.procrastinate_workers w"
-                " WHERE w.id = j.worker_id AND w.last_heartbeat > now() - interval '45 s')"
-            )
+            database.execute(f"DELETE FROM {_STALE}")  # noqa: S608
             return [rows.to_run(row) for row in database.execute(_LEFT)]
 
-        return self._change(look)
+        nothing = self._ask(f"SELECT 1 WHERE EXISTS (SELECT 1 FROM {_STALE}) OR EXISTS ({_LEFT})") == []  # noqa: S608
+        return [] if nothing else self._change(look)
 
     def idle_schedules(self) -> list[tuple[str, str, int]]:
         """Return the schedules that have no run in the queue: name, times, and when they were last due."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
+
 from msgspec import Struct, field
 
-from segue.fleet.queue import are_met, needs_of
+from segue.fleet.queue import QueueKey
 from segue.fleet.register import SILENT_MS
 from segue.store.database import Row, ask
 from segue.store.postgres import Postgres
@@ -22,6 +24,8 @@ class WorkerStatus(Struct, frozen=True):
     seats: int
     runs: tuple[str, ...]
     tags: tuple[str, ...]
+    repos: tuple[str, ...]
+    """Patterns of the repositories that it may work on."""
     version: str
     started: int
     seen: int
@@ -60,8 +64,8 @@ def read_status(database: Postgres) -> FleetStatus:
     """Read everything."""
     [(now,)] = ask(database, "SELECT {now}")
     workers = tuple(_worker(row, now) for row in ask(database, _WORKERS))
-    tags = [set(worker.tags) for worker in workers if worker.state == "working"]
-    queues = tuple(_queue(row, now, tags) for row in ask(database, _QUEUES))
+    able = [worker for worker in workers if worker.state == "working"]
+    queues = tuple(_queue(row, now, able) for row in ask(database, _QUEUES))
     stalled = tuple(str(row[0]) for row in ask(database, _STALLED))
     states: dict[str, int] = dict(ask(database, _STATES))
     [(finished,)] = ask(database, _FINISHED, now - _HOUR)
@@ -70,14 +74,14 @@ def read_status(database: Postgres) -> FleetStatus:
 
 
 _WORKERS = (
-    "SELECT id, host, state, seats, runs, tags, version, started, seen FROM segue_fleet.workers"
+    "SELECT id, host, state, seats, runs, tags, repos, version, started, seen FROM segue_fleet.workers"
     " WHERE state = 'working' OR seen > {now} - 600000 ORDER BY started"
 )
 _QUEUES = (
-    "SELECT queue_name, count(*), count(CASE WHEN scheduled_at > now() THEN 1 END),"
+    "SELECT args->>'needs', args->>'repo', count(*), count(CASE WHEN scheduled_at > now() THEN 1 END),"
     " min(CASE WHEN scheduled_at IS NULL OR scheduled_at <= now() THEN r.created END)"
     " FROM procrastinate.procrastinate_jobs j LEFT JOIN orchestrator_runs r ON r.id = j.args->>'run'"
-    " WHERE j.status = 'todo' AND j.task_name = 'segue.drive' GROUP BY 1 ORDER BY 1"
+    " WHERE j.status = 'todo' AND j.task_name = 'segue.drive' GROUP BY 1, 2 ORDER BY 2, 1"
 )
 _FLEET = "spec->>'origin' IS NOT NULL"
 _STATES = (
@@ -96,15 +100,17 @@ _SLOTS = (
 
 
 def _worker(row: Row, now: int) -> WorkerStatus:
-    id_, host, state, seats, runs, tags, version, started, seen = row
+    id_, host, state, seats, runs, tags, repos, version, started, seen = row
     alive = state != "working" or now - seen < SILENT_MS
     return WorkerStatus(
         *(id_, host, state if alive else "silent", seats, tuple(runs.split()), tuple(tags.split())),
+        tuple(repos.split()),
         *(version, started, seen),
     )
 
 
-def _queue(row: Row, now: int, tags: list[set[str]]) -> QueueStatus:
-    name, waiting, later, oldest = row
-    served = any(are_met(needs_of(name), have) for have in tags)
-    return QueueStatus(name, waiting, later, now - oldest if oldest is not None else None, served)
+def _queue(row: Row, now: int, able: list[WorkerStatus]) -> QueueStatus:
+    needs, repo, waiting, later, oldest = row
+    key = QueueKey(tuple(json.loads(needs)), repo)
+    served = any(key.fits(worker.tags, worker.repos) for worker in able)
+    return QueueStatus(key.shown, waiting, later, now - oldest if oldest is not None else None, served)

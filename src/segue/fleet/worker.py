@@ -16,18 +16,21 @@ from segue.domain.run import Run, RunState
 from segue.fleet import schedules
 from segue.fleet.drive import OVER, DriveEnd, Order, identify_machine
 from segue.fleet.placement import Equipment
-from segue.fleet.queue import are_met, make_queue, queue_of, ring, waiting_queues
+from segue.fleet.queue import HOUSEKEEPING, NEWS, make_queue, ring
 from segue.fleet.register import Register, WorkerEntry, bell_of
 from segue.fleet.schema import address_of
 from segue.fleet.seats import RunSeats
 from segue.fleet.tidy import tidy
 from segue.runtime.app import App
+from segue.store.database import Watch
 from segue.system import identity
 
 BEAT = 10.0
 """Seconds between two signs of life."""
 _POLL = 5.0
 """Seconds between two looks into the queue, for what nobody rings about."""
+_NEVER = 3600.0
+"""Seconds between two looks for jobs to abort; runs are stopped by other means."""
 _AGAIN = 5.0
 """Seconds before a run is tried again that could not be driven."""
 _TIDY = 300.0
@@ -42,12 +45,15 @@ class Worker:
     def __init__(
         self, app: App, equipment: Equipment, seats: int, say: Say, only: Collection[str] = ()
     ) -> None:
-        """`only` are the queues to serve; empty: all that fit."""
+        """`only` are tags: runs that need none of them are left to others. Empty: all that fit are taken."""
         self._app, self._equipment, self._number = app, equipment, seats
         self._say, self._only = say, only
         self._address = address_of(app)
         self._seats = RunSeats()
-        self._queues: list[str] = []
+        self._own = f"worker-{uuid.uuid4().hex[:12]}"
+        """A queue in which nothing ever waits, to be woken by."""
+        self._queues: list[str] = [HOUSEKEEPING, self._own]
+        self._news = asyncio.Event()
         self._queue = make_queue(self._address, self._drive, self._fire)
         self._machine = identify_machine(app.state_dir)
         self.id = f"{self._machine}/{os.getpid()}-{uuid.uuid4().hex[:6]}"
@@ -86,7 +92,10 @@ class Worker:
         """Say that there is one worker more, and continue what an earlier one of this machine has left."""
         shown = self._equipment.shown
         self._say(f"Worker {self.id}: {self._number} seats; {', '.join(shown)}.")
-        entry = WorkerEntry(self.id, identity.host(), os.getpid(), __version__, " ".join(shown), self._number)
+        entry = WorkerEntry(
+            *(self.id, identity.host(), os.getpid(), __version__),
+            *(" ".join(shown), " ".join(self._equipment.repos), self._number),
+        )
         await asyncio.to_thread(self._register.enter, entry)
 
     async def _serve(self) -> None:
@@ -102,6 +111,7 @@ class Worker:
                     name=self.id,
                     concurrency=self._number,
                     fetch_job_polling_interval=_POLL,
+                    abort_job_polling_interval=_NEVER,
                     shutdown_graceful_timeout=0.1,
                     update_heartbeat_interval=BEAT,
                     stalled_worker_timeout=3 * BEAT,
@@ -156,11 +166,10 @@ class Worker:
         This worker looks away from the run's queue for a while, or it would be the quickest again.
         """
         bell = bell_of(run)
-        others = await asyncio.to_thread(self._register.others, self._machine)
-        if not any(are_met(bell.needs, tags) for tags in others):
+        if not await asyncio.to_thread(self._register.has_others, self._machine, bell.key):
             return False
         with contextlib.suppress(ValueError):
-            self._queues.remove(queue_of(bell.needs))
+            self._queues.remove(bell.key.name)
         await ring(self._queue, [bell])
         return True
 
@@ -170,17 +179,42 @@ class Worker:
 
     async def _keep_choosing(self) -> None:
         """Follow which queues there are; see to runs and schedules that nobody rings about."""
-        while True:
-            await asyncio.sleep(BEAT)
-            await self._choose_queues()
-            bells = [bell_of(run) for run in await asyncio.to_thread(self._register.sweep)]
-            if bells:
-                await ring(self._queue, bells)
-            await schedules.keep(self._queue, self._register)
+        swept = time.monotonic()
+        watch = self._listen()
+        try:
+            while True:
+                heard = await _either(self._news, BEAT)
+                self._news.clear()
+                await self._choose_queues()
+                if heard:
+                    await asyncio.to_thread(self._register.poke, self._own)
+                if time.monotonic() - swept >= BEAT:
+                    swept = time.monotonic()
+                    await self._sweep()
+                if watch.is_lost:
+                    watch = self._listen()
+        finally:
+            watch.stop()
+
+    def _listen(self) -> Watch:
+        """Hear of runs in queues that nobody knew when this worker began to listen to some."""
+
+        def hear(topic: str) -> None:
+            if topic in ("", NEWS):
+                self._news.set()
+
+        return self._register.watch(asyncio.get_running_loop(), hear)
+
+    async def _sweep(self) -> None:
+        bells = [bell_of(run) for run in await asyncio.to_thread(self._register.sweep)]
+        if bells:
+            await ring(self._queue, bells)
+        await schedules.keep(self._queue, self._register)
 
     async def _choose_queues(self) -> None:
-        fitting = self._equipment.queues(await waiting_queues(self._queue))
-        self._queues[:] = [name for name in fitting if not self._only or name in self._only]
+        waiting = await asyncio.to_thread(self._register.waiting)
+        names = [key.name for key in waiting if self._equipment.can_take(key, self._only)]
+        self._queues[:] = [HOUSEKEEPING, self._own, *names]
 
     async def _keep_tidy(self) -> None:
         while True:
@@ -226,7 +260,8 @@ def _first_line(error: BaseException) -> str:
     return (str(error) or type(error).__name__).splitlines()[0]
 
 
-async def _either(event: asyncio.Event, seconds: float) -> None:
-    """Wait for an event, but not longer than this."""
+async def _either(event: asyncio.Event, seconds: float) -> bool:
+    """Wait for an event, but not longer than this; return whether it has come."""
     with contextlib.suppress(TimeoutError):
         await asyncio.wait_for(event.wait(), seconds)
+    return event.is_set()
