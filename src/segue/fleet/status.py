@@ -107,9 +107,10 @@ _DRIVEN = (
     " WHERE r.state IN ('running', 'parked') AND r.owner IS NOT NULL AND r.lease >= ? ORDER BY p.since, r.id"
 )
 _QUEUES = (
-    "SELECT queue_name AS queue, count(*) AS waiting, count(CASE WHEN scheduled_at > now() THEN 1 END) AS later,"
+    "SELECT queue_name AS queue, count(*) AS waiting,"  # noqa: S608
+    " count(CASE WHEN scheduled_at > now() THEN 1 END) AS later,"
     " min(CASE WHEN scheduled_at IS NULL OR scheduled_at <= now() THEN r.created END) AS oldest,"
-    f" (array_agg(j.args->>'run' ORDER BY scheduled_at NULLS FIRST, priority DESC, j.id))[1:{_SHOWN}] AS runs"  # noqa: S608
+    f" (array_agg(j.args->>'run' ORDER BY scheduled_at NULLS FIRST, priority DESC, j.id))[1:{_SHOWN}] AS runs"
     " FROM procrastinate.procrastinate_jobs j LEFT JOIN orchestrator_runs r ON r.id = j.args->>'run'"
     " WHERE j.status = 'todo' AND j.task_name = 'segue.drive' GROUP BY 1 ORDER BY 1"
 )
@@ -128,7 +129,8 @@ _FINISHED = (
 )
 _SLOTS = (
     "SELECT agent, (SELECT count(*) FROM orchestrator_slots o"
-    " WHERE o.backend = 'agent ' || s.agent AND o.lease > ?) AS used, most FROM segue_fleet.slots s ORDER BY 1"
+    " WHERE o.backend = 'agent ' || s.agent AND o.lease > ?) AS used, most"
+    " FROM segue_fleet.slots s ORDER BY 1"
 )
 _SCHEDULES = (
     "SELECT name, cron, submission->>'source' AS source, submission->>'url' AS repo, submitter AS by, last,"

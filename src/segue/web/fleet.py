@@ -1,4 +1,4 @@
-"""The page of a fleet: its workers, what waits and for what, schedules and limits; only where there is one."""
+"""The page of a fleet: its workers, what waits for what, schedules and limits; where there is one."""
 
 from __future__ import annotations
 

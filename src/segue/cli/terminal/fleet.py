@@ -35,10 +35,10 @@ def show_fleet(found: FleetStatus, output: Printer) -> None:
         output.table(["agent", "at work", "limit"], rows)
     if found.schedules:
         output.text("")
-        rows = [
-            (one.name, one.cron, one.source, moment(one.last), moment(one.next)) for one in found.schedules
-        ]
-        output.table(["schedule", "when (UTC)", "source", "last", "next"], rows)
+        output.table(
+            ["schedule", "when (UTC)", "source", "last", "next"],
+            [(one.name, one.cron, one.source, moment(one.last), moment(one.next)) for one in found.schedules],
+        )
     states = ", ".join(f"{count} {state.replace('_', ' ')}" for state, count in sorted(found.states.items()))
     output.text(f"\nRuns: {states or 'none'}; {found.finished_hour} were finished in the last hour.")
     if found.stalled:
