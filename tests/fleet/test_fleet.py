@@ -137,7 +137,7 @@ def test_runs_go_where_their_needs_are_met(fleet: Fleet) -> None:
     status = fleet.user.json("fleet", "status")
     (waiting,) = status["queues"]
     assert (waiting["waiting"], waiting["served"]) == (1, False)
-    assert "no worker has this" in fleet.user.segue("fleet", "status").stdout
+    assert "no worker can take this" in fleet.user.segue("fleet", "status").stdout
     fleet.machine(ALLOW + 'tags = ["big"]\n').start("--tags", "gpu")
     fleet.until(fast, "done")
 

@@ -132,9 +132,7 @@ def _make_due(fleet: Fleet, name: str) -> None:
     """Let the schedule be older than its last time, as if that had come meanwhile."""
     sql = "UPDATE segue_fleet.schedules SET created = 0 WHERE name = %s RETURNING 1"
     assert fleet.ask(sql, name) == [(1,)]
-    fleet.ask(
-        "UPDATE procrastinate_jobs SET scheduled_at = now() RETURNING 1"
-    )
+    fleet.ask("UPDATE procrastinate_jobs SET scheduled_at = now() RETURNING 1")
 
 
 def _waiting(fleet: Fleet) -> list[str]:

@@ -54,15 +54,12 @@ class QueueKey(Struct, frozen=True):
         """What it is called in the database, where names have to be short."""
         return hashlib.sha256("\n".join((self.repo, *self.needs)).encode()).hexdigest()[:24]
 
-    @property
-    def shown(self) -> str:
-        """What people read."""
-        return f"{' + '.join(self.needs) or ANY} · {self.repo}"
+    def fits(self, tags: Collection[str], repos: Iterable[str], agents: Collection[str]) -> bool:
+        """Return whether a worker has and may what these runs need, as far as one can tell from afar.
 
-    def fits(self, tags: Collection[str], repos: Iterable[str]) -> bool:
-        """Return whether a worker has and may what these runs need, as far as one can tell from afar."""
-        has = all(any(name in tags for name in _alternatives(need)) for need in self.needs)
-        return has and is_allowed(self.repo, repos)
+        Of programs that are not `agents`, only the worker knows whether it has them.
+        """
+        return is_allowed(self.repo, repos) and all(_could_have(tags, need, agents) for need in self.needs)
 
 
 class Bell(Struct, frozen=True):
@@ -85,9 +82,11 @@ def is_allowed(repo: str, patterns: Iterable[str]) -> bool:
     return any(fnmatchcase(repo, pattern.removesuffix(".git")) for pattern in patterns)
 
 
-def _alternatives(need: str) -> list[str]:
-    """Return the tags of which one meets the need: for `has:a|b`, those of a and b."""
-    return [HAS + name for name in need.removeprefix(HAS).split("|")] if need.startswith(HAS) else [need]
+def _could_have(tags: Collection[str], need: str, agents: Collection[str]) -> bool:
+    if not need.startswith(HAS):
+        return need in tags
+    wanted = need.removeprefix(HAS).split("|")
+    return any(HAS + name in tags for name in wanted) or not set(wanted) <= set(agents)
 
 
 def lock_of(run: str) -> str:

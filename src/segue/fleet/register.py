@@ -146,14 +146,14 @@ class Register:
         )
         return Obstacles(max(0.0, float(held or 0) / 1000), failed > 0)
 
-    def has_others(self, machine: str, key: QueueKey) -> bool:
+    def has_others(self, machine: str, key: QueueKey, agents: Collection[str]) -> bool:
         """Return whether a worker of another machine could take the runs of a queue."""
         found = self._ask(
             "SELECT tags, repos FROM segue_fleet.workers WHERE state = 'working' AND seen > {now} - ?"
             " AND NOT starts_with(id, ?)",
             *(SILENT_MS, f"{machine}/"),
         )
-        return any(key.fits(tags.split(), repos.split()) for tags, repos in found)
+        return any(key.fits(tags.split(), repos.split(), agents) for tags, repos in found)
 
     def waiting(self) -> list[QueueKey]:
         """Return the queues in which runs wait."""

@@ -22,6 +22,7 @@ from segue.fleet.schema import address_of
 from segue.fleet.seats import RunSeats
 from segue.fleet.tidy import tidy
 from segue.runtime.app import App
+from segue.runtime.registry import names
 from segue.store.database import Watch
 from segue.system import identity
 
@@ -166,7 +167,7 @@ class Worker:
         This worker looks away from the run's queue for a while, or it would be the quickest again.
         """
         bell = bell_of(run)
-        if not await asyncio.to_thread(self._register.has_others, self._machine, bell.key):
+        if not await asyncio.to_thread(self._register.has_others, self._machine, bell.key, names("agents")):
             return False
         with contextlib.suppress(ValueError):
             self._queues.remove(bell.key.name)
@@ -213,8 +214,8 @@ class Worker:
 
     async def _choose_queues(self) -> None:
         waiting = await asyncio.to_thread(self._register.waiting)
-        names = [key.name for key in waiting if self._equipment.can_take(key, self._only)]
-        self._queues[:] = [HOUSEKEEPING, self._own, *names]
+        found = [key.name for key in waiting if self._equipment.can_take(key, self._only)]
+        self._queues[:] = [HOUSEKEEPING, self._own, *found]
 
     async def _keep_tidy(self) -> None:
         while True:
