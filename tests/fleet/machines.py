@@ -156,7 +156,7 @@ class Fleet:
         """Ask the database."""
         with psycopg.connect(self.url, autocommit=True) as connection:
             connection.execute("SET search_path TO public, procrastinate")
-            return connection.execute(sql, values).fetchall()
+            return connection.execute(sql, values or None).fetchall()
 
     def state(self, run: str) -> str:
         """The state of a run."""

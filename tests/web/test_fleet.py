@@ -89,9 +89,9 @@ def test_the_page_says_what_the_command_says(watched: Watched) -> None:
         for queue in one["queues"]:
             assert queue.pop("oldest") >= 0
     assert shown == said
-    assert [(queue["queue"], queue["served"], queue["runs"]) for queue in shown["queues"]] == [
-        ("any", True, [watched.next]),
-        ("big+gpu", False, [watched.helpless]),
+    assert [(queue["needs"], queue["served"], queue["runs"]) for queue in shown["queues"]] == [
+        (["big", "gpu"], False, [watched.helpless]),
+        ([], True, [watched.next]),
     ]
     assert shown["states"] == {"queued": 2, "running": 1}
     assert shown["slots"] == {"command": [1, 5]}

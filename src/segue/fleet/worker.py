@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import os
 import signal
 import time
@@ -66,6 +67,7 @@ class Worker:
     async def run(self) -> None:
         """Work until told to end, whatever happens to the database meanwhile."""
         loop = asyncio.get_running_loop()
+        logging.getLogger("procrastinate").propagate = False  # what people need to know is said here
         for number in (signal.SIGTERM, signal.SIGINT):
             with contextlib.suppress(NotImplementedError):
                 loop.add_signal_handler(number, self._end, number)
@@ -176,7 +178,10 @@ class Worker:
 
     async def _fire(self, name: str) -> None:
         """Begin the run of a schedule that is due."""
-        await schedules.fire(self._queue, self._app, name)
+        try:
+            await schedules.fire(self._queue, self._app, name)
+        except SegueError as error:  # it is tried again as long as it is due
+            self._say(f"Schedule {name} could not begin its run: {error.message}")
 
     async def _keep_choosing(self) -> None:
         """Follow which queues there are; see to runs and schedules that nobody rings about."""
