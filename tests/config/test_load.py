@@ -38,7 +38,7 @@ def read(file: Path, text: str = "", **environ: str) -> LoadedSettings:
 
 
 def test_secrets_of_the_environment_are_not_stored_with_a_run(file: Path) -> None:
-    tables = [(Settings, "")]
+    tables: list[tuple[type, str]] = [(Settings, "")]
     secrets: dict[str, str] = {}
     while tables:
         kind, prefix = tables.pop()
