@@ -13,7 +13,6 @@ from segue.agents.local.failures import FailureTable
 from segue.agents.local.launch import ProcessEnd, SessionUsage, count_usage
 from segue.agents.local.lines import LineReader, ignore, raw_event, read_id, start_tool, thinking_event
 from segue.agents.local.values import (
-    TEXT_CHARS,
     Json,
     as_count,
     as_list,
@@ -221,6 +220,7 @@ class ClaudeLines:
         if self.is_finished and is_aborted(line):
             return [raw_event(line)]  # it was stopped when it had nothing left to do
         self._result, self.is_finished = line, True
+        self._lines.lost = self._lines.lost and not line.get("result")
         for denial in as_list(line.get("permission_denials")):
             self._deny(as_table(denial))
         models = [as_table(model) for model in as_table(line.get("modelUsage")).values()]
@@ -252,7 +252,7 @@ class ClaudeLines:
         self._lines.usage = self._usage.spent()
         result = self._result or {}
         said = "" if result.get("is_error") else as_text(result.get("result"))
-        text = (said or self._lines.message)[-TEXT_CHARS:]
+        text = said or self._lines.message
         return self._lines.outcome(end, text, self._failure(end, now), self._facts())
 
     def _failure(self, end: ProcessEnd, now: float) -> Failure | None:
