@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from segue.agents.acp.lines import AcpLines
 from segue.agents.acp.profiles import load_profiles
@@ -49,7 +50,8 @@ def codex(text: str) -> list[dict[str, Any]]:
 def cursor(text: str) -> list[dict[str, Any]]:
     pieces = [text[start : start + 10_000] for start in range(0, len(text), 10_000)]
     parts: list[dict[str, Any]] = [
-        {"type": "assistant", "message": {"content": [{"text": piece}]}, "timestamp_ms": 1} for piece in pieces
+        {"type": "assistant", "message": {"content": [{"text": piece}]}, "timestamp_ms": 1}
+        for piece in pieces
     ]
     return [*parts, {"type": "result", "subtype": "success", "result": text}]
 
@@ -73,7 +75,7 @@ def play(reader: Reader, data: bytes) -> tuple[Outcome, list[Event]]:
     stream = OutputStream("out", 1024, reader.read)
     events = [event for start in range(0, len(data), 2**20) for event in stream.feed(data[start:][: 2**20])]
     events += stream.close()
-    outcome = reader.outcome(ended(out_tail=stream.tail), 0.0)
+    outcome = reader.outcome(replace(ended(), out_tail=stream.tail), 0.0)
     return outcome, [*events, *getattr(reader, "rest", [])]
 
 

@@ -21,6 +21,7 @@ from segue.domain.failure import Failure, FailureKind
 from segue.domain.job import Mode
 from segue.domain.outcome import Outcome, Usage
 from segue.domain.resets import reset_time
+from segue.domain.signals import read_signal
 
 _STATUS = re.compile(r"(?:^|\b(?:status|code|error|api)\W{1,6}(?:code\W{1,3})?)([45]\d\d)\b", re.IGNORECASE)
 _STAGES = {
@@ -42,7 +43,11 @@ _STOPS = {
 def read_error(table: FailureTable, line: Json, err_tail: str, now: float) -> Failure:
     """Return what an error means that was the answer to a request."""
     stage, said = as_text(line.get("stage")), _read_message(line)
-    kind, until = _judge(line.get("code"), said, now)
+    signal = read_signal({key: line.get(key) for key in ("code", "message", "data")}, now)
+    kind, until = _judge(signal.status or line.get("code"), said, now)
+    if signal.until is not None and kind in (FailureKind.UNKNOWN, FailureKind.OUTAGE):
+        kind = FailureKind.RATE_LIMIT if signal.status in (0, 429) else kind
+    until = signal.until or until
     if stage == "authenticate":
         kind = FailureKind.AUTH
     if kind is FailureKind.UNKNOWN and as_table(line.get("data")).get("retried"):
