@@ -7,6 +7,7 @@ import contextlib
 import hashlib
 import queue
 import threading
+import time
 from collections.abc import Callable, Collection, Mapping
 
 from msgspec import Struct
