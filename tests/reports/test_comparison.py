@@ -9,7 +9,7 @@ import pytest
 from segue.reports.comparison import report_comparison
 from segue.reports.report import DatasetReport
 from segue.reports.selection import Dataset, Selection
-from segue.reports.statistics import Proportion
+from segue.reports.statistics import single_cases
 from segue.store import connect
 from tests.reports.dataset import Written
 
@@ -37,7 +37,7 @@ def test_averages_of_a_setting(database: str) -> None:
     found = report(data, database)
     (row,) = rows(found, 0)
     assert (row["source"], row["setting"]) == ("Build a todo app", "claude opus")
-    assert (row["passed"], row["recovered"]) == (Proportion(1, 2), Proportion(1, 1))
+    assert (row["passed"], row["recovered"]) == (single_cases(1, 2), single_cases(1, 1))
     averages = {name: (row[name].n, row[name].value) for name in row if hasattr(row[name], "low")}
     assert averages == {
         "launches": (2, 1.5),
@@ -58,7 +58,7 @@ def test_what_a_person_had_to_decide_is_not_passed(database: str) -> None:
     replaced = data.run("replaced").execute().verify(1, "FAIL", "MODIFY_PLAN")
     replaced.end(False, "planned again: x", replanned=True).on("2").passes()
     (row,) = rows(report(data, database), 0)
-    assert row["passed"] == Proportion(1, 3)
+    assert row["passed"] == single_cases(1, 3)
 
 
 def test_what_an_agent_does_not_report_is_unknown_not_zero(database: str) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 from segue.reports.recovery import report_recovery
 from segue.reports.report import DatasetReport
 from segue.reports.selection import Dataset, Selection
-from segue.reports.statistics import Proportion
+from segue.reports.statistics import single_cases
 from segue.store import connect
 from tests.reports.dataset import Written
 
@@ -32,10 +32,10 @@ def test_each_action_is_counted_by_the_verdict_that_follows(database: str) -> No
     two.on("1").execute().verify(1, "FAIL", "WEB_SEARCH").resolve().verify(2, "FAIL", "RETRY").end(False)
     found = recovered(report(data, database))
     assert found == {
-        "RETRY": Proportion(0, 1),  # the last RETRY was not followed by anything
-        "WEB_SEARCH": Proportion(1, 2),
-        "RUN_DIAGNOSTIC": Proportion(1, 1),
-        "MODIFY_PLAN": Proportion(0, 0),
+        "RETRY": single_cases(0, 1),  # the last RETRY was not followed by anything
+        "WEB_SEARCH": single_cases(1, 2),
+        "RUN_DIAGNOSTIC": single_cases(1, 1),
+        "MODIFY_PLAN": single_cases(0, 0),
     }
 
 
@@ -44,7 +44,7 @@ def test_an_attempt_that_fails_itself_has_not_helped(database: str) -> None:
     run = data.run("one", "needs_human")
     crashed: Any = {"state": "failed", "failure": {"kind": "crash", "message": "boom"}}
     run.execute().verify(1, "FAIL", "RETRY").resolve(1, **crashed).end(False)
-    assert recovered(report(data, database))["RETRY"] == Proportion(0, 1)
+    assert recovered(report(data, database))["RETRY"] == single_cases(0, 1)
 
 
 def test_a_judge_that_failed_is_passed_over(database: str) -> None:
@@ -52,7 +52,7 @@ def test_a_judge_that_failed_is_passed_over(database: str) -> None:
     run = data.run("one").execute().verify(1, "FAIL", "RETRY").resolve()
     broken: Any = {"verdict": {"result": "FAIL", "action": "RETRY"}, "failure": {"kind": "no_result"}}
     run.step("verify", 2, "failed", **broken).verify(3, "PASS").end()
-    assert recovered(report(data, database))["RETRY"] == Proportion(1, 1)
+    assert recovered(report(data, database))["RETRY"] == single_cases(1, 1)
 
 
 def test_starting_over_is_not_what_the_verdict_led_to(database: str) -> None:
@@ -60,14 +60,14 @@ def test_starting_over_is_not_what_the_verdict_led_to(database: str) -> None:
     run = data.run("one").execute().verify(1, "FAIL", "RETRY").end(False)
     passed: Any = {"verdict": {"result": "PASS", "action": "PROCEED", "reason": ""}, "failure": None}
     run.step("execute", 1, gen=2, failure=None).step("verify", 1, gen=2, **passed)
-    assert recovered(report(data, database))["RETRY"] == Proportion(0, 0)
+    assert recovered(report(data, database))["RETRY"] == single_cases(0, 0)
 
 
 def test_after_a_new_plan_the_next_verdict_of_the_run_counts(database: str) -> None:
     data = Written()
     run = data.run("one").execute().verify(1, "FAIL", "MODIFY_PLAN").end(False, "planned anew: x")
     run.on("2").passes()
-    assert recovered(report(data, database))["MODIFY_PLAN"] == Proportion(1, 1)
+    assert recovered(report(data, database))["MODIFY_PLAN"] == single_cases(1, 1)
 
 
 def test_a_difference_is_named_only_when_it_is_shown(database: str) -> None:
@@ -106,7 +106,7 @@ def test_searches_by_topic_and_by_source(database: str) -> None:
     )
     found = report(data, database)
     assert found.tables[1].rows == (
-        ("Supabase realtime subscriptions", Proportion(0, 2)),
-        ("nextjs cookies", Proportion(1, 1)),
+        ("Supabase realtime subscriptions", single_cases(0, 2)),
+        ("nextjs cookies", single_cases(1, 1)),
     )
-    assert found.tables[2].rows == (("a.org", Proportion(1, 3)), ("b.org", Proportion(1, 1)))
+    assert found.tables[2].rows == (("a.org", single_cases(1, 3)), ("b.org", single_cases(1, 1)))
