@@ -64,7 +64,7 @@ def _measure(what: str, trial: Trial, rounds: int, wanted: tuple[float, float], 
 def rate_cells() -> Iterator[tuple[str, Trial]]:
     """Yield one rate from few or many runs; drawn from the model that is assumed, and from another one."""
     for model, runs, correlation, rate in product(
-        ("beta", "logit-normal"), (2, 3, 10, 40), CORRELATIONS, (0.05, 0.2, 0.5)
+        ("beta", "logit-normal"), (3, 5, 10, 40), CORRELATIONS, (0.05, 0.2, 0.5)
     ):
         if model == "beta" or correlation:
             name = f"{model}, {runs} runs, correlation {correlation}, rate {rate}"

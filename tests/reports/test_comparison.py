@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from segue.reports.comparison import report_comparison
+from segue.reports.comparison import ALL_SOURCES, report_comparison
 from segue.reports.report import DatasetReport
 from segue.reports.selection import Dataset, Selection
 from segue.reports.statistics import single_cases
@@ -47,7 +47,10 @@ def test_averages_of_a_setting(database: str) -> None:
         "bash_calls": (2, 1.5),  # two and one
         "reads_before_edit": (2, 0.75),  # two and one in the first run, none in the second
     }
-    assert found.notes == ("1 run that is still running or was stopped is not counted.",)
+    assert [note.split(":")[0] for note in found.notes] == [
+        "Small samples",
+        "1 run that is still running or was stopped is not counted.",
+    ]
     assert rows(found, 1) == []
 
 
@@ -128,3 +131,43 @@ def test_two_settings_are_one_pair(database: str) -> None:
         data.run(f"a{number}", "done" if number < 8 else "failed", agent="a").execute()
         data.run(f"b{number}", "done" if number < 2 else "failed", agent="b").execute()
     assert rows(report(data, database), 1)[0]["says"] == "a opus passes more often"
+
+
+def test_the_first_verdict_is_compared_on_the_same_tasks(database: str) -> None:
+    """Hard tasks fail for both: paired by task, six runs each show the difference in the others."""
+    data = Written()
+    for number in range(6):
+        for agent, fails in (("a", {"7", "8", str(1 + number % 6)}), ("b", set("2345678"))):
+            run = data.run(f"{agent}{number}", agent=agent, kind="plan")
+            for task in "12345678":
+                run.on(task).execute().verify(1, "FAIL" if task in fails else "PASS", "STOP").end()
+    found = {row["measure"]: row for row in rows(report(data, database), 1)}
+    assert found["passed_first"]["difference"].value == pytest.approx(30 / 48 - 6 / 48)
+    assert found["passed_first"]["says"] == "a opus passes more often at first"
+    assert found["passed"]["says"] == "no significant difference"
+
+
+def test_all_sources_together_say_more_than_each(database: str) -> None:
+    data = Written()
+    for source in range(6):
+        for number in range(4):
+            state = "done" if number < 3 else "failed"
+            data.run(f"a{source}{number}", state, f"Build {source}", "a").execute()
+            state = "done" if number < (source > 4) else "failed"
+            data.run(f"b{source}{number}", state, f"Build {source}", "b").execute()
+        data.run(f"more {source}", "done", f"Build {source}", "a").execute()  # b has no fifth run
+    found = rows(report(data, database), 1)
+    each = [row["says"] for row in found if row["source"] != ALL_SOURCES]
+    (together,) = [row for row in found if row["source"] == ALL_SOURCES]
+    assert each == ["no significant difference"] * 6
+    assert together["difference"].value == pytest.approx(18 / 24 - 1 / 24)
+    assert together["says"] == "a opus passes more often"
+
+
+def test_two_runs_are_too_few_to_compare(database: str) -> None:
+    data = Written()
+    for number in range(2):
+        data.run(f"a{number}", "done", agent="a").execute()
+        data.run(f"b{number}", "failed", agent="b").execute()
+    (row,) = rows(report(data, database), 1)
+    assert (row["difference"], row["says"]) == (None, "too few runs")

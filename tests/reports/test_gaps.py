@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from segue.domain.run import RunKind
+from segue.reports.build import build_reports
 from segue.reports.gaps import report_gaps
 from segue.reports.report import DatasetReport, RunIds
 from segue.reports.selection import Dataset, Selection
-from segue.reports.statistics import single_cases
+from segue.reports.statistics import Proportion, single_cases
 from segue.store import connect
 from tests.reports.dataset import Written
 
@@ -88,7 +90,9 @@ def test_a_failed_step_speaks_for_itself_when_it_has_no_error(database: str) -> 
         crashed: Any = {"kind": "crash", "message": f"exit code 1 in /tmp/x{number}.py"}
         data.run(f"r{number}", "needs_human").execute(1, state="failed", failure=crashed).end(False)
     found = rows(report(data, database), "errors")
-    assert [(row["kind"], row["times"], row["seen_in"]) for row in found] == [("CRASH", 2, single_cases(2, 2))]
+    assert [(row["kind"], row["times"], row["seen_in"]) for row in found] == [
+        ("CRASH", 2, single_cases(2, 2))
+    ]
 
 
 def test_a_tool_that_failed_does_not_hide_why_the_step_did(database: str) -> None:
@@ -178,3 +182,67 @@ def test_filters_choose_runs(database: str) -> None:
         assert phases(model="sonnet", agent="claude") == ["schema"]
         assert phases(sources=("Build A", "x")) == ["setup"]
         assert phases(sources=()) == []
+
+
+def test_the_first_verdict_by_build_phase_and_agent(database: str) -> None:
+    """What fixes achieve later does not count."""
+    data = Written()
+    for number in range(3):
+        opus = data.run(f"opus-{number}").on("1", "setup").passes()
+        opus.on("2", "schema").execute().verify(1, "FAIL", "RETRY").resolve().verify(2, "PASS").end()
+        codex = data.run(f"codex-{number}", agent="codex", model=None).on("1", "setup").passes()
+        codex.on("2", "schema").passes().on("3", "schema").passes()
+    found = rows(report(data, database), "first_verdicts")
+    assert [tuple(row.values()) for row in found] == [
+        ("setup", "claude opus", single_cases(3, 3)),
+        ("setup", "codex", single_cases(3, 3)),
+        ("schema", "claude opus", single_cases(0, 3)),
+        ("schema", "codex", Proportion(((2, 2),) * 3)),
+    ]
+
+
+def test_what_passes_at_first(database: str) -> None:
+    data = Written()
+    crash: Any = {"state": "failed", "failure": {"kind": "crash", "message": "boom"}}
+    limit: Any = {"state": "failed", "failure": {"kind": "usage_limit", "message": "wait"}}
+    checks = data.run("checks")
+    checks.on("1", "setup").execute().step("check").end()  # checks alone
+    checks.on("2", "schema").execute().step("check", 1, "failed").resolve().step("check", 2).verify(1, "PASS")
+    checks.on("3", "backend").execute(1, **crash).execute(2).verify(1, "PASS").end()
+    checks.on("4", "frontend").execute(1, **limit).execute(2).verify(1, "PASS").end()
+    checks.on("5", "testing").execute(1, **crash).end(False)
+    checks.on("6", "deployment").execute().end()  # nobody has judged it
+    found = {
+        row["build_phase"]: row["passed_first"].hits for row in rows(report(data, database), "first_verdicts")
+    }
+    assert found == {"setup": 1, "schema": 0, "backend": 0, "frontend": 1, "testing": 0}
+
+
+def test_a_gap_is_named_when_it_is_sure_in_spite_of_many_cells(database: str) -> None:
+    data = Written()
+    for number in range(12):
+        run = data.run(f"r{number}")
+        for task, phase in enumerate(("setup", "backend", "frontend"), 1):
+            run.on(str(task), phase).passes()
+        run.on("4", "schema").execute().verify(1, "PASS" if number < 2 else "FAIL", "STOP").end(number < 2)
+    (note,) = report(data, database).notes
+    assert note == (
+        "Gap: first attempts at schema with claude opus pass in 2/12 runs 17% [4–44],"
+        " of all first attempts 79% do."
+    )
+
+
+def test_kinds_of_runs_are_never_mixed(database: str) -> None:
+    data = Written()
+    for number in range(2):
+        data.run(f"build-{number}").on("1", "setup").passes()
+    data.run("plan", kind="plan").on("1", "schema").passes()
+    data.run("chat", kind="conversation").on("1", "schema").passes()
+    with connect(data.write(database), read_only=True) as store:
+        [found] = build_reports(store, ("gaps",), Selection())
+        [plans] = build_reports(store, ("gaps",), Selection(kind=RunKind.PLAN))
+        [none] = build_reports(store, ("gaps",), Selection(kind=RunKind.TRIAL))
+    assert (found.kind, found.runs) == ("build", 2)
+    assert found.notes == ("Kinds of runs are never mixed. Not included: 1 of kind plan (--kind plan).",)
+    assert (plans.kind, plans.runs, plans.notes) == ("plan", 1, ())
+    assert none.runs == 0

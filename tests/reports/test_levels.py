@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from segue.reports.build import build_reports
 from segue.reports.selection import Selection
-from segue.reports.statistics import single_cases
+from segue.reports.statistics import Proportion, single_cases
 from segue.store import connect
 from tests.reports.dataset import Written
 
@@ -26,7 +26,7 @@ def test_levels_by_agent(database: str) -> None:
     assert report.runs == 4
     assert proven.rows == (
         ("claude opus", single_cases(2, 3), single_cases(0, 3), single_cases(0, 3)),
-        ("codex", single_cases(0, 3), single_cases(1, 3), single_cases(1, 3)),
+        ("codex", Proportion(((0, 3),)), Proportion(((1, 3),)), Proportion(((1, 3),))),
     )
     assert [row[:2] for row in levels.rows] == [
         ("claude opus", "changed"),

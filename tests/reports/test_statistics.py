@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from segue.reports.posterior import Clusters
+from segue.reports.posterior import Clusters, interval
 from segue.reports.statistics import (
     Case,
     Proportion,
@@ -38,7 +38,7 @@ from segue.reports.t_distribution import regularized_beta, t_cdf, t_quantile
 )
 def test_the_same_cases_say_less_in_fewer_runs(runs: Clusters, low: int, high: int) -> None:
     """Values that were computed with another implementation."""
-    found = Proportion(runs).limits()
+    found = interval(runs, 0.95)
     assert (100 * found[0], 100 * found[1]) == pytest.approx((low, high), abs=0.8)
 
 
@@ -46,8 +46,9 @@ def test_single_cases_have_the_jeffreys_interval() -> None:
     """Values as Brown, Cai and DasGupta print them: 0 of 20 differs, where the lower end is set to 0."""
     for (hits, n), wanted in {(81, 263): (0.2546, 0.3659), (15, 148): (0.0603, 0.1577)}.items():
         low, high = single_cases(hits, n).limits()
-        beta = regularized_beta(low, hits + 0.5, n - hits + 0.5), regularized_beta(
-            high, hits + 0.5, n - hits + 0.5
+        beta = (
+            regularized_beta(low, hits + 0.5, n - hits + 0.5),
+            regularized_beta(high, hits + 0.5, n - hits + 0.5),
         )
         assert beta == pytest.approx((0.025, 0.975), abs=4e-3)
         assert (low, high) == pytest.approx(wanted, abs=3e-3)
@@ -72,11 +73,12 @@ def test_cases_are_counted_by_run() -> None:
     assert grouped == {"x": single_cases(2, 2), "y": single_cases(0, 1)}
 
 
-def test_one_run_has_no_interval() -> None:
-    found = Proportion(((8, 10),))
+def test_two_runs_have_no_interval() -> None:
+    found, three = Proportion(((8, 10), (9, 10))), Proportion(((1, 10), (2, 10), (2, 10)))
     assert found.interval is None
-    assert (found.to_json()["low"], found.to_json()["runs"]) == (None, 1)
-    assert subtract(found, Proportion(((1, 10), (2, 10)))) is None
+    assert (found.to_json()["low"], found.to_json()["runs"]) == (None, 2)
+    assert three.interval is not None
+    assert subtract(found, three) is None
 
 
 def paired(rates: dict[str, list[str]]) -> list[Case]:
@@ -93,7 +95,7 @@ def test_a_paired_difference_by_hand() -> None:
     other = paired({"b1": ["+---"], "b2": ["+---"]})
     found = subtract_paired(one, other)
     assert found is not None
-    # Rates 5/8 and 2/8, eighths of what is left: by task 0, .75, -.25 and -.5 sum up to .0146, by run to .0039.
+    # Rates 5/8 and 2/8. Sums of what is left, by task and by run, in eighths of a case:
     assert found.value == pytest.approx(3 / 8)
     by_task = sum(part**2 for part in (-6 / 8, 10 / 8, 2 / 8, -6 / 8)) / 64 * 4 / 3
     by_run = sum(part**2 for part in (4 / 8, -4 / 8, 0, 0)) / 64 * 2
@@ -172,7 +174,7 @@ def test_values_that_never_vary_show_no_difference() -> None:
 
 
 RUNS = st.lists(
-    st.integers(1, 30).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))), min_size=2, max_size=12
+    st.integers(1, 30).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))), min_size=3, max_size=12
 ).map(lambda runs: tuple(sorted(runs)))
 
 

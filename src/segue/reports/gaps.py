@@ -72,7 +72,7 @@ def _describe(matrix: ReportTable) -> Iterator[str]:
         assert isinstance(rate, Proportion)
         average = sum(other.hits for other in rates) / total
         high = rate.limits(1 - (1 - CONFIDENCE) / len(rates))[1]
-        if len(rates) > 1 and len(rate.runs) > 1 and high < average:
+        if len(rates) > 1 and rate.interval is not None and high < average:
             yield (
                 f"Gap: first attempts at {phase} with {setting} pass in {format_cell(rate)},"
                 f" of all first attempts {format_percent(average)}% do."

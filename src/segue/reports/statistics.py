@@ -16,7 +16,10 @@ from segue.reports.t_distribution import t_quantile
 CONFIDENCE = 0.95
 
 FEW_RUNS = 5
-"""With fewer runs only very large differences show."""
+"""With fewer runs only very large differences show, and intervals are made a little wider."""
+
+FEWEST_RUNS = 3
+"""With fewer runs no interval is given: what they say about other runs cannot be told."""
 
 K = TypeVar("K", bound=Hashable)
 
@@ -44,12 +47,13 @@ class Proportion(Struct, frozen=True):
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """The 95 % interval for a case of a new run; None for one run, which says little about others."""
-        return self.limits() if len(self.runs) > 1 else None
+        """The 95 % interval for a case of a new run; None for fewer than three runs."""
+        return self.limits() if len(self.runs) >= FEWEST_RUNS else None
 
     def limits(self, confidence: float = CONFIDENCE) -> tuple[float, float]:
         """Return the interval for a case of a new run, however little is known; 0 to 1 without cases."""
-        return interval(self.runs, confidence)
+        tails = (1 - confidence) * (0.75 if len(self.runs) < FEW_RUNS else 1)  # else 92 % at 3 runs
+        return interval(self.runs, 1 - tails)
 
     def to_json(self) -> dict[str, Any]:
         """Return what programs read."""
@@ -120,8 +124,8 @@ def single_cases(hits: int, n: int) -> Proportion:
 
 
 def subtract(one: Proportion, other: Proportion, confidence: float = CONFIDENCE) -> Difference | None:
-    """Return the difference of the rates of separate runs (MOVER); None if one has fewer than two runs."""
-    if min(len(one.runs), len(other.runs)) < 2 or one.value is None or other.value is None:
+    """Return the difference of the rates of separate runs (MOVER); None if one has fewer than three runs."""
+    if min(len(one.runs), len(other.runs)) < FEWEST_RUNS or one.value is None or other.value is None:
         return None
     difference = one.value - other.value
     low_one, high_one = one.limits(confidence)

@@ -71,7 +71,7 @@ def _make_tip(cell: Cell, name: str) -> str:
         case Proportion() if cell.value is not None:
             counted = f"{cell.hits} of {cell.n} in {len(cell.runs)} run{'' if len(cell.runs) == 1 else 's'}."
             if cell.interval is None:
-                return f"{counted} One run says little about others, so there is no interval."
+                return f"{counted} So few runs say little about others: there is no interval."
             low, high = (format_percent(share) for share in cell.interval)
             return f"{counted} 95 % interval for a new run: {low} % to {high} %."
         case Mean() if cell.value is not None:
