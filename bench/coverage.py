@@ -11,8 +11,8 @@ from statistics import NormalDist
 
 from bench.table import Figure
 from segue.reports.statistics import (
-    Case,
     Difference,
+    TaskCase,
     predict,
     subtract,
     subtract_paired,
@@ -91,7 +91,8 @@ def _try_difference(runs: int, correlation: float, one: float, other: float) -> 
     sources = make_source("beta", one, correlation), make_source("beta", other, correlation)
 
     def trial(chance: random.Random) -> bool:
-        found = subtract(*(tally(draw_cases(chance, source, runs)) for source in sources))
+        ours, theirs = (tally(draw_cases(chance, source, runs)) for source in sources)
+        found = subtract(ours, theirs)
         return _contains(found, one - other)
 
     return trial
@@ -117,13 +118,13 @@ def _try_paired(tasks: int, runs: int, hard: float, luck: float, shift: float) -
             for run in range(runs):
                 level = centre + side + chance.gauss(0, luck)
                 cases += [
-                    Case(f"{side}/{run}", str(task), chance.random() < logistic(level + effect))
+                    TaskCase(f"{side}/{run}", str(task), chance.random() < logistic(level + effect))
                     for task, effect in enumerate(effects)
                 ]
             sides.append(cases)
         one, other = sides
-        rates = (tally((case.run, case.happened) for case in cases) for cases in sides)
-        return _contains(subtract_paired(one, other) or subtract(*rates), truth)
+        ours, theirs = (tally((case.run, case.happened) for case in cases) for cases in sides)
+        return _contains(subtract_paired(one, other) or subtract(ours, theirs), truth)
 
     return trial
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from segue.reports.posterior import Clusters, interval
 from segue.reports.statistics import (
-    Case,
     Proportion,
+    TaskCase,
     mean,
     predict,
     single_cases,
@@ -81,10 +81,10 @@ def test_two_runs_have_no_interval() -> None:
     assert subtract(found, three) is None
 
 
-def paired(rates: dict[str, list[str]]) -> list[Case]:
+def paired(rates: dict[str, list[str]]) -> list[TaskCase]:
     """One run per name; `+` is a task that passed."""
     return [
-        Case(run, str(task), sign == "+")
+        TaskCase(run, str(task), sign == "+")
         for run, (signs,) in rates.items()
         for task, sign in enumerate(signs)
     ]
@@ -126,7 +126,8 @@ def test_what_cannot_be_paired_is_not(one: dict[str, list[str]], other: dict[str
 def test_a_forecast_by_hand() -> None:
     found = predict([1.0, math.e, math.e**2], 0.8)  # logarithms 0, 1, 2; t(0.9, 2) = 1.8856
     assert found is not None
-    assert (found.n, found.middle) == (3, pytest.approx(math.e))
+    assert found.n == 3
+    assert found.middle == pytest.approx(math.e)
     assert math.log(found.high) == pytest.approx(1 + 1.8856 * (4 / 3) ** 0.5, abs=1e-4)
     assert math.log(found.low) == pytest.approx(1 - 1.8856 * (4 / 3) ** 0.5, abs=1e-4)
 

@@ -18,9 +18,10 @@ from segue.reports.selection import Dataset, Rows, name_setting
 from segue.reports.statistics import (
     CONFIDENCE,
     FEW_RUNS,
-    Case,
+    FEWEST_RUNS,
     Difference,
     Proportion,
+    TaskCase,
     mean,
     subtract,
     subtract_paired,
@@ -44,10 +45,10 @@ class Setting(Struct, frozen=True):
 
     source: str
     name: str
-    passed: tuple[Case, ...]
-    """Whether each run passed, in the order of their start; its task is the source."""
-    passed_first: tuple[Case, ...]
-    """Whether the first attempt at each task passed."""
+    cases: Mapping[str, Sequence[TaskCase]]
+    """Whether each run passed, in the order of their start, and the first attempt at each task."""
+    rates: Mapping[str, Proportion]
+    """The same as rates."""
     is_planned: bool
     """Whether agents planned the tasks: then those of different runs are not the same."""
     values: Mapping[str, tuple[float, ...]]
@@ -56,8 +57,7 @@ class Setting(Struct, frozen=True):
     def to_row(self) -> tuple[Cell, ...]:
         """Return its row of the table."""
         means = (mean(self.values[measure]) for measure in MEASURES)
-        rates = (_rate(self.passed), _rate(self.passed_first))
-        return (self.source, self.name, *rates, *means, self.recovered)
+        return (self.source, self.name, *(self.rates[name] for name in _RATES), *means, self.recovered)
 
 
 def report_comparison(dataset: Dataset) -> DatasetReport:
@@ -126,23 +126,24 @@ def _summarize(source: str, name: str, runs: Rows, details: RunDetails) -> Setti
     ids = [str(run["run_id"]) for run in runs]
     good = {run["run_id"] for run in runs if run["state"] == "done"} - details.incomplete
     first = [
-        Case(run, f"{source}/{task}", passed)
+        TaskCase(run, f"{source}/{task}", passed)
         for run in ids
         for task, passed in details.first.get(run, {}).items()
     ]
+    cases = {"passed": [TaskCase(run, source, run in good) for run in ids], "passed_first": first}
     return Setting(
         source,
         name,
-        tuple(Case(run, source, run in good) for run in ids),
-        tuple(first),
+        cases,
+        _rate_cases(cases),
         not details.planned.isdisjoint(ids),
         values,
         tally((run, helped) for run in ids for helped in details.attempts.get(run, ())),
     )
 
 
-def _rate(cases: Iterable[Case]) -> Proportion:
-    return tally((case.run, case.happened) for case in cases)
+def _rate_cases(cases: Mapping[str, Iterable[TaskCase]]) -> dict[str, Proportion]:
+    return {name: tally((case.run, case.happened) for case in found) for name, found in cases.items()}
 
 
 def _count_tools(launches: Rows) -> dict[str, dict[str, float]]:
@@ -176,9 +177,7 @@ def _tabulate_settings(settings: Sequence[Setting]) -> ReportTable:
 
 def _tabulate_differences(settings: Sequence[Setting]) -> ReportTable:
     pairs = [pair for group in _group_settings(settings) for pair in combinations(group, 2)]
-    tested = sum(
-        _compare_rates(*pair, measure, CONFIDENCE) is not None for pair in pairs for measure in _RATES
-    )
+    tested = sum(_is_comparable(*pair, measure) for pair in pairs for measure in _RATES)
     rows = [row for pair in pairs for row in _compare(*pair, tested, len(pairs) * len(MEASURES))]
     return ReportTable(
         "differences",
@@ -206,22 +205,23 @@ def _join_sources(one: Sequence[Setting], other: Sequence[Setting]) -> Iterator[
     """Yield two settings on all sources that both worked on, with equally many runs of each."""
     shared = [(a, b) for a in one for b in other if a.source == b.source]
     if len(shared) > 1:
-        kept = [(len(a.passed), len(b.passed), a, b) for a, b in shared]
-        ones = [(a, min(n, m)) for n, m, a, _ in kept]
-        others = [(b, min(n, m)) for n, m, _, b in kept]
-        yield [_join(ones), _join(others)]
+        fewest = [min(len(a.cases["passed"]), len(b.cases["passed"])) for a, b in shared]
+        for_one, for_other = zip(*shared, strict=True)
+        yield [_join(for_one, fewest), _join(for_other, fewest)]
 
 
-def _join(parts: Sequence[tuple[Setting, int]]) -> Setting:
-    passed = [case for setting, runs in parts for case in setting.passed[:runs]]
+def _join(parts: Sequence[Setting], runs: Sequence[int]) -> Setting:
+    """Join the settings of several sources, with the first so many runs of each."""
+    passed = [case for part, most in zip(parts, runs, strict=True) for case in part.cases["passed"][:most]]
     kept = {case.run for case in passed}
-    first = [case for setting, _ in parts for case in setting.passed_first if case.run in kept]
+    first = [case for part in parts for case in part.cases["passed_first"] if case.run in kept]
+    cases = {"passed": passed, "passed_first": first}
     return Setting(
         ALL_SOURCES,
-        parts[0][0].name,
-        tuple(passed),
-        tuple(first),
-        any(setting.is_planned for setting, _ in parts),
+        parts[0].name,
+        cases,
+        _rate_cases(cases),
+        any(part.is_planned for part in parts),
         dict.fromkeys(MEASURES, ()),
         Proportion(()),
     )
@@ -243,10 +243,15 @@ def _compare(one: Setting, other: Setting, rates: int, measures: int) -> Iterato
 
 def _compare_rates(one: Setting, other: Setting, measure: str, level: float) -> Difference | None:
     """Return the difference, paired by task or source where both settings worked on the same ones."""
-    ours, theirs = getattr(one, measure), getattr(other, measure)
+    if not _is_comparable(one, other, measure):
+        return None
     is_paired = one.source == ALL_SOURCES if measure == "passed" else not (one.is_planned or other.is_planned)
-    found = subtract_paired(ours, theirs, level) if is_paired else None
-    return found or subtract(_rate(ours), _rate(theirs), level)
+    found = subtract_paired(one.cases[measure], other.cases[measure], level) if is_paired else None
+    return found or subtract(one.rates[measure], other.rates[measure], level)
+
+
+def _is_comparable(one: Setting, other: Setting, measure: str) -> bool:
+    return min(len(one.rates[measure].runs), len(other.rates[measure].runs)) >= FEWEST_RUNS
 
 
 def _conclude(found: Difference | None, one: Setting, other: Setting, what: str) -> str:
@@ -273,7 +278,7 @@ def _describe(differences: ReportTable) -> Iterator[str]:
 
 def _warn(settings: Sequence[Setting], left_out: int) -> Iterator[str]:
     """Say which samples are small, and what was not counted."""
-    small = sum(len(setting.passed) < FEW_RUNS for setting in settings)
+    small = sum(len(setting.cases["passed"]) < FEW_RUNS for setting in settings)
     if small:
         yield (
             f"Small samples: {small} of {len(settings)} settings have fewer than {FEW_RUNS} runs;"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from segue.domain.proof import Level
@@ -36,15 +36,14 @@ def _find_level(task: Mapping[str, Any]) -> str:
     return str(task["level"] or NOT_RECORDED)
 
 
-def _rate(ends: Ends, is_meant: Callable[[str], bool]) -> Proportion:
-    return tally((run, is_meant(level)) for run, level in ends)
+def _rate(ends: Ends, levels: Collection[str]) -> Proportion:
+    return tally((run, level in levels) for run, level in ends)
 
 
 def _tabulate_settings(ends: Mapping[str, Ends]) -> ReportTable:
     groups = (_PROVEN, [Level.ACCEPTED], [UNFINISHED])
     rows: list[tuple[Cell, ...]] = [
-        (setting, *(_rate(found, lambda level, group=group: level in group) for group in groups))
-        for setting, found in sorted(ends.items())
+        (setting, *(_rate(found, group) for group in groups)) for setting, found in sorted(ends.items())
     ]
     return ReportTable(
         "proven",
@@ -58,7 +57,7 @@ def _tabulate_settings(ends: Mapping[str, Ends]) -> ReportTable:
 def _tabulate_levels(ends: Mapping[str, Ends]) -> ReportTable:
     counts = {setting: Counter(level for _, level in found) for setting, found in ends.items()}
     rows = tuple(
-        (setting, level, _rate(found, lambda seen, level=level: seen == level))
+        (setting, level, _rate(found, (level,)))
         for setting, found in sorted(ends.items())
         for level in _ORDER
         if counts[setting][level]

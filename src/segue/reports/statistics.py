@@ -135,7 +135,7 @@ def subtract(one: Proportion, other: Proportion, confidence: float = CONFIDENCE)
     return Difference(difference, max(-1.0, difference - below), min(1.0, difference + above))
 
 
-class Case(Struct, frozen=True):
+class TaskCase(Struct, frozen=True):
     """Whether something happened in one task of one run."""
 
     run: str
@@ -144,7 +144,7 @@ class Case(Struct, frozen=True):
 
 
 def subtract_paired(
-    one: Sequence[Case], other: Sequence[Case], confidence: float = CONFIDENCE
+    one: Sequence[TaskCase], other: Sequence[TaskCase], confidence: float = CONFIDENCE
 ) -> Difference | None:
     """Return the difference of two rates on the same tasks, clustered by task and by run.
 
