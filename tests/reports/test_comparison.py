@@ -49,7 +49,7 @@ def test_averages_of_a_setting(database: str) -> None:
     }
     assert [note.split(":")[0] for note in found.notes] == [
         "Small samples",
-        "1 run that is still running or was stopped is not counted.",
+        "1 run that has not ended or was stopped is not counted.",
     ]
     assert rows(found, 1) == []
 

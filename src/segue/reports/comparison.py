@@ -285,6 +285,6 @@ def _warn(settings: Sequence[Setting], left_out: int) -> Iterator[str]:
             " only very large differences can show."
         )
     if left_out == 1:
-        yield "1 run that is still running or was stopped is not counted."
+        yield "1 run that has not ended or was stopped is not counted."
     elif left_out:
-        yield f"{left_out} runs that are still running or were stopped are not counted."
+        yield f"{left_out} runs that have not ended or were stopped are not counted."

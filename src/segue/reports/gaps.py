@@ -11,7 +11,7 @@ from segue.domain.plan import BuildPhase
 from segue.domain.signature import signature
 from segue.reports.formatting import format_cell, format_percent
 from segue.reports.report import Cell, DatasetReport, ReportTable, RunIds
-from segue.reports.selection import Dataset, Rows, name_setting
+from segue.reports.selection import Dataset, Rows, count_begun, name_setting
 from segue.reports.statistics import CONFIDENCE, Proportion, mean, single_cases, tally, tally_groups
 from segue.reports.timeline import read_titles
 from segue.reports.topics import group_by_topic
@@ -27,7 +27,7 @@ def report_gaps(dataset: Dataset) -> DatasetReport:
     """Report what fails across the selected runs."""
     runs = dataset.ask("runs")
     newest = [row["run_id"] for row in reversed(runs)]
-    active = {row["run_id"] for row in runs if row["state"] in ("running", "parked")}
+    active = {row["run_id"] for row in runs if row["state"] in ("queued", "running", "parked")}
     used = read_usage(dataset)
     tasks = [
         {**row, "launches": used[row["run_id"]].attempts[row["task"]]}
@@ -43,7 +43,7 @@ def report_gaps(dataset: Dataset) -> DatasetReport:
         _tabulate_tasks(tasks, names, newest),
         _tabulate_errors(errors, newest),
     )
-    return DatasetReport("gaps", "Knowledge gaps", len(runs), tables, tuple(_describe(matrix)))
+    return DatasetReport("gaps", "Knowledge gaps", count_begun(runs), tables, tuple(_describe(matrix)))
 
 
 def _tabulate_first_verdicts(verdicts: Rows, runs: Rows) -> ReportTable:

@@ -8,7 +8,7 @@ from typing import Any
 
 from segue.domain.proof import Level
 from segue.reports.report import Cell, DatasetReport, ReportTable
-from segue.reports.selection import Dataset, name_setting
+from segue.reports.selection import Dataset, count_begun, name_setting
 from segue.reports.statistics import Proportion, tally
 
 UNFINISHED, NOT_RECORDED = "unfinished", "not recorded"
@@ -27,7 +27,7 @@ def report_levels(dataset: Dataset) -> DatasetReport:
         if task["ended"] and not task["skipped"] and not task["replaced"]:
             ends[name_setting(runs[task["run_id"]])].append((task["run_id"], _find_level(task)))
     tables = (_tabulate_settings(ends), _tabulate_levels(ends))
-    return DatasetReport("proof", "Levels of proof", len(runs), tables)
+    return DatasetReport("proof", "Levels of proof", count_begun(runs.values()), tables)
 
 
 def _find_level(task: Mapping[str, Any]) -> str:

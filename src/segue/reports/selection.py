@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from segue.domain.errors import UsageError
-from segue.domain.run import TASK_RUNS, RunKind
+from segue.domain.run import TASK_RUNS, RunKind, RunState
 from segue.ports import Store
 
 QUERIES = (
@@ -64,6 +64,11 @@ def select_kinds(kinds: Iterable[RunKind] = TASK_RUNS) -> str:
     """Return the condition on `orchestrator_runs` for some kinds of runs."""
     names = ", ".join(f"'{kind.value}'" for kind in kinds)
     return f"kind IN ({names})"
+
+
+def count_begun(runs: Iterable[Mapping[str, Any]]) -> int:
+    """Count the runs that a report is about: not those that still wait for a worker."""
+    return sum(run["state"] != RunState.QUEUED for run in runs)
 
 
 class Dataset:
