@@ -83,5 +83,7 @@ def test_a_choice_survives_a_kill(place: Place) -> None:
 
 
 def test_where_nothing_can_be_chosen_the_setting_is_an_error(place: Place) -> None:
+    place.script("")
     said = place.segue("run", "plan.md", SEGUE_RESOLVE="random", code=2).stderr
     assert "resolve" in said
+    assert "only builds that are verified" in said

@@ -188,8 +188,8 @@ class DiagnosticOutput(Output, frozen=True):
 class ChoiceOutput(Output, frozen=True):
     """What chance chose to follow a failed verdict, and among what."""
 
-    action: Action = Action.RETRY
-    wished: Action = Action.RETRY
+    action: Action = Action.PROCEED
+    wished: Action = Action.PROCEED
     """What the judge asked for."""
     eligible: tuple[Action, ...] = ()
     """The actions that were possible, each with the same chance."""
