@@ -62,10 +62,9 @@ def test_chance_chooses_among_what_is_possible_and_what_it_chose_happens(place: 
         asked = place.events("search")[0]["query"]
         assert "not there" in asked
         assert "pytest --version" not in asked
-    for second in more:
-        assert "RUN_DIAGNOSTIC" not in second["eligible"], "what is not allowed cannot be drawn"
-    ((rows,),) = place.rows("select count(*) from orchestrator_steps where phase = 'choice'")
-    assert place.json("report", "recovery")["randomised_actions"] or not rows
+    if first["action"] != "MODIFY_PLAN":  # else the task begins again
+        assert "RUN_DIAGNOSTIC" not in more[0]["eligible"], "what is not allowed cannot be drawn"
+    assert place.json("report", "recovery")["randomised_actions"]
 
 
 def test_a_choice_survives_a_kill(place: Place) -> None:

@@ -101,7 +101,10 @@ def _link_columns(table: str, row: Mapping[str, Any], filters: Mapping[str, str]
             part = {"build": "none" if row["build_phase"] == NO_PHASE else row["build_phase"], **chosen}
             failed = "/steps?" + urlencode({"state": "failed", **part})
             return {"failed": failed, "unfinished": failed, "launches": "/steps?" + urlencode(part)}
-        case "actions":
+        case "first_verdicts":
+            part = {"build": "none" if row["build_phase"] == NO_PHASE else row["build_phase"], **chosen}
+            return {"passed_first": "/steps?" + urlencode({"phase": VERIFY.name, **part})}
+        case "actions" | "randomised_actions":
             found = "/steps?" + urlencode({"phase": VERIFY.name, "action": row["action"], **chosen})
             return {"recovered": found, "against_retry": found}
         case "searches_by_topic" | "searches_by_source":
