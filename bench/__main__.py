@@ -16,6 +16,7 @@ from bench import (
     coverage,
     events,
     events_postgres,
+    fleet,
     fleet_sizes,
     journal,
     lanes,
@@ -45,6 +46,7 @@ GROUPS: dict[str, Callable[[bool], Iterator[Figure]]] = {
     "seal": seal.figures,
     "merging": merging.figures,
     "lanes": lanes.figures,
+    "fleet": fleet.figures,
     "fleet-sizes": fleet_sizes.figures,
 }
 
