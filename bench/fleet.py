@@ -21,7 +21,7 @@ from bench.table import Figure, megabytes, seconds
 WORKERS = 3
 SEATS = 2
 _PLAN = "# A plan\n\n## Task 1\n\nDo nothing.\n"
-_SETTINGS = 'agent = "command"\ncommit = "never"\n[agents.command]\nargv = ["true"]\n'
+_SETTINGS = 'agent = "command"\ncommit = "never"\nallow_no_change = true\n[agents.command]\nargv = ["true"]\n'
 _OWNER = f'[worker]\nallow_repos = ["*"]\njobs = {SEATS}\n'
 _IDLE_SECONDS = 20.0
 
