@@ -12,7 +12,7 @@ from typing import Any
 
 from segue.agents.local.launch import ProcessEnd
 from segue.agents.local.values import TEXT_CHARS, Json, as_text, clip, parse_object, shrink
-from segue.domain.events import AgentRaw, AgentText, AgentTool, Event
+from segue.domain.events import AgentRaw, AgentText, AgentThought, AgentTool, Event
 from segue.domain.failure import Failure
 from segue.domain.outcome import Outcome, Usage
 
@@ -117,9 +117,9 @@ def raw_event(line: Json) -> Event:
     return AgentRaw(clip(str(line.get("type")), 100), line=shrink(dict(line)))
 
 
-def thinking_event(chars: int) -> Event:
-    """Return the event of a thought, of which only the length is kept."""
-    return AgentRaw("thinking", chars=chars)
+def thinking_event(text: str) -> Event:
+    """Return the event of a thought."""
+    return AgentThought(clip(text, TEXT_CHARS))
 
 
 def ignore(_line: Json) -> list[Event]:
