@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from segue.domain.errors import StoreError
 from segue.ports import QueryLimits
 from segue.store.database import RETRY_PAUSES, LongWait, Row, escape_values, unescape_row
-from segue.store.migrate import words
+from segue.store.migrate import Word, words
 
 if TYPE_CHECKING:
     import asyncio
@@ -164,7 +164,7 @@ class Sqlite:
         """Translate the statement into SQLite's SQL; row level security does not exist here."""
         if re.match(r"ALTER (TABLE|VIEW) \w+ (ENABLE ROW|SET \()", statement):
             return ""
-        statement = words(statement, _number, _instant)
+        statement = words(statement, _WORDS)
         statement = re.sub(r"([\w.]+)->'(\w+)'->>'(\w+)'", r"json_extract(\1, '$.\2.\3')", statement)
         statement = re.sub(r"([\w.]+)->>'(\w+)'", r"json_extract(\1, '$.\2')", statement)
         return re.sub(r"\bjsonb\b", "text", re.sub(r"\bbigint\b", "integer", statement))
@@ -239,13 +239,28 @@ def _limited(connection: sqlite3.Connection, limits: QueryLimits | None) -> Iter
         connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, longest)
 
 
-def _number(column: str, path: list[str]) -> str:
-    place = f"{column}, '$.{'.'.join(path)}'"
-    return f"CASE WHEN json_type({place}) IN ('integer', 'real') THEN json_extract({place}) END"
+def _place(column: str, path: list[str]) -> str:
+    return f"{column}, '$.{'.'.join(path)}'"
 
 
-def _instant(column: str) -> str:
-    return f"strftime('%Y-%m-%dT%H:%M:%fZ', {column} / 1000.0, 'unixepoch')"
+def _typed(kinds: str, value: str) -> Word:
+    def write(column: str, path: list[str]) -> str:
+        place = _place(column, path)
+        return f"CASE WHEN json_type({place}) IN ({kinds}) THEN {value.replace('?', f'json_extract({place})')} END"
+
+    return write
+
+
+_WORDS: dict[str, Word] = {
+    "number": _typed("'integer', 'real'", "?"),
+    "integer": _typed("'integer', 'real'", "CAST(? AS integer)"),
+    "real": _typed("'integer', 'real'", "CAST(? AS real)"),
+    "flag": _typed("'true', 'false'", "?"),
+    "length": lambda column, path: f"json_array_length({_place(column, path)})",
+    "instant": lambda column, _path: f"strftime('%Y-%m-%dT%H:%M:%fZ', {column} / 1000.0, 'unixepoch')",
+    "each": lambda name, path: f"json_each({_place(path[0], path[1:])}) {name}",
+    "position": lambda name, _path: f"{name}.key + 1",
+}
 
 
 def _raw_connection(name: str) -> sqlite3.Connection:
