@@ -21,7 +21,15 @@ from segue.agents.cursor.agent import CursorAgent, CursorOptions
 from segue.agents.cursor.lines import CursorLines
 from segue.agents.local.launch import ProcessEnd
 from segue.conformance.agent import check_agent
-from segue.domain.events import AgentOutput, AgentText, AgentThought, AgentTool, AgentUsage, event_data
+from segue.domain.events import (
+    AgentOutput,
+    AgentRaw,
+    AgentText,
+    AgentThought,
+    AgentTool,
+    AgentUsage,
+    event_data,
+)
 from segue.domain.failure import FailureKind
 from segue.domain.job import Job, Limits, Mode
 from segue.domain.outcome import Usage

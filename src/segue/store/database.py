@@ -25,6 +25,8 @@ RETRY_PAUSES = (0.1, 0.3, 1.0, 3.0, 5.0, 10.0)
 """Seconds between attempts to reconnect: in total less than a lease lasts."""
 
 
+ASK_HINT = "`segue db shell` lists the tables with .tables and their columns with .schema TABLE."
+
 _FIRST_PAUSES = (0.1, 0.3)
 _NAP = 0.5
 

@@ -9,7 +9,7 @@ from msgspec import Struct
 ColumnType = Literal["text", "integer", "real", "boolean", "instant", "json"]
 
 PREFIX = "segue_"
-"""How the names of the views begin, in the same schema as the journal: no table of the user's is called so."""
+"""How the names of the views begin, beside the journal: no table of the user's is called so."""
 
 
 class DatasetColumn(Struct, frozen=True):
@@ -205,7 +205,7 @@ command text: the command
 exit_code integer: null: it could not be run
 seconds real: how long it took
 ok boolean: whether nothing speaks against the work
-state text: `passed`, `failed`, `refuted`, `contested`, `nothing` or `broken`; null: only the exit code is known
+state text: `passed`, `failed`, `refuted`, `contested`, `nothing`, `broken`; null: only the exit code is known
 reason text: what is wrong
 runner text: who reported the tests
 seal text: how well it was kept out of the agent's reach

@@ -16,11 +16,17 @@ TABLE = "orchestrator_migrations"
 CREATE = f"CREATE TABLE IF NOT EXISTS {TABLE} (version integer PRIMARY KEY, name text, applied bigint)"
 _WORD = re.compile(r"\{(\w+) ([\w.]+)([\w. ]*)\}")
 _SAME = {
-    "step": "LEFT JOIN orchestrator_steps s ON s.run_id = %s.run_id AND s.key = %s.step AND s.gen = (SELECT"
-    " max(g.gen) FROM orchestrator_steps g WHERE g.run_id = %s.run_id AND g.key = %s.step AND g.seq <= %s.seq)",
-    "last": "NOT EXISTS (SELECT 1 FROM orchestrator_events l WHERE l.type = '{0}' AND l.run_id = %s.run_id AND"
-    " l.step = %s.step AND l.seq > %s.seq AND NOT EXISTS (SELECT 1 FROM orchestrator_steps g WHERE g.run_id ="
-    " %s.run_id AND g.key = %s.step AND g.seq > %s.seq AND g.seq <= l.seq))",
+    "step": (
+        "LEFT JOIN orchestrator_steps s ON s.run_id = %s.run_id AND s.key = %s.step AND s.gen = coalesce(("
+        "SELECT max(g.gen) FROM orchestrator_steps g"
+        " WHERE g.run_id = %s.run_id AND g.key = %s.step AND g.seq <= %s.seq), 1)"
+    ),
+    "last": (
+        "NOT EXISTS (SELECT 1 FROM orchestrator_events l"
+        " WHERE l.type = '{0}' AND l.run_id = %s.run_id AND l.step = %s.step AND l.seq > %s.seq"
+        " AND NOT EXISTS (SELECT 1 FROM orchestrator_steps g WHERE g.run_id = %s.run_id AND g.key = %s.step"
+        " AND g.seq > %s.seq AND g.seq <= l.seq))"
+    ),
 }
 """What both databases write in the same way; `%s` is the event, and `{0}` its type."""
 

@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _PAGE = 1000
+_FLAT_PAGE = 200
+"""Rows of a flat table may be long: a patch, a prompt."""
 _BY_ID = f"SELECT {rows.RUN} FROM orchestrator_runs WHERE id = ?"  # noqa: S608
 
 
@@ -243,12 +245,18 @@ class SqlStore:
 
         It changes nothing. Columns called `spec`, `input`, `output`, `data` or `payload` are decoded.
         """
-        with self._lock:
-            names, found = look(self._database, sql, arguments, limits)
+        names, found = self.answer(sql, arguments, limits)
         return [rows.by_name(names, row) for row in found]
 
-    def table(self, name: str) -> Iterator[list[dict[str, Any]]]:
-        """All rows of `runs`, `steps`, `events`, `signals` or `prompts`, in batches.
+    def answer(
+        self, sql: str, arguments: Sequence[object] = (), limits: QueryLimits | None = None
+    ) -> tuple[list[str], list[Row]]:
+        """Answer like `query`, with the names of the columns and the rows as they are; JSON is text."""
+        with self._lock:
+            return look(self._database, sql, arguments, limits)
+
+    def table(self, name: str, as_text: bool = False) -> Iterator[list[dict[str, Any]]]:
+        """All rows of `runs`, `steps`, `events`, `signals` or `prompts`, or of a view such as `segue_tasks`.
 
         Read on a connection of its own, so that a slow reader blocks nobody.
         """
@@ -256,8 +264,8 @@ class SqlStore:
             return
         database = open_database(self._address, read_only=True)
         try:
-            for batch in database.stream(rows.select(name), _PAGE):
-                yield [rows.to_dict(name, row) for row in batch]
+            for batch in database.stream(rows.select(name), _PAGE if name in rows.TABLES else _FLAT_PAGE):
+                yield rows.to_dicts(name, batch, as_text)
         finally:
             database.close()
 
