@@ -137,7 +137,7 @@ UNION ALL
 SELECT e.run_id, e.seq, e.step, s.gen, e.data->>'task' AS task, s.phase, s.agent, s.model, e.type AS origin,
        e.data->>'command' AS command,
        CASE WHEN NOT coalesce({flag e.data allowed}, true) THEN 'refused' END AS status,
-       {integer e.data exit_code} AS exit_code, coalesce({real e.data seconds}, 0) AS seconds,
+       {integer e.data exit_code} AS exit_code, coalesce({real e.data seconds}, 0.0) AS seconds,
        {instant e.ts} AS at
 FROM orchestrator_events e
 {step e}
@@ -175,7 +175,7 @@ WHERE e.type = 'verdict';
 CREATE VIEW segue_checks AS
 SELECT e.run_id, e.seq, e.step, s.gen, e.data->>'task' AS task, e.data->>'build_phase' AS build_phase,
        e.data->>'command' AS command, {integer e.data exit_code} AS exit_code,
-       coalesce({real e.data seconds}, 0) AS seconds,
+       coalesce({real e.data seconds}, 0.0) AS seconds,
        coalesce(CASE WHEN e.data->'result'->>'state' IS NOT NULL
                      THEN e.data->'result'->>'state' IN ('passed', 'nothing')
                      ELSE {integer e.data exit_code} = 0 END, false) AS ok,
