@@ -36,7 +36,7 @@ from segue.reviewers.options import CommandReviewOptions, StetOptions
 from segue.searchers.options import SearchSettings
 from segue.sources.options import GithubSettings
 from segue.sources.speckit.source import SpecKit
-from segue.store.dataset import FLAT_TABLES
+from segue.store.flat import FLAT_TABLES
 from segue.system.isolation.limits import ATTEMPTS, NOT_STOPPED
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -150,8 +150,8 @@ class LookTools:
     ) -> Data:
         """Ask the dataset of all runs a question in SQL (SQLite or Postgres), read-only.
 
-        Flat tables: segue_runs, segue_tasks, segue_attempts (run_id, task, phase, agent, model, result, reason,
-        failure, cost_usd, seconds), segue_tool_calls, segue_commands, segue_errors, segue_verdicts,
+        Flat tables: segue_runs, segue_tasks, segue_attempts (run_id, task, phase, agent, model, result,
+        reason, failure, cost_usd, seconds), segue_tool_calls, segue_commands, segue_errors, segue_verdicts,
         segue_criteria, segue_checks, segue_findings, segue_recoveries, segue_searches, segue_prompts and
         segue_patches (diff). SELECT * FROM one of them with few rows shows its columns.
         The journal: orchestrator_runs, orchestrator_steps, orchestrator_events (run_id, seq, ts, step, type,

@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 
 from segue.domain.errors import UsageError
 from segue.ports import Store
-from segue.store.dataset import FLAT_TABLES, ColumnType
+from segue.store.flat import FLAT_TABLES, ColumnType
 from segue.store.rows import JSON_COLUMNS, TABLES
 
 JOURNAL = "orchestrator_"
@@ -54,6 +54,11 @@ def export(store: Store, table: str, kind: str, file: BinaryIO) -> int:
         name = table.removeprefix(JOURNAL)
         columns = [(column, _type(column)) for column in TABLES[name].split()]
     return WRITERS[kind](columns, store.table(name, as_text=kind != "jsonl"), file)
+
+
+def write_rows(kind: str, columns: Columns, batches: Batches, file: BinaryIO) -> int:
+    """Write rows of a flat table that somebody has worked on; return how many."""
+    return WRITERS[kind](columns, batches, file)
 
 
 def _type(column: str) -> ColumnType:

@@ -101,7 +101,7 @@ class Postgres:
             with asking, closing(found):
                 rows = list(islice(found, limits.rows if limits else None))
                 names = [column.name for column in cursor.description or ()]
-            raise self._psycopg.Rollback  # what a function set or announced is forgotten
+            self._roll_back()  # what a function set or announced is forgotten
         return names, [tuple(map(_plain, unescape_row(row))) for row in rows]
 
     def stream(self, sql: str, size: int, *values: object) -> Iterator[list[Row]]:
@@ -221,6 +221,9 @@ class Postgres:
         for secret in sorted(passwords_in(self._url), key=len, reverse=True):
             said = said.replace(secret, "***") if len(secret) >= _SHORTEST else said
         return said
+
+    def _roll_back(self) -> None:
+        raise self._psycopg.Rollback
 
     @contextmanager
     def _explain_question(self) -> Iterator[None]:

@@ -15,8 +15,8 @@ from msgspec.structs import asdict, fields
 from segue.domain.events import Recorded, read_event
 from segue.domain.run import Origin, Run, RunKind, RunSpec, RunState, Step, StepState
 from segue.store.database import Row
-from segue.store.dataset import FLAT_TABLES, ColumnType
 from segue.store.encoding import decode, encode
+from segue.store.flat import FLAT_TABLES, ColumnType
 
 RUN = "id, source_key, spec, state, owner, created, updated, wake, note"
 STEP = (
@@ -140,11 +140,12 @@ def to_step(row: Row) -> Step:
     )
 
 
-def select(table: str) -> str:
-    """Return the query for all rows of a table of the dataset, or of a view by its full name."""
+def select(table: str, runs: int = 0) -> str:
+    """Return the query for all rows of a table, or of a view by its full name; of so many runs, or of all."""
     if flat := _FLAT.get(table):
         columns = ", ".join(column.name for column in flat.columns)
-        return f"SELECT {columns} FROM {flat.view} ORDER BY run_id, {flat.columns[1].name}"  # noqa: S608
+        where = f"WHERE run_id IN ({', '.join('?' * runs)}) " if runs else ""
+        return f"SELECT {columns} FROM {flat.view} {where}ORDER BY run_id, {flat.columns[1].name}"  # noqa: S608
     columns = ", ".join(TABLES[table].split())
     return f"SELECT {columns} FROM orchestrator_{table} ORDER BY {_ORDER.get(table, '1')}"  # noqa: S608
 
@@ -169,7 +170,8 @@ def _reader(kind: ColumnType, as_text: bool) -> Callable[[Any], Any] | None:
     """Return how values of a type are read, for SQLite has no booleans and no dates; None: as they are."""
     if kind == "json":
         return _clean_json if as_text else decode
-    return {"boolean": bool, "instant": _to_instant}.get(kind)
+    readers: dict[str, Callable[[Any], Any]] = {"boolean": bool, "instant": _to_instant}
+    return readers.get(kind)
 
 
 def _to_instant(value: Any) -> Any:

@@ -17,8 +17,8 @@ from msgspec import Struct
 from segue.cli.terminal.output import Printer, error_text, is_interactive, one_line
 from segue.domain.errors import StoreError, UsageError
 from segue.ports import QueryLimits, Store
-from segue.store.dataset import FLAT_TABLES, PREFIX
 from segue.store.export import JOURNAL, inert
+from segue.store.flat import FLAT_TABLES, PREFIX
 from segue.store.rows import TABLES, by_name
 
 _CELL = 60
@@ -31,7 +31,7 @@ _HELP = """.tables          list the tables
 A question is one SELECT and ends with a semicolon."""
 
 
-class Questions(Struct):
+class SqlPrompt(Struct):
     """Asks questions and prints the answers."""
 
     store: Store
@@ -82,12 +82,12 @@ class Questions(Struct):
             raise UsageError(f"There is no table {name!r}.", hint=".tables lists them.")
 
 
-def run_shell(store: Store, output: Printer, history: Path) -> None:
+def run_shell(store: Store, output: Printer, where: str, history: Path) -> None:
     """Read questions from the terminal, or from a pipe, where the first mistake is the end."""
-    questions = Questions(store, output, QueryLimits(1000, 60.0))
+    questions = SqlPrompt(store, output, QueryLimits(1000, 60.0))
     asked = sys.stdin.isatty() and is_interactive(sys.stderr)
     if asked:
-        output.note(f"{store.name}, read-only. .help lists what there is besides SELECT.")
+        output.note(f"{where}, read-only. .help lists what there is besides SELECT.")
     with _remembering(history) if asked else nullcontext():
         for line in _statements(asked):
             try:
@@ -99,7 +99,7 @@ def run_shell(store: Store, output: Printer, history: Path) -> None:
                 click.echo(error_text(error), err=True)
 
 
-def _answer(questions: Questions, line: str) -> bool:
+def _answer(questions: SqlPrompt, line: str) -> bool:
     if line.startswith("."):
         return questions.command(line)
     questions.ask(line)

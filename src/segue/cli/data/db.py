@@ -116,11 +116,11 @@ def query(sql: str, kind: str, rows: int, seconds: float, settings: CommandSetti
       segue db query "SELECT agent, count(*) AS n FROM segue_attempts GROUP BY agent"
       segue db query "SELECT * FROM segue_errors" --format csv > errors.csv
     """
-    from segue.cli.data.ask import Questions
+    from segue.cli.data.ask import SqlPrompt
     from segue.ports import QueryLimits
 
     with settings.look(say=False).store(read_only=True) as store:
-        Questions(store, output, QueryLimits(rows, seconds), kind).ask(sql)
+        SqlPrompt(store, output, QueryLimits(rows, seconds), kind).ask(sql)
 
 
 @db.command("shell")
@@ -139,7 +139,7 @@ def shell(settings: CommandSettings, output: Printer) -> None:
 
     app = settings.look(say=False)
     with app.store(read_only=True) as store:
-        run_shell(store, output, app.state_dir / "sql_history")
+        run_shell(store, output, masked(app.database()), app.state_dir / "sql_history")
 
 
 @db.command("schema")

@@ -13,8 +13,8 @@ from typing import BinaryIO
 from segue.cli.terminal.output import Printer
 from segue.domain.errors import UsageError
 from segue.ports import Store
-from segue.store.dataset import FLAT_TABLES
 from segue.store.export import export
+from segue.store.flat import FLAT_TABLES
 
 
 def export_one(store: Store, table: str, kind: str, out: Path | None, output: Printer) -> None:
