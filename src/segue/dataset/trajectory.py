@@ -108,6 +108,10 @@ def read_trajectories(store: Store, run: str) -> Iterator[Trajectory]:
         trajectory = found.get((step, gens.get(step, 1)))
         if trajectory is not None:
             event = seen.event
-            prompt = (store.prompt(event.digest) or "") if isinstance(event, PromptSent) else ""
-            trajectory.see(seen, prompt)
+            trajectory.see(seen, _text(store, event.digest) if isinstance(event, PromptSent) else "")
     yield from found.values()
+
+
+def _text(store: Store, digest: str) -> str:
+    found = store.query("SELECT text FROM orchestrator_prompts WHERE digest = ?", [digest])
+    return str(found[0]["text"]) if found else ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import os
 import sys
@@ -170,11 +171,11 @@ def _print_table(output: Printer, names: list[str], found: list[tuple[Any, ...]]
 
 
 def _print_csv(_output: Printer, names: list[str], found: list[tuple[Any, ...]]) -> None:
-    stream = click.get_text_stream("stdout", errors="backslashreplace")
-    writer = csv.writer(stream, lineterminator="\n")
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
     writer.writerow(names)
     writer.writerows([[inert(cell) for cell in row] for row in found])
-    stream.flush()
+    click.echo(text.getvalue().encode(errors="backslashreplace").decode(), nl=False)
 
 
 def _print_json(_output: Printer, names: list[str], found: list[tuple[Any, ...]]) -> None:

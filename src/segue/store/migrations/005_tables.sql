@@ -11,7 +11,7 @@ WHERE type = 'error' OR type = 'verdict' OR type = 'check' OR type = 'search' OR
    OR type = 'task.ended' OR type = 'task.marked';
 
 -- When a call of a tool began, for the event that says it has ended.
-CREATE INDEX orchestrator_events_begun ON orchestrator_events (run_id, step, (data->>'id'), seq)
+CREATE INDEX orchestrator_events_begun ON orchestrator_events (run_id, step, seq)
 WHERE type = 'agent.tool' AND data->>'state' = 'started';
 
 CREATE INDEX orchestrator_steps_task ON orchestrator_steps (run_id, task, seq);
@@ -110,9 +110,10 @@ SELECT e.run_id, e.seq, e.step, s.gen, s.task, s.phase, s.agent, s.model,
 FROM orchestrator_events e
 {step e}
 LEFT JOIN orchestrator_events b ON b.run_id = e.run_id AND b.seq = (
-    SELECT max(x.seq) FROM orchestrator_events x
+    SELECT x.seq FROM orchestrator_events x
     WHERE x.type = 'agent.tool' AND x.data->>'state' = 'started' AND x.run_id = e.run_id AND x.step = e.step
-      AND x.data->>'id' = e.data->>'id' AND x.seq < e.seq)
+      AND x.seq < e.seq AND x.data->>'id' = e.data->>'id'
+    ORDER BY x.seq DESC LIMIT 1)
 WHERE e.type = 'agent.tool' AND coalesce(e.data->>'state', '') <> 'started'
 UNION ALL
 SELECT e.run_id, e.seq, e.step, s.gen, s.task, s.phase, s.agent, s.model,
