@@ -11,11 +11,8 @@ from typing import Any, BinaryIO
 
 from segue.domain.errors import UsageError
 from segue.ports import Store
-from segue.store.flat import FLAT_TABLES, ColumnType
+from segue.store.flat import EXPORTED, FLAT_TABLES, JOURNAL, ColumnType
 from segue.store.rows import JSON_COLUMNS, TABLES
-
-JOURNAL = "orchestrator_"
-"""How the names of the journal's tables begin."""
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 _GROUP_ROWS = 20_000
@@ -29,13 +26,6 @@ _TEXTS = {
     *("task", "phase", "build_phase", "agent", "model", "token"),
     *("step", "type", "topic", "consumed_by", "digest", "text"),
 }
-
-EXPORTED = (
-    *FLAT_TABLES,
-    *(name for name in TABLES if name not in FLAT_TABLES),
-    *(JOURNAL + name for name in TABLES),
-)
-"""The names of everything that can be exported: flat tables first, then the journal's own."""
 
 
 def export(store: Store, table: str, kind: str, file: BinaryIO) -> int:

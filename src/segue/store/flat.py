@@ -311,3 +311,10 @@ def _read(name: str, text: str) -> DatasetTable:
 
 FLAT_TABLES: dict[str, DatasetTable] = {name: _read(name, text) for name, text in _TEXT.items()}
 """Every flat table by its name."""
+
+JOURNAL = "orchestrator_"
+"""How the names of the journal's own tables begin."""
+
+_SHORT = ("steps", "events", "signals")
+EXPORTED = (*FLAT_TABLES, *_SHORT, *(JOURNAL + name for name in ("runs", *_SHORT, "prompts")))
+"""The names of everything that can be exported: flat tables first, then the journal's own."""

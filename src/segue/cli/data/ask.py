@@ -18,8 +18,8 @@ from msgspec import Struct
 from segue.cli.terminal.output import Printer, error_text, is_interactive, one_line
 from segue.domain.errors import StoreError, UsageError
 from segue.ports import QueryLimits, Store
-from segue.store.export import JOURNAL, inert
-from segue.store.flat import FLAT_TABLES, PREFIX
+from segue.store.export import inert
+from segue.store.flat import FLAT_TABLES, JOURNAL, PREFIX
 from segue.store.rows import TABLES, by_name
 
 _CELL = 60

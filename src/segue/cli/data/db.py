@@ -9,6 +9,7 @@ import click
 from segue.cli.options import FOLDER, CommandSettings, options
 from segue.cli.terminal.output import Printer
 from segue.store.address import masked
+from segue.store.flat import EXPORTED
 
 
 @click.group()
@@ -51,7 +52,7 @@ def migrate(settings: CommandSettings, output: Printer) -> None:
 
 
 @db.command("export")
-@click.argument("table", required=False)
+@click.argument("table", metavar="[TABLE]", type=click.Choice(EXPORTED), required=False)
 @click.option(
     "--format",
     "kind",
