@@ -171,13 +171,8 @@ class AcpLines:
     def _flush(self) -> list[Event]:
         """Return the thoughts and the message whose pieces came in so far."""
         thought = [thinking_event(self._thoughts)] if self._thoughts else []
-<<<<<<< HEAD
-        said = self._lines.say(self._pieces, self._piece_of[1])
-        self._pieces = self._thoughts = ""
-=======
         said = self._lines.say(self._pieces.take(), self._piece_of[1])
-        self._thoughts = 0
->>>>>>> main
+        self._thoughts = ""
         return [*thought, *said]
 
     def _read_raw(self, line: Json) -> list[Event]:

@@ -11,15 +11,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from segue.agents.local.launch import ProcessEnd
-<<<<<<< HEAD
-from segue.agents.local.values import TEXT_CHARS, Json, as_text, clip, parse_object, shrink
-from segue.domain.events import AgentRaw, AgentText, AgentThought, AgentTool, Event
-from segue.domain.failure import Failure
-=======
 from segue.agents.local.values import TEXT_CHARS, Json, as_text, clip, parse_object, shrink, split
-from segue.domain.events import AgentRaw, AgentText, AgentTool, Event
+from segue.domain.events import AgentRaw, AgentText, AgentThought, AgentTool, Event
 from segue.domain.failure import Failure, FailureKind
->>>>>>> main
 from segue.domain.outcome import Outcome, Usage
 
 Handler = Callable[[Json], list[Event]]
