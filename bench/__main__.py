@@ -13,6 +13,7 @@ from statistics import median
 
 from bench import (
     cloud,
+    coverage,
     events,
     events_postgres,
     export,
@@ -40,6 +41,7 @@ GROUPS: dict[str, Callable[[bool], Iterator[Figure]]] = {
     "cloud": cloud.figures,
     "reports": reports.figures,
     "export": export.figures,
+    "coverage": coverage.figures,
     "provider": provider.figures,
     "page": page.figures,
     "seal": seal.figures,
