@@ -21,6 +21,7 @@ from segue.domain.finding import DismissReason, Finding, Severity
 from segue.domain.outcome import Usage
 from segue.domain.proof import CheckResult, CheckState, Level, Proof
 from segue.domain.results import (
+    ChoiceOutput,
     DiagnosticOutput,
     Dismissal,
     EndOutput,
@@ -113,6 +114,10 @@ async def attempt_and_fail(journal: Journal, task: str, action: Action, between:
             DiagnosticOutput(*said),
             e.DiagnosticRun(task, *said),
         )
+    elif between == "chance":
+        choice = StepFacts(task, "choice", 1, build_phase="schema")
+        drawn = ChoiceOutput(Action.RETRY, action, (Action.RETRY, Action.WEB_SEARCH), "seed")
+        await step(journal, f"{folder}/choice/1", choice, True, drawn)
     crash = Failure(FailureKind.CRASH, "it crashed")
     if between == "crash":
         output = LaunchOutput(verdict=Verdict(Result.FAIL, Action.RETRY, "it crashed"), failure=crash)
@@ -135,7 +140,7 @@ async def fill(store: Store) -> str:
         await attempt_and_fail(journal, "1", Action.WEB_SEARCH, "found")
         await attempt_and_fail(journal, "2", Action.WEB_SEARCH, "away")
         await attempt_and_fail(journal, "3", Action.RUN_DIAGNOSTIC, "refused")
-        await attempt_and_fail(journal, "4", Action.RETRY, "")
+        await attempt_and_fail(journal, "4", Action.WEB_SEARCH, "chance")
         await attempt_and_fail(journal, "5", Action.RETRY, "crash")
         finding = Finding("f1", "a.py", 3, Severity.WARNING, "naming", "odd name")
         dismissed = Dismissal.of(replace(finding, id="f2"), DismissReason.OUT_OF_SCOPE)
@@ -159,13 +164,13 @@ def rows(store: Store, table: str) -> list[dict[str, Any]]:
 
 def test_recovery_is_what_was_delivered(filled: Store) -> None:
     found = rows(filled, "recoveries")
-    names = ("task", "asked", "action", "delivered", "delivered_action", "problem", "recovered")
+    names = ("task", "asked", "action", "by_chance", "delivered", "delivered_action", "problem", "recovered")
     assert [tuple(row[name] for name in names) for row in found] == [
-        ("1", "WEB_SEARCH", "WEB_SEARCH", True, "WEB_SEARCH", None, True),
-        ("2", "WEB_SEARCH", "WEB_SEARCH", False, "RETRY", "the service is away", True),
-        ("3", "RUN_DIAGNOSTIC", "RUN_DIAGNOSTIC", False, "RETRY", "not on the list", True),
-        ("4", "RETRY", "RETRY", True, "RETRY", None, True),
-        ("5", "RETRY", "RETRY", True, "RETRY", None, None),
+        ("1", "WEB_SEARCH", "WEB_SEARCH", False, True, "WEB_SEARCH", None, True),
+        ("2", "WEB_SEARCH", "WEB_SEARCH", False, False, "RETRY", "the service is away", True),
+        ("3", "RUN_DIAGNOSTIC", "RUN_DIAGNOSTIC", False, False, "RETRY", "not on the list", True),
+        ("4", "WEB_SEARCH", "RETRY", True, True, "RETRY", None, True),
+        ("5", "RETRY", "RETRY", False, True, "RETRY", None, None),
     ]
     assert [(row["delivered"], row["next_result"]) for row in rows(filled, "searches")] == [
         (True, "PASS"),

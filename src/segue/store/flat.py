@@ -250,6 +250,7 @@ build_phase text: which part of an app it builds
 result text: `FAIL` or `PARTIAL`
 asked text: the action that the judge asked for
 action text: the action that was tried
+by_chance boolean: whether chance chose it, with `resolve = "random"`
 delivered boolean: false: the search failed, the diagnostic was refused, or there was no new plan
 delivered_action text: what reached the agent: the action, or `RETRY` where it was not delivered
 problem text: why it was not delivered

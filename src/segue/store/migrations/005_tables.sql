@@ -213,7 +213,7 @@ WHERE s.phase = 'review';
 -- What was done about a failed verdict, by the steps between it and the next one of the task. A verdict of one
 -- judge among several is followed by the panel's, and so by nothing.
 CREATE VIEW segue_recoveries AS
-SELECT d.run_id, d.seq, d.step, d.task, d.build_phase, d.result, d.asked, d.action,
+SELECT d.run_id, d.seq, d.step, d.task, d.build_phase, d.result, d.asked, d.action, d.choices > 0 AS by_chance,
        CASE WHEN d.action IN ('RETRY', 'SKIP') THEN true ELSE d.succeeded > 0 END AS delivered,
        CASE WHEN d.action IN ('RETRY', 'SKIP') OR d.succeeded > 0 THEN d.action
             WHEN d.resolves > 0 THEN 'RETRY' END AS delivered_action,
@@ -233,7 +233,10 @@ FROM (
            max(CASE WHEN s.phase IN ('search', 'diagnostic', 'replan') AND s.state = 'failed'
                     THEN coalesce(nullif(s.output->>'search_failure', ''), nullif(s.output->>'reason', ''),
                                   s.output->'failure'->>'message', s.output->'verdict'->>'reason') END) AS problem,
-           n.data->>'result' AS next_result
+           n.data->>'result' AS next_result,
+           (SELECT count(*) FROM orchestrator_steps c
+            WHERE c.run_id = v.run_id AND c.task = v.data->>'task' AND c.phase = 'choice' AND c.seq > v.seq
+              AND (n.seq IS NULL OR c.seq < n.seq)) AS choices
     FROM orchestrator_events v
     LEFT JOIN orchestrator_events n ON n.run_id = v.run_id AND n.seq = (
         SELECT min(x.seq) FROM orchestrator_events x
@@ -245,7 +248,7 @@ FROM (
              OR (s.phase = 'end' AND {flag s.output skipped}))
     WHERE v.type = 'verdict' AND (v.step LIKE '%/verify/%' OR v.step LIKE '%/verify')
       AND v.data->>'result' <> 'PASS'
-    GROUP BY v.run_id, v.seq, v.ts, v.step, v.data, n.data
+    GROUP BY v.run_id, v.seq, v.ts, v.step, v.data, n.seq, n.data
 ) d;
 
 CREATE VIEW segue_searches AS
