@@ -139,7 +139,8 @@ def containment() -> tuple[str, str]:
 
 
 def _make_cgroup() -> str | None:
-    home = own_cgroup() if sys.platform == "linux" else None
+    inside = Container.inside
+    home = os.path.dirname(inside) if inside else own_cgroup() if sys.platform == "linux" else None
     place = f"{home}/segue-{os.getpid()}-{os.urandom(8).hex()}"
     try:
         if home:
