@@ -17,6 +17,8 @@ from segue.domain.errors import SegueError
 from segue.domain.events import Recorded, RunEnded, RunParked, TaskEnded, TaskStarted
 from segue.domain.notification import Notification, NotificationKind
 from segue.domain.run import RunState
+from segue.domain.until import describe_until
+from segue.notify.answers import AnswerSigner
 from segue.notify.send import notify
 from segue.ports import Notifier, Store
 from segue.system.redact import Redactor
@@ -52,8 +54,13 @@ class RunNotifier:
         open_store: Callable[[], Store],
         redactor: Redactor,
         warn: Callable[[str], None],
+        answers: AnswerSigner | None = None,
     ) -> None:
-        """`titles` are those of the tasks known so far; `on` are the kinds that are sent."""
+        """`titles` are those of the tasks known so far; `on` are the kinds that are sent.
+
+        With `answers`, a task that needs a person can be decided about where the notification is read.
+        """
+        self._answers = answers
         self._notifiers = notifiers
         self._on = on
         self._titles = dict(titles)
@@ -92,7 +99,13 @@ class RunNotifier:
             return
         self._asked = self._asked or due.notification.kind == "needs_human"
         if due.notification.kind in self._on:
-            self._enqueue(due)
+            self._enqueue(self._with_answers(due, event))
+
+    def _with_answers(self, due: _Due, event: Recorded) -> _Due:
+        if self._answers is None or not isinstance(event.event, TaskEnded):
+            return due
+        buttons = self._answers.buttons(event.run, event.event.task, event.seq, time.time())
+        return replace(due, notification=replace(due.notification, answers=buttons))
 
     def _is_redundant(self, event: Recorded) -> bool:
         """A run that ends because a task needs a human adds nothing to that task's notification."""
@@ -160,9 +173,8 @@ def _report_task(run: str, seq: int, event: TaskEnded, titles: Mapping[str, str]
 
 
 def _report_parked(run: str, event: RunParked, titles: Mapping[str, str]) -> _Due:
-    when = time.strftime("%Y-%m-%d %H:%M %Z", time.localtime(event.until))
     text = f"{_name_task(event.task, titles)} of run {run} continues automatically."
-    message = Notification("parked", f"Usage limit: parked until {when}", text)
+    message = Notification("parked", f"Usage limit: parked {describe_until(event.until)}", text)
     # A run that is resumed while it waits emits the event again: the key is the same.
     return _Due(run, f"parked/{event.task}/{event.until:.0f}", message)
 
