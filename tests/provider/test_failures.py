@@ -57,6 +57,70 @@ def test_a_router_falls_back_to_another_model(asking: Asking) -> None:
     assert response.choices[0].message.content == "second"
 
 
+@pytest.mark.parametrize("case", CASES)
+def test_a_router_falls_back_in_a_stream(asking: Asking, case: str) -> None:
+    entry, _kind = CASES[case]
+    asking.script(f'[[on]]\nlaunch = 1\n{entry}\n[[on]]\nsay = "second"\n')
+    entries = [
+        {"model_name": name, "litellm_params": {"model": f"composer-cli/{model}"}}
+        for name, model in (("one", "composer-2.5"), ("two", "gpt-5.5"))
+    ]
+    router = litellm.Router(model_list=entries, fallbacks=[{"one": ["two"]}])
+
+    async def read() -> str:
+        stream = await router.acompletion(model="one", messages=HELLO, stream=True)
+        return "".join([chunk.choices[0].delta.content or "" async for chunk in stream])
+
+    assert asyncio.run(read()) == "second"
+    assert len(asking.launches()) == 2
+
+
+def test_a_call_without_a_router_falls_back_in_a_stream(asking: Asking) -> None:
+    asking.script('[[on]]\nlaunch = 1\nfaults = ["quota"]\n[[on]]\nsay = "second"\n')
+    stream = litellm.completion(model=MODEL, messages=HELLO, stream=True, fallbacks=["composer-cli/gpt-5.5"])
+    assert "".join(chunk.choices[0].delta.content or "" for chunk in stream) == "second"
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("way", ["sync", "async"])
+def test_a_stream_that_fails_has_the_class_of_its_failure(asking: Asking, case: str, way: str) -> None:
+    entry, kind = CASES[case]
+    asking.script(f"[[on]]\n{entry}\n")
+
+    async def read() -> None:
+        async for _chunk in await litellm.acompletion(model=MODEL, messages=HELLO, stream=True):
+            pass
+
+    def ask() -> None:
+        if way == "async":
+            asyncio.run(read())
+        else:
+            list(litellm.completion(model=MODEL, messages=HELLO, stream=True))
+
+    with pytest.raises(getattr(litellm, kind)):
+        ask()
+    assert len(asking.launches()) == 1
+
+
+PLAIN = """#!/bin/sh
+[ "$1" = --version ] && echo 2026.01.02-abcdef && exit
+printf 'Plain\\n  words \\n\\n'
+"""
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_program_that_prints_plain_text_answers_with_it(asking: Asking, stream: bool) -> None:
+    program = asking.root / "plain-agent"
+    program.write_text(PLAIN)
+    program.chmod(0o755)
+    asking.config(f'[agents.cursor]\nagent_cmd = "{program}"\n')
+    answer = litellm.completion(model=MODEL, messages=HELLO, stream=stream)
+    if stream:
+        assert "".join(chunk.choices[0].delta.content or "" for chunk in answer) == "Plain\n  words"
+    else:
+        assert answer.choices[0].message.content == "Plain\n  words"
+
+
 def test_the_words_of_stderr_are_told(asking: Asking) -> None:
     asking.script('[[on]]\nstderr = "the flux capacitor is empty"\nexit_code = 3\n')
     assert "the flux capacitor is empty" in str(failing())

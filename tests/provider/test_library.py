@@ -219,6 +219,29 @@ def test_closing_ends_agents_and_leaves_nothing(asking: Asking) -> None:
     assert list((asking.root / "tmp").glob("segue-ask-*")) == []
 
 
+ACP = ("gemini", "copilot", "opencode", "qwen", "vibe", "cursor-acp")
+
+
+@pytest.mark.parametrize("agent", ACP)
+def test_agents_of_the_client_protocol_are_models(
+    asking: Asking, agent: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (asking.root / "acp.toml").write_text('[[on]]\nsay = "Good day!"\n')
+    monkeypatch.setenv("SEGUE_SIM_ACP", str(asking.root / "acp.toml"))
+    response = litellm.completion(model=f"{agent}-cli/default", messages=HELLO)
+    assert response.choices[0].message.content == "Good day!"
+    assert asking.leftovers() == []
+
+
+def test_agents_of_the_settings_are_models(asking: Asking, monkeypatch: pytest.MonkeyPatch) -> None:
+    (asking.root / "acp.toml").write_text('[[on]]\nsay = "Good day!"\n')
+    monkeypatch.setenv("SEGUE_SIM_ACP", str(asking.root / "acp.toml"))
+    asking.config(f'[acp.mine]\nargv = ["{asking.root / "bin" / "gemini"}", "--acp"]\n')
+    provider.register()
+    response = litellm.completion(model="mine-cli/default", messages=HELLO)
+    assert response.choices[0].message.content == "Good day!"
+
+
 def test_registering_twice_is_registering_once() -> None:
     provider.register()
     before = list(litellm.custom_provider_map)

@@ -68,7 +68,11 @@ def proxy_config(app: App) -> dict[str, Any]:
         # Every retry would launch a paid agent again.
         "litellm_settings": {"num_retries": 0, "custom_provider_map": handlers},
         "router_settings": {"num_retries": 0},
-        "general_settings": {"master_key": f"os.environ/{KEY_VARIABLE}"},
+        "general_settings": {
+            "master_key": f"os.environ/{KEY_VARIABLE}",
+            # Without it LiteLLM lets an agent answer a client that has hung up.
+            "cancel_on_disconnect": True,
+        },
     }
 
 
