@@ -9,8 +9,9 @@ from typing import Any
 
 _START = re.compile(r'\{[ \t\r\n]*["}]')
 
-_EFFORT = 10_000_000
-"""Characters that are read before the search is given up: braces in braces would take for ever."""
+_EFFORT, _PASSES = 10_000_000, 10
+"""Characters that are read before the search is given up, and how often those of a long text may be:
+braces in braces would take for ever."""
 
 _COUNTING = 50
 """How much faster than reading an error finds out on which line it is."""
@@ -19,7 +20,8 @@ _COUNTING = 50
 def objects(text: str) -> Iterator[dict[str, Any]]:
     """Every JSON object in the text that does not lie in another one."""
     decoder, found, effort = json.JSONDecoder(), _START.search(text), 0
-    while found and effort < _EFFORT:
+    most = max(_EFFORT, _PASSES * len(text))
+    while found and effort < most:
         place = found.start()
         try:
             value, end = decoder.raw_decode(text, place)
