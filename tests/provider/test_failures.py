@@ -57,6 +57,7 @@ def test_a_router_falls_back_to_another_model(asking: Asking) -> None:
     assert response.choices[0].message.content == "second"
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # a coroutine of LiteLLM's
 @pytest.mark.parametrize("case", CASES)
 def test_a_router_falls_back_in_a_stream(asking: Asking, case: str) -> None:
     entry, _kind = CASES[case]
@@ -73,12 +74,6 @@ def test_a_router_falls_back_in_a_stream(asking: Asking, case: str) -> None:
 
     assert asyncio.run(read()) == "second"
     assert len(asking.launches()) == 2
-
-
-def test_a_call_without_a_router_falls_back_in_a_stream(asking: Asking) -> None:
-    asking.script('[[on]]\nlaunch = 1\nfaults = ["quota"]\n[[on]]\nsay = "second"\n')
-    stream = litellm.completion(model=MODEL, messages=HELLO, stream=True, fallbacks=["composer-cli/gpt-5.5"])
-    assert "".join(chunk.choices[0].delta.content or "" for chunk in stream) == "second"
 
 
 @pytest.mark.parametrize("case", CASES)
