@@ -76,7 +76,9 @@ class CommandAgent:
     def run(self, job: Job) -> AsyncGenerator[Event | Outcome, None]:
         """Run the program and keep what it prints."""
         command = make_command(job, self._argv(job), self._options.pass_env, self._options.env)
-        return run_program(self._services, job, command, PlainOutput(job.model, logs=job.mode is Mode.EDIT))
+        return run_program(
+            self._services, job, command, PlainOutput(job.model, logs=job.mode is Mode.EDIT, hear=job.hear)
+        )
 
     def forget(self, token: str) -> None:
         """Drop what was kept for an adoption."""
