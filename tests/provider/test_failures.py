@@ -10,9 +10,9 @@ import pytest
 from tests.provider.place import HELLO, MODEL, Asking, litellm
 
 CASES = {
-    "crash": ('stderr = "segmentation fault"\nexit_code = 3', "UnprocessableEntityError"),
-    "no_result": ('faults = ["no_result"]', "UnprocessableEntityError"),
-    "truncated": ('faults = ["truncated"]', "UnprocessableEntityError"),
+    "crash": ('say = ""\nstderr = "segmentation fault"\nexit_code = 3', "UnprocessableEntityError"),
+    "no_result": ('say = ""\nfaults = ["no_result"]', "UnprocessableEntityError"),
+    "truncated": ('say = ""\nfaults = ["truncated"]', "UnprocessableEntityError"),
     "empty": ('faults = ["empty"]', "UnprocessableEntityError"),
     "quota": ('faults = ["quota"]', "RateLimitError"),
     "auth": ('faults = ["bad_key"]', "AuthenticationError"),

@@ -168,7 +168,7 @@ def test_slow_clients_keep_nobody_waiting(proxy: Proxy) -> None:
 
 
 FAILURES = {
-    'stderr = "broken"\nexit_code = 3': "UnprocessableEntityError",
+    'say = ""\nstderr = "broken"\nexit_code = 3': "UnprocessableEntityError",
     'faults = ["quota"]': "RateLimitError",
     'faults = ["bad_key"]': "AuthenticationError",
 }

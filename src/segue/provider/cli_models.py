@@ -121,7 +121,11 @@ class CliModels:
             span.learn(queued=queued)
             wanted = name or self._app.loaded.settings.model
             voice = Voice(hear, self._redactor) if hear else None
-            outcome = await self._launch(agent, prompt, wanted, timeout - queued, voice)
+            try:
+                outcome = await self._launch(agent, prompt, wanted, timeout - queued, voice)
+            finally:
+                if voice is not None:
+                    voice.drop()
         answer = _read_outcome(outcome, prompt, span)
         if voice is not None:
             voice.finish(answer.text)

@@ -125,8 +125,10 @@ class PlainOutput:
         said = plain(str(self._said))
         if self._logs and is_too_long(said):
             said = f"[only the end of what it printed is kept]\n{plain(end.out_tail)}"
+        if not is_too_long(said):
+            said = said.strip() if self._read_line else said.rstrip()
         return Outcome(
-            said if is_too_long(said) else said.strip(),
+            said,
             end.failure(now),
             end.exit.code,
             model=self._model,
