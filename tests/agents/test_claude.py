@@ -177,7 +177,7 @@ def test_whoever_ends_it_decides_what_an_interruption_means() -> None:
 def test_a_used_up_limit_is_parked_until_it_ends() -> None:
     said = "API Error: Request rejected (429) · You've hit your session limit · resets in 2 hours"
     failure = failed(INIT, {**BAD, "api_error_status": 429, "result": said}, code=1)
-    assert (failure.kind, failure.until) == (FailureKind.USAGE_LIMIT, NOW + 7200)
+    assert (failure.kind, failure.until) == (FailureKind.USAGE_LIMIT, NOW + 7260)
     failure = failed(INIT, {**BAD, "result": f"Claude AI usage limit reached|{int(NOW) + 60}"}, code=1)
     assert (failure.kind, failure.until) == (FailureKind.USAGE_LIMIT, NOW + 60)
 

@@ -138,7 +138,7 @@ def test_a_used_up_limit_is_parked_until_it_ends() -> None:
         turn_failed("You've hit your usage limit. Upgrade to Pro or try again in 2 hours 5 minutes."),
         code=1,
     )
-    assert (failure.kind, failure.until) == (FailureKind.USAGE_LIMIT, NOW + 7500)
+    assert (failure.kind, failure.until) == (FailureKind.USAGE_LIMIT, NOW + 7560)
 
 
 def test_errors_on_the_way_are_not_the_end() -> None:

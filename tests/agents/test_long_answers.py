@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
@@ -27,6 +28,7 @@ from segue.domain.outcome import Outcome
 from segue.domain.plan import read_plan
 from segue.domain.prompt import Prompt
 from segue.flow.launch import run_agent
+from segue.ports import Installation, Problem
 from tests.agents.stand_in import ended
 
 LONG = "LOCAL_ACTION: backup\n" + "a line of an answer that goes on and on\n" * 60_000 + "the end"
@@ -144,17 +146,26 @@ class Talker:
     def __init__(self, size: int) -> None:
         self._size = size
 
-    async def run(self, _job: Job) -> AsyncGenerator[Event | Outcome, None]:
+    def check(self) -> list[Problem]:
+        return []
+
+    def installation(self) -> Installation:
+        return Installation()
+
+    def forget(self, token: str) -> None:
+        pass
+
+    async def run(self, job: Job) -> AsyncGenerator[Event | Outcome, None]:
         yield Outcome("x" * self._size)
 
 
 @pytest.mark.parametrize(("size", "fits"), [(LONGEST_ANSWER, True), (LONGEST_ANSWER + 1, False)])
-async def test_an_answer_beyond_the_limit_is_a_failure(size: int, fits: bool, tmp_path: Path) -> None:
+def test_an_answer_beyond_the_limit_is_a_failure(size: int, fits: bool, tmp_path: Path) -> None:
     async def emit(_event: Event) -> None:
         pass
 
     job = Job("t", Prompt("?"), tmp_path, Mode.ASK)
-    outcome = await run_agent(Talker(size), job, emit)  # type: ignore[arg-type]
+    outcome = asyncio.run(run_agent(Talker(size), job, emit))
     assert (outcome.failure is None) == fits
     if outcome.failure is not None:
         assert outcome.failure.kind is FailureKind.OUTPUT_LIMIT

@@ -37,6 +37,22 @@ def read(file: Path, text: str = "", **environ: str) -> LoadedSettings:
     return load(file.parent, environ={"SEGUE_TRUST": "1", **environ}, known=known)
 
 
+def test_secrets_of_the_environment_are_not_stored_with_a_run(file: Path) -> None:
+    tables: list[tuple[type, str]] = [(Settings, "")]
+    secrets: dict[str, str] = {}
+    while tables:
+        kind, prefix = tables.pop()
+        for field in option_fields(kind):
+            if field.is_table and isinstance(field.type, type) and field.type.__name__ != "dict":
+                tables.append((field.type, f"{prefix}{field.name.upper()}__"))
+            elif "Secret" in str(field.type):
+                secrets[f"SEGUE_{prefix}{field.name.upper()}"] = "https://hidden"
+    secrets["SEGUE_NOTIFY__NTFY__TOPIC"] = "hidden"
+    assert len(secrets) >= 5
+    loaded = read(file, **secrets, SEGUE_AGENT="claude")
+    assert loaded.overrides == {"agent": "claude"}
+
+
 def test_kinds_are_given_by_key_or_pattern(file: Path) -> None:
     kinds = read(file, '[kinds]\n"2.1" = "docs"\nT012 = "human"\n"T0*" = "verify-only"\n').settings.kinds
     assert list(kinds.items()) == [("2.1", "docs"), ("T012", "human"), ("T0*", "verify-only")]

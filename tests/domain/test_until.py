@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from segue.domain.until import describe_until
 
-NOW = datetime(2026, 11, 16, 5, 20, 10).timestamp()
+NOW = datetime.fromisoformat("2026-11-16T05:20:10").timestamp()
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import hypothesis
 import pytest
 from hypothesis import given
@@ -28,6 +29,9 @@ from segue.notify.options import EmailSettings, NotifySettings
 from segue.notify.send import notify, sanitize
 from segue.ports import Notifier
 from segue.runtime import registry
+from segue.sim.chat.ntfy import ntfy_app
+from segue.sim.chat.slack import slack_app
+from segue.system.http.server import start_server
 from segue.system.process.processes import Processes
 from segue.system.redact import Redactor
 from segue.system.services import Services
@@ -76,6 +80,21 @@ def test_the_built_in_notifiers_keep_the_promises_of_their_socket(
             lambda: b"".join(server.mails).decode(),
             lambda: make(settings(email=mail_settings(9, timeout=3)))["email"],
         )
+    slack, stop_slack = start_server(slack_app())
+    ntfy, stop_ntfy = start_server(ntfy_app())
+    nowhere = "http://127.0.0.1:9/"
+    check_notifier(
+        lambda: make(settings(slack={"url": f"{slack}/services/T0/B0/x"}))["slack"],
+        lambda: httpx2.get(f"{slack}/_sim/messages").text,
+        lambda: make(settings(slack={"url": nowhere, "attempts": 1}))["slack"],
+    )
+    check_notifier(
+        lambda: make(settings(ntfy={"url": ntfy, "topic": "t"}))["ntfy"],
+        lambda: httpx2.get(f"{ntfy}/t/json?poll=1").text,
+        lambda: make(settings(ntfy={"url": nowhere, "topic": "t", "attempts": 1}))["ntfy"],
+    )
+    stop_slack()
+    stop_ntfy()
     monkeypatch.setenv("PATH", str(tmp_path))
     desktop = make(settings(desktop={"enabled": True}))["desktop"]
     with pytest.raises(AssertionError, match=r"every kind.*reminder: NotifyError"):

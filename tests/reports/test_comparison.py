@@ -47,7 +47,7 @@ def test_averages_of_a_setting(database: str) -> None:
         "bash_calls": (2, 1.5),  # two and one
         "reads_before_edit": (2, 0.75),  # two and one in the first run, none in the second
     }
-    assert found.notes == ("1 run that is still running or was stopped is not counted.",)
+    assert found.notes == ("1 run that has not ended or was stopped is not counted.",)
     assert rows(found, 1) == []
 
 

@@ -10,6 +10,9 @@ from typing import Any
 import pytest
 
 from segue.sim.acp import script as acp
+from segue.sim.chat.ntfy import NtfyScript, ntfy_app
+from segue.sim.chat.press import ChatEntry
+from segue.sim.chat.slack import SlackScript, slack_app
 from segue.sim.cloud import script as cloud
 from segue.sim.cloud.app import cloud_app
 from segue.sim.github import script as hub
@@ -31,6 +34,7 @@ SPANS = set(re.findall(r"`([^`\n]+)`", PAGE))
         *(cloud.CloudScript, cloud.CloudEntry, cloud.CloudFault, llm.LlmScript, llm.LlmEntry),
         *(hub.GithubScript, hub.GithubRepo, hub.GithubToken, hub.GithubFault),
         *(lab.GitlabScript, lab.GitlabToken, lab.GitlabFault),
+        *(SlackScript, NtfyScript, ChatEntry),
     ],
 )
 def test_every_key_is_explained(model: type[Any]) -> None:
@@ -45,7 +49,7 @@ def test_every_fault_is_explained() -> None:
 
 
 def test_every_control_is_explained() -> None:
-    for app in (cloud_app(), llm_app(), github_app(), gitlab_app()):
+    for app in (cloud_app(), llm_app(), github_app(), gitlab_app(), slack_app(), ntfy_app()):
         paths = {path for route in app.routes if (path := getattr(route, "path", "")).startswith("/_sim/")}
         told = {span.partition(" ")[2].replace("{id}", "{agent}") for span in SPANS}
         assert paths - told <= {"/_sim/artifacts/{token}"}
@@ -58,6 +62,7 @@ def test_every_control_is_explained() -> None:
         ("llm", llm.LlmScript),
         ("github", hub.GithubScript),
         ("gitlab", lab.GitlabScript),
+        ("slack", SlackScript),
     ],
 )
 def test_the_scripts_can_be_played(info: str, model: type[Any]) -> None:

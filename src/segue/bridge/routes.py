@@ -6,6 +6,7 @@ import asyncio
 import os
 from collections.abc import Callable
 from typing import Any
+from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import Struct
@@ -15,6 +16,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
+from segue.bridge.answer_routes import SLACK_PATH, AnswerRoutes
 from segue.bridge.conversations import (
     begin_conversation,
     describe,
@@ -33,6 +35,7 @@ from segue.bridge.webhooks import (
 )
 from segue.domain.errors import SegueError, UsageError
 from segue.domain.run import Run
+from segue.notify.answers import PATH
 from segue.ports import Store
 from segue.runtime.app import App
 from segue.runtime.plan import agent_text
@@ -128,10 +131,12 @@ class BridgeRoutes(Struct, frozen=True):
         return os.environ.get(self.app.loaded.settings.bridge.webhook_secret_env, "").strip()
 
 
-def make_bridge_app(routes: BridgeRoutes, token: str) -> Starlette:
+def make_bridge_app(routes: BridgeRoutes, answers: AnswerRoutes, token: str) -> Starlette:
     """Return the routes behind the guard."""
-    settings = routes.app.loaded.settings.bridge
-    hosts = (*LOOPBACK_HOSTS, settings.listen, *settings.hosts)
+    settings = routes.app.loaded.settings
+    public = urlsplit(settings.notify.answers.url).hostname
+    hosts = (*LOOPBACK_HOSTS, settings.bridge.listen, *settings.bridge.hosts, *([public] if public else []))
+    open_paths = (WEBHOOKS, "/health", PATH, SLACK_PATH)
     return Starlette(
         routes=[
             Route("/messages", routes.messages, methods=["POST"]),
@@ -139,8 +144,18 @@ def make_bridge_app(routes: BridgeRoutes, token: str) -> Starlette:
             Route("/conversations/{id}", routes.conversation, methods=["GET"]),
             Route(WEBHOOKS, routes.webhook, methods=["POST"]),
             Route("/health", _health, methods=["GET"]),
+            *answers.routes(),
         ],
-        middleware=[Middleware(RequestGuard, token=token, hosts=hosts, open_paths=(WEBHOOKS, "/health"))],
+        middleware=[
+            Middleware(
+                RequestGuard,
+                token=token,
+                hosts=hosts,
+                origins=answers.origins(),
+                open_paths=open_paths,
+                same_origin=True,
+            )
+        ],
         exception_handlers={SegueError: _handle_error},
     )
 

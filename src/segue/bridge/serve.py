@@ -8,6 +8,8 @@ import secrets
 from collections.abc import Callable
 from contextlib import suppress
 
+from segue.bridge.answer_routes import AnswerRoutes
+from segue.bridge.answers import AnswerDesk, Resume
 from segue.bridge.context import notify_people
 from segue.bridge.conversations import list_conversations
 from segue.bridge.routes import BridgeRoutes, make_bridge_app
@@ -17,6 +19,8 @@ from segue.domain.errors import Locked, NeedsHuman, SegueError
 from segue.domain.run import RunState
 from segue.ports import Store
 from segue.runtime.app import App
+from segue.runtime.background import start_resume
+from segue.runtime.wiring import make_answer_signer
 from segue.system.http.server import open_server
 from segue.system.interrupts import on_interrupt
 from segue.system.secrets import keep_secret
@@ -76,15 +80,22 @@ class ConversationHost:
                 return SegueError(str(error))
 
 
-async def serve(app: App, repo: str | None, announce: Callable[[str, str], None]) -> None:
-    """Serve until Ctrl-C; `announce` is called with the address and the token's location."""
+async def serve(
+    app: App, repo: str | None, announce: Callable[[str, str], None], resume: Resume = start_resume
+) -> None:
+    """Serve until Ctrl-C; `announce` is called with the address and the token's location.
+
+    `resume` continues a run after somebody has answered a notification.
+    """
     settings = app.loaded.settings.bridge
     token, where = _get_token(app)
     with app.store() as store:
         inbox = open_inbox(store)
         journal = await store.open(inbox.id)
         host = ConversationHost(app, store)
-        web = make_bridge_app(BridgeRoutes(app, store, host.ensure, inbox.id, repo), token)
+        desk = AnswerDesk(app, store, make_answer_signer(app), resume)
+        answers = AnswerRoutes(desk, app.loaded.settings.notify)
+        web = make_bridge_app(BridgeRoutes(app, store, host.ensure, inbox.id, repo), answers, token)
         work = asyncio.create_task(dispatch(app, store, journal, host.ensure))
         try:
             async with open_server(web, settings.listen, settings.port) as url:
@@ -96,6 +107,7 @@ async def serve(app: App, repo: str | None, announce: Callable[[str, str], None]
                     await work
         finally:
             work.cancel()
+            await answers.close()
             await host.close()
             await store.close(journal)
 

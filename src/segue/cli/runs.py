@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
+from segue.domain.run import Run
 from segue.ports import Source, Store
 from segue.runtime.app import App
 from segue.runtime.find import find_run as find_run
@@ -26,6 +27,13 @@ def read_past(app: App, source: Source, read: Callable[[Store, str], dict[str, T
         return {}
     with app.store(read_only=True) as store:
         return read(store, source.key)
+
+
+def describe_wait(run: Run) -> str:
+    """Say for whom a queued run waits, and since when."""
+    needs = run.spec.origin.needs if run.spec.origin else ()
+    having = f" that has {', '.join(needs)}" if needs else ""
+    return f"Waiting for a worker{having} since {moment(run.updated)}. The fleet: segue fleet status"
 
 
 def moment(ms: int | None) -> str:

@@ -30,7 +30,7 @@ from segue.system.reading import work_tree
 PREFIX = "SEGUE_"
 NOT_SETTINGS = {
     *("SEGUE_RUN", "SEGUE_TASK", "SEGUE_PHASE", "SEGUE_ATTEMPT", "SEGUE_JOB", "SEGUE_JOB_FOLDER"),
-    *("SEGUE_RELAY_TOKEN", "SEGUE_BRIDGE_TOKEN", "SEGUE_COMPLETION_SECRET"),
+    *("SEGUE_RELAY_TOKEN", "SEGUE_BRIDGE_TOKEN", "SEGUE_COMPLETION_SECRET", "SEGUE_ANSWER_KEY"),
     trust.VARIABLE,
     *("SEGUE_SUPERVISOR", "SEGUE_TRIAL", "SEGUE_CONFIG", "SEGUE_TRACEBACK", "SEGUE_BINARY", "SEGUE_PORTABLE"),
 }
@@ -77,8 +77,8 @@ _FLAT_TABLES = ("kinds", "hooks")
 """Tables whose keys may contain dots, such as the task 2.1."""
 _KEEP_CASE = ("KINDS", "ENV", "READ_ENV", "OWN_ENV")
 """Tables whose keys are names of tasks or variables: an environment variable keeps their case."""
-_NOT_STORED = {"database_url", "notify.webhook.url", "repo", "source"}
-"""Not stored with the run: secrets, and what the run knows itself."""
+_NOT_STORED = {"repo", "source"}
+"""Not stored with the run, because it knows them itself; secrets are not either."""
 
 
 class Layer(Struct, frozen=True):
@@ -162,9 +162,23 @@ def load(
             origins[path] = layer.origin
             if layer in layers[-3:] and path not in _NOT_STORED:
                 _put(overrides, path, _anchor(path, value, layer.base))
-    loaded = LoadedSettings(_validate(merged, origins), origins, overrides, project, found)
+    settings = _validate(merged, origins)
+    stored_values = _without_secrets(overrides, settings)
+    loaded = LoadedSettings(settings, origins, stored_values, project, found)
     _refuse_unknown_names(loaded, known)
     return loaded
+
+
+def _without_secrets(values: Tree, settings: Settings) -> Tree:
+    """Return the values without those that the settings have as secrets."""
+    kept: Tree = {}
+    for path, value in leaves(values):
+        found: Any = settings
+        for name in path.split("."):
+            found = getattr(found, name, None)
+        if not isinstance(found, Secret):
+            _put(kept, path, value)
+    return kept
 
 
 def _examine(files: list[Layer], allowed: bool) -> ProjectFile | None:

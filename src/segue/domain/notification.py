@@ -11,6 +11,31 @@ KINDS: tuple[NotificationKind, ...] = get_args(NotificationKind)
 """What people are notified about."""
 
 
+AnswerAction = Literal["accept", "skip", "retry"]
+ANSWERS: tuple[AnswerAction, ...] = get_args(AnswerAction)
+"""What a person may answer when a task needs them."""
+
+
+class AnswerButton(Struct, frozen=True):
+    """One answer that a notification offers: a token for it, and where to send it."""
+
+    action: AnswerAction
+    token: str
+    """Decides about one task, once. Whoever has it can answer."""
+    url: str
+    """Where the token is posted to."""
+
+    @property
+    def label(self) -> str:
+        """The word on the button."""
+        return self.action.capitalize()
+
+    @property
+    def link(self) -> str:
+        """A page that asks before it sends the answer: programs that open links decide nothing."""
+        return f"{self.url}?token={self.token}"
+
+
 class Notification(Struct, frozen=True):
     """A message to a person. Title and text may come from an agent; what a notifier gets is harmless."""
 
@@ -20,6 +45,8 @@ class Notification(Struct, frozen=True):
     link: str = ""
     id: str = ""
     """The same for every attempt to send it, so that receivers can drop duplicates; random if empty."""
+    answers: tuple[AnswerButton, ...] = ()
+    """What a person may answer; empty: nothing."""
 
 
 class NotifyError(Exception):

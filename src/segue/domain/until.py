@@ -25,7 +25,7 @@ def _describe_distance(seconds: float) -> str:
     left = round(seconds)
     if left <= 0:
         return "now"
-    parts = []
+    parts: list[str] = []
     for name, size in _UNITS:
         count, left = divmod(left, size)
         if count or parts:

@@ -28,7 +28,7 @@ from segue.runtime.app import App
 from segue.runtime.open import OpenRun
 from segue.runtime.portable import open_portable
 from segue.runtime.session import run_session
-from segue.runtime.wiring import make_notifiers
+from segue.runtime.wiring import make_run_notifier
 from segue.store.postgres import Postgres
 from segue.system import identity
 from segue.system.files import exclusive, private_folder, write_atomic
@@ -161,15 +161,11 @@ def _log_into(order: Order) -> Iterator[BinaryIO]:
 @contextlib.contextmanager
 def _notifier(opened: OpenRun) -> Iterator[list[Observer]]:
     """Notify people as the settings of this worker say."""
-    notifiers = make_notifiers(opened.app)
-    if not notifiers:
+    found = make_run_notifier(opened.app, opened.spec.titles, lambda _said: None)
+    if found is None:
         yield []
         return
-    from segue.notify.observer import RunNotifier
-
-    app = opened.app
-    on, titles = app.loaded.settings.notify.on, opened.spec.titles
-    with RunNotifier(notifiers, on, titles, app.store, app.redactor(), lambda _said: None) as observer:
+    with found as observer:
         yield [observer]
 
 

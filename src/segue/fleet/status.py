@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from typing import Any
+
 from msgspec import Struct, field
 
+from segue.fleet.placement import HAS
+from segue.fleet.queue import needs_of
 from segue.fleet.register import SILENT_MS
-from segue.store.database import Row, ask
-from segue.store.postgres import Postgres
+from segue.ports import Store
+from segue.runtime.registry import names
 
 _HOUR = 3_600_000
+_SHOWN = 10
+"""Runs of a queue that are named."""
 
 
 class WorkerStatus(Struct, frozen=True):
@@ -37,6 +44,22 @@ class QueueStatus(Struct, frozen=True):
     """How long the first of them has been waiting, in milliseconds."""
     served: bool
     """Whether a worker that is alive can take them."""
+    runs: tuple[str, ...] = ()
+    """The runs that are taken next, at most ten."""
+
+
+class ScheduleStatus(Struct, frozen=True):
+    """A schedule."""
+
+    name: str
+    cron: str
+    source: str
+    repo: str
+    by: str
+    last: int | None
+    """When it began its last run."""
+    next: int | None
+    """When it begins the next one; None: workers have not got to know it yet."""
 
 
 class FleetStatus(Struct, frozen=True):
@@ -46,71 +69,117 @@ class FleetStatus(Struct, frozen=True):
     workers: tuple[WorkerStatus, ...] = ()
     queues: tuple[QueueStatus, ...] = ()
     states: dict[str, int] = field(default_factory=dict)
-    """How many runs of the fleet are in which state."""
+    """How many runs of the fleet are in which state; those that ended count for a day."""
     stalled: tuple[str, ...] = ()
     """Runs whose worker is silent; another one takes them over."""
     finished_hour: int = 0
     """Runs that were finished in the last hour."""
     slots: dict[str, tuple[int, int]] = field(default_factory=dict)
     """Agents that are limited in the whole fleet: at work, allowed."""
+    schedules: tuple[ScheduleStatus, ...] = ()
 
 
-def read_status(database: Postgres) -> FleetStatus:
+def read_status(store: Store) -> FleetStatus:
     """Read everything."""
-    [(now,)] = ask(database, "SELECT {now}")
-    workers = tuple(_worker(row, now) for row in ask(database, _WORKERS))
+    [row] = store.query("SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000 AS bigint) AS now")
+    now = int(row["now"])
+    workers = _workers(store, now)
     tags = [set(worker.tags) for worker in workers if worker.state == "working"]
-    queues = tuple(_queue(row, now, tags) for row in ask(database, _QUEUES))
-    stalled = tuple(str(row[0]) for row in ask(database, _STALLED))
-    states: dict[str, int] = dict(ask(database, _STATES))
-    [(finished,)] = ask(database, _FINISHED, now - _HOUR)
-    slots = {row[0]: (row[1], row[2]) for row in ask(database, _SLOTS)}
-    return FleetStatus(now, workers, queues, states, stalled, finished, slots)
+    [done] = store.query(_FINISHED, [now - _HOUR])
+    return FleetStatus(
+        now,
+        workers,
+        tuple(_queue(row, now, tags) for row in store.query(_QUEUES)),
+        {row["state"]: row["runs"] for row in store.query(_STATES, [now - 24 * _HOUR])},
+        tuple(row["id"] for row in store.query(_STALLED, [now])),
+        done["runs"],
+        {row["agent"]: (row["used"], row["most"]) for row in store.query(_SLOTS, [now])},
+        tuple(ScheduleStatus(**row) for row in store.query(_SCHEDULES)),
+    )
 
 
 _WORKERS = (
     "SELECT id, host, state, seats, runs, tags, version, started, seen FROM segue_fleet.workers"
-    " WHERE state = 'working' OR seen > {now} - 600000 ORDER BY started"
+    " WHERE state = 'working' OR seen > ? ORDER BY started"
+)
+_DRIVEN = (
+    "SELECT p.place, r.id FROM orchestrator_runs r JOIN segue_fleet.places p ON p.run_id = r.id"
+    " WHERE r.state IN ('running', 'parked') AND r.owner IS NOT NULL AND r.lease >= ? ORDER BY p.since, r.id"
 )
 _QUEUES = (
-    "SELECT queue_name, count(*), count(CASE WHEN scheduled_at > now() THEN 1 END),"
-    " min(CASE WHEN scheduled_at IS NULL OR scheduled_at <= now() THEN r.created END)"
+    "SELECT queue_name AS queue, count(*) AS waiting,"  # noqa: S608
+    " count(CASE WHEN scheduled_at > now() THEN 1 END) AS later,"
+    " min(CASE WHEN scheduled_at IS NULL OR scheduled_at <= now() THEN r.created END) AS oldest,"
+    f" (array_agg(j.args->>'run' ORDER BY scheduled_at NULLS FIRST, priority DESC, j.id))[1:{_SHOWN}] AS runs"
     " FROM procrastinate.procrastinate_jobs j LEFT JOIN orchestrator_runs r ON r.id = j.args->>'run'"
     " WHERE j.status = 'todo' AND j.task_name = 'segue.drive' GROUP BY 1 ORDER BY 1"
 )
 _FLEET = "spec->>'origin' IS NOT NULL"
 _STATES = (
-    f"SELECT state, count(*) FROM orchestrator_runs WHERE {_FLEET} AND"  # noqa: S608
-    " (state IN ('queued', 'running', 'parked') OR updated > {now} - 86400000) GROUP BY 1"
+    f"SELECT state, count(*) AS runs FROM orchestrator_runs WHERE {_FLEET}"  # noqa: S608
+    " AND (state IN ('queued', 'running', 'parked') OR updated > ?) GROUP BY 1"
 )
 _STALLED = (
     f"SELECT id FROM orchestrator_runs WHERE {_FLEET} AND state IN ('running', 'parked')"  # noqa: S608
-    " AND owner IS NOT NULL AND lease < {now} ORDER BY id"
+    " AND owner IS NOT NULL AND lease < ? ORDER BY id"
 )
-_FINISHED = f"SELECT count(*) FROM orchestrator_runs WHERE {_FLEET} AND state = 'done' AND updated > ?"  # noqa: S608
+_FINISHED = (
+    f"SELECT count(*) AS runs FROM orchestrator_runs WHERE {_FLEET}"  # noqa: S608
+    " AND state = 'done' AND updated > ?"
+)
 _SLOTS = (
     "SELECT agent, (SELECT count(*) FROM orchestrator_slots o"
-    " WHERE o.backend = 'agent ' || s.agent AND o.lease > {now}), most FROM segue_fleet.slots s ORDER BY 1"
+    " WHERE o.backend = 'agent ' || s.agent AND o.lease > ?) AS used, most"
+    " FROM segue_fleet.slots s ORDER BY 1"
+)
+_SCHEDULES = (
+    "SELECT name, cron, submission->>'source' AS source, submission->>'url' AS repo, submitter AS by, last,"
+    " (SELECT CAST(extract(epoch FROM j.scheduled_at) * 1000 AS bigint)"
+    " FROM procrastinate.procrastinate_jobs j WHERE j.queueing_lock = 'schedule/' || s.name"
+    " AND j.status = 'todo' LIMIT 1) AS next FROM segue_fleet.schedules s ORDER BY name"
 )
 
 
-def _worker(row: Row, now: int) -> WorkerStatus:
-    id_, host, state, seats, runs, tags, version, started, seen = row
-    alive = state != "working" or now - seen < SILENT_MS
-    return WorkerStatus(
-        *(id_, host, state if alive else "silent", seats, tuple(runs.split()), tuple(tags.split())),
-        *(version, started, seen),
+def _workers(store: Store, now: int) -> tuple[WorkerStatus, ...]:
+    """Return the workers, each with what its machine drives now: what it says itself is some seconds old."""
+    driven: dict[str, list[str]] = {}
+    for row in store.query(_DRIVEN, [now]):
+        driven.setdefault(row["place"], []).append(row["id"])
+    found = store.query(_WORKERS, [now - 10 * 60_000])
+    named = {run for row in found for run in row["runs"].split()}
+    last = {_machine(row): row["id"] for row in found if row["state"] == "working"}
+    return tuple(
+        _worker(row, now, _at_work(row, driven.get(_machine(row), []), named, last)) for row in found
     )
 
 
-def _queue(row: Row, now: int, tags: list[set[str]]) -> QueueStatus:
-    name, waiting, later, oldest = row
-    needs = [] if name == "any" else name.split("+")
-    served = any(all(_meets(need, have) for need in needs) for have in tags)
-    return QueueStatus(name, waiting, later, now - oldest if oldest is not None else None, served)
+def _machine(row: Mapping[str, Any]) -> str:
+    return str(row["id"].rpartition("/")[0])
+
+
+def _at_work(
+    row: Mapping[str, Any], driven: Iterable[str], named: set[str], last: Mapping[str, str]
+) -> tuple[str, ...]:
+    """Return the runs of a worker; what no worker of the machine has named yet is that of the newest."""
+    own, newest = row["runs"].split(), last.get(_machine(row)) == row["id"]
+    return tuple(run for run in driven if run in own or (newest and run not in named))
+
+
+def _worker(row: Mapping[str, Any], now: int, runs: tuple[str, ...]) -> WorkerStatus:
+    silent = row["state"] == "working" and now - row["seen"] >= SILENT_MS
+    words = {"state": "silent" if silent else row["state"], "runs": runs, "tags": tuple(row["tags"].split())}
+    return WorkerStatus(**{**row, **words})
+
+
+def _queue(row: Mapping[str, Any], now: int, tags: list[set[str]]) -> QueueStatus:
+    served = any(all(_meets(need, have) for need in needs_of(row["queue"])) for have in tags)
+    oldest = now - row["oldest"] if row["oldest"] is not None else None
+    return QueueStatus(**{**row, "oldest": oldest, "served": served, "runs": tuple(row["runs"])})
 
 
 def _meets(need: str, tags: set[str]) -> bool:
-    if not need.startswith("has:"):
+    """Return whether a need can be met: which programs a worker has besides agents, only the worker knows."""
+    if not need.startswith(HAS):
         return need in tags
-    return any(f"has:{name}" in tags for name in need.removeprefix("has:").split("|"))
+    wanted = need.removeprefix(HAS).split("|")
+    return any(HAS + name in tags for name in wanted) or not set(wanted) <= set(names("agents"))

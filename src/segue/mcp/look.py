@@ -192,7 +192,7 @@ def describe(run: Run, view: RunView) -> Data:
 def _next(data: Data, view: RunView) -> str:
     """Say which tool a caller would use now."""
     match data["state"]:
-        case "running" | "parked":
+        case "queued" | "running" | "parked":
             return "Call wait_for_run."
         case "done":
             return "Call read_proof to see how well each task is proven."

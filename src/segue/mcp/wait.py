@@ -40,7 +40,7 @@ class WaitTool:
     ) -> Data:
         """Wait until a run ends or needs a decision, and return its status; or after some seconds, as it is.
 
-        Reports progress meanwhile. Call it again while the state is `running` or `parked`.
+        Reports progress meanwhile. Call it again while the state is `queued`, `running` or `parked`.
         """
         app = await asyncio.to_thread(self._project.look)
         with app.store(read_only=True) as store:

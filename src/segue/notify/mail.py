@@ -39,10 +39,9 @@ def compose(options: EmailSettings, notification: Notification) -> EmailMessage:
     mail["Date"] = formatdate(localtime=True)
     mail["Message-ID"] = make_msgid(domain=options.sender.rpartition("@")[2])
     mail["Auto-Submitted"] = "auto-generated"
-    mail.set_content(
-        "\n\n".join(part for part in (notification.title, notification.text, notification.link) if part)
-        + "\n"
-    )
+    answers = "\n".join(f"{one.label}: {one.link}" for one in notification.answers)
+    parts = (notification.title, notification.text, notification.link, answers)
+    mail.set_content("\n\n".join(part for part in parts if part) + "\n")
     return mail
 
 

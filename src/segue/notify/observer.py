@@ -7,6 +7,7 @@ import contextlib
 import hashlib
 import queue
 import threading
+import time
 from collections.abc import Callable, Collection, Mapping
 
 from msgspec import Struct
@@ -17,6 +18,7 @@ from segue.domain.events import Recorded, RunEnded, RunParked, TaskEnded, TaskSt
 from segue.domain.notification import Notification, NotificationKind
 from segue.domain.run import RunState
 from segue.domain.until import describe_until
+from segue.notify.answers import AnswerSigner
 from segue.notify.send import notify
 from segue.ports import Notifier, Store
 from segue.system.redact import Redactor
@@ -52,8 +54,13 @@ class RunNotifier:
         open_store: Callable[[], Store],
         redactor: Redactor,
         warn: Callable[[str], None],
+        answers: AnswerSigner | None = None,
     ) -> None:
-        """`titles` are those of the tasks known so far; `on` are the kinds that are sent."""
+        """`titles` are those of the tasks known so far; `on` are the kinds that are sent.
+
+        With `answers`, a task that needs a person can be decided about where the notification is read.
+        """
+        self._answers = answers
         self._notifiers = notifiers
         self._on = on
         self._titles = dict(titles)
@@ -92,7 +99,13 @@ class RunNotifier:
             return
         self._asked = self._asked or due.notification.kind == "needs_human"
         if due.notification.kind in self._on:
-            self._enqueue(due)
+            self._enqueue(self._with_answers(due, event))
+
+    def _with_answers(self, due: _Due, event: Recorded) -> _Due:
+        if self._answers is None or not isinstance(event.event, TaskEnded):
+            return due
+        buttons = self._answers.buttons(event.run, event.event.task, event.seq, time.time())
+        return replace(due, notification=replace(due.notification, answers=buttons))
 
     def _is_redundant(self, event: Recorded) -> bool:
         """A run that ends because a task needs a human adds nothing to that task's notification."""

@@ -12,6 +12,12 @@ _ADDRESS = re.compile(r"[^\s@<>,;:\"()\[\]\\]+@[^\s@<>,;:\"()\[\]\\]+")
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
+def _check_web_address(address: str | None, name: str) -> None:
+    # The message must not quote the address: for Slack and others it is the secret itself.
+    if address is not None and not re.fullmatch(r"https?://[^\s/][^\s]*", address):
+        raise OptionError(name, "must begin with https:// or http:// and contain no blanks")
+
+
 class TerminalSettings(Options, frozen=True):
     """The table `[notify.terminal]`."""
 
@@ -41,9 +47,59 @@ class WebhookSettings(Options, frozen=True):
     """Seconds for one notification, all attempts together."""
 
     def __post_init__(self) -> None:
-        # The message must not quote the address: for Slack and others it is the secret itself.
-        if self.url is not None and not re.fullmatch(r"https?://[^\s/][^\s]*", self.url.reveal()):
-            raise OptionError("url", "must begin with https:// or http:// and contain no blanks")
+        _check_web_address(self.url.reveal() if self.url else None, "url")
+
+
+class SlackSettings(Options, frozen=True):
+    """The table `[notify.slack]`."""
+
+    url: Secret | None = None
+    """The incoming webhook of a Slack app; nothing is posted if unset."""
+    signing_secret_env: str = "SLACK_SIGNING_SECRET"
+    """The environment variable with the app's signing secret, with which the bridge checks answers."""
+    users: tuple[str, ...] = ()
+    """The members who may answer, by their ids; empty: everybody who sees the message."""
+    attempts: Annotated[int, Meta(ge=1, le=20)] = 4
+    """How often to try to post one notification."""
+    timeout: Seconds = 20
+    """Seconds for one notification, all attempts together."""
+
+    def __post_init__(self) -> None:
+        _check_web_address(self.url.reveal() if self.url else None, "url")
+
+
+class NtfySettings(Options, frozen=True):
+    """The table `[notify.ntfy]`."""
+
+    topic: Secret | None = None
+    """The topic to publish to; nothing is published if unset. Who knows it can read and answer."""
+    url: str = "https://ntfy.sh"
+    """The ntfy server."""
+    token_env: str = ""
+    """The environment variable with an access token of the server; none is sent if empty."""
+    attempts: Annotated[int, Meta(ge=1, le=20)] = 4
+    """How often to try to publish one notification."""
+    timeout: Seconds = 20
+    """Seconds for one notification, all attempts together."""
+
+    def __post_init__(self) -> None:
+        _check_web_address(self.url, "url")
+        if self.topic is not None and not re.fullmatch(r"[-_A-Za-z0-9]{1,64}", self.topic.reveal()):
+            raise OptionError("topic", "must be 1 to 64 letters, digits, - or _")
+
+
+class AnswerSettings(Options, frozen=True):
+    """The table `[notify.answers]`."""
+
+    url: str = ""
+    """Where people's devices reach `segue bridge serve`; notifications have no buttons if empty."""
+    key_env: str = "SEGUE_ANSWER_KEY"
+    """The environment variable with the key that signs buttons, if several machines share it."""
+    expires: Seconds = 259200
+    """Seconds after which a button no longer works."""
+
+    def __post_init__(self) -> None:
+        _check_web_address(self.url or None, "url")
 
 
 class EmailSettings(Options, frozen=True):
@@ -87,6 +143,9 @@ class NotifySettings(Options, frozen=True):
     desktop: DesktopSettings = DesktopSettings()
     webhook: WebhookSettings = WebhookSettings()
     email: EmailSettings = EmailSettings()
+    slack: SlackSettings = SlackSettings()
+    ntfy: NtfySettings = NtfySettings()
+    answers: AnswerSettings = AnswerSettings()
 
     def switched_on(self) -> dict[str, Options]:
         """Return the options of the built-in notifiers that are in use, by name."""
@@ -95,5 +154,7 @@ class NotifySettings(Options, frozen=True):
             "desktop": (self.desktop, self.desktop.enabled),
             "webhook": (self.webhook, self.webhook.url is not None),
             "email": (self.email, self.email.host),
+            "slack": (self.slack, self.slack.url is not None),
+            "ntfy": (self.ntfy, self.ntfy.topic is not None),
         }
         return {name: options for name, (options, is_on) in found.items() if is_on}

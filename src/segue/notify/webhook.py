@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import hmac
 import html
@@ -14,12 +13,11 @@ from typing import Any
 
 from segue.domain.notification import Notification, NotifyError
 from segue.notify.options import WebhookSettings
-from segue.system.http.client import HttpClient, HttpError, HttpPolicy
+from segue.notify.post import post_json
 from segue.system.services import Services
 
 SIGNATURE = "X-Segue-Signature"
 DELIVERY = "X-Segue-Delivery"
-_PAUSE = 0.5
 
 
 def build_payload(notification: Notification, delivery: str, at: float) -> dict[str, Any]:
@@ -27,6 +25,10 @@ def build_payload(notification: Notification, delivery: str, at: float) -> dict[
     # Chat services read <…> as links and mentions: an agent must not mention the whole channel.
     parts = [f"Segue: {notification.title}", notification.text, notification.link]
     text = html.escape("\n".join(part for part in parts if part), quote=False)
+    answers = [
+        {"action": one.action, "label": one.label, "url": one.url, "token": one.token, "link": one.link}
+        for one in notification.answers
+    ]
     return {
         "text": text,
         "kind": notification.kind,
@@ -35,6 +37,7 @@ def build_payload(notification: Notification, delivery: str, at: float) -> dict[
         "link": notification.link,
         "id": delivery,
         "at": round(at, 3),
+        **({"answers": answers} if answers else {}),
     }
 
 
@@ -61,22 +64,7 @@ class WebhookNotifier:
         headers = {DELIVERY: delivery, **_signature_header(options, content)}
         if options.url is None:
             raise NotifyError("no address is set.")
-        policy = HttpPolicy(
-            timeout=options.timeout, attempts=options.attempts, pause=_PAUSE, max_bytes=64 * 1024
-        )
-        deadline = asyncio.get_running_loop().time() + options.timeout
-        try:
-            # The whole address is the base, so that no error message can quote a part of it.
-            async with HttpClient(options.url.reveal(), {}, policy) as http:
-                answer = await http.request(
-                    "POST", "", body=content, headers=headers, repeatable=True, deadline=deadline
-                )
-        except HttpError as error:
-            raise NotifyError(
-                f"the server could not be reached ({str(error).rpartition(': ')[2]})."
-            ) from None
-        if not 200 <= answer.status < 300:
-            raise NotifyError(f"the server answered {answer.status}.")
+        await post_json(options.url.reveal(), content, headers, options.attempts, options.timeout)
 
 
 def _signature_header(options: WebhookSettings, content: dict[str, Any]) -> dict[str, str]:

@@ -187,5 +187,5 @@ def _describe(differences: ReportTable) -> Iterator[str]:
 
 def _count_left_out(count: int) -> str:
     if count == 1:
-        return "1 run that is still running or was stopped is not counted."
-    return f"{count} runs that are still running or were stopped are not counted."
+        return "1 run that has not ended or was stopped is not counted."
+    return f"{count} runs that have not ended or were stopped are not counted."

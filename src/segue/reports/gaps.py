@@ -9,7 +9,7 @@ from typing import Any
 from segue.domain.plan import BuildPhase
 from segue.domain.signature import signature
 from segue.reports.report import Cell, DatasetReport, ReportTable, RunIds
-from segue.reports.selection import Dataset, Rows
+from segue.reports.selection import Dataset, Rows, count_begun
 from segue.reports.statistics import Proportion, mean
 from segue.reports.timeline import read_titles
 from segue.reports.topics import group_by_topic
@@ -25,7 +25,7 @@ def report_gaps(dataset: Dataset) -> DatasetReport:
     """Report what fails across the selected runs."""
     runs = dataset.ask("runs")
     newest = [row["run_id"] for row in reversed(runs)]
-    active = {row["run_id"] for row in runs if row["state"] in ("running", "parked")}
+    active = {row["run_id"] for row in runs if row["state"] in ("queued", "running", "parked")}
     used = read_usage(dataset)
     tasks = [
         {**row, "launches": used[row["run_id"]].attempts[row["task"]]}
@@ -39,7 +39,7 @@ def report_gaps(dataset: Dataset) -> DatasetReport:
         _tabulate_tasks(tasks, names, newest),
         _tabulate_errors(errors, newest),
     )
-    return DatasetReport("gaps", "Knowledge gaps", len(runs), tables)
+    return DatasetReport("gaps", "Knowledge gaps", count_begun(runs), tables)
 
 
 def _tabulate_phases(tasks: Rows) -> ReportTable:

@@ -8,7 +8,7 @@ from typing import Any
 
 from segue.domain.proof import Level
 from segue.reports.report import Cell, DatasetReport, ReportTable
-from segue.reports.selection import Dataset
+from segue.reports.selection import Dataset, count_begun
 from segue.reports.statistics import Proportion
 
 UNFINISHED, NOT_RECORDED = "unfinished", "not recorded"
@@ -24,7 +24,7 @@ def report_levels(dataset: Dataset) -> DatasetReport:
         if task["ended"] and not task["skipped"] and not task["replaced"]:
             counts[_name_setting(runs[task["run_id"]])][_find_level(task)] += 1
     tables = (_tabulate_settings(counts), _tabulate_levels(counts))
-    return DatasetReport("proof", "Levels of proof", len(runs), tables)
+    return DatasetReport("proof", "Levels of proof", count_begun(runs.values()), tables)
 
 
 def _name_setting(run: Mapping[str, Any]) -> str:

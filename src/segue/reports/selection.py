@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from functools import cache
 from typing import Any
@@ -12,7 +12,7 @@ from typing import Any
 from msgspec import Struct
 
 from segue.domain.errors import UsageError
-from segue.domain.run import TASK_RUNS, RunKind
+from segue.domain.run import TASK_RUNS, RunKind, RunState
 from segue.ports import Store
 
 QUERIES = (
@@ -60,6 +60,11 @@ def select_kinds(kinds: Iterable[RunKind] = TASK_RUNS) -> str:
     """Return the condition on `orchestrator_runs` for some kinds of runs."""
     names = ", ".join(f"'{kind.value}'" for kind in kinds)
     return f"kind IN ({names})"
+
+
+def count_begun(runs: Iterable[Mapping[str, Any]]) -> int:
+    """Count the runs that a report is about: not those that still wait for a worker."""
+    return sum(run["state"] != RunState.QUEUED for run in runs)
 
 
 class Dataset:

@@ -59,6 +59,8 @@ BUILT_IN: Mapping[str, Mapping[str, str]] = {
         "desktop": "segue.notify.desktop:DesktopNotifier",
         "webhook": "segue.notify.webhook:WebhookNotifier",
         "email": "segue.notify.mail:MailNotifier",
+        "slack": "segue.notify.slack:SlackNotifier",
+        "ntfy": "segue.notify.ntfy:NtfyNotifier",
     },
     "deliveries": {
         "branch": "segue.deliveries.local:BranchDelivery",

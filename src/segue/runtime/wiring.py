@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,6 +26,8 @@ from segue.system.isolation.isolate import Isolation, capture_inside
 from segue.system.process.capture import child_environment
 
 if TYPE_CHECKING:
+    from segue.notify.answers import AnswerSigner
+    from segue.notify.observer import RunNotifier
     from segue.proof.seal import Sealer
     from segue.runtime.app import App
     from segue.system.git.repository import Repository
@@ -263,6 +265,33 @@ def make_notifiers(app: App) -> dict[str, Notifier]:
         name: _make(registry.load("notifiers", name), table, f"notifiers.{name}", app.loaded, services, hint)
         for name, table in tables.items()
     }
+
+
+def make_run_notifier(app: App, titles: Mapping[str, str], warn: Callable[[str], None]) -> RunNotifier | None:
+    """Build the observer that notifies people about a run; None if no notifier is switched on."""
+    notifiers = make_notifiers(app)
+    if not notifiers:
+        return None
+    from segue.notify.observer import RunNotifier
+
+    on, answers = app.loaded.settings.notify.on, make_answer_signer(app)
+    return RunNotifier(notifiers, on, titles, app.store, app.redactor(), warn, answers)
+
+
+def make_answer_signer(app: App) -> AnswerSigner | None:
+    """Build what signs the buttons of notifications; None if nobody could press them."""
+    settings = app.loaded.settings.notify.answers
+    if not settings.url:
+        return None
+    import os
+    import secrets
+
+    from segue.notify.answers import AnswerSigner
+    from segue.system.secrets import keep_secret
+
+    given = os.environ.get(settings.key_env, "").strip()
+    key = given or keep_secret(app.secret_dir / "answer-key", lambda: secrets.token_urlsafe(32))
+    return AnswerSigner(key, settings.url, settings.expires)
 
 
 def make_delivery(app: App, name: str, services: Services) -> Delivery:

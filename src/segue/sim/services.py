@@ -206,6 +206,20 @@ def run_search(port: int, script: Path | None, report: Callable[[str], None]) ->
     _serve(search_app(load_script(script, SearchScript) if script else None), port, report)
 
 
+def run_slack(port: int, script: Path | None, report: Callable[[str], None]) -> None:
+    """Serve a channel of Slack; `report` gets the line with the address."""
+    from segue.sim.chat.slack import SlackScript, slack_app
+
+    _serve(slack_app(load_script(script, SlackScript) if script else None), port, report)
+
+
+def run_ntfy(port: int, script: Path | None, report: Callable[[str], None]) -> None:
+    """Serve ntfy; `report` gets the line with the address."""
+    from segue.sim.chat.ntfy import NtfyScript, ntfy_app
+
+    _serve(ntfy_app(load_script(script, NtfyScript) if script else None), port, report)
+
+
 def _serve(app: Starlette, port: int, report: Callable[[str], None]) -> None:
     run_server(app, port, lambda url: report(f"listening on {url}"))
 

@@ -11,6 +11,8 @@ from segue.view.run import FOLDED, RunView
 
 ACTIVE = (RunState.QUEUED, RunState.RUNNING, RunState.PARKED)
 """The states of a run that a process works on, or will."""
+AT_WORK = (RunState.RUNNING, RunState.PARKED)
+"""The states of a run that a process works on."""
 _STARTING = 10.0
 """Seconds a run may be without a process while one is being started in the background."""
 

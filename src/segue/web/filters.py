@@ -20,7 +20,12 @@ from segue.reports.timeline_svg import colour_phase, label_phase
 from segue.view.amounts import format_duration, format_quantity
 
 SIGNS = {
+    "queued": "⋯",
     "running": "▶",
+    "working": "▶",
+    "idle": "○",
+    "silent": "!",
+    "ended": "■",
     "started": "▶",
     "parked": "⏸",
     "pending": "○",
@@ -46,9 +51,9 @@ SIGNS = {
 
 _TONES = {
     "good": ("done", "PASS", "met", "ok", "sent"),
-    "busy": ("running", "started"),
-    "bad": ("failed", "FAIL", "needs_human", "not met", "refused"),
-    "wait": ("parked", "stopped", "blocked", "PARTIAL", "set"),
+    "busy": ("running", "started", "working"),
+    "bad": ("failed", "FAIL", "needs_human", "not met", "refused", "silent"),
+    "wait": ("queued", "parked", "stopped", "blocked", "PARTIAL", "set"),
 }
 
 

@@ -16,6 +16,7 @@ from segue.runtime.stored import load_run_app
 from segue.store.rows import CHATTY
 from segue.view.data import task_data
 from segue.view.load import ACTIVE as ACTIVE
+from segue.view.load import AT_WORK as AT_WORK
 from segue.view.load import load_view, state_of
 from segue.view.run import RunView
 from segue.view.task import TaskView

@@ -15,6 +15,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 
 from segue.domain.errors import Locked, SegueError, StoreError
+from segue.ports import Store
 from segue.runtime.app import App
 from segue.system.http.guard import Receive, Scope, Send
 from segue.view.run import RunView
@@ -42,6 +43,7 @@ class PageRenderer:
         self._stores = StorePool(app)
         self._cache = VersionedCache[bytes](64, _MAX_AGE, lambda body: len(body) <= _MAX_BYTES)
         self._views = VersionedCache[RunView](256)
+        self._menu = [entry for entry in list_pages() if entry.menu and entry.exists is None]
 
     def close(self) -> None:
         """Close the stores."""
@@ -110,6 +112,7 @@ class PageRenderer:
 
     def _query(self, page: PageRoute, request: Request) -> Data:
         with self._stores.borrow() as store:
+            self._menu = [entry for entry in list_pages() if entry.menu and self._exists(entry, store)]
             query = dict(request.query_params)
             return page.query(PageRequest(self._app, store, request.path_params, query, self._views))
 
@@ -117,9 +120,11 @@ class PageRenderer:
         self, template: str, page: PageRoute | None = None, part: bool = False, **values: Any
     ) -> str:
         here = (page.section or page.path) if page else ""
-        menu = [entry for entry in list_pages() if entry.menu]
         frame = "part.html" if part else "base.html"
-        return render_template(template, frame=frame, menu=menu, here=here, **values)
+        return render_template(template, frame=frame, menu=self._menu, here=here, **values)
+
+    def _exists(self, page: PageRoute, store: Store) -> bool:
+        return page.exists is None or page.exists(self._app, store)
 
 
 @contextmanager

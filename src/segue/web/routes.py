@@ -34,6 +34,7 @@ MODULES = (
     "segue.web.steps",
     "segue.web.events",
     "segue.web.bridge",
+    "segue.web.fleet",
     "segue.web.doctor",
 )
 """The modules with pages, in the order of the menu."""
@@ -84,6 +85,8 @@ class PageRoute(Struct, frozen=True):
     """The path of the menu entry that is highlighted for this page, if it is not its own."""
     live: bool = False
     """True if the parts marked `data-live` are fetched again when the store has changed."""
+    exists: Callable[[App, Store], bool] | None = None
+    """Says whether this database has what the page shows; the menu names it only then."""
 
 
 class ActionResult(Struct, frozen=True):

@@ -39,17 +39,17 @@ def query_run(request: PageRequest) -> Data:
     number, pages, keys = _choose_tasks(request, view)
     steps = queries.list_steps(store, run.id, keys)
     whole = queries.list_run_steps(store, run.id) if number == 1 else []
-    going = state in queries.ACTIVE
+    going, working = state in queries.ACTIVE, state in queries.AT_WORK
     return {
         "title": name_source(run),
         "run": describe_run(run, view),
         "used": queries.describe_usage(view),
         "caps": queries.read_budget(request.app, run),
-        "open": [_describe_step(step) for step in steps if step["state"] == "started" and going],
+        "open": [_describe_step(step) for step in steps if step["state"] == "started" and working],
         "tasks": [_describe_task(view, key, steps) for key in keys],
         "whole": [_describe_step(step) for step in whole if step["phase"] not in HIDDEN],
         "pull_request": _describe_request(view),
-        "lanes": query_lanes(store, run, view, going, SIZE),
+        "lanes": query_lanes(store, run, view, working, SIZE),
         "timeline": _build_timeline(run, state, [*whole, *steps], view),
         "plan": _read_plan(request, run, view) if not going else None,
         "feed": read_feed(store, run.id),
@@ -111,7 +111,7 @@ def _describe_step(step: dict[str, Any]) -> dict[str, Any]:
 
 
 def _build_timeline(run: Run, state: RunState, steps: Rows, view: RunView) -> Timeline:
-    now = int(time.time() * 1000) if state in queries.ACTIVE else run.updated
+    now = int(time.time() * 1000) if state in queries.AT_WORK else run.updated
     began = min([step["started"] for step in steps], default=run.created)
     return build_timeline(run, steps, view, began, now)
 

@@ -84,7 +84,17 @@ def describe_run(run: Run, view: RunView) -> dict[str, Any]:
         "has_tasks": spec.kind.has_tasks,
         "state": state,
         "going": state in queries.ACTIVE,
+        "working": state in queries.AT_WORK,
+        "fleet": _describe_origin(run),
     }
+
+
+def _describe_origin(run: Run) -> dict[str, Any] | None:
+    """Describe what was submitted to a fleet; None for a run of one machine."""
+    origin = run.spec.origin
+    if origin is None:
+        return None
+    return {name: getattr(origin, name) for name in ("commit", "branch", "needs", "priority", "submitter")}
 
 
 def name_source(run: Run) -> str:

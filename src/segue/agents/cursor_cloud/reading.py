@@ -213,7 +213,7 @@ class StreamReader:
 
     def _keep(self, events: list[Event], size: int) -> list[Event]:
         """Return the events, as long as there is room for them; what the agent says has its own."""
-        kept = []
+        kept: list[Event] = []
         for event in events:
             if isinstance(event, AgentText) and self._said > 0:
                 self._said -= len(event.text)

@@ -58,15 +58,11 @@ def status(settings: CommandSettings, output: Printer) -> None:
 
     from segue.fleet.schema import address_of, check_prepared
     from segue.fleet.status import read_status
-    from segue.store.postgres import Postgres
 
-    address = address_of(settings.look())
-    check_prepared(address)
-    database = Postgres(address)
-    try:
-        found = read_status(database)
-    finally:
-        database.close()
+    app = settings.look()
+    check_prepared(address_of(app))
+    with app.store(read_only=True) as store:
+        found = read_status(store)
     if output.json:
         output.data(to_builtins(found))
         return

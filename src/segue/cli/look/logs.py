@@ -37,8 +37,9 @@ def logs(
       segue logs -f
       segue logs --task 3 --json | jq .event
     """
-    from segue.cli.runs import find_run
+    from segue.cli.runs import describe_wait, find_run
     from segue.cli.terminal.display import event_line, event_record
+    from segue.domain.run import RunState
 
     app = settings.look()
 
@@ -51,7 +52,10 @@ def logs(
             output.text(line)
 
     with app.store(read_only=True) as store:
-        _print(store, find_run(store, app, run_id).id, show, follow)
+        run = find_run(store, app, run_id)
+        if run.state is RunState.QUEUED:
+            output.note(describe_wait(run))
+        _print(store, run.id, show, follow)
 
 
 def _matches(recorded: Recorded, task: str | None, phase: str | None) -> bool:

@@ -35,10 +35,10 @@ def status(run_id: str | None, limit: int, settings: CommandSettings, output: Pr
       segue status last
       segue status 20261115-0219 --json
     """
-    from segue.cli.runs import find_run, run_data, state_of
+    from segue.cli.runs import describe_wait, find_run, run_data, state_of
     from segue.cli.terminal.progress import describe_waits
     from segue.cli.terminal.task_table import print_tasks
-    from segue.domain.run import TASK_RUNS
+    from segue.domain.run import TASK_RUNS, RunState
     from segue.view.load import load_view
 
     app = settings.look()
@@ -51,9 +51,12 @@ def status(run_id: str | None, limit: int, settings: CommandSettings, output: Pr
     if output.json:
         output.data(run_data(run, view))
         return
-    title = f"Run {run.id}: {state_of(run, view)} · {run.spec.agent} · {run.place}"
-    print_tasks(output, view, title)
-    if run.note:
+    state = state_of(run, view)
+    parts = (state, run.spec.agent, run.place)
+    print_tasks(output, view, f"Run {run.id}: {' · '.join(filter(None, parts))}")
+    if state is RunState.QUEUED:
+        output.text(describe_wait(run))
+    elif run.note:
         output.text(run.note)
     for task in view.tasks.values():
         if task.state in ("needs_human", "blocked"):

@@ -26,7 +26,7 @@ from segue.runtime.plan import NO_TASKS
 from segue.runtime.preconditions import Undecided
 from segue.runtime.session import SessionEnd, run_session
 from segue.runtime.units import ALL, Units
-from segue.runtime.wiring import make_notifiers
+from segue.runtime.wiring import make_run_notifier
 from segue.store.address import masked
 from segue.view.run import FOLDED, RunView
 
@@ -186,20 +186,8 @@ def _progress(opened: OpenRun) -> Progress:
 
 def _notifier(opened: OpenRun, output: Printer) -> AbstractContextManager[Observer]:
     """Return the observer that notifies people who are not watching the terminal."""
-    app = opened.app
-    notifiers = make_notifiers(app)
-    if not notifiers:
-        return nullcontext(lambda _event: None)
-    from segue.notify.observer import RunNotifier
-
-    return RunNotifier(
-        notifiers,
-        app.loaded.settings.notify.on,
-        opened.spec.titles,
-        app.store,
-        app.redactor(),
-        output.warn,
-    )
+    found = make_run_notifier(opened.app, opened.spec.titles, output.warn)
+    return nullcontext(lambda _event: None) if found is None else found
 
 
 def _launch_record(opened: OpenRun, pid: int) -> dict[str, object]:

@@ -177,7 +177,7 @@ def init(folder: Path, output: Printer) -> None:
 def serve(
     listen: str | None, port: int | None, repo: str | None, settings: CommandSettings, output: Printer
 ) -> None:
-    """Receive messages and Cursor's webhooks over HTTP; continue all conversations and reminders.
+    """Receive messages, answers and webhooks over HTTP; continue all conversations and reminders.
 
     Every request needs the token, which is never printed: see `token` in docs/bridge.md.
 
@@ -189,6 +189,7 @@ def serve(
     import asyncio
 
     from segue.bridge.serve import serve as serve_bridge
+    from segue.fleet.control import start_resume
 
     app = settings.load(bridge={"listen": listen, "port": port})
 
@@ -199,4 +200,4 @@ def serve(
             output.text(f"listening on {url}")
             output.note(f"Token: {token_file}   Stop with Ctrl-C.")
 
-    asyncio.run(serve_bridge(app, repo, announce))
+    asyncio.run(serve_bridge(app, repo, announce, start_resume))

@@ -138,6 +138,42 @@ def llm(port: int, script: Path | None, output: Printer) -> None:
     run_llm(port, script, output.text)
 
 
+@sim.command("ntfy")
+@_PORT
+@_SCRIPT
+@options()
+def ntfy(port: int, script: Path | None, output: Printer) -> None:
+    """Simulate an ntfy server on loopback until Ctrl-C.
+
+    Name its address as `url` in `[notify.ntfy]`. See docs/simulators.md.
+
+    \b
+    Examples:
+      segue sim ntfy --port 8097
+    """
+    from segue.sim.services import run_ntfy
+
+    run_ntfy(port, script, output.text)
+
+
+@sim.command("slack")
+@_PORT
+@_SCRIPT
+@options()
+def slack(port: int, script: Path | None, output: Printer) -> None:
+    """Simulate a channel of Slack, with buttons, on loopback until Ctrl-C.
+
+    Name its address with `/services/T0/B0/x` as `url` in `[notify.slack]`. See docs/simulators.md.
+
+    \b
+    Examples:
+      segue sim slack --port 8096 --script slack.toml
+    """
+    from segue.sim.services import run_slack
+
+    run_slack(port, script, output.text)
+
+
 @sim.command("search")
 @_PORT
 @_SCRIPT

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from segue.cli.runs import moment
 from segue.cli.terminal.output import Printer
 from segue.fleet.status import FleetStatus, WorkerStatus
 
@@ -32,6 +33,12 @@ def show_fleet(found: FleetStatus, output: Printer) -> None:
         output.text("")
         rows = [(agent, used, most) for agent, (used, most) in found.slots.items()]
         output.table(["agent", "at work", "limit"], rows)
+    if found.schedules:
+        output.text("")
+        output.table(
+            ["schedule", "when (UTC)", "source", "last", "next"],
+            [(one.name, one.cron, one.source, moment(one.last), moment(one.next)) for one in found.schedules],
+        )
     states = ", ".join(f"{count} {state.replace('_', ' ')}" for state, count in sorted(found.states.items()))
     output.text(f"\nRuns: {states or 'none'}; {found.finished_hour} were finished in the last hour.")
     if found.stalled:

@@ -8,7 +8,7 @@ import click
 
 STYLES = {"done": "green", "PASS": "green", "running": "cyan", "FAIL": "red", "PARTIAL": "yellow"}
 STYLES |= {"failed": "red", "needs_human": "red", "stopped": "yellow", "parked": "yellow", "pending": "dim"}
-STYLES |= {"blocked": "yellow", "changed, not verified": "yellow"}
+STYLES |= {"queued": "yellow", "blocked": "yellow", "changed, not verified": "yellow"}
 GAP = "  "
 
 

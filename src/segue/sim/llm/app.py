@@ -106,9 +106,9 @@ async def _answer(player: Player, dialect: Dialect, request: Request, logged: Lo
     if entry.status >= 400:
         given = entry.reply if isinstance(entry.reply, dict) else {"message": entry.reply}
         text = given.get("message")
-        error = dialect.build_error(entry.status, text if isinstance(text, str) else "The script says so.")
-        error["error"] |= given if isinstance(entry.reply, dict) else {}
-        return JSONResponse(error, entry.status, entry.headers)
+        refusal = dialect.build_error(entry.status, text if isinstance(text, str) else "The script says so.")
+        refusal["error"] |= given if isinstance(entry.reply, dict) else {}
+        return JSONResponse(refusal, entry.status, entry.headers)
     return _respond(request, dialect, entry, asked, body)
 
 
