@@ -458,7 +458,8 @@ def queries(info: str = "sql") -> list[Block]:
 
 def test_tables_and_views_are_explained_column_by_column(rehearsal: tuple[Place, str]) -> None:
     place, _ = rehearsal
-    sections = re.split(r"^`(?=orchestrator_)", page("data.md"), flags=re.MULTILINE)
+    text = page("data.md") + page("tables.md")
+    sections = re.split(r"^`(?=orchestrator_|segue_)", text, flags=re.MULTILINE)
     explained = {text.split("`")[0]: spans("`" + text) for text in sections[1:]}
     tables = place.rows("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")
     assert {name for (name,) in tables} == set(explained)
