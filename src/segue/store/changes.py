@@ -63,7 +63,6 @@ class Changes:
         if self._watch is None or self._watch.is_lost:
             self._deafen()
             self._watch = self._database.watch(asyncio.get_running_loop(), self._ring)
-            return 0.001  # something may have changed meanwhile
         return self._watch.pause
 
     def _deafen(self) -> None:

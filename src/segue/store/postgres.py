@@ -15,6 +15,7 @@ from segue.domain.errors import QueryError, StoreDenied, StoreError
 from segue.ports import QueryLimits
 from segue.store.address import for_driver, is_pooled, masked
 from segue.store.database import (
+    EVERY_SECOND,
     ASK_HINT,
     RETRY_PAUSES,
     Disconnected,
@@ -135,13 +136,20 @@ class Postgres:
         self.execute("SELECT pg_notify(?, ?)", CHANNEL, topic)
 
     def watch(self, loop: asyncio.AbstractEventLoop, wake: Callable[[str], None]) -> Watch:
-        """Listen on a separate connection. Where that is impossible, waiters poll."""
-        if is_pooled(self._url):
-            return Watch()
+        """Listen on a separate connection, after a second: most waits are shorter, and a look is cheaper.
+
+        Where listening is impossible, waiters look every second.
+        """
+        watch = Watch()
+        if not is_pooled(self._url):
+            watch.stop = loop.call_later(EVERY_SECOND, self._listen, loop, wake, watch).cancel
+        return watch
+
+    def _listen(self, loop: asyncio.AbstractEventLoop, wake: Callable[[str], None], watch: Watch) -> None:
         try:
             connection = self._connect()
         except StoreError:
-            return Watch()
+            return
         descriptor = connection.fileno()
 
         def on_notify() -> None:
@@ -157,13 +165,14 @@ class Postgres:
             loop.remove_reader(descriptor)
             connection.close()
 
-        watch = Watch(stop, _LISTENING)
         try:
             connection.execute(f"LISTEN {CHANNEL}")
             loop.add_reader(descriptor, on_notify)
         except (self._psycopg.Error, NotImplementedError):
-            return Watch(connection.close)
-        return watch
+            connection.close()
+            return
+        watch.stop, watch.pause = stop, _LISTENING
+        wake("")  # something may have changed meanwhile
 
     def version(self) -> int:
         """Return when a run was last written to."""
