@@ -258,3 +258,14 @@ def test_the_demo_shows_all_of_it(place: Place) -> None:
     assert statuses == ["done", "refused", "done", "set"]
     assert "saved/home" in second["results"]
     assert "status=due" in third["results"]
+
+
+def test_a_reply_with_nothing_but_a_mistake_gets_one_more_round(local: LocalBridge) -> None:
+    local.replies("**LOCAL_ACTION: backup**", "**LOCAL_ACTION: backup**", "never asked")
+    local.run()
+    first, second = local.asked()
+    assert "status=skipped, line=1" in second
+    assert "Nothing was run" in second
+    assert "the user's own words" in first
+    assert "What the user asked for:" in second
+    assert "written by others" not in first + second

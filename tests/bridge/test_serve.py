@@ -172,7 +172,7 @@ def test_a_real_webhook_is_confirmed_and_told(served: Served) -> None:
     answer = httpx2.post(f"{served.bridge.url}/v0/agents", json=body, auth=key)
     assert answer.status_code == 201, answer.text
     told = served.until_done(name, 2)["conversation"][1]
-    assert f"agent_id={answer.json()['id']}, status=finished" in told["results"]
+    assert f"agent_id={answer.json()['id']}, status=done" in told["results"]
     assert "Built it." in told["results"]
     assert len(served.conversation(name)["conversation"]) == 2
     replayed = delivery(answer.json()["id"], "ERROR")
