@@ -185,7 +185,9 @@ def test_actions_go_to_the_relay_and_every_outcome_is_told(relay: LocalBridge) -
     lines = ["backup, where=home", "broken", "unknown", "backup, where=../etc"]
     relay.replies("\n".join(f"LOCAL_ACTION: {line}" for line in lines))
     relay.run()
-    told = relay.asked()[1]
+    first, told = relay.asked()
+    assert "LOCAL_ACTION: backup, where=<where>   where matches [a-z]+" in first
+    assert "LOCAL_ACTION: broken" in first
     assert "| saved home" in told
     assert "exit_code=7" in told
     assert "status=failed, action=broken" in told
