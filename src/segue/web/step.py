@@ -77,7 +77,10 @@ def query_step(request: PageRequest) -> Data:
     name = label_phase(step["phase"] or "")
     return {
         "title": f"{name} {step['attempt']}" + (f" of task {step['task']}" if step["task"] else ""),
-        "run": {"id": run.id, "source": run.spec.source, "going": state_of(run) in queries.ACTIVE},
+        "run": {
+            **{"id": run.id, "source": run.spec.source, "going": state_of(run) in queries.ACTIVE},
+            "fleet": run.spec.origin is not None,
+        },
         "step": {name: step[name] for name in names},
         "self": f"/runs/{run.id}/steps/{step['seq']}",
         "paged": "after" in request.query,

@@ -44,7 +44,10 @@ def query_board(request: PageRequest) -> Data:
     number, pages = request.page(max(map(len, columns.values())), SIZE)
     return {
         "title": f"Tasks of {name_source(run)}",
-        "run": {"id": run.id, "state": state, "name": name_source(run), "source": run.spec.source},
+        "run": {
+            **{"id": run.id, "state": state, "name": name_source(run), "source": run.spec.source},
+            "fleet": run.spec.origin is not None,
+        },
         "going": state in queries.ACTIVE,
         "sources": sources,
         "source_problem": problem,
