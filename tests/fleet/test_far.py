@@ -113,6 +113,8 @@ def test_a_person_decides_from_elsewhere(fleet: Fleet, elsewhere: Place, page: S
 
 
 def test_with_a_remote_the_diff_needs_a_clone(fleet: Fleet, page: Served) -> None:
+    if not fleet.machines:
+        fleet.machine().start()
     fleet.share()
     (run,) = fleet.submit("tasks.csv", "--task", "1")
     fleet.until(run, "done")
