@@ -23,7 +23,7 @@ from segue.store import signals, steps
 from segue.store.boundary import Boundary
 from segue.store.claim import SLOTS, new_owner, release, release_slot, take_slot
 from segue.store.database import Executes
-from segue.store.encoding import decode, encode
+from segue.store.encoding import decode
 from segue.store.events import EventLog
 from segue.store.rows import RunClock, encode_spec, steady
 from segue.store.runtime import StoreRuntime
@@ -279,7 +279,7 @@ class SqlJournal:
             task.cancel()
 
     def _encode(self, value: Output) -> str:
-        return encode(self._boundary.data(to_json(value)))
+        return self._boundary.json(to_json(value))
 
     def _new_step(self, key: str, facts: StepFacts) -> Step:
         return Step(

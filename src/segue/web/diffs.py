@@ -15,7 +15,7 @@ from segue.domain.errors import SegueError
 from segue.domain.results import Output, read_as
 from segue.domain.run import Run
 from segue.fleet.looking import read_far_diff
-from segue.flow.phases import PHASES
+from segue.flow.phases.registry import PHASES
 from segue.ports import Store
 from segue.runtime.app import App
 from segue.system.git.objects import Objects
