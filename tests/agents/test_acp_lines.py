@@ -160,3 +160,11 @@ def test_a_yes_for_once_comes_before_one_for_ever() -> None:
     assert choose_option(options, True) == "b"
     assert choose_option(options[:1], True) == "a"
     assert choose_option(options, False) is None
+
+
+def test_the_fields_of_an_error_count_before_its_words() -> None:
+    data = {"status": 429, "error": {"details": [{"retryDelay": "3600s"}]}}
+    error = {"type": "error", "stage": "prompt", "code": -32603, "message": "Internal error", "data": data}
+    failure = read(error).outcome(ended(1), 1000.0).failure
+    assert failure is not None
+    assert (failure.kind, failure.until) == (FailureKind.RATE_LIMIT, 4600.0)

@@ -15,6 +15,8 @@ from segue.domain.resets import FARTHEST, JUST_OVER, reset_time
 
 ROME = ZoneInfo("Europe/Rome")
 NOW = datetime(2026, 3, 10, 12, 0, tzinfo=ROME).timestamp()  # a Tuesday
+MINUTE = 60.0
+"""What a sentence without seconds leaves out."""
 
 
 def after(
@@ -148,7 +150,7 @@ def test_the_reset_time_may_stand_on_the_next_line() -> None:
     failure = after("Usage limit reached.\nYour limit resets at 3pm (Europe/Rome).\n")
     assert failure is not None
     assert failure.message == "Usage limit reached."
-    assert failure.until == datetime(2026, 3, 10, 15, 0, tzinfo=ROME).timestamp()
+    assert failure.until == datetime(2026, 3, 10, 15, 1, tzinfo=ROME).timestamp()
 
 
 @pytest.mark.parametrize(
@@ -244,19 +246,22 @@ def at(*parts: int, zone: ZoneInfo = ROME) -> float:
         ("resets at 2026-03-10T20:00:00Z", datetime(2026, 3, 10, 20, tzinfo=UTC).timestamp()),
         ("resets at 2026-03-10T20:00:00.123+02:00", datetime(2026, 3, 10, 18, tzinfo=UTC).timestamp()),
         ("until 2026-03-10 20:00 (Europe/Rome)", at(2026, 3, 10, 20)),
-        ("resets 3pm (Europe/Rome)", at(2026, 3, 10, 15)),
-        ("resets 11am (Europe/Rome)", at(2026, 3, 11, 11)),
-        ("resets at 12am (Europe/Rome)", at(2026, 3, 11, 0)),
-        ("Try again at 12:30 p.m. (Europe/Rome)", at(2026, 3, 10, 12, 30)),
-        ("resets 15:04 UTC", datetime(2026, 3, 10, 15, 4, tzinfo=UTC).timestamp()),
-        ("resets 9am (America/New_York)", at(2026, 3, 10, 9, zone=ZoneInfo("America/New_York"))),
-        ("resets Oct 9, 3pm (Europe/Rome)", at(2026, 10, 9, 15)),
-        ("resets Jan 2 at 3pm (Europe/Rome)", at(2027, 1, 2, 15)),
-        ("try again at Mar 12th, 2026 3:45 PM (Europe/Rome)", at(2026, 3, 12, 15, 45)),
-        ("resets Monday at 3pm (Europe/Rome)", at(2026, 3, 16, 15)),
-        ("resets Tue 11am (Europe/Rome)", at(2026, 3, 17, 11)),
-        ("try again in 2 hours 5 minutes", NOW + 7500),
-        ("try again in 1 day, 2 hours and 3 minutes", NOW + 86400 + 7200 + 180),
+        ("resets 3pm (Europe/Rome)", at(2026, 3, 10, 15) + MINUTE),
+        ("resets 11am (Europe/Rome)", at(2026, 3, 11, 11) + MINUTE),
+        ("resets 11:59am (Europe/Rome)", NOW + MINUTE),  # a moment ago, not tomorrow
+        ("resets 11:50am (Europe/Rome)", NOW + MINUTE),
+        ("resets 12pm (Europe/Rome)", NOW + MINUTE),
+        ("resets at 12am (Europe/Rome)", at(2026, 3, 11, 0) + MINUTE),
+        ("Try again at 12:30 p.m. (Europe/Rome)", at(2026, 3, 10, 12, 30) + MINUTE),
+        ("resets 15:04 UTC", datetime(2026, 3, 10, 15, 4, tzinfo=UTC).timestamp() + MINUTE),
+        ("resets 9am (America/New_York)", at(2026, 3, 10, 9, zone=ZoneInfo("America/New_York")) + MINUTE),
+        ("resets Oct 9, 3pm (Europe/Rome)", at(2026, 10, 9, 15) + MINUTE),
+        ("resets Jan 2 at 3pm (Europe/Rome)", at(2027, 1, 2, 15) + MINUTE),
+        ("try again at Mar 12th, 2026 3:45 PM (Europe/Rome)", at(2026, 3, 12, 15, 45) + MINUTE),
+        ("resets Monday at 3pm (Europe/Rome)", at(2026, 3, 16, 15) + MINUTE),
+        ("resets Tue 11am (Europe/Rome)", at(2026, 3, 17, 11) + MINUTE),
+        ("try again in 2 hours 5 minutes", NOW + 7500 + MINUTE),
+        ("try again in 1 day, 2 hours and 3 minutes", NOW + 86400 + 7200 + 180 + MINUTE),
         ("resets in 2h 5m 10s", NOW + 7510),
         ("Please wait 90 seconds", NOW + 90),
         ("resets after 3 attempts", None),
@@ -277,7 +282,7 @@ def test_an_unknown_zone_means_local_time() -> None:
 
 def test_a_clock_time_keeps_to_the_wall_clock_when_summer_time_begins() -> None:
     evening = at(2026, 3, 28, 22)
-    assert reset_time("resets 3pm (Europe/Rome)", evening) == at(2026, 3, 29, 15)
+    assert reset_time("resets 3pm (Europe/Rome)", evening) == at(2026, 3, 29, 15) + MINUTE
 
 
 words = st.sampled_from(
@@ -303,21 +308,27 @@ def test_a_limit_that_ended_while_it_was_read_is_over(ago: int, is_known: bool) 
 
 @settings(deadline=None)
 @given(st.integers(0, 23), st.integers(0, 59), instants)
-def test_a_clock_time_is_its_next_occurrence(hour: int, minute: int, now: float) -> None:
+def test_a_clock_time_is_its_next_occurrence_or_just_over(hour: int, minute: int, now: float) -> None:
     instant = reset_time(f"resets at {hour:02}:{minute:02} UTC", now)
     assert instant is not None
     assert 0 < instant - now <= 86400
-    assert (datetime.fromtimestamp(instant, UTC).hour, datetime.fromtimestamp(instant, UTC).minute) == (
-        hour,
-        minute,
-    )
+    named = datetime.fromtimestamp(instant - MINUTE, UTC)
+    assert (named.hour, named.minute) == (hour, minute) or instant == now + MINUTE
+
+
+@given(st.integers(0, 14 * 60), instants)
+def test_a_time_of_day_that_has_just_passed_is_not_tomorrow(ago: int, now: float) -> None:
+    clock = datetime.fromtimestamp(now - ago, UTC)
+    instant = reset_time(f"resets {clock:%H:%M} UTC", now)
+    assert instant is not None
+    assert 0 < instant - now <= MINUTE
 
 
 @settings(deadline=None)
 @given(st.integers(0, 40), st.integers(0, 23), st.integers(1, 59), instants)
 def test_a_duration_is_the_sum_of_its_parts(days: int, hours: int, minutes: int, now: float) -> None:
     instant = reset_time(f"try again in {days} days, {hours} hours and {minutes} minutes", now)
-    assert instant == now + (days * 86400 + hours * 3600 + minutes * 60)
+    assert instant == now + (days * 86400 + hours * 3600 + minutes * 60) + MINUTE
 
 
 @settings(deadline=None)

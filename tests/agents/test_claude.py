@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -176,7 +177,7 @@ def test_whoever_ends_it_decides_what_an_interruption_means() -> None:
 def test_a_used_up_limit_is_parked_until_it_ends() -> None:
     said = "API Error: Request rejected (429) · You've hit your session limit · resets in 2 hours"
     failure = failed(INIT, {**BAD, "api_error_status": 429, "result": said}, code=1)
-    assert (failure.kind, failure.until) == (FailureKind.USAGE_LIMIT, NOW + 7200)
+    assert (failure.kind, failure.until) == (FailureKind.USAGE_LIMIT, NOW + 7260)
     failure = failed(INIT, {**BAD, "result": f"Claude AI usage limit reached|{int(NOW) + 60}"}, code=1)
     assert (failure.kind, failure.until) == (FailureKind.USAGE_LIMIT, NOW + 60)
 
@@ -425,3 +426,40 @@ def test_what_is_missing(claude: StandIn, tmp_path: Path) -> None:
     (problem,) = agent(services, agent_cmd="claude-9").check()
     assert problem.exit_code == 5
     assert "npm install -g @anthropic-ai/claude-code" in problem.fix
+
+
+LIMIT = {"status": "rejected", "resetsAt": 0, "rateLimitType": "five_hour", "isUsingOverage": False}
+RETRY = {"type": "system", "subtype": "api_retry", "retry_delay_ms": 40_000, "error_status": 429}
+
+
+def limited(ahead: float, **more: Any) -> dict[str, Any]:
+    end = int(time.time() + ahead)
+    return {"type": "rate_limit_event", "rate_limit_info": {**LIMIT, "resetsAt": end, **more}}
+
+
+def test_the_exact_end_of_a_limit_counts_before_the_words() -> None:
+    said = {**BAD, "api_error_status": 429, "result": "You've hit your limit · resets 9:32am"}
+    event = limited(3 * 86400)
+    failure = failed(INIT, event, said, code=1)
+    assert failure.kind is FailureKind.USAGE_LIMIT
+    assert failure.until == event["rate_limit_info"]["resetsAt"] + 5
+    late = failed(INIT, {**event}, {**said, "result": "API Error: Request rejected (429)"}, code=1)
+    assert (late.kind, late.until) == (failure.kind, failure.until)
+    warned = limited(60, status="allowed_warning")
+    assert failed(INIT, warned, {**said, "result": "API Error: 429 slow down"}, code=1).until is None
+
+
+def test_claude_is_ended_while_it_waits_longer_than_others_would() -> None:
+    lines = ClaudeLines(Mode.EDIT)
+    read(lines, INIT, RETRY)
+    assert lines.patience(60, Limits(patience=600)) is None, "nobody else could work"
+    assert lines.patience(60, Limits(patience=0)) == 1
+    failure = lines.outcome(ended(None, 15, "ended"), NOW).failure
+    assert failure is not None
+    assert failure.kind is FailureKind.RATE_LIMIT
+    assert failure.until is not None
+    assert 30 < failure.until - time.time() <= 40
+    read(lines, used("Bash"))
+    assert lines.patience(60, Limits(patience=0)) is None, "its service has answered"
+    read(lines, {**RETRY, "retry_delay_ms": 4_000, "error_status": 529})
+    assert lines.patience(60, Limits(patience=0)) is None, "a short wait"

@@ -138,7 +138,7 @@ def test_a_used_up_limit_is_parked_until_it_ends() -> None:
         turn_failed("You've hit your usage limit. Upgrade to Pro or try again in 2 hours 5 minutes."),
         code=1,
     )
-    assert (failure.kind, failure.until) == (FailureKind.USAGE_LIMIT, NOW + 7500)
+    assert (failure.kind, failure.until) == (FailureKind.USAGE_LIMIT, NOW + 7560)
 
 
 def test_errors_on_the_way_are_not_the_end() -> None:
@@ -377,3 +377,50 @@ def test_what_is_missing(codex: StandIn, tmp_path: Path) -> None:
     (problem,) = agent(services, agent_cmd="codex-9").check()
     assert problem.exit_code == 5
     assert "npm install -g @openai/codex" in problem.fix
+
+
+def session_file(home: Path, used: float, resets: float, total: int = 500) -> None:
+    folder = home / "sessions" / "2026" / "11" / "16"
+    folder.mkdir(parents=True, exist_ok=True)
+    window = {"used_percent": used, "window_minutes": 300, "resets_at": int(resets)}
+    counts = {"total_token_usage": {"input_tokens": total, "output_tokens": 7}}
+    payload = {"type": "token_count", "info": counts, "rate_limits": {"primary": window, "secondary": None}}
+    lines = [{"type": "session_meta"}, {"type": "event_msg", "payload": payload}, {"type": "response_item"}]
+    text = "".join(json.dumps(line) + "\n" for line in lines) + '{"half'
+    (folder / f"rollout-2026-11-16T09-37-15-{THREAD}.jsonl").write_text(text)
+
+
+def test_the_session_file_knows_the_end_of_a_limit_and_the_tokens_of_a_failed_turn(tmp_path: Path) -> None:
+    session_file(tmp_path, 100.0, NOW + 7200)
+    lines = CodexLines(Mode.EDIT, home=tmp_path)
+    read(lines, STARTED, TURN, turn_failed("exceeded retry limit, last status: 429 Too Many Requests"))
+    found = lines.outcome(ended(1), NOW)
+    assert found.failure is not None
+    assert (found.failure.kind, found.failure.until) == (FailureKind.USAGE_LIMIT, NOW + 7205)
+    assert found.usage == Usage(500, 7)
+    session_file(tmp_path, 40.0, NOW + 7200)
+    lines = CodexLines(Mode.EDIT, home=tmp_path)
+    read(lines, STARTED, TURN, turn_failed("exceeded retry limit, last status: 429 Too Many Requests"))
+    failure = lines.outcome(ended(1), NOW).failure
+    assert failure is not None
+    assert (failure.kind, failure.until) == (FailureKind.RATE_LIMIT, None)
+
+
+def test_no_session_file_is_no_problem(tmp_path: Path) -> None:
+    lines = CodexLines(Mode.EDIT, home=tmp_path)
+    read(lines, {**STARTED, "thread_id": "../../x"}, turn_failed("unexpected status 404 Not Found"))
+    assert lines.outcome(ended(1), NOW).usage is None
+
+
+def test_a_quota_that_is_used_up_is_a_usage_limit() -> None:
+    said = "Quota exceeded. Check your plan and billing details."
+    assert failed(STARTED, TURN, turn_failed(said), code=1).kind is FailureKind.USAGE_LIMIT
+
+
+def test_codex_that_keeps_trying_after_429_is_limited_and_not_away() -> None:
+    said = "Reconnecting... 1/5 (exceeded retry limit, last status: 429 Too Many Requests)"
+    lines = CodexLines(Mode.EDIT, was_given_up=lambda: True)
+    read(lines, STARTED, TURN, {"type": "error", "message": said})
+    failure = lines.outcome(ended(None, 15, "ended"), NOW).failure
+    assert failure is not None
+    assert failure.kind is FailureKind.RATE_LIMIT

@@ -250,3 +250,13 @@ def test_the_last_choice_for_a_role_counts(choices: list[str]) -> None:
 def test_choices_that_name_nobody_are_refused(choice: str) -> None:
     with pytest.raises(ValueError, match=r"is not a role|names no agent"):
         read_agent_options([choice])
+
+
+@given(
+    st.lists(st.sampled_from(['{ "use strict"; }', "{", '{"', "}", '{"a": [', "words "]), max_size=30),
+    st.integers(0, 5000),
+)
+def test_an_object_is_found_behind_and_before_any_code(code: list[str], size: int) -> None:
+    wanted = {"steps": ['é\n"' * size, 1.5e300, True, {"x": None}]}
+    around = "\n".join(code).replace('{"', "{ x")
+    assert wanted in list(objects(f"{around}\n{json.dumps(wanted)}\n{around}"))

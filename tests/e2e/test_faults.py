@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import socket
+import time
 import uuid
 from typing import Any
 
 import pytest
 
 from tests.cli.place import DEADLINE, processes_with, until
-from tests.e2e.conftest import Real
+from tests.e2e.conftest import KEY, Real, provider
 
 
 @pytest.mark.parametrize(
@@ -39,6 +41,65 @@ def test_a_limit_of_the_account_is_waited_for(real: Real) -> None:
     assert real.failure()["kind"] == "usage_limit"
     real.place.segue("stop")
     assert process.wait(DEADLINE) == 130
+
+
+@pytest.mark.parametrize("real", ["claude"], indirect=True)
+def test_the_exact_end_of_a_limit_is_known_before_its_words(real: Real) -> None:
+    end = int(time.time()) + 3 * 86400 + 3600
+    status = {"anthropic-ratelimit-unified-status": "rejected", "anthropic-ratelimit-unified-reset": str(end)}
+    which = {"anthropic-ratelimit-unified-representative-claim": "seven_day"}
+    real.model.plays({"status": 429, "reply": "Limited.", "headers": {**status, **which}})
+    del real.place.env["ANTHROPIC_API_KEY"]
+    process = real.place.start("run", "plan.md", CLAUDE_CODE_OAUTH_TOKEN="sk-ant-oat01-sim")
+    until(real.model.asked, "the agent works")
+    until(lambda: real.events("run.parked"), "the run waits")
+    assert end <= real.events("run.parked")[0]["until"] <= end + 60
+    assert ", in 3 d" in real.place.segue("status", "last").stdout
+    real.place.segue("stop")
+    assert process.wait(DEADLINE) == 130
+
+
+@pytest.mark.parametrize("real", ["codex"], indirect=True)
+def test_codex_knows_the_end_of_a_limit_and_the_tokens_of_a_failed_turn(real: Real) -> None:
+    end = int(time.time()) + 7200
+    limit = {"x-codex-primary-used-percent": "100", "x-codex-primary-reset-at": str(end)}
+    look = {"times": 1, "tool_calls": [real.shell("true")], "usage": {"input": 900, "output": 9}}
+    windows = {"x-codex-primary-window-minutes": "300"}
+    real.model.plays({**look, "headers": {**limit, **windows}}, {"status": 429, "reply": "Limited."})
+    process = real.place.start("run", "plan.md")
+    until(real.model.asked, "the agent works")
+    until(lambda: real.events("run.parked"), "the run waits")
+    assert end <= real.events("run.parked")[0]["until"] <= end + 60
+    assert real.failure()["kind"] == "usage_limit"
+    assert real.events("agent.ended")[0]["usage"]["input_tokens"] == 900
+    real.place.segue("stop")
+    assert process.wait(DEADLINE) == 130
+
+
+@pytest.mark.parametrize("real", ["codex"], indirect=True)
+def test_a_quota_that_is_used_up(real: Real) -> None:
+    error = {"message": "You exceeded your current quota.", "code": "insufficient_quota"}
+    real.model.plays({"status": 429, "reply": {**error, "type": "insufficient_quota"}})
+    real.place.segue("run", "plan.md", code=None)
+    assert real.failure()["kind"] == "usage_limit"
+
+
+@pytest.mark.parametrize("real", ["claude"], indirect=True)
+def test_the_next_agent_takes_over_while_the_first_one_waits_to_retry(real: Real) -> None:
+    options = f'pass_env = ["SIM_KEY"]\nconfig = {json.dumps(provider(real.model.url))}\n'
+    real.place.config((real.place.root / "segue.toml").read_text() + f"[agents.codex]\n{options}")
+    command = {"cmd": f"echo one > {real.place.repo}/one.txt", "yield_time_ms": 30000}
+    real.model.plays(
+        {"api": "messages", "status": 429, "reply": "Slow down.", "headers": {"retry-after": "60"}},
+        {"api": "responses", "times": 1, "tool_calls": [{"name": "exec_command", "arguments": command}]},
+        {"api": "responses", "reply": "Did one."},
+    )
+    agents = "claude,codex:gpt-5.5"
+    real.place.segue("run", "plan.md", "--agent", agents, "--task", "1", SIM_KEY=KEY)
+    [switch] = real.events("fallback")
+    assert (switch["agent"], switch["kind"]) == ("claude", "rate_limit")
+    assert "asks to wait 60 s" in switch["reason"]
+    assert len([body for body in real.model.asked() if "messages" in body]) == 1, "it was not asked again"
 
 
 def test_a_service_that_is_not_there(real: Real) -> None:

@@ -14,7 +14,7 @@ from segue.agents.local.launch import PlainOutput, make_command, run_program
 from segue.domain.argv import fill
 from segue.domain.errors import ToolMissing
 from segue.domain.events import Event
-from segue.domain.job import Job
+from segue.domain.job import Job, Mode
 from segue.domain.options import OptionError, Options
 from segue.domain.outcome import Outcome
 from segue.ports import Capabilities, Installation, Problem
@@ -76,7 +76,7 @@ class CommandAgent:
     def run(self, job: Job) -> AsyncGenerator[Event | Outcome, None]:
         """Run the program and keep what it prints."""
         command = make_command(job, self._argv(job), self._options.pass_env, self._options.env)
-        return run_program(self._services, job, command, PlainOutput(job.model))
+        return run_program(self._services, job, command, PlainOutput(job.model, logs=job.mode is Mode.EDIT))
 
     def forget(self, token: str) -> None:
         """Drop what was kept for an adoption."""

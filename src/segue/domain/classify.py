@@ -37,7 +37,7 @@ _LEAD = (
 )
 _ADVICE = (
     r"(?:(?:it|this|your (?:limit|quota)|the limit|limit|will|and|or) )*"
-    r"(?:resets?|try again|please|upgrade|visit|wait|switch|purchase|contact|until)\b"
+    r"(?:resets?|try again|please|upgrade|visit|check|wait|switch|purchase|contact|until)\b"
 )
 # After the sentence: nothing, the reset time, or advice. Any other word makes it prose about the sentence.
 _END = rf"(?=\s*(?:\|\s*\d|[.!…]*\s*$|[.!…·∙•,;:(—–|-]*\s*{_ADVICE}))"

@@ -9,6 +9,7 @@ from typing import Any
 from msgspec import Struct, convert
 from msgspec.structs import replace
 
+from segue.domain.answer import is_too_long
 from segue.domain.criterion import Criterion
 from segue.domain.graph import Dependency, WaitKind
 from segue.domain.json_text import the_object
@@ -16,7 +17,6 @@ from segue.domain.plain import plain
 from segue.domain.task import Task, TaskKind, TaskStatus
 
 MOST_STEPS = 100
-_LONGEST = 1_000_000
 _TITLE = 200
 
 
@@ -49,7 +49,7 @@ def read_plan(text: str, pending: Mapping[str, Task], last: int) -> tuple[Task, 
     `pending` are the steps that a revision may keep, by key; new ones are numbered after `last`, so that a
     number never means two things.
     """
-    if len(text) > _LONGEST:
+    if is_too_long(text):
         raise MalformedPlan("The answer is too long.")
     answer = the_object(text, "steps")
     if isinstance(answer, str):

@@ -1,4 +1,7 @@
-"""When a limit ends: reads the instant out of the sentence an agent prints about it."""
+"""When a limit ends: reads the instant out of the sentence an agent prints about it.
+
+This is the last resort, where no field says it (`domain/signals`): sentences leave out seconds and days.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,11 @@ FARTHEST = 366 * 86400.0
 """Nobody's limit lasts longer; a later instant is a misreading."""
 JUST_OVER = 60.0
 """Seconds for which the end of a limit may be past when we read of it: then the agent can work already."""
+
+_WHOLE = 60.0
+"""Seconds that a sentence leaves out when it names minutes: the limit ends at the end of the minute."""
+_RECENT = 900.0
+"""Seconds for which a time of day that is past means today, not tomorrow: the limit has just ended."""
 
 _EPOCH = re.compile(r"(?<![\d.])(\d{10}|\d{13})(?![\d.])", re.ASCII)
 _ISO = re.compile(
@@ -67,7 +75,9 @@ def _relative(text: str, now: float) -> float | None:
     found = _RELATIVE.search(text.lower())
     if not found:
         return None
-    return now + sum(float(amount) * _SECONDS[unit[0]] for amount, unit in _PART.findall(found[1]))
+    parts = _PART.findall(found[1])
+    rest = 0.0 if any(unit[0] == "s" for _, unit in parts) else _WHOLE
+    return now + sum(float(amount) * _SECONDS[unit[0]] for amount, unit in parts) + rest
 
 
 def _clock(text: str, now: float) -> float | None:
@@ -78,9 +88,9 @@ def _clock(text: str, now: float) -> float | None:
         if clock is None:
             continue
         for day in _days(found, today):
-            instant = _instant(datetime.combine(day, clock), zone)
-            if instant > now:
-                return instant
+            end = _instant(datetime.combine(day, clock), zone) + _WHOLE
+            if end > now - _RECENT:
+                return max(end, now + _WHOLE)
     return None
 
 
@@ -95,13 +105,13 @@ def _time_of_day(found: re.Match[str]) -> time | None:
 
 
 def _days(found: re.Match[str], today: date) -> Iterator[date]:
-    """Return the days the sentence may mean, nearest first."""
+    """Return the days the sentence may mean, nearest first; yesterday just after midnight."""
     if found["month"]:
         month, day = _MONTHS.index(found["month"]) + 1, int(found["day"])
         years = (int(found["year"]),) if found["year"] else (today.year, today.year + 1)
         yield from (date(year, month, day) for year in years)
         return
-    for ahead in range(9):
+    for ahead in range(-1, 9):
         day_ahead = today + timedelta(days=ahead)
         if found["weekday"] in (None, _WEEKDAYS[day_ahead.weekday()]):
             yield day_ahead

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     import procrastinate
 
 _LARGEST = 1024**2
-_OF_MACHINES = frozenset(
+OF_MACHINES = frozenset(
     (
         *("database_url", "state_dir", "repo", "worker", "notify", "isolation", "sandbox", "log", "store"),
         *("gc", "relay", "bridge", "provider", "allow_dirty", "worktree", "worktree_end"),
@@ -93,11 +93,22 @@ class Wanted(Struct, frozen=True):
 
 async def prepare(app: App, wanted: Wanted) -> list[Submission]:
     """Find everything that could be wrong before anything is submitted."""
+    common = common_parts(app, wanted)
+    if wanted.url is not None:
+        common = replace(common, url=clean_url(wanted.url), branch=wanted.base or "")
+        return [replace(common, **_named(source, None)) for source in wanted.sources]
+    repo = await Repository.open(app.repo)
+    common = await begin_here(app, repo, common, wanted.base)
+    return [_of_source(app, repo, common, source) for source in wanted.sources]
+
+
+def common_parts(app: App, wanted: Wanted) -> Submission:
+    """Return what all runs have in common that are submitted at once; refuse what does not fit a fleet."""
     refuse_lanes(app)
     refuse_delivery(app)
-    settings = {key: value for key, value in app.loaded.overrides.items() if key not in _OF_MACHINES}
+    settings = {key: value for key, value in app.loaded.overrides.items() if key not in OF_MACHINES}
     _refuse_secrets(settings)
-    common = Submission(
+    return Submission(
         source="",
         url="",
         source_kind=wanted.source_kind,
@@ -108,12 +119,6 @@ async def prepare(app: App, wanted: Wanted) -> list[Submission]:
         submitter=f"{getpass.getuser()}@{identity.host()}",
         agent=str(app.loaded.settings.agent or app.loaded.settings.roles.execute or ""),
     )
-    if wanted.url is not None:
-        common = replace(common, url=clean_url(wanted.url), branch=wanted.base or "")
-        return [replace(common, **_named(source, None)) for source in wanted.sources]
-    repo = await Repository.open(app.repo)
-    common = await _from_here(app, repo, common, wanted.base)
-    return [_of_source(app, repo, common, source) for source in wanted.sources]
 
 
 async def submit(
@@ -122,18 +127,19 @@ async def submit(
     """Store the runs and ring for them; return their ids."""
     stamp = time.strftime("%Y%m%d-%H%M%S")
     named = {f"{stamp}-{uuid.uuid4().hex[:8]}": await _settled(one) for one in submissions}
-    await _enqueue(app, queue, named, at)
+    await submit_named(app, queue, named, at)
     return list(named)
 
 
 async def submit_once(app: App, queue: procrastinate.App, name: str, submission: Submission) -> None:
     """Store a run under a name of its own, unless it exists, and ring for it."""
-    await _enqueue(app, queue, {name: await _settled(submission)}, None)
+    await submit_named(app, queue, {name: await _settled(submission)}, None)
 
 
-async def _enqueue(
+async def submit_named(
     app: App, queue: procrastinate.App, named: Mapping[str, Submission], at: datetime | None
 ) -> None:
+    """Store runs under names of their own, unless they exist, and ring for them."""
     with app.store() as store:
         store.enqueue({name: (f"fleet/{name}", one.spec()) for name, one in named.items()})
     # A kill in between does no harm: a worker finds runs that nobody rings for.
@@ -148,7 +154,7 @@ async def _settled(submission: Submission) -> Submission:
     return replace(submission, branch=branch, commit=commit)
 
 
-async def _from_here(app: App, repo: Repository, common: Submission, base: str | None) -> Submission:
+async def begin_here(app: App, repo: Repository, common: Submission, base: str | None) -> Submission:
     """Begin with a commit of the user's clone: workers fetch it from its remote, or from the database."""
     now = await repo.snapshot()
     if not now.head:

@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from segue.domain.answer import LONGEST_ANSWER, is_too_long
 from segue.domain.budget import Budget
 from segue.domain.errors import WaitsElsewhere
 from segue.domain.events import (
@@ -43,7 +44,6 @@ from segue.view.run import RunView
 MAX_PARKS = 5
 """How often one phase of a task may wait for a usage limit to end before a person is asked."""
 
-_KEPT_TEXT = 256 * 1024
 _MOST_LOST = 3
 """How many launches of one phase may get lost without counting as failed attempts."""
 _UNABLE = {FailureKind.USAGE_LIMIT, FailureKind.RATE_LIMIT, FailureKind.AUTH, FailureKind.OUTAGE}
@@ -84,6 +84,10 @@ async def run_agent(agent: Agent, job: Job, emit: Emit) -> Outcome:
     if outcome is None:
         failure = Failure(FailureKind.NO_RESULT, f"Agent {agent.name} ended without an outcome.")
         outcome = Outcome(failure=failure)
+    if is_too_long(outcome.text):
+        size = f"at most {LONGEST_ANSWER // 1024**2} MB ({LONGEST_ANSWER:,} characters) are read"
+        failure = Failure(FailureKind.OUTPUT_LIMIT, f"The answer of agent {agent.name} is too long: {size}.")
+        outcome = replace(outcome, text="", failure=outcome.failure or failure)
     await emit(AgentEnded.of(outcome))
     return outcome
 
@@ -338,7 +342,7 @@ class Launcher(Struct):
             model=outcome.model,
             usage=outcome.usage,
             duration=round(outcome.duration, 3),
-            text=concluded.text or outcome.text[-_KEPT_TEXT:],
+            text=concluded.text or outcome.text,
             tampering=tampering,
         )
         return StepResult(concluded.failure is None and concluded.verdict.result is Result.PASS, output)

@@ -11,6 +11,7 @@ from mcp.server.mcpserver import Context
 from pydantic import Field
 
 from segue.domain.run import Run
+from segue.domain.until import describe_until
 from segue.mcp.look import Data, RunName, describe
 from segue.mcp.project import ServedProject
 from segue.ports import Store
@@ -86,4 +87,5 @@ def _describe(view: RunView) -> str:
     working = [task for task in view.tasks.values() if task.state in ("running", "parked")]
     parts = [f"{view.done} of {len(view.tasks)} tasks done"]
     parts += [" ".join(filter(None, (f"task {task.key}:", task.phase, task.agent))) for task in working[:3]]
+    parts += [f"task {task.key} waits {describe_until(task.wake)}" for task in working[:3] if task.wake]
     return " · ".join(parts)

@@ -17,6 +17,7 @@ from segue.domain.errors import SegueError
 from segue.domain.events import Recorded, RunEnded, RunParked, TaskEnded, TaskStarted
 from segue.domain.notification import Notification, NotificationKind
 from segue.domain.run import RunState
+from segue.domain.until import describe_until
 from segue.notify.answers import AnswerSigner
 from segue.notify.send import notify
 from segue.ports import Notifier, Store
@@ -172,9 +173,8 @@ def _report_task(run: str, seq: int, event: TaskEnded, titles: Mapping[str, str]
 
 
 def _report_parked(run: str, event: RunParked, titles: Mapping[str, str]) -> _Due:
-    when = time.strftime("%Y-%m-%d %H:%M %Z", time.localtime(event.until))
     text = f"{_name_task(event.task, titles)} of run {run} continues automatically."
-    message = Notification("parked", f"Usage limit: parked until {when}", text)
+    message = Notification("parked", f"Usage limit: parked {describe_until(event.until)}", text)
     # A run that is resumed while it waits emits the event again: the key is the same.
     return _Due(run, f"parked/{event.task}/{event.until:.0f}", message)
 

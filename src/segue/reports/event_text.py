@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from segue.domain import events as e
+from segue.domain.until import describe_until
 from segue.domain.verdict import Result
 from segue.view.amounts import format_duration
 from segue.view.levels import describe_proof
@@ -15,6 +15,8 @@ from segue.view.levels import describe_proof
 
 def describe_event(recorded: e.Recorded) -> str | None:
     """Describe an event in one line; None if it is of no interest to people."""
+    if isinstance(recorded.event, e.RunParked | e.WaitBegan):
+        return _describe_wait(recorded.event, recorded.ts / 1000)
     describe = _DESCRIPTIONS.get(type(recorded.event))
     return describe(recorded.event) if describe else None
 
@@ -27,15 +29,11 @@ def locate_event(recorded: e.Recorded) -> str:
     return str(getattr(recorded.event, "task", None) or "")
 
 
-def _describe_parked(event: e.RunParked) -> str:
-    return f"usage limit: task {event.task} waits until {format_instant(event.until)}"
-
-
-def format_instant(until: float) -> str:
-    """Return a time of today as a time, any other with its date."""
-    moment = time.localtime(until)
-    today = moment[:3] == time.localtime()[:3]
-    return time.strftime("%H:%M:%S" if today else "%Y-%m-%d %H:%M", moment)
+def _describe_wait(event: e.RunParked | e.WaitBegan, at: float) -> str:
+    until = describe_until(event.until, at)
+    if isinstance(event, e.RunParked):
+        return f"usage limit: task {event.task} waits {until}"
+    return f"waiting for {event.service} {until}: {event.reason}"
 
 
 def _describe_diagnostic(event: e.DiagnosticRun) -> str:
@@ -116,8 +114,6 @@ _DESCRIPTIONS: dict[type[e.Event], Callable[[Any], str | None]] = {
         f"run started: {v.source} with {v.agent}" + (f" from branch {v.base} of origin" if v.base else "")
     ),
     e.RunResumed: lambda v: f"run resumed: {v.source} with {v.agent}",
-    e.RunParked: _describe_parked,
-    e.WaitBegan: lambda v: f"waiting for {v.service} until {format_instant(v.until)}: {v.reason}",
     e.WaitEnded: lambda v: f"{v.service} is back after {format_duration(v.seconds)}",
     e.RunEnded: lambda v: f"run ended: {v.state}",
     e.StateImported: lambda v: f"state imported: {v.text}",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hashlib
+import json
 import re
 import tomllib
 from collections.abc import Callable, Iterator
@@ -16,7 +17,7 @@ from msgspec import Meta, Struct
 
 from segue.config.load import environment_of
 from segue.config.trust import VARIABLE
-from segue.domain.errors import UsageError
+from segue.domain.errors import SegueError, UsageError
 from segue.domain.options import Count, OptionError, Options, Text, read_options
 from segue.domain.role import AgentChoice, read_chain
 from segue.domain.run import Run, RunState
@@ -28,6 +29,7 @@ from segue.system.files import private_folder
 from segue.system.git.repository import Repository
 from segue.system.program import run_segue
 from segue.system.reading import read_file
+from segue.view.load import ACTIVE
 
 _ENDED = (RunState.DONE, RunState.NEEDS_HUMAN)
 """States in which a trial is over: one that needs a human has failed, and counts."""
@@ -86,7 +88,7 @@ class TrialResult(Struct, frozen=True):
 
 
 TrialObserver = Callable[[str, Trial, Run | None], None]
-"""Called with `started`, `finished`, `kept` (it was already over) or `failed`."""
+"""Called with `started`, `waiting` (for the fleet), `finished`, `kept` (it was already over) or `failed`."""
 
 
 def read(path: Path) -> Experiment:
@@ -171,32 +173,63 @@ async def _run_trial(
     folder = private_folder(trial.repo.parent)
     log = folder / f"{trial.number}.log"
     with app.store() as store:
-        run = await _when_free(app, store, trial)
-    if run is not None and run.state in _ENDED:
-        report("kept", trial, run)
-        return TrialResult(trial, run, 0, log)
+        run = await _when_free(app, store, experiment, trial, report)
+    if run is not None and (run.state in _ENDED or run.spec.origin is not None):
+        result = TrialResult(trial, run, 0 if run.state in _ENDED else SegueError.exit_code, log)
+        report("kept" if result.ended else "failed", trial, run)
+        return result
     await _prepare_repository(experiment, trial)
     report("started", trial, run)
     code = await _start_run(app, experiment, base, trial, log)
     with app.store() as store:
-        result = TrialResult(trial, last_run(app, store, trial), code, log)
+        result = TrialResult(trial, last_run(app, store, experiment, trial), code, log)
     report("finished" if result.ended else "failed", trial, result.run)
     return result
 
 
-async def _when_free(app: App, store: Store, trial: Trial) -> Run | None:
-    """Return the trial's run once no process drives it: a killed experiment may have left it running."""
+async def _when_free(
+    app: App, store: Store, experiment: Experiment, trial: Trial, report: TrialObserver
+) -> Run | None:
+    """Return the trial's run once nobody drives it: a killed experiment may have left it running.
+
+    One that was submitted to a fleet is waited for.
+    """
+    told = False
     while True:
-        run = last_run(app, store, trial)
-        if run is None or run.owner is None or identity.is_dead(run.owner.split("#")[0]):
+        run = last_run(app, store, experiment, trial)
+        if run is None or not _is_driven(run):
             return run
+        if run.spec.origin is not None and not told:
+            report("waiting", trial, run)
+            told = True
         await asyncio.to_thread(store.wait_for_change, 1.0)
 
 
-def last_run(app: App, store: Store, trial: Trial) -> Run | None:
-    """Return the newest run of a trial."""
+def _is_driven(run: Run) -> bool:
+    if run.spec.origin is not None:
+        return run.state in ACTIVE
+    return run.owner is not None and not identity.is_dead(run.owner.split("#")[0])
+
+
+def last_run(app: App, store: Store, experiment: Experiment, trial: Trial) -> Run | None:
+    """Return the run of a trial: the one that was submitted to a fleet, or the newest one here."""
     runs = store.runs(source_key=app.source(trial.prompt, trial.repo).key, limit=1)
-    return runs[0] if runs else None
+    return find_far(store, fleet_id(experiment, trial)) or (runs[0] if runs else None)
+
+
+def fleet_id(experiment: Experiment, trial: Trial) -> str:
+    """Return the id of a trial's run in a fleet: the same for the same prompt, agent and settings."""
+    assert experiment.folder is not None
+    settings = json.dumps(experiment.settings, sort_keys=True, default=str)
+    parts = "\0".join((trial.prompt, trial.choice.name, settings))
+    digest = hashlib.sha256(parts.encode("utf-8", "replace")).hexdigest()
+    return f"{_slug(experiment.folder.name.removesuffix('.runs'))[:30]}-{digest[:8]}-{trial.number:04}"
+
+
+def find_far(store: Store, run_id: str) -> Run | None:
+    """Return the run with exactly this id, if it was submitted to a fleet."""
+    run = store.run(run_id)
+    return run if run is not None and run.id == run_id and run.spec.origin is not None else None
 
 
 async def _prepare_repository(experiment: Experiment, trial: Trial) -> None:

@@ -83,6 +83,8 @@ def _without_effect(loaded: LoadedSettings, flow: Flow, planned: bool) -> Iterat
         yield "smoke", "only steps that an agent has planned belong to a build phase"
     if loaded.origin("replan") != "default" and not flow.has("replan"):
         yield "replan", f"the flow {flow.name} has no phase `replan`"
+    if settings.resolve != "judge" and not (planned and flow.has("verify")):
+        yield "resolve", "only builds that are verified have something to choose from"
     agent_judges = settings.judged_by is None or "agent" in settings.judged_by.split(",")
     roles = roles_of(flow, planned, agent_judges, settings.search.service is None)
     for role in Role:

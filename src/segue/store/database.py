@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from segue.domain.errors import StoreAway, StoreError
+from segue.domain.until import describe_until
 from segue.ports import QueryLimits
 from segue.store.address import is_postgres, sqlite_path
 from segue.store.encoding import escape, unescape
@@ -57,8 +58,8 @@ class LongWait:
             if task is not None and task.cancelling():
                 raise KeyboardInterrupt
         if not self._told:
-            until = time.strftime("%H:%M:%S", time.localtime(time.time() + self._seconds))
-            self._tell(f"Waiting for the database until {until}: {error.message}")
+            until = describe_until(time.time() + self._seconds)
+            self._tell(f"Waiting for the database {until}: {error.message}")
         self._told = True
 
 

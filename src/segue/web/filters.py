@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from segue.domain.plain import clean, plain
 from segue.domain.proof import Level
+from segue.domain.until import describe_until
 from segue.reports.timeline_svg import colour_phase, label_phase
 from segue.view.amounts import format_duration, format_quantity
 
@@ -99,6 +100,7 @@ def create_environment() -> Environment:
     made.filters.update(
         duration=_format_duration,
         moment=format_moment,
+        until=lambda ms: describe_until(ms / 1000),
         ago=format_ago,
         amount=format_amount,
         money=format_money,

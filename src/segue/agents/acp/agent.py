@@ -30,6 +30,7 @@ from segue.domain.events import AgentStarted, Event
 from segue.domain.job import Job, Mode
 from segue.domain.options import NonNegativeFloat, Options, Seconds
 from segue.domain.outcome import Outcome
+from segue.domain.signals import SHORT_RETRY
 from segue.ports import Capabilities
 from segue.system.files import write_atomic
 from segue.system.isolation.policy import Places
@@ -148,7 +149,7 @@ class AcpAgent:
             "plan_from": profile.plan_from if job.mode is Mode.PLAN else None,
             "prompt": job.prompt.text,
             "retry_text": profile.retry_text,
-            "retry_grace": options.retry_grace,
+            "retry_grace": min(options.retry_grace, max(job.limits.patience, SHORT_RETRY)),
             "start_timeout": options.start_timeout,
             "end_grace": options.end_grace,
         }

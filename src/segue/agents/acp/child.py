@@ -11,6 +11,7 @@ child, talks to it, and prints one JSON line for everything it sees:
     {"type": "tool", "state": "started" | "updated" | "completed", "name": …, "input": …, …}
     {"type": "permission", "name": …, "allowed": true | false, …}
     {"type": "usage" | "plan" | "raw", …}
+    {"type": "lost", "bytes": …}             a line that is too long to be read
     {"type": "result", "stop_reason": …}     or
     {"type": "error", "stage": …, "code": …, "message": …}   or
     {"type": "died", "stage": …, "message": …}
@@ -182,9 +183,12 @@ def _read_messages(out: IO[bytes]) -> Iterator[AcpMessage]:
     """Yield the JSON objects among the agent's lines, and the beginning of all other lines."""
     while line := out.readline(_LINE_BYTES):
         if not line.endswith(b"\n") and len(line) >= _LINE_BYTES:
-            while (rest := out.readline(_LINE_BYTES)) and not rest.endswith(b"\n"):
-                pass
-            yield {"too_long": len(line)}
+            size = len(line)
+            while rest := out.readline(_LINE_BYTES):
+                size += len(rest)
+                if rest.endswith(b"\n"):
+                    break
+            yield {"too_long": size}
             continue
         try:
             message = json.loads(line)

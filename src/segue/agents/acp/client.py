@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from segue.agents.acp.tools import AcpToolCall, choose_option, is_allowed
-from segue.agents.local.values import TEXT_CHARS, Json, as_list, as_table, as_text, clip, shrink
+from segue.agents.local.values import Json, as_list, as_table, as_text, clip, shrink
 
 AcpMessage = dict[str, Any]
 
@@ -213,13 +213,15 @@ class AcpClient:
             return as_table(message.get("result"))
         found = as_table(error)
         text = as_text(found.get("message")) or "it gave no reason"
-        raise AcpRefusal(self.stage, clip(text, 4000), found.get("code"), shrink(found.get("data")))
+        raise AcpRefusal(self.stage, text, found.get("code"), found.get("data"))
 
     def _handle(self, message: AcpMessage) -> None:
         """Print or answer what the agent says unasked."""
         method, params = message.get("method"), as_table(message.get("params"))
         if "retrying" in message:
             self._note_retry(str(message["retrying"]))
+        elif "too_long" in message:
+            self._print({"type": "lost", "bytes": message["too_long"]})
         elif method == "session/update":
             self._retrying_since = None
             self._update(params)
@@ -242,7 +244,7 @@ class AcpClient:
     def _answer_other(self, message: AcpMessage, method: str, params: Json) -> None:
         """Answer a request outside of the protocol, or one for something that we do not offer."""
         if method == self._job["plan_from"] and isinstance(params.get("plan"), str):
-            self._print({"type": "proposal", "text": params["plan"][-TEXT_CHARS:]})
+            self._print({"type": "proposal", "text": params["plan"]})
         else:
             self._print({"type": "raw", "line": shrink(message)})
         if method in self._job["answers"]:
@@ -268,7 +270,7 @@ class AcpClient:
     def _text(self, update: AcpMessage, inner: bool) -> None:
         text = as_table(update.get("content")).get("text")
         if isinstance(text, str):
-            line = {"type": "text", "text": text[-TEXT_CHARS:], "message": as_text(update.get("messageId"))}
+            line = {"type": "text", "text": text, "message": as_text(update.get("messageId"))}
             self._print({**line, **({"subagent": True} if inner else {})})
         else:
             self._print({"type": "raw", "line": shrink(update)})

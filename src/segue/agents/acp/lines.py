@@ -13,13 +13,15 @@ from segue.agents.acp.profiles import Profile
 from segue.agents.local.failures import FailureTable
 from segue.agents.local.launch import ProcessEnd, SessionUsage
 from segue.agents.local.lines import LineReader, raw_event, read_id, thinking_event
-from segue.agents.local.values import TEXT_CHARS, Json, as_count, as_money, as_table, as_text, shrink
+from segue.agents.local.values import TEXT_CHARS, Json, as_count, as_money, as_table, as_text, shrink, split
+from segue.domain.answer import AnswerText
 from segue.domain.classify import classify, plain
 from segue.domain.events import AgentText, AgentTool, AgentUsage, Event
 from segue.domain.failure import Failure, FailureKind
 from segue.domain.job import Mode
 from segue.domain.outcome import Outcome, Usage
 from segue.domain.resets import reset_time
+from segue.domain.signals import read_signal
 
 _STATUS = re.compile(r"(?:^|\b(?:status|code|error|api)\W{1,6}(?:code\W{1,3})?)([45]\d\d)\b", re.IGNORECASE)
 _STAGES = {
@@ -41,7 +43,11 @@ _STOPS = {
 def read_error(table: FailureTable, line: Json, err_tail: str, now: float) -> Failure:
     """Return what an error means that was the answer to a request."""
     stage, said = as_text(line.get("stage")), _read_message(line)
-    kind, until = _judge(line.get("code"), said, now)
+    signal = read_signal({key: line.get(key) for key in ("code", "message", "data")}, now)
+    kind, until = _judge(signal.status or line.get("code"), said, now)
+    if signal.until is not None and kind in (FailureKind.UNKNOWN, FailureKind.OUTAGE):
+        kind = FailureKind.RATE_LIMIT if signal.status in (0, 429) else kind
+    until = signal.until or until
     if stage == "authenticate":
         kind = FailureKind.AUTH
     if kind is FailureKind.UNKNOWN and as_table(line.get("data")).get("retried"):
@@ -125,7 +131,8 @@ class AcpLines:
         self._cost = usage or SessionUsage()
         self._last: Json = {}
         self._before: list[Event] = []
-        self._pieces = ""
+        self._pieces = AnswerText()
+        self._lost = False
         self._piece_of: tuple[str, bool] = ("", False)
         self._thoughts = 0
         self._proposal = ""
@@ -143,6 +150,7 @@ class AcpLines:
                 "permission": self._read_permission,
                 "usage": self._read_cost,
                 "raw": self._read_raw,
+                "lost": self._read_lost,
                 **dict.fromkeys(("start", "plan", "mode", "retry", "wait"), lambda line: [raw_event(line)]),
                 **dict.fromkeys(("result", "error", "died"), self._read_last),
             },
@@ -163,8 +171,8 @@ class AcpLines:
     def _flush(self) -> list[Event]:
         """Return the thoughts and the message whose pieces came in so far."""
         thought = [thinking_event(self._thoughts)] if self._thoughts else []
-        said = self._lines.say(self._pieces, self._piece_of[1])
-        self._pieces, self._thoughts = "", 0
+        said = self._lines.say(self._pieces.take(), self._piece_of[1])
+        self._thoughts = 0
         return [*thought, *said]
 
     def _read_raw(self, line: Json) -> list[Event]:
@@ -179,10 +187,9 @@ class AcpLines:
 
     def _read_text(self, line: Json) -> list[Event]:
         piece_of = as_text(line.get("message")), line.get("subagent") is True
-        is_full = len(self._pieces) > TEXT_CHARS
-        events = self._flush() if piece_of != self._piece_of or is_full or self._thoughts else []
+        events = self._flush() if piece_of != self._piece_of or self._thoughts else []
         self._piece_of = piece_of
-        self._pieces += as_text(line.get("text"))
+        self._pieces.add(as_text(line.get("text")))
         return events
 
     def _read_thought(self, line: Json) -> list[Event]:
@@ -191,8 +198,13 @@ class AcpLines:
         return events
 
     def _read_proposal(self, line: Json) -> list[Event]:
-        self._proposal = as_text(line.get("text"))[-TEXT_CHARS:]
-        return [AgentText(self._proposal)] if self._proposal.strip() else []
+        self._proposal = as_text(line.get("text"))
+        return [AgentText(piece) for piece in split(self._proposal, TEXT_CHARS) if self._proposal.strip()]
+
+    def _read_lost(self, line: Json) -> list[Event]:
+        """Read that a message of the agent was too long for the driver; a piece of its answer may be gone."""
+        self._lost = True
+        return [raw_event(line)]
 
     def _read_tool(self, line: Json) -> list[Event]:
         state = line.get("state")
@@ -263,6 +275,7 @@ class AcpLines:
         self.rest = self._flush()
         self._cost.store(self._lines.session)
         text = self._proposal or self._lines.message
+        self._lines.lost = self._lines.lost or self._lost
         return self._lines.outcome(end, text, self._failure(end, now), self._facts())
 
     def _failure(self, end: ProcessEnd, now: float) -> Failure | None:

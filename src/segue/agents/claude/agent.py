@@ -98,7 +98,7 @@ class ClaudeAgent:
             job,
             self._command(job),
             lines,
-            patience=lambda: grace if lines.is_finished else None,
+            patience=lambda: lines.patience(grace, job.limits),
         )
 
     def _command(self, job: Job) -> Command:

@@ -6,6 +6,7 @@ There may be several results; the last one counts.
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,7 +14,6 @@ from segue.agents.local.failures import FailureTable
 from segue.agents.local.launch import ProcessEnd, SessionUsage, count_usage
 from segue.agents.local.lines import LineReader, ignore, raw_event, read_id, start_tool, thinking_event
 from segue.agents.local.values import (
-    TEXT_CHARS,
     Json,
     as_count,
     as_list,
@@ -26,9 +26,10 @@ from segue.agents.local.values import (
 from segue.domain.classify import classify, meaning_of
 from segue.domain.events import AgentUsage, Event
 from segue.domain.failure import Failure, FailureKind
-from segue.domain.job import Mode
+from segue.domain.job import Limits, Mode
 from segue.domain.outcome import Outcome
 from segue.domain.resets import reset_time
+from segue.domain.signals import Refusal, reset_at
 
 LOGIN = "Run `claude auth login`, or set ANTHROPIC_API_KEY."
 FAILURES = FailureTable(
@@ -65,14 +66,16 @@ _BY_STATUS = {
 }
 
 
-def read_failure(result: Json, err_tail: str, now: float) -> Failure:
-    """Return what a result means that reports an error."""
+def read_failure(result: Json, err_tail: str, now: float, limit: float | None = None) -> Failure:
+    """Return what a result means that reports an error; `limit`: when its service says that it ends."""
     errors = "; ".join(filter(None, map(as_text, as_list(result.get("errors")))))
     said = (as_text(result.get("result")) or errors).strip()
-    limit = classify(1, None, None, "", _API_ERROR.sub("", said), "", now)
-    if limit is not None and limit.kind is FailureKind.USAGE_LIMIT:
-        return FAILURES.fail(limit.kind, limit.message, err_tail, limit.until)
+    known = classify(1, None, None, "", _API_ERROR.sub("", said), "", now)
+    if known is not None and known.kind is FailureKind.USAGE_LIMIT:
+        return FAILURES.fail(known.kind, known.message, err_tail, limit or known.until)
     kind, meaning = _judge(result, said)
+    if kind is FailureKind.RATE_LIMIT and limit is not None:
+        return FAILURES.fail(FailureKind.USAGE_LIMIT, said or "a usage limit is reached", err_tail, limit)
     until = reset_time(said, now) if kind is FailureKind.RATE_LIMIT else None
     return FAILURES.fail(kind, ": ".join(filter(None, (meaning, said))), err_tail, until)
 
@@ -104,6 +107,7 @@ def _judge(result: Json, said: str) -> tuple[FailureKind, str]:
 
 
 _OPEN_TOOLS = 1000
+_MOMENT = 1.0
 _INIT = ("cwd", "model", "permissionMode", "tools", "mcp_servers", "apiKeySource", "claude_code_version")
 _SYSTEM = {
     "init",
@@ -140,6 +144,9 @@ class ClaudeLines:
         self._denied: dict[str, None] = {}
         self._open: dict[str, tuple[str, Any]] = {}
         self._worked = False
+        self._limit: float | None = None
+        self.refusal: Refusal | None = None
+        """Why Claude waits before it tries again, if it does now."""
         self.is_finished = False
         """True if a result was read and no work has begun since, as a command in the background may do."""
         self._lines = LineReader(
@@ -148,10 +155,37 @@ class ClaudeLines:
                 "assistant": self._read_assistant,
                 "user": self._read_user,
                 "result": self._read_result,
+                "rate_limit_event": self._read_limit,
                 "stream_event": ignore,  # pieces of what also comes whole
             }
         )
         self.read = self._lines.read
+
+    def patience(self, grace: float, limits: Limits) -> float | None:
+        """Return how long Claude may be silent now: a moment, where it waits longer than others would."""
+        if self.refusal is not None and self.refusal.outlasts(limits.patience, time.time()):
+            return _MOMENT
+        return grace if self.is_finished else None
+
+    def _read_limit(self, line: Json) -> list[Event]:
+        """Read what is known about a limit of the account: whether it is reached, and when it ends."""
+        info = as_table(line.get("rate_limit_info"))
+        is_reached = info.get("status") == "rejected" and not info.get("isUsingOverage")
+        self._limit = reset_at(info.get("resetsAt"), time.time()) if is_reached else None
+        if self._limit is not None:
+            self.refusal = Refusal(FailureKind.USAGE_LIMIT, self._limit, "Claude has reached a usage limit")
+        return [raw_event(line)]
+
+    def _read_retry(self, line: Json) -> None:
+        self._lines.counts["api_retries"] += 1
+        delay, status = line.get("retry_delay_ms"), as_count(line.get("error_status"))
+        if not isinstance(delay, int | float):
+            return
+        kind = FailureKind.OUTAGE if status != 429 else FailureKind.RATE_LIMIT
+        said = f"Claude's service refuses ({status or as_text(line.get('error'))})"
+        seconds = max(0.0, delay / 1000)
+        message = f"{said} and asks to wait {seconds:.0f} s"
+        self.refusal = Refusal(kind, time.time() + seconds, message)
 
     def _read_system(self, line: Json) -> list[Event]:
         subtype = as_text(line.get("subtype"))
@@ -163,7 +197,7 @@ class ClaudeLines:
             kept = {name: line[name] for name in _INIT if name in line}
             return [raw_event({"type": "system", "subtype": "init", **kept})]
         if subtype == "api_retry":
-            self._lines.counts["api_retries"] += 1
+            self._read_retry(line)
         if subtype == "permission_denied":
             self._deny(line)
         return [raw_event(line)]
@@ -177,6 +211,7 @@ class ClaudeLines:
         self.is_finished = False
         if line.get("error") or as_table(line.get("message")).get("model") == "<synthetic>":
             return [raw_event(line)]  # written by Claude Code, not by the model; the result repeats it
+        self.refusal = self._limit = None
         is_subagent = line.get("parent_tool_use_id") is not None
         return [event for block in _blocks(line) for event in self._read_block(block, is_subagent)]
 
@@ -221,6 +256,7 @@ class ClaudeLines:
         if self.is_finished and is_aborted(line):
             return [raw_event(line)]  # it was stopped when it had nothing left to do
         self._result, self.is_finished = line, True
+        self._lines.lost = self._lines.lost and not line.get("result")
         for denial in as_list(line.get("permission_denials")):
             self._deny(as_table(denial))
         models = [as_table(model) for model in as_table(line.get("modelUsage")).values()]
@@ -252,16 +288,19 @@ class ClaudeLines:
         self._lines.usage = self._usage.spent()
         result = self._result or {}
         said = "" if result.get("is_error") else as_text(result.get("result"))
-        text = (said or self._lines.message)[-TEXT_CHARS:]
+        text = said or self._lines.message
         return self._lines.outcome(end, text, self._failure(end, now), self._facts())
 
     def _failure(self, end: ProcessEnd, now: float) -> Failure | None:
         result = self._result
+        if result is None and self.refusal is not None and not end.is_clean:
+            refusal = self.refusal
+            return FAILURES.fail(refusal.kind, refusal.message, end.err_tail, refusal.until)
         if result is None:
             return FAILURES.judge_end(end, self._lines, now)
         if result.get("is_error") or result.get("subtype") not in (None, "success"):
             if not (is_aborted(result) and end.exit.reason):
-                return read_failure(result, end.err_tail, now)
+                return read_failure(result, end.err_tail, now, self._limit)
         elif end.is_clean or (self.is_finished and end.keeps_result):
             text = as_text(result.get("result")) or self._lines.message
             setting = "agents.claude.permission_mode"

@@ -31,6 +31,7 @@ from segue.domain.events import Event
 from segue.domain.job import Job, Mode
 from segue.domain.options import NonNegativeFloat, Options
 from segue.domain.outcome import Outcome
+from segue.domain.signals import SHORT_RETRY
 from segue.ports import Capabilities
 from segue.system.isolation.policy import Places
 from segue.system.process.processes import Command
@@ -109,27 +110,35 @@ class CodexAgent:
         """Run Codex on the job and report what it prints."""
         note = self._services.processes.scratch(job.token) / "gave-up"
         usage = SessionUsage.open(self._services.processes, self.name, job)
-        lines = CodexLines(job.mode, usage, job.model, note.exists)
+        lines = CodexLines(job.mode, usage, job.model, note.exists, self._homes()[0])
+        # It says that it tries again, but not when: a moment is its own business, if others could work.
+        grace = min(self._options.offline_grace, max(job.limits.patience, SHORT_RETRY))
 
         def patience() -> float | None:
             if lines.offline_since is None:
                 return None
-            return max(0.0, lines.offline_since + self._options.offline_grace - time.monotonic())
+            return max(0.0, lines.offline_since + grace - time.monotonic())
 
         return run_program(self._services, job, self._command(job), lines, patience, give_up=note.touch)
 
     def _command(self, job: Job) -> Command:
-        has_own = self._options.own_config_dir and self._key()
-        variables = self._own_folders() if has_own else {}
+        variables, homes = self._own_folders(), self._homes()
+        return self._program.command(job, self._arguments(job), variables, Places(homes))
+
+    def _homes(self) -> tuple[Path, ...]:
+        """Return the folders that are Codex's own; the first has its sessions."""
         theirs = os.environ.get("CODEX_HOME")
-        homes = [*map(Path, variables.values())] or [Path(theirs) if theirs else in_home(".codex")[0]]
-        return self._program.command(job, self._arguments(job), variables, Places(tuple(homes)))
+        own = tuple(map(Path, self._own_folders().values()))
+        return own or (Path(theirs) if theirs else in_home(".codex")[0],)
 
     def _own_folders(self) -> dict[str, str]:
         """Return folders of the run for Codex; it keeps no programs in the machine's temporary folder.
 
         It starts such a program in its sandbox, so a state folder in there needs a temporary folder apart.
+        Without a key there are none: the user's own has the login.
         """
+        if not self._options.own_config_dir or not self._key():
+            return {}
         home = self._services.processes.shared("codex-home")
         variables = {"CODEX_HOME": str(home)}
         if home.resolve().is_relative_to(Path(tempfile.gettempdir()).resolve()):

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from msgspec.structs import replace
 
+from segue.agents.codex.sessions import SessionFacts, read_session
 from segue.agents.local.failures import MESSAGE_CHARS, FailureTable
 from segue.agents.local.launch import ProcessEnd, SessionUsage
 from segue.agents.local.lines import LineReader, ignore, raw_event, read_id, start_tool, thinking_event
 from segue.agents.local.values import Json, as_count, as_list, as_table, as_text, clip, shrink
+from segue.domain.classify import meaning_of
 from segue.domain.events import AgentUsage, Event
 from segue.domain.failure import Failure, FailureKind
 from segue.domain.job import Mode
@@ -30,6 +33,7 @@ FAILURES = FailureTable(
         }
     },
     in_result={
+        FailureKind.USAGE_LIMIT: {r"^Quota exceeded\b|usage limit has been reached": ""},
         FailureKind.AUTH: {r"unexpected status (?:401|403)\b": "", r"Missing environment variable": ""},
         FailureKind.NOT_STARTED: {
             r"unexpected status 404\b": "Codex's service does not know what it was asked for"
@@ -63,11 +67,16 @@ class CodexLines:
         usage: SessionUsage | None = None,
         model: str | None = None,
         was_given_up: Callable[[], bool] = lambda: False,
+        home: Path | None = None,
     ) -> None:
-        """`was_given_up` returns whether Codex was stopped because its service did not answer."""
-        self._mode, self._was_given_up = mode, was_given_up
+        """`was_given_up` returns whether Codex was stopped because its service did not answer.
+
+        `home` is where its session files are.
+        """
+        self._mode, self._was_given_up, self._home = mode, was_given_up, home
         self._usage = usage or SessionUsage()
         self._turn: str | None = None
+        self._session = SessionFacts()
         self._problem = ""
         self.offline_since: float | None = None
         """When Codex began to wait for its service, on the monotonic clock; it would wait for ever."""
@@ -137,7 +146,10 @@ class CodexLines:
         return [self._lines.finish_tool(name, key, shrink(given), status, result)]
 
     def outcome(self, end: ProcessEnd, now: float) -> Outcome:
-        """Return how the launch ended, judging by everything that was read."""
+        """Return how the launch ended, judging by everything that was read, and its session file."""
+        if self._turn != "completed" and self._home is not None:
+            self._session = read_session(self._home, self._lines.session, now)
+            self._usage.total = self._usage.total or self._session.used
         self._usage.store(self._lines.session)
         self._lines.usage = self._usage.spent()
         return self._lines.outcome(end, self._lines.message, self._failure(end, now), {})
@@ -146,9 +158,12 @@ class CodexLines:
         counts, problem = self._lines.counts, self._problem[:MESSAGE_CHARS]
         if self._turn is None and self._was_given_up():
             said = f"Codex cannot reach its service and would wait for ever: {problem}"
+            kind = meaning_of(problem)
+            if kind in (FailureKind.RATE_LIMIT, FailureKind.AUTH):
+                return self._limited(FAILURES.fail(kind, f"Codex keeps trying: {problem}", end.err_tail))
             return FAILURES.fail(FailureKind.OUTAGE, said, end.err_tail)
         if self._turn == "failed":
-            return FAILURES.read_words(self._problem, end.err_tail, now)
+            return self._limited(FAILURES.read_words(self._problem, end.err_tail, now))
         if self._turn == "completed" and end.keeps_result:
             refused = counts["tools_rejected"]
             worked = refused < counts["tools"]
@@ -159,6 +174,13 @@ class CodexLines:
         if failure.kind in (FailureKind.TIMEOUT, FailureKind.HANG) and problem:
             return replace(failure, message=f"{failure.message}; Codex said last: {problem}")
         return failure
+
+    def _limited(self, failure: Failure) -> Failure:
+        """Return the failure with the end of the limit that the session file names."""
+        until = self._session.limited_until
+        if until is None or failure.kind not in (FailureKind.USAGE_LIMIT, FailureKind.RATE_LIMIT):
+            return failure
+        return replace(failure, kind=FailureKind.USAGE_LIMIT, until=until)
 
 
 def _read_tool(kind: str, item: Json) -> tuple[str, Any, Any] | None:

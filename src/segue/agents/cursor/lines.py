@@ -10,7 +10,8 @@ from msgspec import Struct
 from segue.agents.local.failures import FailureTable
 from segue.agents.local.launch import ProcessEnd, count_usage
 from segue.agents.local.lines import LineReader, ignore, raw_event, read_id, start_tool, thinking_event
-from segue.agents.local.values import TEXT_CHARS, Json, as_count, as_list, as_table, as_text, shrink
+from segue.agents.local.values import Json, as_count, as_list, as_table, as_text, shrink
+from segue.domain.answer import AnswerText
 from segue.domain.events import AgentUsage, Event
 from segue.domain.failure import Failure, FailureKind
 from segue.domain.job import Mode
@@ -127,7 +128,7 @@ class CursorLines:
         self._mode = mode
         self._result: Json | None = None
         self._plan = ""
-        self._pieces = ""
+        self._pieces = AnswerText()
         self._is_partial = False
         self._thoughts = 0
         self._lines = LineReader(
@@ -164,14 +165,13 @@ class CursorLines:
         text = _read_content(line)
         if "timestamp_ms" in line and "model_call_id" not in line:
             self._is_partial = True
-            self._pieces = (self._pieces + text)[-TEXT_CHARS:]
+            self._pieces.add(text)
             return []
         # With partial output the other lines only repeat the pieces.
         return self._flush() if self._is_partial else self._lines.say(text)
 
     def _flush(self) -> list[Event]:
-        text, self._pieces = self._pieces, ""
-        return self._lines.say(text)
+        return self._lines.say(self._pieces.take())
 
     def _read_tool_call(self, line: Json) -> list[Event]:
         said = self._flush()

@@ -17,6 +17,7 @@ from msgspec import structs
 
 from segue.agents.cursor_cloud.api import CloudRequest
 from segue.agents.cursor_cloud.cloud_run import CloudRun, SharedConnection, fail_without_run
+from segue.domain.answer import LONGEST_ANSWER
 from segue.domain.errors import CredentialsError, SegueError
 from segue.domain.events import Event
 from segue.domain.failure import Failure, FailureKind
@@ -96,7 +97,10 @@ class CursorCloudAgent:
         )
         self._options, self._services = options, services
         policy = HttpPolicy(
-            options.max_connections, options.max_streams, pause=options.retry_pause, attempts=_ATTEMPTS
+            *(options.max_connections, options.max_streams),
+            max_bytes=4 * LONGEST_ANSWER,
+            pause=options.retry_pause,
+            attempts=_ATTEMPTS,
         )
         streams = options.max_streams if options.stream else 0
         self._connection = SharedConnection(options.base_url, options.api_version, streams, policy)

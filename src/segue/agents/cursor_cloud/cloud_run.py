@@ -225,6 +225,9 @@ class CloudRun(Struct, frozen=True):
         last, ref, mode = snapshot or RunSnapshot(Status.UNKNOWN, ""), started.ref, self.job.mode
         plan = reader.plan if mode is Mode.PLAN else ""
         text = plan or last.text or reader.text
+        if failure is None and reader.lost and not (plan if mode is Mode.PLAN else last.text):
+            what = "an event of the cloud agent's stream was too large to be read"
+            failure = Failure(FailureKind.OUTPUT_LIMIT, what)
         if failure is None and mode in _NO_TEXT and not text.strip():
             failure = Failure(
                 FailureKind.NO_RESULT, f"the cloud agent ended well but gave no {_NO_TEXT[mode]}"

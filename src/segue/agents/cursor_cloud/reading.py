@@ -14,7 +14,8 @@ from segue.agents.cursor.lines import read_tool_use
 from segue.agents.cursor_cloud.api import Status, parse_status
 from segue.agents.cursor_cloud.sse import Freshness, SseFrame
 from segue.agents.local.lines import thinking_event
-from segue.agents.local.values import TEXT_CHARS, as_table, as_text, clip, shrink, split
+from segue.agents.local.values import as_table, as_text, clip, shrink, split
+from segue.domain.answer import LONGEST_ANSWER, AnswerText
 from segue.domain.events import AgentOutput, AgentRaw, AgentText, AgentTool, Event, event_data
 
 _EVENT_CHARS = 16 * 1024
@@ -25,8 +26,14 @@ class MessageBuffer:
 
     def __init__(self) -> None:
         self._pending = ""
-        self._said = ""
-        self.last = ""
+        self._said = AnswerText()
+        self._has_words = False
+        self._ended = ""
+
+    @property
+    def last(self) -> str:
+        """The last message, as far as it came."""
+        return str(self._said) if self._has_words else self._ended
 
     def add(self, piece: str) -> list[Event]:
         """Add a piece; a long message becomes several events."""
@@ -37,15 +44,15 @@ class MessageBuffer:
     def flush(self) -> list[Event]:
         """Return the rest of the message, which is over."""
         events = self._event(self._pending)
-        self._pending = self._said = ""
+        self._ended = self.last
+        self._said.take()
+        self._pending, self._has_words = "", False
         return events
 
     def _event(self, text: str) -> list[Event]:
-        self._said = (self._said + text)[-TEXT_CHARS:]
-        if not text or not self._said.strip():
-            return []
-        self.last = self._said
-        return [AgentText(text)]
+        self._said.add(text)
+        self._has_words = self._has_words or bool(text.strip())
+        return [AgentText(text)] if text and self._has_words else []
 
 
 def read_tool(data: Mapping[str, Any]) -> AgentTool:
@@ -84,7 +91,7 @@ class StreamReader:
     """Remembers what the outcome of a run needs."""
 
     def __init__(self, kept_bytes: int) -> None:
-        self._room = kept_bytes
+        self._room, self._said = kept_bytes, LONGEST_ANSWER
         self._dropped = 0
         self._message = MessageBuffer()
         self._thoughts = 0
@@ -92,6 +99,8 @@ class StreamReader:
         self._words: set[str] = set()
         self._word = ""
         self.plan = ""
+        self.lost = False
+        """True if an event was too large to be read: it may have been the plan or the answer."""
         self.is_finished = False
         """True if the stream has reported the end of the run."""
 
@@ -103,6 +112,7 @@ class StreamReader:
     def read(self, frame: SseFrame, fresh: Freshness) -> list[Event]:
         """Return the events in an event of the stream."""
         data = parse_data(frame)
+        self.lost = self.lost or frame.cut
         if frame.event in ("result", "done"):
             self.is_finished = True
             return []
@@ -202,9 +212,13 @@ class StreamReader:
             self.plan = as_text(args.get("plan")) or self.plan
 
     def _keep(self, events: list[Event], size: int) -> list[Event]:
-        """Return the events, as long as there is room for them."""
-        kept = []
+        """Return the events, as long as there is room for them; what the agent says has its own."""
+        kept: list[Event] = []
         for event in events:
+            if isinstance(event, AgentText) and self._said > 0:
+                self._said -= len(event.text)
+                kept.append(event)
+                continue
             if self._room <= 0:
                 self._dropped += size
                 continue

@@ -7,9 +7,10 @@ from enum import Enum, auto
 
 from msgspec import Struct
 
+from segue.domain.answer import LONGEST_ANSWER
 from segue.system.lines import LineFramer
 
-MAX_EVENT = 4 * 1024 * 1024
+MAX_EVENT = 4 * LONGEST_ANSWER
 
 
 class SseFrame(Struct, frozen=True):

@@ -70,6 +70,8 @@ class FailureTable(Struct, frozen=True):
         failure = end.failure(now, lines.plain_text)
         if failure is not None and end.exit.reason is not None:
             return failure
+        if failure is None and lines.lost:
+            return lines.too_long()
         if failure is None and lines.is_torn:
             return Failure(FailureKind.TRUNCATED, f"{self.title}'s output stops in the middle of a line")
         if failure is None:

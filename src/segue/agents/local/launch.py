@@ -21,7 +21,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from segue.agents.local.output import OutputStream
-from segue.agents.local.values import TEXT_CHARS
+from segue.domain.answer import AnswerText, is_too_long
 from segue.domain.errors import SegueError
 from segue.domain.events import AgentStarted, AgentText, AgentUsage, Event
 from segue.domain.failure import Failure, FailureKind
@@ -84,30 +84,37 @@ class PlainOutput:
     With `read_line`, its answer is the text in the events, and its usage the last one that was reported.
     """
 
-    def __init__(self, model: str | None = None, read_line: ReadLine | None = None) -> None:
-        self._model = model
+    def __init__(
+        self, model: str | None = None, read_line: ReadLine | None = None, *, logs: bool = False
+    ) -> None:
+        """`logs`: what it prints may be longer than any answer; then the end of it is the answer."""
+        self._model, self._logs = model, logs
         self._read_line = read_line
-        self._said = ""
+        self._said = AnswerText()
         self._usage: Usage | None = None
 
     def read(self, text: str) -> list[Event] | None:
         """Return the events in a line; None if nobody reads the lines."""
         if self._read_line is None:
+            self._said.add(f"{text}\n")
             return None
         events = list(self._read_line(text))
         for event in events:
             if isinstance(event, AgentText):
-                self._said = f"{self._said}\n{event.text}"[-TEXT_CHARS:]
+                self._said.add(f"\n{event.text}")
             elif isinstance(event, AgentUsage):
                 self._usage = count_usage(event)
         return events
 
     def outcome(self, end: ProcessEnd, now: float) -> Outcome:
-        """Return how the program ended, with the end of what it said."""
+        """Return how the program ended, with what it said."""
         from segue.domain.classify import plain
 
+        said = plain(str(self._said))
+        if self._logs and is_too_long(said):
+            said = f"[only the end of what it printed is kept]\n{plain(end.out_tail)}"
         return Outcome(
-            (self._said if self._read_line else plain(end.out_tail)).strip(),
+            said if is_too_long(said) else said.strip(),
             end.failure(now),
             end.exit.code,
             model=self._model,

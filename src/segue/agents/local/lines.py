@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from segue.agents.local.launch import ProcessEnd
-from segue.agents.local.values import TEXT_CHARS, Json, as_text, clip, parse_object, shrink
+from segue.agents.local.values import TEXT_CHARS, Json, as_text, clip, parse_object, shrink, split
 from segue.domain.events import AgentRaw, AgentText, AgentTool, Event
-from segue.domain.failure import Failure
+from segue.domain.failure import Failure, FailureKind
 from segue.domain.outcome import Outcome, Usage
 
 Handler = Callable[[Json], list[Event]]
@@ -43,6 +43,8 @@ class LineReader:
         """The last message for the user."""
         self.is_torn = False
         """True if the output stops in the middle of a JSON line."""
+        self.lost = False
+        """True if a line was too long to be read and nothing was said since: it may have been the answer."""
 
     @property
     def plain_text(self) -> str:
@@ -51,6 +53,8 @@ class LineReader:
 
     def outcome(self, end: ProcessEnd, text: str, failure: Failure | None, facts: Json) -> Outcome:
         """Return how the launch ended; the counts by name are among its facts."""
+        if failure is None and self.lost:
+            failure = self.too_long()
         return Outcome(
             text=text,
             failure=failure,
@@ -83,6 +87,7 @@ class LineReader:
         self.counts["broken_lines"] += 1
         # A line that we have cut because of its length was written completely.
         self.is_torn = not text.endswith(_CUT_MARK)
+        self.lost = self.lost or not self.is_torn
         if len(text) <= _RAW_CHARS:
             return None
         return [AgentRaw("broken", text=clip(text, _RAW_CHARS))]
@@ -94,11 +99,15 @@ class LineReader:
 
     def say(self, text: str, is_subagent: bool = False) -> list[Event]:
         """Return the event of a message. What a subagent says is for the agent, not for the user."""
-        text = text[-TEXT_CHARS:]
         if not text.strip():
             return []
-        self.message = self.message if is_subagent else text
-        return [AgentText(text, is_subagent)]
+        if not is_subagent:
+            self.message, self.lost = text, False
+        return [AgentText(piece, is_subagent) for piece in split(text, TEXT_CHARS)]
+
+    def too_long(self) -> Failure:
+        """Return the failure for an answer that may have been in a line that is too long to be read."""
+        return Failure(FailureKind.OUTPUT_LIMIT, "a line that the agent printed is too long to be read")
 
     def finish_tool(self, name: str, key: str, given: Any, status: str | None, result: Any) -> Event:
         """Count a use of a tool that has ended, and return its event."""

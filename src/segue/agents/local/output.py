@@ -9,14 +9,16 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Literal
 
 from segue.agents.local.values import split
-from segue.domain.events import AgentOutput, Event, event_data
+from segue.domain.answer import LONGEST_ANSWER
+from segue.domain.events import AgentOutput, AgentText, Event, event_data
 from segue.system.lines import LineFramer
 
 ReadLine = Callable[[str], list[Event] | None]
 """Returns the events in a line of stdout, or None if the line is plain text."""
 
 _TAIL_BYTES = 64 * 1024
-_LINE_BYTES = 4 * 1024 * 1024
+_LINE_BYTES = 4 * LONGEST_ANSWER
+"""An answer is one line for some agents, in which characters may be escaped."""
 _EVENT_CHARS = 32 * 1024
 
 
@@ -27,6 +29,7 @@ class OutputStream:
         self._name = name
         self._lines = LineFramer(_LINE_BYTES)
         self._kept = self._room = kept_bytes
+        self._words = LONGEST_ANSWER
         self._seen = 0
         self._dropped = 0
         self._tail = b""
@@ -81,7 +84,11 @@ class OutputStream:
         return fits.decode("utf-8", "ignore")
 
     def _fits(self, line: str, events: list[Event]) -> bool:
-        """Return whether the events of a line still fit; only what is in the events counts."""
+        """Return whether the events of a line still fit; what the agent says always does, up to an answer."""
+        said = sum(len(event.text) for event in events if isinstance(event, AgentText))
+        if said and self._words > 0:
+            self._words -= said
+            return True
         fits = self._room > 0
         if fits:
             self._room -= min(len(line) + 1, sum(len(str(event_data(event))) for event in events))

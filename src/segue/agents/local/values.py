@@ -9,7 +9,7 @@ from typing import Any
 Json = Mapping[str, Any]
 
 TEXT_CHARS = 64 * 1024
-"""How much of a message is kept."""
+"""How much of a message one event has; a longer one becomes several."""
 
 _STRING_CHARS = 2000
 _EVENT_CHARS = 16_000

@@ -27,7 +27,7 @@ from segue import __version__
 from segue.agents.local.failures import FailureTable
 from segue.agents.local.launch import ProcessEnd, count_usage, make_command, run_program
 from segue.agents.local.lines import LineReader
-from segue.agents.local.values import TEXT_CHARS, Json, as_count, as_money, as_table, as_text
+from segue.agents.local.values import Json, as_count, as_money, as_table, as_text
 from segue.domain.errors import UsageError
 from segue.domain.events import AgentTool, AgentUsage, Event
 from segue.domain.failure import Failure, FailureKind
@@ -70,7 +70,7 @@ class ScriptedLines:
 
     def outcome(self, end: ProcessEnd, now: float) -> Outcome:
         """Return how the launch ended, judging by everything that was read."""
-        said = as_text((self._result or {}).get("text"))[-TEXT_CHARS:]
+        said = as_text((self._result or {}).get("text"))
         return self._lines.outcome(end, said, self._failure(end, now, said), {})
 
     def _failure(self, end: ProcessEnd, now: float, said: str) -> Failure | None:

@@ -73,16 +73,71 @@ def submit(
     from segue.fleet.schema import address_of, check_prepared
     from segue.fleet.submit import Wanted
 
+    wanted = Wanted(sources, url, base, source_kind, only, needs, priority)
+    when = read_time(at) if at else None
+    if any(source.endswith(".toml") for source in sources):
+        _submit_experiment(wanted, when, settings, output)
+        return
     app = settings.load()
     check_prepared(address_of(app))
-    wanted = Wanted(sources, url, base, source_kind, only, needs, priority)
-    runs = asyncio.run(_submit(app, wanted, read_time(at) if at else None))
+    runs = asyncio.run(_submit(app, wanted, when))
     if output.json:
         output.data({"runs": runs})
         return
     shown = ", ".join(runs[:5]) + (f" and {len(runs) - 5} more" if len(runs) > 5 else "")
     output.text(f"Submitted {shown}.")
     output.note(f"Follow it: segue logs -f {runs[0]}   The fleet: segue fleet status")
+
+
+def _submit_experiment(
+    wanted: Wanted, at: datetime | None, settings: CommandSettings, output: Printer
+) -> None:
+    """Submit every trial of an experiment file that is not there yet."""
+    import asyncio
+    from pathlib import Path
+
+    from segue.fleet.experiment import SubmittedTrials, prepare_trials, submit_trials
+    from segue.fleet.queue import open_queue
+    from segue.fleet.schema import address_of, check_prepared
+    from segue.runtime.app import App
+    from segue.runtime.experiment import read
+
+    _refuse_idle(wanted, settings)
+    file = Path(wanted.sources[0])
+    found = read(file)
+    given = {**settings.values, **found.settings}
+    app = App.load(file.absolute().parent, settings.config, given, need="place")
+    check_prepared(address_of(app))
+
+    async def send() -> SubmittedTrials:
+        submissions = await prepare_trials(app, found, wanted)
+        async with open_queue(address_of(app)) as queue:
+            return await submit_trials(app, queue, submissions, at)
+
+    done = asyncio.run(send())
+    if output.json:
+        output.data({"runs": done.new, "again": done.again, "kept": done.kept})
+        return
+    more = [f"{len(done.again)} continue"] if done.again else []
+    more += [f"{len(done.kept)} were submitted before"] if done.kept else []
+    output.text(f"Submitted {len(done.new)} trials{''.join(f'; {words}' for words in more)}.")
+    output.note(f"Their state: segue experiment {file} --dry-run   Wait and compare: segue experiment {file}")
+
+
+def _refuse_idle(wanted: Wanted, settings: CommandSettings) -> None:
+    """Refuse what an experiment file decides itself."""
+    if len(wanted.sources) > 1:
+        raise UsageError("An experiment is submitted alone.", hint=f"segue submit {wanted.sources[0]}")
+    named = ("agent", "model", "flow")
+    idle = [f"--{name}" for name in named if settings.values.get(name) is not None]
+    options = {"--repo": wanted.url, "--base": wanted.base, "--source": wanted.source_kind}
+    idle += [name for name, value in {**options, "--task": wanted.tasks}.items() if value]
+    if idle:
+        raise UsageError(
+            f"{', '.join(idle)} has no effect on an experiment.",
+            kept="Nothing was submitted.",
+            hint="The file says what to run: prompts, agents, template and [settings]",
+        )
 
 
 async def _submit(app: App, wanted: Wanted, at: datetime | None) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -35,6 +36,7 @@ def status(run_id: str | None, limit: int, settings: CommandSettings, output: Pr
       segue status 20261115-0219 --json
     """
     from segue.cli.runs import describe_wait, find_run, run_data, state_of
+    from segue.cli.terminal.progress import describe_waits
     from segue.cli.terminal.task_table import print_tasks
     from segue.domain.run import TASK_RUNS, RunState
     from segue.view.load import load_view
@@ -59,6 +61,8 @@ def status(run_id: str | None, limit: int, settings: CommandSettings, output: Pr
     for task in view.tasks.values():
         if task.state in ("needs_human", "blocked"):
             output.text(f"Task {task.key}: {task.reason}")
+    for words in describe_waits(view, time.time()):
+        output.text(words)
     if view.delivery is not None and view.delivery.url:
         output.text(f"Pull request: {view.delivery.url}")
     _print_lanes(view, output)
@@ -66,8 +70,6 @@ def status(run_id: str | None, limit: int, settings: CommandSettings, output: Pr
 
 def _print_lanes(view: RunView, output: Printer) -> None:
     """Print what each lane works on, what the first of the other tasks wait for, and what serialised them."""
-    import time
-
     from segue.view.lanes import describe_lanes
 
     for task in view.lanes.values():

@@ -68,6 +68,7 @@ def experiment(
 def _reporter(output: Printer) -> Any:
     words = {
         "started": "started",
+        "waiting": "is run by the fleet:",
         "finished": "finished:",
         "kept": "was already finished:",
         "failed": "did not finish:",
@@ -86,13 +87,19 @@ def _list(app: App, found: Experiment, output: Printer) -> int:
     rows = []
     with app.store(read_only=True) as store:
         for trial in lab.trials(found):
-            run = lab.last_run(app, store, trial)
-            rows.append((trial.name, run.state if run else "pending", str(trial.repo)))
+            run = lab.last_run(app, store, found, trial)
+            state, name = (run.state, run.id) if run else ("pending", "")
+            rows.append((trial.name, state, name, _place(trial, run)))
     if output.json:
-        output.data([dict(zip(("trial", "state", "repo"), row, strict=True)) for row in rows])
+        output.data([dict(zip(("trial", "state", "run", "repo"), row, strict=True)) for row in rows])
     else:
-        output.table(["trial", "state", "repository"], rows)
+        output.table(["trial", "state", "run", "repository"], rows)
     return 0
+
+
+def _place(trial: Trial, run: Run | None) -> str:
+    """Return the repository of a trial: a folder here, or what the fleet has cloned."""
+    return run.spec.repo if run is not None and run.spec.origin is not None else str(trial.repo)
 
 
 def _print_summary(app: App, found: Experiment, results: list[TrialResult], output: Printer) -> None:
@@ -107,11 +114,11 @@ def _print_summary(app: App, found: Experiment, results: list[TrialResult], outp
         rows = [
             {
                 "trial": result.trial.name,
-                "repo": str(result.trial.repo),
+                "repo": _place(result.trial, result.run),
                 "run": result.run.id if result.run else None,
                 "state": result.run.state if result.run else None,
                 "exit_code": result.code,
-                "log": str(result.log),
+                "log": None if _is_far(result) else str(result.log),
             }
             for result in results
         ]
@@ -119,5 +126,11 @@ def _print_summary(app: App, found: Experiment, results: list[TrialResult], outp
         return
     print_reports(reports, output, 50)
     for result in results:
-        if not result.ended:
+        if not result.ended and _is_far(result) and result.run is not None:
+            output.warn(f"{result.trial.name} is {result.run.state}: see segue logs {result.run.id}")
+        elif not result.ended:
             output.warn(f"{result.trial.name} ended with exit code {result.code}: see {result.log}")
+
+
+def _is_far(result: TrialResult) -> bool:
+    return result.run is not None and result.run.spec.origin is not None

@@ -192,8 +192,6 @@ def _aligned(name: str, text: str, size: int) -> str:
 
 
 def _state(task: TaskView) -> str:
-    if task.state == "parked" and task.wake:
-        return f"until {time.strftime('%H:%M:%S', time.localtime(task.wake))}"
     return "needs human" if task.state == "needs_human" else task.state
 
 

@@ -21,7 +21,8 @@ from segue.domain.events import (
     TaskCollided,
     WaitEnded,
 )
-from segue.reports.event_text import describe_event, format_instant
+from segue.domain.until import describe_until
+from segue.reports.event_text import describe_event
 from segue.view.amounts import format_duration
 from segue.view.run import RunView
 from segue.view.task import TaskView
@@ -79,11 +80,14 @@ class Progress(Struct):
 
 
 def describe_waits(view: RunView, now: float) -> Iterator[str]:
-    """Say what is waited for, since when, and for how long at most."""
+    """Say what is waited for, since when, and until when."""
+    for task in view.tasks.values():
+        if task.state == "parked" and task.wake:
+            name = f"Task {task.key}" if task.key else "The plan"
+            yield f"{name} waits for a usage limit to end, {describe_until(task.wake, now)}"
     for since, wait in view.waits.values():
         passed = format_duration(max(0.0, now - since / 1000))
-        until = format_instant(wait.until)
-        yield f"Waiting for {wait.service} since {passed}, until {until}: {wait.reason}"
+        yield f"Waiting for {wait.service} since {passed}, {describe_until(wait.until, now)}: {wait.reason}"
 
 
 def _counts(view: RunView) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from segue.flow.actions.choose import CHOICE
 from segue.flow.actions.diagnose import DIAGNOSTIC
 from segue.flow.actions.search import SEARCH
 from segue.flow.independent import DISPUTE
@@ -21,7 +22,7 @@ PHASES: dict[str, Phase] = {
     phase.name: phase
     for phase in (
         *(OUTLINE, PLAN, EXECUTE, CHECK, REVIEW, ADDRESS, VERIFY, SEARCH, DIAGNOSTIC, RESOLVE, REPLAN),
-        *(INDEPENDENT, CONTEST, DISPUTE, MUTANTS, MERGE),
+        *(INDEPENDENT, CONTEST, DISPUTE, MUTANTS, MERGE, CHOICE),
     )
 }
 """Every phase by name: first those that most tasks go through, in their order."""

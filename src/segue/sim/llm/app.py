@@ -104,8 +104,11 @@ async def _answer(player: Player, dialect: Dialect, request: Request, logged: Lo
     logged.fault = "" if entry.cut is None else "cut"
     await asyncio.sleep(entry.delay)
     if entry.status >= 400:
-        text = entry.reply if isinstance(entry.reply, str) else "The script says so."
-        return JSONResponse(dialect.build_error(entry.status, text), entry.status, entry.headers)
+        given = entry.reply if isinstance(entry.reply, dict) else {"message": entry.reply}
+        text = given.get("message")
+        refusal = dialect.build_error(entry.status, text if isinstance(text, str) else "The script says so.")
+        refusal["error"] |= given if isinstance(entry.reply, dict) else {}
+        return JSONResponse(refusal, entry.status, entry.headers)
     return _respond(request, dialect, entry, asked, body)
 
 

@@ -97,7 +97,7 @@ class LlmEntry(Options, frozen=True):
     usage: Mapping[str, int] = {}
     """`input`, `output`, `cached` tokens"""
     status: int = 200
-    """the HTTP status; from 400 on `reply` is the message"""
+    """the HTTP status; from 400 on `reply` is the message, or the fields of the error"""
     headers: Mapping[str, str] = {}
     """headers of the answer, such as retry-after"""
     delay: float = 0.0
