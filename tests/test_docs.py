@@ -36,7 +36,7 @@ from segue.domain.run import RunKind, RunState
 from segue.domain.task import TaskKind, TaskStatus
 from segue.domain.verdict import Action, Result
 from segue.flow.phase import PRESETS as FLOWS
-from segue.flow.phases import PHASES
+from segue.flow.phases.registry import PHASES
 from segue.ports import Capabilities
 from segue.reviewers.formats.read import Format
 from segue.reviewers.options import PRESETS
@@ -459,7 +459,8 @@ def queries(info: str = "sql") -> list[Block]:
 
 def test_tables_and_views_are_explained_column_by_column(rehearsal: tuple[Place, str]) -> None:
     place, _ = rehearsal
-    sections = re.split(r"^`(?=orchestrator_)", page("data.md"), flags=re.MULTILINE)
+    text = page("data.md") + page("tables.md")
+    sections = re.split(r"^`(?=orchestrator_|segue_)", text, flags=re.MULTILINE)
     explained = {text.split("`")[0]: spans("`" + text) for text in sections[1:]}
     tables = place.rows("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")
     assert {name for (name,) in tables} == set(explained)

@@ -613,8 +613,11 @@ class Store(Protocol):
     def create(self, source_key: str, spec: RunSpec) -> Run:
         """Add a run."""
 
-    def enqueue(self, wanted: Mapping[str, tuple[str, RunSpec]]) -> int:
-        """Add runs that others will drive, each with its id and source key; return how many are new."""
+    def enqueue(self, wanted: Mapping[str, tuple[str, RunSpec]], at: float | None = None) -> int:
+        """Add runs that others will drive, each with its id and source key; return how many are new.
+
+        They begin at an instant, if one is given.
+        """
 
     async def open(self, run_id: str, observers: Sequence[Observer] = ()) -> Journal:
         """Claim the run and open its journal. Raises Locked while its owner lives."""
@@ -657,5 +660,16 @@ class Store(Protocol):
         too long.
         """
 
-    def table(self, name: str) -> Iterable[list[dict[str, Any]]]:
-        """Return all rows of `runs`, `steps`, `events`, `signals` or `prompts`, in batches."""
+    def answer(
+        self, sql: str, arguments: Sequence[object] = (), limits: QueryLimits | None = None
+    ) -> tuple[list[str], list[tuple[Any, ...]]]:
+        """Answer like `query`, with the names of the columns and the rows as they are."""
+
+    def table(
+        self, name: str, as_text: bool = False, runs: Sequence[str] | None = None
+    ) -> Iterable[list[dict[str, Any]]]:
+        """Return all rows of `runs`, `steps`, `events`, `signals` or `prompts`, in batches.
+
+        A view such as `segue_attempts` is typed: instants are dates, flags booleans. JSON is decoded, or
+        left `as_text`; `runs` leaves out the rows of others.
+        """

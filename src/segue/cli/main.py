@@ -55,7 +55,8 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "sim": ("serve.sim:sim", "Simulate vendors' tools to rehearse a run."),
     },
     "Data": {
-        "db": ("data.db:db", "Locate, migrate, describe, export and push the database."),
+        "db": ("data.db:db", "Locate, migrate, ask, describe, export and push the database."),
+        "dataset": ("data.dataset:dataset", "Write trajectories, instances, and a folder to publish."),
         "gc": ("data.gc:gc", "Delete leftovers of finished runs from Segue's state folder."),
         "bench": ("data.bench.command:bench", "Measure the judge, and how well Segue detects cheating."),
     },

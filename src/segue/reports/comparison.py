@@ -10,7 +10,7 @@ from statistics import fmean
 from msgspec import Struct
 from msgspec.structs import replace
 
-from segue.flow.phases import PHASES
+from segue.flow.phases.registry import PHASES
 from segue.reports.formatting import format_cell
 from segue.reports.recovery import NO_DIFFERENCE, TOO_FEW
 from segue.reports.report import Cell, DatasetReport, ReportTable

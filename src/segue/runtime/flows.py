@@ -18,7 +18,7 @@ def check_flows(flows: Mapping[str, FlowSettings]) -> None:
     """Refuse flows of the settings that cannot work."""
     if not flows:
         return
-    from segue.flow.phases import PHASES
+    from segue.flow.phases.registry import PHASES
 
     for name, flow in flows.items():
         if name in PRESETS:
@@ -29,7 +29,7 @@ def check_flows(flows: Mapping[str, FlowSettings]) -> None:
 
 def choose_flow(loaded: LoadedSettings, usual: str, planned: bool) -> Flow:
     """Return the flow for a run; `planned` when an agent plans the tasks. Raises UsageError."""
-    from segue.flow.phases import PHASES
+    from segue.flow.phases.registry import PHASES
 
     settings = loaded.settings
     name = settings.flow or usual
@@ -60,7 +60,7 @@ def choose_flow(loaded: LoadedSettings, usual: str, planned: bool) -> Flow:
 
 def roles_of(flow: Flow, planned: bool, agent_judges: bool, agent_searches: bool) -> list[Role]:
     """Return the roles that agents play in a flow; `planned` when an agent plans the tasks."""
-    from segue.flow.phases import PHASES
+    from segue.flow.phases.registry import PHASES
 
     used = {phase.role for phase in flow.phases if phase.role}
     used |= {phase.role for phase in PHASES.values() if phase.role and set(phase.within) & set(flow.names)}

@@ -20,6 +20,7 @@ from segue.store.address import is_postgres, masked, sqlite_path
 from segue.store.boundary import Boundary
 from segue.store.claim import claim, new_owner, release
 from segue.store.database import (
+    LONG_PAUSES,
     RETRY_PAUSES,
     Database,
     Disconnected,
@@ -40,6 +41,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _PAGE = 1000
+_RUNS_AT_ONCE = 500
+_FLAT_PAGE = 200
+"""Rows of a flat table may be long: a patch, a prompt."""
 _BY_ID = f"SELECT {rows.RUN} FROM orchestrator_runs WHERE id = ?"  # noqa: S608
 
 
@@ -88,23 +92,31 @@ class SqlStore:
                 assert found is not None
                 return found
 
-    def enqueue(self, wanted: Mapping[str, tuple[str, RunSpec]]) -> int:
-        """Add runs that others will drive, each with its id and source key; return how many are new."""
+    def enqueue(self, wanted: Mapping[str, tuple[str, RunSpec]], at: float | None = None) -> int:
+        """Add runs that others will drive, each with its id and source key; return how many are new.
+
+        They begin at an instant, if one is given.
+        """
+        wake = None if at is None else int(at * 1000)
         clean = {name: (key, self._boundary.spec(spec)) for name, (key, spec) in wanted.items()}
 
         def add(_again: bool) -> int:
-            return sum(self._add(name, key, spec, RunState.QUEUED) for name, (key, spec) in clean.items())
+            return sum(
+                self._add(name, key, spec, RunState.QUEUED, wake) for name, (key, spec) in clean.items()
+            )
 
         return self._transact(add)
 
-    def _add(self, run_id: str, source_key: str, spec: RunSpec, state: RunState) -> bool:
+    def _add(
+        self, run_id: str, source_key: str, spec: RunSpec, state: RunState, wake: int | None = None
+    ) -> bool:
         """Add the row; False if there is a run with this id."""
         created = self._next_instant()
         added = self._database.execute(
-            "INSERT INTO orchestrator_runs (id, source_key, kind, spec, state, created, updated)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING RETURNING id",
+            "INSERT INTO orchestrator_runs (id, source_key, kind, spec, state, created, updated, wake)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING RETURNING id",
             *(run_id, source_key, spec.kind.value, rows.encode_spec(spec)),
-            *(state.value, created, created),
+            *(state.value, created, created, wake),
         )
         return bool(added)
 
@@ -243,12 +255,20 @@ class SqlStore:
 
         It changes nothing. Columns called `spec`, `input`, `output`, `data` or `payload` are decoded.
         """
-        with self._lock:
-            names, found = look(self._database, sql, arguments, limits)
+        names, found = self.answer(sql, arguments, limits)
         return [rows.by_name(names, row) for row in found]
 
-    def table(self, name: str) -> Iterator[list[dict[str, Any]]]:
-        """All rows of `runs`, `steps`, `events`, `signals` or `prompts`, in batches.
+    def answer(
+        self, sql: str, arguments: Sequence[object] = (), limits: QueryLimits | None = None
+    ) -> tuple[list[str], list[Row]]:
+        """Answer like `query`, with the names of the columns and the rows as they are; JSON is text."""
+        with self._lock:
+            return look(self._database, sql, arguments, limits)
+
+    def table(
+        self, name: str, as_text: bool = False, runs: Sequence[str] | None = None
+    ) -> Iterator[list[dict[str, Any]]]:
+        """All rows of `runs`, `steps`, `events`, `signals` or `prompts`, or of a view such as `segue_tasks`.
 
         Read on a connection of its own, so that a slow reader blocks nobody.
         """
@@ -256,8 +276,10 @@ class SqlStore:
             return
         database = open_database(self._address, read_only=True)
         try:
-            for batch in database.stream(rows.select(name), _PAGE):
-                yield [rows.to_dict(name, row) for row in batch]
+            size = _PAGE if name in rows.TABLES else _FLAT_PAGE
+            for part in _parts(runs):
+                for batch in database.stream(rows.select(name, len(part)), size, *part):
+                    yield rows.to_dicts(name, batch, as_text)
         finally:
             database.close()
 
@@ -353,6 +375,8 @@ class SqlStore:
         if self._keeper is None:
             again = partial(open_database, self._address)
             database = persist(self._long or (), lambda _again: open_database(self._address))
+            if self._long and not self._spools:
+                database.pauses = LONG_PAUSES
             self._keeper = StoreRuntime(database, again, self._patience)
         self._keeper.users += 1
         return self._keeper
@@ -380,6 +404,16 @@ class SqlStore:
         if keeper.users == 0 and self._keeper is keeper:
             self._keeper = None
             await keeper.close()
+
+
+def _parts(runs: Sequence[str] | None) -> Iterator[Sequence[str]]:
+    """Yield the runs in parts that fit one statement; one empty part means all of them."""
+    if runs is None:
+        yield ()
+        return
+    names = sorted(runs)
+    for place in range(0, len(names), _RUNS_AT_ONCE):
+        yield names[place : place + _RUNS_AT_ONCE]
 
 
 def _empty() -> Database:
