@@ -274,10 +274,9 @@ def parse(words: list[str]) -> None:
     context = click.Context(cli, info_name="segue", **cli.context_settings)
     rest = words[1:]
     while isinstance(command, click.Group) and rest and not rest[0].startswith("-"):
-        found = command.get_command(context, rest[0])
-        if found is None:
-            raise click.UsageError(f"there is no command {rest[0]!r}")
-        command, rest = found, rest[1:]
+        _, found, rest = command.resolve_command(context, rest)
+        assert found is not None
+        command = found
     # --help and --version end the reading; a command may be named without its argument.
     with suppress(click.exceptions.Exit, click.MissingParameter):
         command.make_context(command.name, rest, parent=context)

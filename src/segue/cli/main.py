@@ -27,6 +27,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "status": ("look.status:status", "List runs, or show one run with its tasks."),
         "proof": ("look.proof:proof", "Show how well each task is proven, or what is missing."),
         "logs": ("look.logs:logs", "Print or follow the events of a run."),
+        "forecast": ("look.forecast:forecast", "Forecast time and cost from your own history."),
         "report": ("look.report:report", "Show where agents fail, what helps, and who does better."),
     },
     "Set up": {
