@@ -70,6 +70,7 @@ class LookTools:
 
         def look() -> Data:
             app = self._project.look()
+            self._project.check_source(source)
             opened = app.source(source or None, work_tree(app.repo))
             listing = with_kinds(opened.look(), kind_rules(app))
             tasks = [
