@@ -16,6 +16,8 @@ from bench import (
     coverage,
     events,
     events_postgres,
+    export,
+    fleet,
     fleet_sizes,
     journal,
     lanes,
@@ -39,12 +41,14 @@ GROUPS: dict[str, Callable[[bool], Iterator[Figure]]] = {
     "memory": memory.figures,
     "cloud": cloud.figures,
     "reports": reports.figures,
+    "export": export.figures,
     "coverage": coverage.figures,
     "provider": provider.figures,
     "page": page.figures,
     "seal": seal.figures,
     "merging": merging.figures,
     "lanes": lanes.figures,
+    "fleet": fleet.figures,
     "fleet-sizes": fleet_sizes.figures,
 }
 

@@ -142,7 +142,7 @@ class AcpLines:
         self._pieces = AnswerText()
         self._lost = False
         self._piece_of: tuple[str, bool] = ("", False)
-        self._thoughts = 0
+        self._thoughts = ""
         self._proposal = ""
         self._denied = 0
         self._worked = False
@@ -181,7 +181,7 @@ class AcpLines:
         """Return the thoughts and the message whose pieces came in so far."""
         thought = [thinking_event(self._thoughts)] if self._thoughts else []
         said = self._lines.say(self._pieces.take(), self._piece_of[1])
-        self._thoughts = 0
+        self._thoughts = ""
         return [*thought, *said]
 
     def _read_raw(self, line: Json) -> list[Event]:
@@ -205,8 +205,8 @@ class AcpLines:
         return events
 
     def _read_thought(self, line: Json) -> list[Event]:
-        events = self._flush() if self._pieces else []
-        self._thoughts += as_count(line.get("chars"))
+        events = self._flush() if self._pieces or len(self._thoughts) > TEXT_CHARS else []
+        self._thoughts += as_text(line.get("text"))
         return events
 
     def _read_proposal(self, line: Json) -> list[Event]:

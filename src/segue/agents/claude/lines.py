@@ -229,7 +229,7 @@ class ClaudeLines:
         if kind == "text":
             yield from self._lines.say(as_text(block.get("text")), is_subagent)
         elif kind == "thinking":
-            yield thinking_event(len(as_text(block.get("thinking"))))
+            yield thinking_event(as_text(block.get("thinking")))
         elif kind == "tool_use":
             name, given = clip(as_text(block.get("name")), 200), shrink(dict(as_table(block.get("input"))))
             key = read_id(block.get("id"))

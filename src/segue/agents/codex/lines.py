@@ -135,7 +135,7 @@ class CodexLines:
         if kind == "agent_message":
             return self._lines.say(text) if is_done else []
         if kind == "reasoning":
-            return [thinking_event(len(text))] if is_done else []
+            return [thinking_event(text)] if is_done else []
         if kind in ("todo_list", "error"):
             return [raw_event({**item, "type": kind})] if is_done else []
         tool = _read_tool(kind, item)

@@ -131,7 +131,7 @@ class CursorLines:
         self._plan = ""
         self._pieces = AnswerText()
         self._is_partial = False
-        self._thoughts = 0
+        self._thoughts = ""
         self._lines = LineReader(
             {
                 "system": self._read_system,
@@ -158,10 +158,10 @@ class CursorLines:
     def _read_thinking(self, line: Json) -> list[Event]:
         """Collect the pieces of a thought, of which there are hundreds, into one event."""
         if line.get("subtype") != "completed":
-            self._thoughts += len(as_text(line.get("text")))
+            self._thoughts += as_text(line.get("text"))
             return []
-        chars, self._thoughts = self._thoughts, 0
-        return [thinking_event(chars)]
+        text, self._thoughts = self._thoughts, ""
+        return [thinking_event(text)]
 
     def _read_assistant(self, line: Json) -> list[Event]:
         text = _read_content(line)

@@ -13,7 +13,7 @@ from typing import Any
 from segue.agents.local.launch import ProcessEnd
 from segue.agents.local.speech import Hear, Speech
 from segue.agents.local.values import TEXT_CHARS, Json, as_text, clip, parse_object, shrink, split
-from segue.domain.events import AgentRaw, AgentText, AgentTool, Event
+from segue.domain.events import AgentRaw, AgentText, AgentThought, AgentTool, Event
 from segue.domain.failure import Failure, FailureKind
 from segue.domain.outcome import Outcome, Usage
 
@@ -132,9 +132,9 @@ def raw_event(line: Json) -> Event:
     return AgentRaw(clip(str(line.get("type")), 100), line=shrink(dict(line)))
 
 
-def thinking_event(chars: int) -> Event:
-    """Return the event of a thought, of which only the length is kept."""
-    return AgentRaw("thinking", chars=chars)
+def thinking_event(text: str) -> Event:
+    """Return the event of a thought."""
+    return AgentThought(clip(text, TEXT_CHARS))
 
 
 def ignore(_line: Json) -> list[Event]:
