@@ -309,7 +309,7 @@ class ClaudeLines:
 
 
 def _read_launch(usage: Json) -> Usage | None:
-    """Return what this launch used, as all versions report it; newer ones sum `modelUsage` over the session."""
+    """Return what this launch used, as all versions report it; `modelUsage` may be the session's total."""
     read = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
     found = Usage(sum(as_count(usage.get(name)) for name in read), as_count(usage.get("output_tokens")))
     return found if found.tokens else None
