@@ -156,7 +156,8 @@ def _tool_names(data: Any) -> Iterator[str]:
             yield from _tool_names(item)
         elif isinstance(item, Mapping) and isinstance(item.get("name"), str):
             yield item["name"]
-    for item in data.get("input") if isinstance(data.get("input"), list) else ():
+    given = data.get("input")
+    for item in given if isinstance(given, list) else ():
         if isinstance(item, Mapping) and item.get("type") == "additional_tools":
             yield from _tool_names(item)
 
