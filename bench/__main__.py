@@ -13,6 +13,7 @@ from statistics import median
 
 from bench import (
     cloud,
+    coverage,
     events,
     events_postgres,
     fleet_sizes,
@@ -38,6 +39,7 @@ GROUPS: dict[str, Callable[[bool], Iterator[Figure]]] = {
     "memory": memory.figures,
     "cloud": cloud.figures,
     "reports": reports.figures,
+    "coverage": coverage.figures,
     "provider": provider.figures,
     "page": page.figures,
     "seal": seal.figures,

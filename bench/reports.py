@@ -31,6 +31,7 @@ STEPS = (
     ("deployment", "Deploy"),
 )
 ACTIONS = ("RETRY", "RETRY", "WEB_SEARCH", "RUN_DIAGNOSTIC", "MODIFY_PLAN")
+STEP_OF = {"WEB_SEARCH": "search", "RUN_DIAGNOSTIC": "diagnostic", "MODIFY_PLAN": "replan"}
 TOOLS = ("Read", "Read", "Grep", "Bash", "Bash", "Edit", "Write", "WebSearch")
 HOSTS = ("supabase.com", "stackoverflow.com", "github.com", "nextjs.org")
 WORDS = (
@@ -196,6 +197,8 @@ class MadeUpRun:
             results = [{"title": "t", "url": f"https://{host}/x"} for host in self.chance.sample(HOSTS, 2)]
             query = " ".join(self.chance.sample(WORDS, 4))
             self.event(None, "search", task=task, query=query, source="agent", results=results)
+        if action in STEP_OF:
+            self.step(task, STEP_OF[action], number, build_phase, True, {})
 
     def launch(self, task: str, phase: str, attempt: int, build_phase: str) -> None:
         """Add one launch with all its tool calls."""

@@ -27,7 +27,7 @@ from segue.domain.options import OptionField, option_fields
 from segue.domain.results import OUTPUTS
 from segue.domain.scenario import RequestOptions, Scenario
 from segue.flow.phase import PRESETS, Phase
-from segue.flow.phases import PHASES
+from segue.flow.phases.registry import PHASES
 from segue.judges.options import JudgeSettings
 from segue.judges.rls.options import RlsOptions
 from segue.prompts.task import execute_prompt, list_earlier

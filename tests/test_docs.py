@@ -36,7 +36,7 @@ from segue.domain.run import RunKind, RunState
 from segue.domain.task import TaskKind, TaskStatus
 from segue.domain.verdict import Action, Result
 from segue.flow.phase import PRESETS as FLOWS
-from segue.flow.phases import PHASES
+from segue.flow.phases.registry import PHASES
 from segue.ports import Capabilities
 from segue.reviewers.formats.read import Format
 from segue.reviewers.options import PRESETS

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -127,7 +129,7 @@ OTHER_WORDS = {
 
 def _phases_listed(tree: ast.AST) -> Iterator[int]:
     """Lines with a list of phase names: only the registry and the presets may have one."""
-    from segue.flow.phases import PHASES
+    from segue.flow.phases.registry import PHASES
 
     for node in ast.walk(tree):
         if isinstance(node, ast.List | ast.Tuple | ast.Set | ast.Dict):
@@ -145,3 +147,19 @@ def test_nobody_but_the_registry_lists_phases() -> None:
         for line in _phases_listed(ast.parse(path.read_text(encoding="utf-8")))
     ]
     assert not listed, "phase names are listed in segue/flow alone"
+
+
+def test_every_part_of_the_flow_can_be_imported_first() -> None:
+    names = [
+        ".".join(("segue", *path.relative_to(ROOT).with_suffix("").parts))
+        for path in sorted((ROOT / "flow").rglob("*.py"))
+    ]
+    code = (
+        "import importlib, sys\n"
+        "for name in sys.argv[1:]:\n"
+        "    for known in [known for known in sys.modules if known.startswith('segue.flow')]:\n"
+        "        del sys.modules[known]\n"
+        "    importlib.import_module(name)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code, *names], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

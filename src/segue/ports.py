@@ -613,8 +613,11 @@ class Store(Protocol):
     def create(self, source_key: str, spec: RunSpec) -> Run:
         """Add a run."""
 
-    def enqueue(self, wanted: Mapping[str, tuple[str, RunSpec]]) -> int:
-        """Add runs that others will drive, each with its id and source key; return how many are new."""
+    def enqueue(self, wanted: Mapping[str, tuple[str, RunSpec]], at: float | None = None) -> int:
+        """Add runs that others will drive, each with its id and source key; return how many are new.
+
+        They begin at an instant, if one is given.
+        """
 
     async def open(self, run_id: str, observers: Sequence[Observer] = ()) -> Journal:
         """Claim the run and open its journal. Raises Locked while its owner lives."""

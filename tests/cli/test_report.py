@@ -27,7 +27,7 @@ def place(tmp_path: Path) -> Place:
     one.event(
         "task/1/search/1", "search", task="1", query="supabase rls", results=[{"url": "https://a.org/x"}]
     )
-    one.resolve(1, "E").verify(2, "PASS").end()
+    one.step("search").resolve(1, "E").verify(2, "PASS").end()
     two = data.run("20261115-034657-97ec", "needs_human", agent="codex", model=None, t1=title).on(
         "1", "schema"
     )
@@ -40,10 +40,10 @@ def place(tmp_path: Path) -> Place:
 
 def test_an_overview_of_all_three(place: Place) -> None:
     text = place.segue("report").stdout
-    for part in ("Knowledge gaps  (from 2 runs)", "Recovery", "Comparison", "no significant difference"):
+    for part in ("Knowledge gaps  (from 2 runs of kind build)", "Recovery", "Comparison", "too few runs"):
         assert part in text
-    assert "2/2 100% [34–100]" in text
-    assert "1/1 100% [21–100]" in text
+    assert "2/2 runs 100%" in text  # two runs are too few for an interval
+    assert "1/1 run 100%" in text
 
 
 @pytest.mark.parametrize("columns", ["100", "60", "300"])
@@ -68,7 +68,8 @@ def test_what_agents_wrote_is_shown_as_it_is_but_for_escapes(place: Place) -> No
 def test_programs_get_the_figures(place: Place) -> None:
     gaps = place.json("report", "gaps")
     assert (gaps["report"], gaps["runs"]) == ("gaps", 2)
-    assert gaps["build_phases"][0]["failed"] == {"hits": 2, "n": 2, "rate": 1.0, "low": 0.34238, "high": 1.0}
+    rate = {"hits": 2, "n": 2, "runs": 2, "rate": 1.0, "low": None, "high": None, "mean_of_runs": 1.0}
+    assert gaps["build_phases"][0]["failed"] == rate
     assert gaps["tasks"][0]["runs"] == ["20261115-034657-97ec", "20261115-024657-97ec"]
     everything = place.json("report")
     assert list(everything) == ["gaps", "recovery", "compare", "proof"]
@@ -120,8 +121,9 @@ def test_the_timeline_of_a_run(place: Place) -> None:
     assert [(row["phase"], row["begin"], row["result"]) for row in data["steps"]] == [
         ("execute", 0.0, ""),
         ("verify", 10.0, "FAIL"),
-        ("resolve", 20.0, ""),
-        ("verify", 30.0, "PASS"),
+        ("search", 20.0, ""),
+        ("resolve", 30.0, ""),
+        ("verify", 40.0, "PASS"),
     ]
     assert "<svg" in place.segue("report", "run", "last", "--html", "-").stdout
 

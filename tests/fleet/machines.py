@@ -7,7 +7,6 @@ import os
 import shutil
 import signal
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache
@@ -19,6 +18,11 @@ import psycopg
 from segue.fleet.schema import prepare
 from tests.cli.place import SEGUE, Place, processes_with, until
 
+SLOW_AGENT = (
+    'agent = "command"\n[agents.command]\n'
+    'argv = ["sh", "-c", "echo $SEGUE_JOB >> {log}; until [ -e {gate} ] || [ -e {gate}-$SEGUE_TASK ]; '
+    'do sleep 0.05; done; echo x > f$SEGUE_TASK"]\n'
+)
 ALLOW = '[worker]\nallow_repos = ["*"]\nallow_settings = ["agents.*"]\n'
 
 
@@ -94,6 +98,10 @@ class Machine:
         self.process.send_signal(number)
         assert self.process.wait(90) == 0, self.said
 
+    def has_agent(self) -> bool:
+        """Whether an agent that waits at the gate runs here."""
+        return any("until [" in _command(pid) for pid in self.pids())
+
     @property
     def said(self) -> str:
         """What the worker printed."""
@@ -147,7 +155,8 @@ class Fleet:
     def ask(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
         """Ask the database."""
         with psycopg.connect(self.url, autocommit=True) as connection:
-            return connection.execute(sql, values).fetchall()
+            connection.execute("SET search_path TO public, procrastinate")
+            return connection.execute(sql, values or None).fetchall()
 
     def state(self, run: str) -> str:
         """The state of a run."""
@@ -181,9 +190,26 @@ class Fleet:
             machine.kill()
 
 
-def seconds(since: float) -> float:
-    """How long ago that was."""
-    return time.monotonic() - since
+def gate(fleet: Fleet) -> tuple[Path, Path]:
+    """Let agents of the project write a line when they begin, and work only when the gate is open.
+
+    `gate-KEY` opens it for one task.
+    """
+    log, gate = fleet.root / "launches", fleet.root / "gate"
+    fleet.commit(segue__toml=SLOW_AGENT.format(log=log, gate=gate))
+    return log, gate
+
+
+def launches(log: Path) -> int:
+    """How many agents have begun."""
+    return len(log.read_text().splitlines()) if log.exists() else 0
+
+
+def _command(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().decode("utf-8", "replace")
+    except OSError:
+        return ""
 
 
 def make_fleet(root: Path, url: str, plan: str) -> Iterator[Fleet]:

@@ -4,29 +4,11 @@ from __future__ import annotations
 
 import signal
 import time
-from pathlib import Path
 
 import pytest
 
 from tests.cli.place import until
-from tests.fleet.machines import ALLOW, Fleet
-
-SLOW_AGENT = (
-    'agent = "command"\n[agents.command]\n'
-    'argv = ["sh", "-c", "echo $SEGUE_JOB >> {log}; until [ -e {gate} ]; do sleep 0.05; done; '
-    'echo x > f$SEGUE_TASK"]\n'
-)
-
-
-def gate(fleet: Fleet) -> tuple[Path, Path]:
-    """Let agents of the project write a line when they begin, and work only when the gate is open."""
-    log, gate = fleet.root / "launches", fleet.root / "gate"
-    fleet.commit(segue__toml=SLOW_AGENT.format(log=log, gate=gate))
-    return log, gate
-
-
-def launches(log: Path) -> int:
-    return len(log.read_text().splitlines()) if log.exists() else 0
+from tests.fleet.machines import ALLOW, Fleet, gate, launches
 
 
 def test_work_comes_back_as_a_pushed_branch(fleet: Fleet) -> None:
@@ -90,10 +72,10 @@ def test_a_machine_does_only_what_its_owner_allows(fleet: Fleet) -> None:
     (run,) = fleet.submit("plan.md", "--agent", "scripted")
     (evil,) = fleet.submit("plan.md", "--agent", "scripted", "--json", *())
     assert run != evil
+    fleet.machine(ALLOW + 'allow_agents = ["claude"]\n').start()
     fleet.machine('[worker]\nallow_repos = ["https://github.com/acme/*"]\n').start()
-    fleet.until(run, "needs_human")
-    note = fleet.ask("SELECT note FROM orchestrator_runs WHERE id = %s", run)[0][0]
-    assert "may not work on local:repo" in note
+    until(lambda: len(fleet.user.json("fleet", "status")["workers"]) == 2, "both workers are there")
+    assert fleet.state(run) == fleet.state(evil) == "queued"
     assert fleet.ask("SELECT count(*) FROM orchestrator_events") == [(0,)], "nothing was begun"
     assert "No repository is allowed" in fleet.user.segue("worker", code=2).stderr
 
@@ -115,7 +97,7 @@ def test_a_run_is_stopped_and_continued_from_elsewhere(fleet: Fleet) -> None:
     until(lambda: launches(log), "an agent works")
     fleet.user.segue("stop", run)
     assert fleet.state(run) == "stopped"
-    until(lambda: not any("until [" in _command(pid) for pid in machine.pids()), "the agent is ended")
+    until(lambda: not machine.has_agent(), "the agent is ended")
     opened.touch()
     fleet.user.segue("resume", run)
     fleet.until(run, "done")
@@ -146,13 +128,6 @@ def test_a_person_accepts_and_skips_from_elsewhere(fleet: Fleet) -> None:
     assert len(fleet.events(run, "task.marked")) >= 3
 
 
-def _command(pid: int) -> str:
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes().decode("utf-8", "replace")
-    except OSError:
-        return ""
-
-
 def test_runs_go_where_their_needs_are_met(fleet: Fleet) -> None:
     (plain,) = fleet.submit("plan.md", "--agent", "scripted")
     (fast,) = fleet.submit("plan.md", "--agent", "scripted", "--needs", "gpu", "--needs", "big")
@@ -162,7 +137,7 @@ def test_runs_go_where_their_needs_are_met(fleet: Fleet) -> None:
     status = fleet.user.json("fleet", "status")
     (waiting,) = status["queues"]
     assert (waiting["waiting"], waiting["served"]) == (1, False)
-    assert "no worker has this" in fleet.user.segue("fleet", "status").stdout
+    assert "no worker can take this" in fleet.user.segue("fleet", "status").stdout
     fleet.machine(ALLOW + 'tags = ["big"]\n').start("--tags", "gpu")
     fleet.until(fast, "done")
 
@@ -189,13 +164,6 @@ def test_a_run_that_waits_for_a_limit_gives_its_seat_away(fleet: Fleet) -> None:
     assert abs(float(at) - wake / 1000) < 2
 
 
-def test_submitters_take_turns(fleet: Fleet) -> None:
-    first = fleet.submit("plan.md", "plan.md", "plan.md", "--task", "1", "--agent", "scripted")
-    second = fleet.submit("plan.md", "--task", "1", "--agent", "scripted", *())
-    assert first
-    assert second
-
-
 @pytest.mark.parametrize("hold", [120, 0])
 def test_a_worker_that_is_told_to_end_leaves_or_hands_over(fleet: Fleet, hold: int) -> None:
     """With `hold` the agent continues and the next worker adopts it; without, the run is queued again."""
@@ -205,7 +173,7 @@ def test_a_worker_that_is_told_to_end_leaves_or_hands_over(fleet: Fleet, hold: i
     until(lambda: launches(log), "an agent works")
     until(lambda: fleet.ask("SELECT 1 FROM segue_fleet.places WHERE run_id = %s", run), "it is driven")
     machine.end(signal.SIGTERM)
-    working = any("until [" in _command(pid) for pid in machine.pids())
+    working = machine.has_agent()
     assert working == bool(hold)
     assert fleet.state(run) == ("running" if hold else "queued")
     opened.touch()
@@ -234,14 +202,10 @@ def test_a_run_that_is_held_is_not_taken_by_others(fleet: Fleet) -> None:
 
 def test_another_machine_continues_from_the_last_finished_step(fleet: Fleet) -> None:
     log, opened = gate(fleet)
-    opened.touch()
+    opened.with_name("gate-1").touch()
     (run,) = fleet.submit("plan.md", "--task", "1", "--task", "2")
     first = fleet.machine().start()
-    until(lambda: [row[0] for row in fleet.steps(run, "task/1/end")] == ["done"], "the first task is done")
-    opened.unlink()
-    until(lambda: launches(log) == 2 or fleet.state(run) == "done", "the second agent works")
-    if fleet.state(run) == "done":
-        return  # it was quicker than we
+    until(lambda: launches(log) == 2, "the second agent works")
     first.kill()
     opened.touch()
     fleet.machine().start()
@@ -271,7 +235,7 @@ def test_a_machine_that_comes_back_finds_itself_fenced_and_ends_its_agent(fleet:
     fleet.machine().start()
     until(lambda: launches(log) == 2, "the other machine launches its own agent")
     first.thaw()
-    until(lambda: not any("until [" in _command(pid) for pid in first.pids()), "the first agent is ended")
+    until(lambda: not first.has_agent(), "the first agent is ended")
     opened.touch()
     fleet.until(run, "done")
     fleet.user.segue("fetch", run)

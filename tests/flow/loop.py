@@ -25,7 +25,7 @@ from segue.domain.verdict import Verdict
 from segue.flow.context import Checking, Judging, Policy, ReadVerdict, Reviewing, RunContext
 from segue.flow.launch import ChosenAgent, Launcher
 from segue.flow.phase import PRESETS, make_flow
-from segue.flow.phases import PHASES
+from segue.flow.phases.registry import PHASES
 from segue.flow.scheduler import run_tasks
 from segue.ports import (
     Capabilities,

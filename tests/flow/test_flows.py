@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from segue.domain.errors import UsageError
 from segue.flow.phase import PRESETS, make_flow, with_phase
-from segue.flow.phases import PHASES
+from segue.flow.phases.registry import PHASES
 
 LISTED = [phase.name for phase in PHASES.values() if phase.run]
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from segue.reports.comparison import report_comparison
+from segue.reports.comparison import ALL_SOURCES, report_comparison
 from segue.reports.report import DatasetReport
 from segue.reports.selection import Dataset, Selection
-from segue.reports.statistics import Proportion
+from segue.reports.statistics import single_cases
 from segue.store import connect
 from tests.reports.dataset import Written
 
@@ -37,7 +37,7 @@ def test_averages_of_a_setting(database: str) -> None:
     found = report(data, database)
     (row,) = rows(found, 0)
     assert (row["source"], row["setting"]) == ("Build a todo app", "claude opus")
-    assert (row["passed"], row["recovered"]) == (Proportion(1, 2), Proportion(1, 1))
+    assert (row["passed"], row["recovered"]) == (single_cases(1, 2), single_cases(1, 1))
     averages = {name: (row[name].n, row[name].value) for name in row if hasattr(row[name], "low")}
     assert averages == {
         "launches": (2, 1.5),
@@ -47,7 +47,10 @@ def test_averages_of_a_setting(database: str) -> None:
         "bash_calls": (2, 1.5),  # two and one
         "reads_before_edit": (2, 0.75),  # two and one in the first run, none in the second
     }
-    assert found.notes == ("1 run that has not ended or was stopped is not counted.",)
+    assert [note.split(":")[0] for note in found.notes] == [
+        "Small samples",
+        "1 run that has not ended or was stopped is not counted.",
+    ]
     assert rows(found, 1) == []
 
 
@@ -58,7 +61,7 @@ def test_what_a_person_had_to_decide_is_not_passed(database: str) -> None:
     replaced = data.run("replaced").execute().verify(1, "FAIL", "MODIFY_PLAN")
     replaced.end(False, "planned again: x", replanned=True).on("2").passes()
     (row,) = rows(report(data, database), 0)
-    assert row["passed"] == Proportion(1, 3)
+    assert row["passed"] == single_cases(1, 3)
 
 
 def test_what_an_agent_does_not_report_is_unknown_not_zero(database: str) -> None:
@@ -128,3 +131,43 @@ def test_two_settings_are_one_pair(database: str) -> None:
         data.run(f"a{number}", "done" if number < 8 else "failed", agent="a").execute()
         data.run(f"b{number}", "done" if number < 2 else "failed", agent="b").execute()
     assert rows(report(data, database), 1)[0]["says"] == "a opus passes more often"
+
+
+def test_the_first_verdict_is_compared_on_the_same_tasks(database: str) -> None:
+    """Hard tasks fail for both: paired by task, six runs each show the difference in the others."""
+    data = Written()
+    for number in range(6):
+        for agent, fails in (("a", {"7", "8", str(1 + number % 6)}), ("b", set("2345678"))):
+            run = data.run(f"{agent}{number}", agent=agent, kind="plan")
+            for task in "12345678":
+                run.on(task).execute().verify(1, "FAIL" if task in fails else "PASS", "STOP").end()
+    found = {row["measure"]: row for row in rows(report(data, database), 1)}
+    assert found["passed_first"]["difference"].value == pytest.approx(30 / 48 - 6 / 48)
+    assert found["passed_first"]["says"] == "a opus passes more often at first"
+    assert found["passed"]["says"] == "no significant difference"
+
+
+def test_all_sources_together_say_more_than_each(database: str) -> None:
+    data = Written()
+    for source in range(6):
+        for number in range(4):
+            state = "done" if number < 3 else "failed"
+            data.run(f"a{source}{number}", state, f"Build {source}", "a").execute()
+            state = "done" if number < (source > 4) else "failed"
+            data.run(f"b{source}{number}", state, f"Build {source}", "b").execute()
+        data.run(f"more {source}", "done", f"Build {source}", "a").execute()  # b has no fifth run
+    found = rows(report(data, database), 1)
+    each = [row["says"] for row in found if row["source"] != ALL_SOURCES]
+    (together,) = [row for row in found if row["source"] == ALL_SOURCES]
+    assert each == ["no significant difference"] * 6
+    assert together["difference"].value == pytest.approx(18 / 24 - 1 / 24)
+    assert together["says"] == "a opus passes more often"
+
+
+def test_two_runs_are_too_few_to_compare(database: str) -> None:
+    data = Written()
+    for number in range(2):
+        data.run(f"a{number}", "done", agent="a").execute()
+        data.run(f"b{number}", "failed", agent="b").execute()
+    (row,) = rows(report(data, database), 1)
+    assert (row["difference"], row["says"]) == (None, "too few runs")

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from segue.reports.csv_export import to_csv
 from segue.reports.report import DatasetReport, ReportTable, RunIds
-from segue.reports.statistics import Difference, Proportion
+from segue.reports.statistics import Difference, single_cases
 
 
 def read(text: str) -> list[dict[str, str]]:
@@ -19,7 +19,7 @@ def read(text: str) -> list[dict[str, str]]:
 
 def test_tables_below_each_other() -> None:
     one = ReportTable(
-        "tasks", "T", ("task", "failed", "runs"), (("a", Proportion(1, 4), RunIds(("r1", "r2"))),)
+        "tasks", "T", ("task", "failed", "runs"), (("a", single_cases(1, 4), RunIds(("r1", "r2"))),)
     )
     two = ReportTable(
         "actions", "A", ("action", "against"), (("RETRY", None), ("X", Difference(0.5, 0.25, 0.75)))

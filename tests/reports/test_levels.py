@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from segue.reports.build import build_reports
 from segue.reports.selection import Selection
-from segue.reports.statistics import Proportion
+from segue.reports.statistics import Proportion, single_cases
 from segue.store import connect
 from tests.reports.dataset import Written
 
@@ -25,8 +25,8 @@ def test_levels_by_agent(database: str) -> None:
     proven, levels = report.tables
     assert report.runs == 4
     assert proven.rows == (
-        ("claude opus", Proportion(2, 3), Proportion(0, 3), Proportion(0, 3)),
-        ("codex", Proportion(0, 3), Proportion(1, 3), Proportion(1, 3)),
+        ("claude opus", single_cases(2, 3), single_cases(0, 3), single_cases(0, 3)),
+        ("codex", Proportion(((0, 3),)), Proportion(((1, 3),)), Proportion(((1, 3),))),
     )
     assert [row[:2] for row in levels.rows] == [
         ("claude opus", "changed"),

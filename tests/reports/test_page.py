@@ -17,7 +17,7 @@ from segue.reports.charts import draw_cell
 from segue.reports.html_page import render_html
 from segue.reports.report import Cell, DatasetReport, ReportTable, RunIds
 from segue.reports.selection import Selection
-from segue.reports.statistics import Difference, Mean, Proportion
+from segue.reports.statistics import Difference, Mean, single_cases
 from segue.reports.timeline import Bar, Timeline, TimelineRow
 from segue.reports.timeline_svg import draw_timeline
 from segue.store import connect
@@ -105,11 +105,11 @@ def test_the_page_fetches_nothing_and_runs_nothing(database: str) -> None:
 
 def test_values_are_readable_without_hovering() -> None:
     rows: tuple[tuple[Cell, ...], ...] = (
-        (Proportion(8, 10), Mean(3, 12.25, 10, 14), Difference(0.25, -0.1, 0.5), RunIds(("r1", "r2"))),
+        (single_cases(8, 10), Mean(3, 12.25, 10, 14), Difference(0.25, -0.1, 0.5), RunIds(("r1", "r2"))),
     )
     table = ReportTable("x", "X", ("failed", "launches", "against_retry", "runs"), rows)
     text = RunDetails(render_html([DatasetReport("gaps", "G", 10, (table,))], "t", "now")).text
-    for shown in ("8/10 80% [49–94]", "12.2 [10.0–14.0]", "+25 points [-10 to +50]", "r1 r2"):
+    for shown in ("8/10 runs 80% [50–96]", "12.2 [10.0–14.0]", "+25 points [-10 to +50]", "r1 r2"):
         assert shown in text
 
 
@@ -131,13 +131,13 @@ def drawn(text: str) -> ElementTree.Element:
 
 
 def test_a_bar_is_as_long_as_its_rate_and_its_whiskers_as_its_interval() -> None:
-    root = drawn(draw_cell(Proportion(8, 10), "failed", 0))
+    root = drawn(draw_cell(single_cases(8, 10), "failed", 0))
     fill = next(item for item in root.iter("rect") if item.get("class") == "fill")
     assert float(fill.get("width", "")) == pytest.approx(0.8 * 140, abs=0.1)
     path = next(root.iter("path")).get("d", "")
     low, high = (float(number) for number in re.findall(r"M([\d.]+) 8.0H([\d.]+)", path)[0])
-    assert (low / 140, high / 140) == pytest.approx((0.4902, 0.9433), abs=1e-3)
-    assert (root.findtext("title") or "").startswith("8/10 80%")
+    assert (low / 140, high / 140) == pytest.approx((0.4971, 0.9557), abs=1e-3)
+    assert (root.findtext("title") or "").startswith("8/10 runs 80%")
 
 
 def test_a_difference_lies_on_its_side_of_zero() -> None:
@@ -148,7 +148,7 @@ def test_a_difference_lies_on_its_side_of_zero() -> None:
 
 
 def test_nothing_is_drawn_of_nothing() -> None:
-    empty: tuple[Any, ...] = (None, "text", 3, Proportion(0, 0), Mean(0, None), RunIds(("a",)))
+    empty: tuple[Any, ...] = (None, "text", 3, single_cases(0, 0), Mean(0, None), RunIds(("a",)))
     assert [draw_cell(cell, "x", 1.0) for cell in empty] == [""] * len(empty)
 
 

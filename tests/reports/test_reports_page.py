@@ -7,7 +7,9 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
+from segue.reports.formatting import format_cell
 from segue.reports.selection import QUERIES, read_sql
+from segue.reports.statistics import Proportion, single_cases
 from tests.reports.dataset import Written
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reports.md").read_text("utf-8")
@@ -32,3 +34,8 @@ def test_the_example_answers(tmp_path: Path) -> None:
     data.run("one").execute(1, "RRE")
     with closing(sqlite3.connect(data.write(str(tmp_path / "segue.db")))) as connection:
         assert connection.execute(example).fetchall() == [("task/1/execute/1", 2.0, 1)]
+
+
+def test_the_examples_of_figures_are_real() -> None:
+    for rate in (Proportion(((2, 3), (3, 3), (3, 4))), single_cases(8, 10)):
+        assert f"`{format_cell(rate)}`" in PAGE

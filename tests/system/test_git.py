@@ -215,7 +215,7 @@ def test_a_committed_task_needs_three_calls_of_git(
 ) -> None:
     folder = tmp_path_factory.mktemp("bin")
     real = shutil.which("git")
-    (folder / "git").write_text(f'#!/bin/sh\necho "$1" >> {folder}/calls\nexec {real} "$@"\n')
+    (folder / "git").write_text(f'#!/bin/sh\necho "$*" >> {folder}/calls\nexec {real} "$@"\n')
     (folder / "git").chmod(0o755)
 
     async def work() -> list[str]:
@@ -228,7 +228,26 @@ def test_a_committed_task_needs_three_calls_of_git(
             now = await opened.arrive((), base)
             await opened.changes(base, now)
             await opened.commit("Work\n")
-        return (folder / "calls").read_text().split()
+        return (folder / "calls").read_text().splitlines()
 
     monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
-    assert asyncio.run(work()) == ["status", "add", "commit"]
+    calls = [call.removeprefix("-c maintenance.auto=false ") for call in asyncio.run(work())]
+    assert [call.split()[0] for call in calls] == ["status", "add", "commit"]
+
+
+def test_git_looks_only_now_and_then_whether_to_tidy_up(
+    repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trace = tmp_path / "trace"
+    monkeypatch.setenv("GIT_TRACE", str(trace))
+
+    async def work() -> list[int]:
+        opened, seen = await Repository.open(repo), []
+        for number in range(3):
+            trace.write_text("")
+            (repo / f"file-{number}").write_text("new\n")
+            await opened.commit("Work\n")
+            seen.append(trace.read_text().count("run_command: git maintenance run"))
+        return seen
+
+    assert asyncio.run(work()) == [1, 0, 0]

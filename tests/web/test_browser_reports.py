@@ -28,12 +28,13 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 def test_a_report_is_read_and_leads_to_a_step(filled: Served) -> None:
     with looking(filled) as page:
         page.goto(filled.url + "/gaps")
-        figure = page.locator("tr", has_text="schema").first.locator(".tip").first
+        phases = page.locator("section[aria-labelledby=table-build_phases]")
+        figure = phases.locator("tr", has_text="schema").first.locator(".tip").first
         tip = "e => getComputedStyle(e, '::after').visibility"
         assert figure.evaluate(tip) == "hidden"
         figure.hover()
         assert figure.evaluate(tip) == "visible"
-        assert "of 40. 95 % interval:" in str(figure.get_attribute("data-tip"))
+        assert "of 40 in 40 runs. 95 % interval for a new run:" in str(figure.get_attribute("data-tip"))
         assert figure.locator("svg title").text_content() == figure.locator("a").text_content()
         figure.locator("a").click()
         page.wait_for_url("**/steps?state=failed&build=schema")

@@ -89,9 +89,9 @@ def test_the_page_says_what_the_command_says(watched: Watched) -> None:
         for queue in one["queues"]:
             assert queue.pop("oldest") >= 0
     assert shown == said
-    assert [(queue["queue"], queue["served"], queue["runs"]) for queue in shown["queues"]] == [
-        ("any", True, [watched.next]),
-        ("big+gpu", False, [watched.helpless]),
+    assert [(queue["needs"], queue["served"], queue["runs"]) for queue in shown["queues"]] == [
+        (["big", "gpu"], False, [watched.helpless]),
+        ([], True, [watched.next]),
     ]
     assert shown["states"] == {"queued": 2, "running": 1}
     assert shown["slots"] == {"command": [1, 5]}
@@ -99,7 +99,7 @@ def test_the_page_says_what_the_command_says(watched: Watched) -> None:
     assert (nightly["name"], nightly["source"], nightly["last"]) == ("nightly", "plan.md", None)
     assert nightly["next"] % 86_400_000 == 3 * 3_600_000, "03:00 UTC"
     text = watched.fleet.user.segue("fleet", "status").stdout
-    assert "no worker has this" in text
+    assert "no worker can take this" in text
     assert "nightly" in text
 
 
@@ -155,7 +155,7 @@ def test_the_fleet_is_watched_in_a_browser(watched: Watched) -> None:
         page.get_by_role("link", name="Fleet").click()
         page.wait_for_url("**/fleet")
         shown(page, "#workers td", watched.working)
-        shown(page, "#queues tr", "no worker has this")
+        shown(page, "#queues tr", "no worker can take this")
         shown(page, ".notice.bad", "No worker has what 1 run needs: big, gpu")
         shown(page, "#schedules td", "nightly")
         shown(page, "#limits td", "1 of 5")

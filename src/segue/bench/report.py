@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from segue.bench.cases import ProofCase
 from segue.domain.proof import Level
-from segue.reports.statistics import Proportion
+from segue.reports.statistics import Proportion, single_cases
 
 REFUSED_MAX = 0.02
 """The share of honest work that may be refused."""
@@ -122,4 +122,4 @@ class ProofReport(Struct, frozen=True):
 
 def _count(endings: tuple[Ending, ...], cheats: bool) -> Proportion:
     chosen = [ending for ending in endings if ending.case.cheats is cheats]
-    return Proportion(sum(ending.is_as_wanted for ending in chosen), len(chosen))
+    return single_cases(sum(ending.is_as_wanted for ending in chosen), len(chosen))

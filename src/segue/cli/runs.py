@@ -33,6 +33,8 @@ def describe_wait(run: Run) -> str:
     """Say for whom a queued run waits, and since when."""
     needs = run.spec.origin.needs if run.spec.origin else ()
     having = f" that has {', '.join(needs)}" if needs else ""
+    if run.wake and run.wake > time.time() * 1000:
+        return f"Begins at {moment(run.wake)}, on a worker{having}. The fleet: segue fleet status"
     return f"Waiting for a worker{having} since {moment(run.updated)}. The fleet: segue fleet status"
 
 

@@ -357,6 +357,9 @@ class Settings(Options, frozen=True):
     `deployment`."""
     replan: Literal["caveats", "always", "never"] = "caveats"
     """When to revise the rest of a plan made by an agent, after each step."""
+    resolve: Literal["judge", "random"] = "judge"
+    """Who decides what follows a failed verdict of a build: the `judge`, or chance (`random`): so reports
+    can tell what helps."""
     plan_changed: Literal["ask", "keep", "restart"] = "ask"
     """What to do when the plan has changed since one of its tasks was completed."""
     commits_missing: Literal["ask", "keep", "restart"] = "ask"

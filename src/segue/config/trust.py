@@ -30,6 +30,7 @@ HARMLESS = frozenset(
         *("jobs", "order", "merge_union", "delivery_per", "follow_rounds"),
         *("allow_no_change", "plan_format", "task_list", "verify", "judged_by", "require", "criteria"),
         *("ignore_checklists", "control_files", "known_failures", "check_timeout", "replan", "plan_changed"),
+        "resolve",
         *("commits_missing", "continue_with_remaining_tasks", "max_consecutive_task_failures", "gates"),
         *("proof.independent", "proof.mutants", "store.patience", "log.format", "rls.enabled", "rls.schemas"),
         *("rls.timeout", "judge.timeout", "judge.max_evidence_bytes", "judge.structured"),

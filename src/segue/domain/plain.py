@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
 
-_UNSEEN = re.compile(
+from segue.domain.pattern import pattern
+
+_UNSEEN = pattern(
     "[\\x00-\\x08\\x0b\\x0c\\x0e-\\x1f\\x7f-\\x9f\\u200b\\u2060-\\u2064\\u202a-\\u202e\\u2066-\\u206f"
     "\\ufeff\\U000e0000-\\U000e007f]"
 )
@@ -14,12 +15,12 @@ _UNSEEN = re.compile(
 Joiners and marks that scripts and emoji need are no part of it.
 """
 
-_ESCAPES = re.compile(
+_ESCAPES = pattern(
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]|\x1b[\]PX^_][^\x07\x1b\n]*(?:\x07|\x1b\\)?|\x1b[ -/]*[0-~]"
 )
 """Sequences for terminals: colours, cursor, and strings such as a title, also unfinished."""
 
-_SHOWN = re.compile("[\\r\\ud800-\\udfff]")
+_SHOWN = pattern("[\\r\\ud800-\\udfff]")
 """What is stored, but neither for a terminal nor a page."""
 
 _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})

@@ -12,7 +12,7 @@ from segue.domain.finding import DismissReason, Finding, Severity
 from segue.domain.outcome import Usage
 from segue.domain.proof import CheckResult, Proof, Tampering
 from segue.domain.task import Task
-from segue.domain.verdict import Verdict
+from segue.domain.verdict import Action, Verdict
 from segue.domain.workspace import Snapshot
 
 
@@ -185,6 +185,18 @@ class DiagnosticOutput(Output, frozen=True):
     output: str = ""
 
 
+class ChoiceOutput(Output, frozen=True):
+    """What chance chose to follow a failed verdict, and among what."""
+
+    action: Action = Action.PROCEED
+    wished: Action = Action.PROCEED
+    """What the judge asked for."""
+    eligible: tuple[Action, ...] = ()
+    """The actions that were possible, each with the same chance."""
+    seed: str = ""
+    """What the choice was drawn with: the same seed and the same actions give the same choice."""
+
+
 class FinalOutput(Output, frozen=True):
     """What a command said that runs after the last task."""
 
@@ -194,7 +206,7 @@ class FinalOutput(Output, frozen=True):
 
 OUTPUTS: tuple[type[Output], ...] = (
     *(SnapshotOutput, LaunchOutput, CheckOutput, MutantOutput, ReviewOutput, JudgeOutput, SearchOutput),
-    *(DiagnosticOutput, CommitOutput, EndOutput, FinalOutput),
+    *(DiagnosticOutput, ChoiceOutput, CommitOutput, EndOutput, FinalOutput),
 )
 """What the steps of tasks store, in the order of a task's life."""
 

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import re
 
+from segue.domain.pattern import pattern
+
 LONGEST = 200
 """No signature is longer than this."""
 
 _WINDOW = 4000
-_ESCAPES = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b[@-_]?")
-_CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
-_FRAME = re.compile(r"\s*at\s+\S")
+_ESCAPES = pattern(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b[@-_]?")
+_CONTROLS = pattern(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
+_FRAME = pattern(r"\s*at\s+\S")
 _TRACEBACK = "traceback (most recent call last)"
 
 _UNIT = r"(?:ns|us|ms|s|m|h|kb|mb|gb|kib|mib|gib|b|px|%)?"
@@ -38,7 +40,7 @@ _PATTERNS = (
     ("id", r"(?<![a-z0-9])(?=[a-z]*\d)(?=\d*[a-z])[a-z0-9]{16,}(?![a-z0-9])"),
     ("n", rf"(?<![\w<])\d+(?:[.,:]\d+)*{_UNIT}(?!\w)"),
 )
-_VARYING = re.compile("|".join(f"(?P<{name}{i}>{pattern})" for i, (name, pattern) in enumerate(_PATTERNS)))
+_VARYING = pattern("|".join(f"(?P<{name}{i}>{pattern})" for i, (name, pattern) in enumerate(_PATTERNS)))
 
 
 def signature(message: str) -> str:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from segue.domain.errors import Locked, WorkspaceError
 from segue.domain.run import Run, RunSpec, Step
 from segue.fleet.bundles import Whereabouts, find_work, save_work, settle_at
-from segue.flow.phases import PHASES
+from segue.flow.phases.registry import PHASES
 from segue.ports import Statement
 from segue.store.postgres import Postgres
 from segue.system.git.portable import deliver, pack

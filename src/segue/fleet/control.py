@@ -36,10 +36,10 @@ async def requeue(app: App, run: Run) -> None:
 
     if run.state is RunState.DONE:
         raise UsageError(f"Run {run.id} is done.", hint="Submit it again: segue submit SOURCE")
-    register = Register(address_of(app))
-    register.forgive(run.id)
-    if not register.requeue(run.id):
-        raise Locked(f"Run {run.id} is being driven.", hint=f"Follow it: segue logs -f {run.id}")
+    with Register(address_of(app)) as register:
+        register.forgive(run.id)
+        if not register.requeue(run.id):
+            raise Locked(f"Run {run.id} is being driven.", hint=f"Follow it: segue logs -f {run.id}")
     async with open_queue(address_of(app)) as queue:
         await ring(queue, [bell_of(run)])
 
@@ -52,20 +52,20 @@ async def _stop_far(app: App, run: Run) -> Run:
 
     if run.state in (RunState.DONE, RunState.STOPPED):
         return run
-    register = Register(address_of(app))
     async with open_queue(address_of(app)) as queue:
         await silence(queue, lock_of(run.id))
     deadline, asked = time.monotonic() + _STOP_TIMEOUT, False
-    while not register.stop(run.id):
-        if not asked:
-            with app.store() as store:
-                store.send(run.id, "stop", {})
-            asked = True
-        if time.monotonic() > deadline:
-            raise Locked(
-                f"Run {run.id} was asked to stop, but its worker has not answered yet.",
-                kept="It stops as soon as the worker hears of it.",
-                hint="See: segue fleet status",
-            )
-        await asyncio.sleep(0.1)
-    return register.find(run.id) or run
+    with Register(address_of(app)) as register:
+        while not register.stop(run.id):
+            if not asked:
+                with app.store() as store:
+                    store.send(run.id, "stop", {})
+                asked = True
+            if time.monotonic() > deadline:
+                raise Locked(
+                    f"Run {run.id} was asked to stop, but its worker has not answered yet.",
+                    kept="It stops as soon as the worker hears of it.",
+                    hint="See: segue fleet status",
+                )
+            await asyncio.sleep(0.1)
+        return register.find(run.id) or run

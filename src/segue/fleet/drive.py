@@ -17,7 +17,7 @@ from msgspec import Struct
 from segue.config.load import leaves
 from segue.config.trust import VARIABLE, is_harmless
 from segue.config.worker import WorkerSettings
-from segue.domain.errors import Locked, SegueError, UsageError
+from segue.domain.errors import LeaseLost, Locked, SegueError, StoreAway, UsageError
 from segue.domain.run import Run, RunState
 from segue.fleet.bundles import find_work, load_base, load_work
 from segue.fleet.carrier import WorkCarrier, source_here
@@ -29,6 +29,7 @@ from segue.runtime.open import OpenRun
 from segue.runtime.portable import open_portable
 from segue.runtime.session import run_session
 from segue.runtime.wiring import make_run_notifier
+from segue.store.database import Disconnected
 from segue.store.postgres import Postgres
 from segue.system import identity
 from segue.system.files import exclusive, private_folder, write_atomic
@@ -41,6 +42,10 @@ from segue.system.process.orphans import end_orphans
 
 OVER = (RunState.DONE, RunState.FAILED, RunState.NEEDS_HUMAN, RunState.STOPPED)
 """States in which a run waits for nobody, or for a person."""
+
+
+_PASSES = (Locked, LeaseLost, StoreAway, Disconnected)
+"""Reasons to end that say nothing about this machine."""
 
 
 class Order(Struct, frozen=True):
@@ -63,11 +68,24 @@ class DriveEnd(Struct, frozen=True):
     done: bool
     """Whether the run was driven, or somebody else drives it; False: this worker could not."""
     said: str = ""
+    killed: bool = False
+    """Whether the process was killed: its agent may still be at work."""
 
 
 def place_of(state_dir: Path, run: str) -> Path:
     """Return the folder in which a worker keeps everything about a run."""
     return state_dir / "fleet" / "runs" / run
+
+
+def places_in(state_dir: Path) -> list[Path]:
+    """Return the folders of all runs that a worker has something of."""
+    folder = place_of(state_dir, "")
+    return sorted(folder.iterdir()) if folder.is_dir() else []
+
+
+def clones_in(state_dir: Path) -> Clones:
+    """Return the clones of a worker."""
+    return Clones(private_folder(private_folder(state_dir / "fleet") / "clones"))
 
 
 def drive_apart(order: Order, report: Connection) -> None:
@@ -77,7 +95,7 @@ def drive_apart(order: Order, report: Connection) -> None:
         try:
             end = asyncio.run(_drive(order))
         except SegueError as error:
-            end = DriveEnd(isinstance(error, Locked), " ".join(filter(None, (error.message, error.hint))))
+            end = DriveEnd(isinstance(error, _PASSES), " ".join(filter(None, (error.message, error.hint))))
             log.write(f"segue: {end.said}\n".encode())
     report.send((end.done, end.said))
 
@@ -103,10 +121,10 @@ async def _drive(order: Order) -> DriveEnd:
 async def _work(order: Order, database: Postgres, run: Run, place: Path) -> DriveEnd:
     repo, carrier = await _settle(order, database, run, place)
     os.environ[VARIABLE] = "1"  # its repository was allowed
-    given = {"database_url": order.address, "state_dir": str(place), "store": {"patience": 0}}
+    given = {"database_url": order.address, "state_dir": str(place)}
     app = App.load(repo.root, command_line=given, stored=run.spec.settings)
     named = source_here(run, repo.root, place)
-    with app.store() as store:
+    with app.store(buffered=False) as store:  # another machine could not read the files
         async with open_portable(app, store, run, repo, named, carrier) as opened:
             _refuse_agents(opened, order.worker.allow_agents)
             with _notifier(opened) as observer:
@@ -119,7 +137,7 @@ async def _settle(order: Order, database: Postgres, run: Run, place: Path) -> tu
     origin = run.spec.origin
     assert origin is not None
     known, me = find_work(database, run.id), identify_machine(order.state_dir)
-    clones = Clones(private_folder(order.state_dir / "fleet" / "clones"))
+    clones = clones_in(order.state_dir)
     if known.place != me:  # what is here, if anything, was left behind
         await end_orphans(place / "runs" / run.id)
         clones.forget(place / "repo")

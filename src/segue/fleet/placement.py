@@ -5,7 +5,6 @@ from __future__ import annotations
 import platform
 import shutil
 from collections.abc import Collection, Iterable
-from fnmatch import fnmatchcase
 from pathlib import Path
 
 from msgspec import Struct
@@ -15,14 +14,13 @@ from segue.config.worker import WorkerSettings
 from segue.domain.errors import UsageError
 from segue.domain.role import read_chain
 from segue.domain.run import RunSpec
-from segue.fleet.queue import ANY, HOUSEKEEPING, needs_of
+from segue.fleet.queue import ANY, HAS, QueueKey, is_allowed
 from segue.runtime.app import App
 from segue.runtime.doctor import agent_reports
 from segue.runtime.registry import names
 from segue.system.git.addresses import canonical_url
 
 _SYSTEMS = {"Darwin": "macos", "Linux": "linux", "Windows": "windows"}
-HAS = "has:"
 
 
 class Equipment(Struct, frozen=True):
@@ -31,6 +29,8 @@ class Equipment(Struct, frozen=True):
     tags: frozenset[str]
     agents: frozenset[str]
     """The agents that are ready to work here."""
+    repos: tuple[str, ...]
+    """Patterns of the repositories that are allowed."""
 
     @property
     def shown(self) -> list[str]:
@@ -46,10 +46,11 @@ class Equipment(Struct, frozen=True):
             return need in self.tags
         return any(name in self.agents or shutil.which(name) for name in need.removeprefix(HAS).split("|"))
 
-    def queues(self, waiting: Iterable[str]) -> list[str]:
-        """Return the queues that this worker can serve."""
-        fitting = [queue for queue in waiting if all(map(self.meets, needs_of(queue)))]
-        return sorted({ANY, HOUSEKEEPING, *fitting})
+    def can_take(self, key: QueueKey, only: Collection[str] = ()) -> bool:
+        """Return whether this worker can take the runs of a queue; `only` are tags of which one is needed."""
+        wanted = {need for need in key.needs if not need.startswith(HAS)} or {ANY}
+        chosen = not only or not wanted.isdisjoint(only)
+        return chosen and is_allowed(key.repo, self.repos) and all(map(self.meets, key.needs))
 
 
 def examine(app: App, more: Collection[str] = ()) -> Equipment:
@@ -60,7 +61,7 @@ def examine(app: App, more: Collection[str] = ()) -> Equipment:
         tags.add("gpu")
     ready = {report.name for report in agent_reports(app) if report.ready}
     allowed = ready if worker.allow_agents is None else ready & set(worker.allow_agents)
-    return Equipment(frozenset({*tags, *worker.tags, *more}), frozenset(allowed))
+    return Equipment(frozenset({*tags, *worker.tags, *more}), frozenset(allowed), tuple(worker.allow_repos))
 
 
 def needs_for(settings: Settings, given: Iterable[str]) -> tuple[str, ...]:
@@ -83,7 +84,7 @@ def refuse_foreign(worker: WorkerSettings, spec: RunSpec, powerful: Collection[s
     """Refuse what the owner of this worker has not allowed: repositories, and powerful settings."""
     assert spec.origin is not None
     url = canonical_url(spec.origin.url)
-    if not any(fnmatchcase(url, pattern.removesuffix(".git")) for pattern in worker.allow_repos):
+    if not is_allowed(url, worker.allow_repos):
         raise UsageError(
             f"This worker may not work on {url}.",
             kept="The run waits for another worker.",

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+import hashlib
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
 from segue.fleet.schema import QUEUE_SCHEMA
 from segue.store.address import for_driver
+from segue.store.postgres import CHANNEL
+from segue.system.git.addresses import canonical_url
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -19,8 +23,12 @@ if TYPE_CHECKING:
     import psycopg
     from procrastinate.jobs import Job
 
+HAS = "has:"
+"""How a need begins for an agent that is ready, or a program."""
 ANY = "any"
-"""The queue of runs that need nothing special."""
+"""What runs need that need nothing special."""
+NEWS = "queue"
+"""What workers watch for: something was put into the queue."""
 DRIVE = "segue.drive"
 FIRE = "segue.fire"
 HOUSEKEEPING = "segue"
@@ -35,24 +43,50 @@ _HIGHEST = 1000
 RunDriver = Callable[[str], Awaitable[None]]
 
 
+class QueueKey(Struct, frozen=True):
+    """What the runs of one queue have in common."""
+
+    needs: tuple[str, ...]
+    repo: str
+
+    @property
+    def name(self) -> str:
+        """What it is called in the database, where names have to be short."""
+        return hashlib.sha256("\n".join((self.repo, *self.needs)).encode()).hexdigest()[:24]
+
+    def fits(self, tags: Collection[str], repos: Iterable[str], agents: Collection[str]) -> bool:
+        """Return whether a worker has and may what these runs need, as far as one can tell from afar.
+
+        Of programs that are not `agents`, only the worker knows whether it has them.
+        """
+        return is_allowed(self.repo, repos) and all(_could_have(tags, need, agents) for need in self.needs)
+
+
 class Bell(Struct, frozen=True):
     """One run to be driven."""
 
     run: str
-    needs: tuple[str, ...] = ()
+    key: QueueKey
     priority: int = 0
     submitter: str = ""
     at: datetime | None = None
 
 
-def queue_of(needs: Iterable[str]) -> str:
-    """Return the queue of runs with these needs."""
-    return "+".join(sorted(set(needs))) or ANY
+def key_of(needs: Iterable[str], url: str) -> QueueKey:
+    """Return the queue of runs with these needs, of this repository."""
+    return QueueKey(tuple(sorted(set(needs))), canonical_url(url))
 
 
-def needs_of(queue: str) -> tuple[str, ...]:
-    """Return the needs behind the name of a queue."""
-    return () if queue == ANY else tuple(queue.split("+"))
+def is_allowed(repo: str, patterns: Iterable[str]) -> bool:
+    """Return whether one of the patterns of a worker's owner allows a repository."""
+    return any(fnmatchcase(repo, pattern.removesuffix(".git")) for pattern in patterns)
+
+
+def _could_have(tags: Collection[str], need: str, agents: Collection[str]) -> bool:
+    if not need.startswith(HAS):
+        return need in tags
+    wanted = need.removeprefix(HAS).split("|")
+    return any(HAS + name in tags for name in wanted) or not set(wanted) <= set(agents)
 
 
 def lock_of(run: str) -> str:
@@ -110,6 +144,7 @@ async def ring(queue: procrastinate.App, bells: Sequence[Bell]) -> None:
     turns = await _turns(queue, [bell.submitter for bell in bells])
     jobs = [_job(bell, turn) for bell, turn in zip(bells, turns, strict=True)]
     await _put(queue, jobs)
+    await _ask(queue, "SELECT pg_notify(%(channel)s, %(news)s)", channel=CHANNEL, news=NEWS)
 
 
 async def schedule(queue: procrastinate.App, name: str, at: datetime) -> None:
@@ -138,14 +173,6 @@ async def silence(queue: procrastinate.App, lock: str) -> None:
     )
 
 
-async def waiting_queues(queue: procrastinate.App) -> list[str]:
-    """Return the queues in which runs wait."""
-    rows = await _ask(
-        queue, "SELECT DISTINCT queue_name AS name FROM procrastinate_jobs WHERE status = 'todo'"
-    )
-    return [str(row["name"]) for row in rows]
-
-
 async def _put(queue: procrastinate.App, jobs: Sequence[Job]) -> None:
     from procrastinate.exceptions import AlreadyEnqueued
 
@@ -162,22 +189,20 @@ def _job(bell: Bell, turn: int) -> Job:
 
     return Job(
         id=None,
-        queue=queue_of(bell.needs),
+        queue=bell.key.name,
         lock=None,
         queueing_lock=lock_of(bell.run),
         task_name=DRIVE,
         priority=max(-_HIGHEST, min(_HIGHEST, bell.priority)) * _STEP - min(turn, _STEP - 1),
-        task_kwargs={"run": bell.run, "submitter": bell.submitter, "turn": turn},
+        task_kwargs={
+            **{"run": bell.run, "submitter": bell.submitter, "turn": turn},
+            **{"needs": list(bell.key.needs), "repo": bell.key.repo},
+        },
         scheduled_at=bell.at,
     )
 
 
 async def _turns(queue: procrastinate.App, submitters: Sequence[str]) -> list[int]:
-    """Return the turn of each new job.
-
-    A submitter's next turn comes after their own last one, but not before the turn that is being taken now:
-    who comes late neither waits for all the others nor holds them up.
-    """
     rows = await _ask(
         queue,
         "SELECT args->>'submitter' AS submitter, min((args->>'turn')::int) AS first,"
@@ -185,8 +210,18 @@ async def _turns(queue: procrastinate.App, submitters: Sequence[str]) -> list[in
         " WHERE status = 'todo' AND task_name = %(name)s GROUP BY 1",
         name=DRIVE,
     )
-    now = min((int(row["first"]) for row in rows), default=1) - 1
-    last = {str(row["submitter"]): int(row["last"]) for row in rows}
+    waiting = {str(row["submitter"]): (int(row["first"]), int(row["last"])) for row in rows}
+    return assign_turns(waiting, submitters)
+
+
+def assign_turns(waiting: Mapping[str, tuple[int, int]], submitters: Iterable[str]) -> list[int]:
+    """Return the turn of each new job; `waiting` has the first and the last turn of who waits already.
+
+    A submitter's next turn comes after their own last one, but not before the turn that is being taken now:
+    who comes late neither waits for all the others nor holds them up.
+    """
+    now = min((first for first, _ in waiting.values()), default=1) - 1
+    last = {submitter: turn for submitter, (_, turn) in waiting.items()}
     turns = []
     for submitter in submitters:
         last[submitter] = max(last.get(submitter, 0), now) + 1

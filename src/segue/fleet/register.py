@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import threading
 import time
 from collections.abc import Callable, Collection
 from datetime import UTC, datetime
-from typing import TypeVar
+from typing import Self, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import astuple
 
 from segue.domain.run import Run, RunState
-from segue.fleet.queue import Bell
+from segue.fleet.queue import DRIVE, Bell, QueueKey, key_of
+from segue.fleet.schema import QUEUE_SCHEMA
 from segue.store import rows
-from segue.store.database import Row, ask, transact
+from segue.store.database import Row, Watch, ask, transact
 from segue.store.postgres import Postgres
 from segue.system import identity
 
 T = TypeVar("T")
 
-AGAIN = 5.0
-"""Seconds before a run is tried again that a worker could not drive."""
 SILENT_MS = 45_000
 """After this time without a sign of life a worker counts as gone."""
 _FORGET_MS = 24 * 3_600_000
+_KEEP_MS = 7 * 24 * 3_600_000
 _MOST_FAILURES = 3
 """How often one machine may fail to drive a run that no other one tries."""
 
@@ -38,12 +40,29 @@ _TAKEN = (
     " JOIN procrastinate.procrastinate_workers w ON w.id = j.worker_id"
     " WHERE j.args->>'run' = r.id AND j.status = 'doing' AND w.last_heartbeat > now() - interval '45 s')"
 )
+_WITH_QUEUE = f"SELECT set_config('search_path', '{QUEUE_SCHEMA},' || current_setting('search_path'), true)"
+"""Until the transaction ends: what Procrastinate's own triggers need."""
+_STALE = (
+    "procrastinate.procrastinate_jobs j WHERE status = 'doing' AND NOT EXISTS"
+    " (SELECT 1 FROM procrastinate.procrastinate_workers w"
+    " WHERE w.id = j.worker_id AND w.last_heartbeat > now() - interval '45 s')"
+)
+"""Jobs of workers that are gone."""
 _LEFT = (
     f"SELECT {rows.RUN} FROM orchestrator_runs r WHERE {_OPEN} AND NOT {_WAITS}"  # noqa: S608
     " AND coalesce(wake, 0) <= {now}"
     f" AND (CASE WHEN owner IS NULL THEN NOT {_TAKEN} ELSE lease < {{now}} END)"
     " ORDER BY created LIMIT 1000"
 )
+
+
+class Obstacles(Struct, frozen=True):
+    """What speaks against driving a run on a machine."""
+
+    held: float
+    """Seconds for which it is kept for the machine that has driven it last."""
+    failed: bool
+    """Whether this machine could not drive it before."""
 
 
 class WorkerEntry(Struct, frozen=True):
@@ -54,6 +73,7 @@ class WorkerEntry(Struct, frozen=True):
     pid: int
     version: str
     tags: str
+    repos: str
     seats: int
 
 
@@ -62,7 +82,7 @@ def bell_of(run: Run, at: float | None = None) -> Bell:
     origin = run.spec.origin
     assert origin is not None
     when = datetime.fromtimestamp(at, UTC) if at is not None and at > time.time() else None
-    return Bell(run.id, origin.needs, origin.priority, origin.submitter, when)
+    return Bell(run.id, key_of(origin.needs, origin.url), origin.priority, origin.submitter, when)
 
 
 def find_run(database: Postgres, run: str) -> Run | None:
@@ -79,14 +99,24 @@ class Register:
         self._database: Postgres | None = None
         self._lock = threading.Lock()
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            if self._database is not None:
+                self._database.close()
+                self._database = None
+
     def enter(self, entry: WorkerEntry) -> None:
         """Add a worker; those that were silent for a day are forgotten."""
 
         def write(database: Postgres) -> None:
             database.execute("DELETE FROM segue_fleet.workers WHERE seen < {now} - ?", _FORGET_MS)
             database.execute(
-                "INSERT INTO segue_fleet.workers (id, host, pid, version, tags, seats, state, started, seen)"
-                " VALUES (?, ?, ?, ?, ?, ?, 'working', {now}, {now})",
+                "INSERT INTO segue_fleet.workers"
+                " (id, host, pid, version, tags, repos, seats, state, started, seen)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?, 'working', {now}, {now})",
                 *astuple(entry),
             )
 
@@ -107,19 +137,42 @@ class Register:
         with self._lock:
             return find_run(self._open(), run)
 
-    def refuses(self, run: str, machine: str) -> float | None:
-        """Return in how many seconds another worker should try: this one has just failed, or has to wait."""
-        found = self._ask(
+    def obstacles(self, run: str, machine: str) -> Obstacles:
+        """Return what speaks against driving a run on this machine."""
+        [(held, failed)] = self._ask(
             "SELECT (SELECT held - {now} FROM segue_fleet.places WHERE run_id = ? AND place <> ?),"
-            " (SELECT count(*) FROM segue_fleet.failures WHERE run_id = ? AND worker = ?),"
-            " (SELECT count(DISTINCT split_part(id, '/', 1) || split_part(id, '/', 2))"
-            " FROM segue_fleet.workers WHERE state = 'working' AND seen > {now} - ?)",
-            *(run, machine, run, machine, SILENT_MS),
+            " (SELECT count(*) FROM segue_fleet.failures WHERE run_id = ? AND worker = ?)",
+            *(run, machine, run, machine),
         )
-        held, failed, machines = found[0]
-        if held is not None and held > 0:
-            return float(held) / 1000
-        return AGAIN if failed and machines > 1 else None
+        return Obstacles(max(0.0, float(held or 0) / 1000), failed > 0)
+
+    def has_others(self, machine: str, key: QueueKey, agents: Collection[str]) -> bool:
+        """Return whether a worker of another machine could take the runs of a queue."""
+        found = self._ask(
+            "SELECT tags, repos FROM segue_fleet.workers WHERE state = 'working' AND seen > {now} - ?"
+            " AND NOT starts_with(id, ?)",
+            *(SILENT_MS, f"{machine}/"),
+        )
+        return any(key.fits(tags.split(), repos.split(), agents) for tags, repos in found)
+
+    def waiting(self) -> list[QueueKey]:
+        """Return the queues in which runs wait."""
+        found = self._ask(
+            "SELECT DISTINCT args->>'needs', args->>'repo' FROM procrastinate.procrastinate_jobs"
+            " WHERE status = 'todo' AND task_name = ?",
+            DRIVE,
+        )
+        return [QueueKey(tuple(json.loads(needs)), repo) for needs, repo in found]
+
+    def poke(self, queue: str) -> None:
+        """Let whoever listens to a queue look into all of its queues."""
+        news = json.dumps({"type": "job_inserted", "job_id": 0})
+        self._ask("SELECT pg_notify(?, ?)", f"procrastinate_queue_v1#{queue}", news)
+
+    def watch(self, loop: asyncio.AbstractEventLoop, wake: Callable[[str], None]) -> Watch:
+        """Hear of changes in the database."""
+        with self._lock:
+            return self._open().watch(loop, wake)
 
     def note_failure(self, run: str, machine: str, said: str) -> bool:
         """Write down that this machine could not drive a run; True if a person has to look at it now."""
@@ -137,7 +190,7 @@ class Register:
                 " WHERE id = ? AND owner IS NULL",
                 *(RunState.NEEDS_HUMAN.value, f"{where} could not drive it: {said}"[:1000], run),
             )
-            database.announce()
+            database.announce(run)
             return changed == 1
 
         return self._change(write)
@@ -153,15 +206,13 @@ class Register:
 
         def look(database: Postgres) -> list[Run]:
             if database.execute("SELECT pg_try_advisory_xact_lock(hashtext('segue sweep'))") != [(True,)]:
-                return []
-            database.execute(
-                "DELETE FROM procrastinate.procrastinate_jobs j WHERE status = 'doing' AND NOT EXISTS"
-                " (SELECT 1 FROM procrastinate.procrastinate_workers w"
-                " WHERE w.id = j.worker_id AND w.last_heartbeat > now() - interval '45 s')"
-            )
+                return []  # another worker is at it
+            database.execute(_WITH_QUEUE)
+            database.execute(f"DELETE FROM {_STALE}")  # noqa: S608
             return [rows.to_run(row) for row in database.execute(_LEFT)]
 
-        return self._change(look)
+        nothing = self._ask(f"SELECT 1 WHERE EXISTS (SELECT 1 FROM {_STALE}) OR EXISTS ({_LEFT})") == []  # noqa: S608
+        return [] if nothing else self._change(look)
 
     def idle_schedules(self) -> list[tuple[str, str, int]]:
         """Return the schedules that have no run in the queue: name, times, and when they were last due."""
@@ -181,6 +232,19 @@ class Register:
         )
         runs = [rows.to_run(row) for row in found]
         return [run.id for run in runs if run.owner is None or identity.is_dead(run.owner)]
+
+    def needed_at(self, machine: str, runs: Collection[str]) -> set[str]:
+        """Return which of the runs this machine should keep: those that it may have to continue.
+
+        One that waits for a person is kept for a week; from then on the database has its work.
+        """
+        found = self._ask(
+            "SELECT id FROM orchestrator_runs r JOIN segue_fleet.places p ON p.run_id = r.id"
+            " WHERE id = ANY(?) AND p.place = ? AND state <> 'done'"
+            " AND (state IN ('queued', 'running', 'parked') OR updated > {now} - ?)",
+            *(list(runs), machine, _KEEP_MS),
+        )
+        return {run for (run,) in found}
 
     def hold(self, runs: Collection[str], machine: str, seconds: float) -> None:
         """Keep runs for this machine for a while."""

@@ -57,8 +57,8 @@ def read_schedules(database: Postgres, name: str | None = None) -> list[CronSche
     rows = ask(
         database,
         "SELECT name, cron, submission, submitter, created, last FROM segue_fleet.schedules"
-        " WHERE ? IS NULL OR name = ? ORDER BY name",
-        *(name, name),
+        " WHERE name = coalesce(?, name) ORDER BY name",
+        name,
     )
     return [
         CronSchedule(row[0], row[1], msgspec.convert(json.loads(row[2]), Submission), *row[3:])

@@ -92,4 +92,4 @@ class RunSeats:
                 self._empty.set()
         if said is not None:
             return DriveEnd(*said)
-        return DriveEnd(False, f"Its process ended with exit code {process.exitcode}.")
+        return DriveEnd(False, f"Its process ended with exit code {process.exitcode}.", killed=True)

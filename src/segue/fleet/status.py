@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from msgspec import Struct, field
 
-from segue.fleet.placement import HAS
-from segue.fleet.queue import needs_of
+from segue.fleet.queue import QueueKey
 from segue.fleet.register import SILENT_MS
 from segue.ports import Store
 from segue.runtime.registry import names
@@ -28,15 +28,18 @@ class WorkerStatus(Struct, frozen=True):
     seats: int
     runs: tuple[str, ...]
     tags: tuple[str, ...]
+    repos: tuple[str, ...]
+    """Patterns of the repositories that it may work on."""
     version: str
     started: int
     seen: int
 
 
 class QueueStatus(Struct, frozen=True):
-    """The runs that wait with the same needs."""
+    """The runs of one repository that wait with the same needs."""
 
-    queue: str
+    repo: str
+    needs: tuple[str, ...]
     waiting: int
     later: int
     """Of these, the ones that begin at a given time or when a usage limit ends."""
@@ -84,12 +87,12 @@ def read_status(store: Store) -> FleetStatus:
     [row] = store.query("SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000 AS bigint) AS now")
     now = int(row["now"])
     workers = _workers(store, now)
-    tags = [set(worker.tags) for worker in workers if worker.state == "working"]
+    able = [worker for worker in workers if worker.state == "working"]
     [done] = store.query(_FINISHED, [now - _HOUR])
     return FleetStatus(
         now,
         workers,
-        tuple(_queue(row, now, tags) for row in store.query(_QUEUES)),
+        tuple(_queue(row, now, able) for row in store.query(_QUEUES)),
         {row["state"]: row["runs"] for row in store.query(_STATES, [now - 24 * _HOUR])},
         tuple(row["id"] for row in store.query(_STALLED, [now])),
         done["runs"],
@@ -99,7 +102,7 @@ def read_status(store: Store) -> FleetStatus:
 
 
 _WORKERS = (
-    "SELECT id, host, state, seats, runs, tags, version, started, seen FROM segue_fleet.workers"
+    "SELECT id, host, state, seats, runs, tags, repos, version, started, seen FROM segue_fleet.workers"
     " WHERE state = 'working' OR seen > ? ORDER BY started"
 )
 _DRIVEN = (
@@ -107,12 +110,12 @@ _DRIVEN = (
     " WHERE r.state IN ('running', 'parked') AND r.owner IS NOT NULL AND r.lease >= ? ORDER BY p.since, r.id"
 )
 _QUEUES = (
-    "SELECT queue_name AS queue, count(*) AS waiting,"  # noqa: S608
+    "SELECT args->>'repo' AS repo, args->>'needs' AS needs, count(*) AS waiting,"  # noqa: S608
     " count(CASE WHEN scheduled_at > now() THEN 1 END) AS later,"
     " min(CASE WHEN scheduled_at IS NULL OR scheduled_at <= now() THEN r.created END) AS oldest,"
     f" (array_agg(j.args->>'run' ORDER BY scheduled_at NULLS FIRST, priority DESC, j.id))[1:{_SHOWN}] AS runs"
     " FROM procrastinate.procrastinate_jobs j LEFT JOIN orchestrator_runs r ON r.id = j.args->>'run'"
-    " WHERE j.status = 'todo' AND j.task_name = 'segue.drive' GROUP BY 1 ORDER BY 1"
+    " WHERE j.status = 'todo' AND j.task_name = 'segue.drive' GROUP BY 1, 2 ORDER BY 1, 2"
 )
 _FLEET = "spec->>'origin' IS NOT NULL"
 _STATES = (
@@ -167,19 +170,19 @@ def _at_work(
 
 def _worker(row: Mapping[str, Any], now: int, runs: tuple[str, ...]) -> WorkerStatus:
     silent = row["state"] == "working" and now - row["seen"] >= SILENT_MS
-    words = {"state": "silent" if silent else row["state"], "runs": runs, "tags": tuple(row["tags"].split())}
-    return WorkerStatus(**{**row, **words})
+    words = {name: tuple(row[name].split()) for name in ("tags", "repos")}
+    return WorkerStatus(**{**row, **words, "state": "silent" if silent else row["state"], "runs": runs})
 
 
-def _queue(row: Mapping[str, Any], now: int, tags: list[set[str]]) -> QueueStatus:
-    served = any(all(_meets(need, have) for need in needs_of(row["queue"])) for have in tags)
-    oldest = now - row["oldest"] if row["oldest"] is not None else None
-    return QueueStatus(**{**row, "oldest": oldest, "served": served, "runs": tuple(row["runs"])})
-
-
-def _meets(need: str, tags: set[str]) -> bool:
-    """Return whether a need can be met: which programs a worker has besides agents, only the worker knows."""
-    if not need.startswith(HAS):
-        return need in tags
-    wanted = need.removeprefix(HAS).split("|")
-    return any(HAS + name in tags for name in wanted) or not set(wanted) <= set(names("agents"))
+def _queue(row: Mapping[str, Any], now: int, able: list[WorkerStatus]) -> QueueStatus:
+    key = QueueKey(tuple(json.loads(row["needs"])), row["repo"])
+    agents = names("agents")
+    return QueueStatus(
+        key.repo,
+        key.needs,
+        row["waiting"],
+        row["later"],
+        now - row["oldest"] if row["oldest"] is not None else None,
+        any(key.fits(worker.tags, worker.repos, agents) for worker in able),
+        tuple(row["runs"]),
+    )

@@ -19,7 +19,7 @@ from segue.domain.run import LOCAL, Origin, RunKind, RunSpec
 from segue.domain.task import TaskStatus
 from segue.fleet.bundles import has_base, save_base
 from segue.fleet.placement import needs_for
-from segue.fleet.queue import Bell, ring
+from segue.fleet.queue import Bell, key_of, ring
 from segue.fleet.schema import address_of
 from segue.runtime.app import App
 from segue.runtime.portable import refuse_delivery, refuse_lanes
@@ -141,9 +141,16 @@ async def submit_named(
 ) -> None:
     """Store runs under names of their own, unless they exist, and ring for them."""
     with app.store() as store:
-        store.enqueue({name: (f"fleet/{name}", one.spec()) for name, one in named.items()})
+        wanted = {name: (f"fleet/{name}", one.spec()) for name, one in named.items()}
+        store.enqueue(wanted, at.timestamp() if at else None)
     # A kill in between does no harm: a worker finds runs that nobody rings for.
-    await ring(queue, [Bell(name, one.needs, one.priority, one.submitter, at) for name, one in named.items()])
+    await ring(
+        queue,
+        [
+            Bell(name, key_of(one.needs, one.url), one.priority, one.submitter, at)
+            for name, one in named.items()
+        ],
+    )
 
 
 async def _settled(submission: Submission) -> Submission:

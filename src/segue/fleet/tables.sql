@@ -15,6 +15,7 @@ CREATE TABLE IF NOT EXISTS segue_fleet.workers (
     pid integer NOT NULL,
     version text NOT NULL,
     tags text NOT NULL,
+    repos text NOT NULL,
     seats integer NOT NULL,
     runs text NOT NULL DEFAULT '',
     state text NOT NULL,

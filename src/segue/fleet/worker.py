@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import os
 import signal
 import time
@@ -11,22 +12,31 @@ import uuid
 from collections.abc import Callable, Collection
 
 from segue import __version__
-from segue.domain.errors import StoreError
-from segue.domain.run import RunState
+from segue.domain.errors import SegueError, StoreError
+from segue.domain.run import Run, RunState
 from segue.fleet import schedules
 from segue.fleet.drive import OVER, DriveEnd, Order, identify_machine
 from segue.fleet.placement import Equipment
-from segue.fleet.queue import make_queue, ring, waiting_queues
-from segue.fleet.register import AGAIN, Register, WorkerEntry, bell_of
+from segue.fleet.queue import HOUSEKEEPING, NEWS, make_queue, ring
+from segue.fleet.register import Register, WorkerEntry, bell_of
 from segue.fleet.schema import address_of
 from segue.fleet.seats import RunSeats
+from segue.fleet.tidy import tidy
 from segue.runtime.app import App
+from segue.runtime.registry import names
+from segue.store.database import Watch
 from segue.system import identity
 
 BEAT = 10.0
 """Seconds between two signs of life."""
 _POLL = 5.0
 """Seconds between two looks into the queue, for what nobody rings about."""
+_NEVER = 3600.0
+"""Seconds between two looks for jobs to abort; runs are stopped by other means."""
+_AGAIN = 5.0
+"""Seconds before a run is tried again that could not be driven."""
+_TIDY = 300.0
+"""Seconds between two looks for what is not needed any more."""
 _PAUSES = (0.5, 1.0, 2.0, 5.0, 10.0)
 Say = Callable[[str], None]
 
@@ -37,12 +47,15 @@ class Worker:
     def __init__(
         self, app: App, equipment: Equipment, seats: int, say: Say, only: Collection[str] = ()
     ) -> None:
-        """`only` are the queues to serve; empty: all that fit."""
+        """`only` are tags: runs that need none of them are left to others. Empty: all that fit are taken."""
         self._app, self._equipment, self._number = app, equipment, seats
         self._say, self._only = say, only
         self._address = address_of(app)
         self._seats = RunSeats()
-        self._queues: list[str] = []
+        self._own = f"worker-{uuid.uuid4().hex[:12]}"
+        """A queue in which nothing ever waits, to be woken by."""
+        self._queues: list[str] = [HOUSEKEEPING, self._own]
+        self._news = asyncio.Event()
         self._queue = make_queue(self._address, self._drive, self._fire)
         self._machine = identify_machine(app.state_dir)
         self.id = f"{self._machine}/{os.getpid()}-{uuid.uuid4().hex[:6]}"
@@ -54,22 +67,24 @@ class Worker:
     async def run(self) -> None:
         """Work until told to end, whatever happens to the database meanwhile."""
         loop = asyncio.get_running_loop()
+        logging.getLogger("procrastinate").propagate = False  # what people need to know is said here
         for number in (signal.SIGTERM, signal.SIGINT):
             with contextlib.suppress(NotImplementedError):
                 loop.add_signal_handler(number, self._end, number)
         await self._begin()
-        beat = asyncio.create_task(self._beat())
+        others = [asyncio.create_task(self._beat()), asyncio.create_task(self._keep_tidy())]
         failures = 0
         while not self._ending.is_set():
             started = time.monotonic()
             try:
                 await self._serve()
-            except Exception as error:
+            except Exception as error:  # whatever a driver or a pool makes of a broken connection
                 self._say(f"The database is away: {_first_line(error)}")
             failures = 0 if time.monotonic() - started > _PAUSES[-1] else failures + 1
             if not self._ending.is_set():
                 await _either(self._ending, _PAUSES[min(failures, len(_PAUSES)) - 1])
-        beat.cancel()
+        for other in others:
+            other.cancel()
         await self._leave()
 
     def _end(self, number: int) -> None:
@@ -80,7 +95,10 @@ class Worker:
         """Say that there is one worker more, and continue what an earlier one of this machine has left."""
         shown = self._equipment.shown
         self._say(f"Worker {self.id}: {self._number} seats; {', '.join(shown)}.")
-        entry = WorkerEntry(self.id, identity.host(), os.getpid(), __version__, " ".join(shown), self._number)
+        entry = WorkerEntry(
+            *(self.id, identity.host(), os.getpid(), __version__),
+            *(" ".join(shown), " ".join(self._equipment.repos), self._number),
+        )
         await asyncio.to_thread(self._register.enter, entry)
 
     async def _serve(self) -> None:
@@ -96,6 +114,7 @@ class Worker:
                     name=self.id,
                     concurrency=self._number,
                     fetch_job_polling_interval=_POLL,
+                    abort_job_polling_interval=_NEVER,
                     shutdown_graceful_timeout=0.1,
                     update_heartbeat_interval=BEAT,
                     stalled_worker_timeout=3 * BEAT,
@@ -112,15 +131,22 @@ class Worker:
 
     async def _drive(self, run: str) -> None:
         """Answer a bell: drive the run, and see to what follows."""
-        later = await asyncio.to_thread(self._register.refuses, run, self._machine)
-        if self._ending.is_set() or later is not None:
-            await self._ring_again(run, later or 0.0)
+        found = await asyncio.to_thread(self._register.find, run)
+        if found is None or found.state in OVER:
+            return
+        against = await asyncio.to_thread(self._register.obstacles, run, self._machine)
+        if self._ending.is_set() or against.held:
+            await ring(self._queue, [bell_of(found, time.time() + against.held)])
+            return
+        if against.failed and await self._pass_on(found):
             return
         worker = self._app.loaded.settings.worker
         slots = await asyncio.to_thread(self._register.limits)
         place = self._app.state_dir.absolute()
         order = Order(run, self._address, place, worker, tuple(slots.items()))
         end = await self._seats.drive(order)
+        if end is not None and end.killed and not self._ending.is_set():
+            end = await self._seats.drive(order)  # its agent may still be at work here
         if end is not None and not self._ending.is_set():
             await self._conclude(run, end)
 
@@ -134,31 +160,74 @@ class Worker:
                 return
         if now.state is RunState.PARKED and now.wake:
             await ring(self._queue, [bell_of(now, now.wake / 1000)])
-        elif not end.done:
-            await ring(self._queue, [bell_of(now, time.time() + AGAIN)])
+        elif not end.done and not await self._pass_on(now):
+            await ring(self._queue, [bell_of(now, time.time() + _AGAIN)])
 
-    async def _ring_again(self, run: str, seconds: float) -> None:
-        found = await asyncio.to_thread(self._register.find, run)
-        if found is not None and found.state not in OVER:
-            await ring(self._queue, [bell_of(found, time.time() + seconds)])
+    async def _pass_on(self, run: Run) -> bool:
+        """Leave a run that could not be driven here to another machine; False if no other one could.
+
+        This worker looks away from the run's queue for a while, or it would be the quickest again.
+        """
+        bell = bell_of(run)
+        if not await asyncio.to_thread(self._register.has_others, self._machine, bell.key, names("agents")):
+            return False
+        with contextlib.suppress(ValueError):
+            self._queues.remove(bell.key.name)
+        await ring(self._queue, [bell])
+        return True
 
     async def _fire(self, name: str) -> None:
         """Begin the run of a schedule that is due."""
-        await schedules.fire(self._queue, self._app, name)
+        try:
+            await schedules.fire(self._queue, self._app, name)
+        except SegueError as error:  # it is tried again as long as it is due
+            self._say(f"Schedule {name} could not begin its run: {error.message}")
 
     async def _keep_choosing(self) -> None:
         """Follow which queues there are; see to runs and schedules that nobody rings about."""
-        while True:
-            await asyncio.sleep(BEAT)
-            await self._choose_queues()
-            bells = [bell_of(run) for run in await asyncio.to_thread(self._register.sweep)]
-            if bells:
-                await ring(self._queue, bells)
-            await schedules.keep(self._queue, self._register)
+        swept = time.monotonic()
+        watch = self._listen()
+        try:
+            while True:
+                heard = await _either(self._news, BEAT)
+                self._news.clear()
+                await self._choose_queues()
+                if heard:
+                    await asyncio.to_thread(self._register.poke, self._own)
+                if time.monotonic() - swept >= BEAT:
+                    swept = time.monotonic()
+                    await self._sweep()
+                if watch.is_lost:
+                    watch = self._listen()
+        finally:
+            watch.stop()
+
+    def _listen(self) -> Watch:
+        """Hear of runs in queues that nobody knew when this worker began to listen to some."""
+
+        def hear(topic: str) -> None:
+            if topic in ("", NEWS):
+                self._news.set()
+
+        return self._register.watch(asyncio.get_running_loop(), hear)
+
+    async def _sweep(self) -> None:
+        bells = [bell_of(run) for run in await asyncio.to_thread(self._register.sweep)]
+        if bells:
+            await ring(self._queue, bells)
+        await schedules.keep(self._queue, self._register)
 
     async def _choose_queues(self) -> None:
-        fitting = self._equipment.queues(await waiting_queues(self._queue))
-        self._queues[:] = [name for name in fitting if not self._only or name in self._only]
+        waiting = await asyncio.to_thread(self._register.waiting)
+        found = [key.name for key in waiting if self._equipment.can_take(key, self._only)]
+        self._queues[:] = [HOUSEKEEPING, self._own, *found]
+
+    async def _keep_tidy(self) -> None:
+        while True:
+            cache = self._app.loaded.settings.worker.cache_gb * 1e9
+            with contextlib.suppress(SegueError, OSError):  # the next time will do
+                await tidy(self._app.state_dir, self._register, self._machine, self._seats.runs, cache)
+            await asyncio.sleep(_TIDY)
 
     async def _beat(self) -> None:
         while True:
@@ -190,11 +259,15 @@ class Worker:
         task.add_done_callback(self._others.discard)
 
 
-def _first_line(error: Exception) -> str:
+def _first_line(error: BaseException) -> str:
+    """Return what is wrong in one line, in the words of who noticed it first."""
+    while error.__cause__ is not None:
+        error = error.__cause__
     return (str(error) or type(error).__name__).splitlines()[0]
 
 
-async def _either(event: asyncio.Event, seconds: float) -> None:
-    """Wait for an event, but not longer than this."""
+async def _either(event: asyncio.Event, seconds: float) -> bool:
+    """Wait for an event, but not longer than this; return whether it has come."""
     with contextlib.suppress(TimeoutError):
         await asyncio.wait_for(event.wait(), seconds)
+    return event.is_set()

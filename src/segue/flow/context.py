@@ -189,6 +189,8 @@ class Building(Struct, frozen=True):
     replan: Literal["caveats", "always", "never"]
     replans: int
     """How often the plan may be reconsidered in one run."""
+    resolve: Literal["judge", "random"] = "judge"
+    """Who decides what follows a failed verdict: the judge, or chance."""
 
 
 class RunContext(Struct, frozen=True):

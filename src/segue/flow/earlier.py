@@ -32,7 +32,7 @@ def files_by_task(steps: Iterable[Step]) -> dict[str, tuple[str, ...]]:
 
 def _changed(step: Step) -> tuple[str, ...]:
     """Return the files that a launch changed: each sees everything since the task began."""
-    from segue.flow.phases import PHASES
+    from segue.flow.phases.registry import PHASES
 
     phase = PHASES.get(step.phase or "")
     return read_as(LaunchOutput, step.output).files if phase is not None and phase.edits else ()

@@ -49,9 +49,12 @@ class LaunchGuard:
         """Keep what is there before a step's agent starts."""
         git = self._git.look() if self._git is not None else GitState()
         self._kept = _Kept(step, git, self._contract.keep())
-        private_folder(self._file.parent)
         # Half a note is none, and does no harm: the step has not begun yet.
-        self._file.write_bytes(encode_note(self._kept))
+        try:
+            self._file.write_bytes(encode_note(self._kept))
+        except FileNotFoundError:
+            private_folder(self._file.parent)
+            self._file.write_bytes(encode_note(self._kept))
 
     async def after(
         self, step: str, task: Task | None, label: str

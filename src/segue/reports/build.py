@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from msgspec.structs import replace
+
 from segue.ports import Store
 from segue.reports.comparison import report_comparison
 from segue.reports.gaps import report_gaps
 from segue.reports.levels import report_levels
 from segue.reports.recovery import report_recovery
 from segue.reports.report import DatasetReport, ReportTable
-from segue.reports.selection import Dataset, Selection
+from segue.reports.selection import Dataset, Selection, choose_kind
 from segue.reports.timeline import Timeline, read_timeline
 from segue.view.lanes import describe_lanes, list_stretches
 from segue.view.load import load_view
@@ -26,9 +28,12 @@ REPORTS: dict[str, Callable[[Dataset], DatasetReport]] = {
 
 
 def build_reports(store: Store, names: tuple[str, ...], selection: Selection) -> list[DatasetReport]:
-    """Build the named reports about the selected runs."""
-    dataset = Dataset(store, selection)
-    return [REPORTS[name](dataset) for name in names]
+    """Build the named reports about the selected runs of one kind: the most frequent, if none was chosen."""
+    chosen, left_out = choose_kind(store, selection)
+    dataset = Dataset(store, chosen)
+    found = [REPORTS[name](dataset) for name in names]
+    more = (left_out,) if left_out else ()
+    return [replace(report, kind=chosen.kind or "", notes=(*report.notes, *more)) for report in found]
 
 
 def build_run_report(store: Store, run_id: str) -> DatasetReport | None:

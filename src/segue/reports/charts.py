@@ -17,7 +17,7 @@ def draw_cell(cell: Cell, column: str, scale: float) -> str:
     """Draw the bar of a cell; empty if there is nothing to draw. `scale` is the end of the axis."""
     title = format_cell(cell, column)
     if isinstance(cell, Proportion) and cell.value is not None:
-        return _draw_bar(cell.value, *cell.interval, title)
+        return _draw_bar(cell.value, *(cell.interval or (cell.value, cell.value)), title)
     if isinstance(cell, Mean) and cell.value is not None and scale > 0:
         low, high = (
             (cell.value, cell.value) if cell.low is None or cell.high is None else (cell.low, cell.high)

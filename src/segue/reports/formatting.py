@@ -51,10 +51,13 @@ def format_percent(share: float) -> str:
 def _format_proportion(rate: Proportion) -> str:
     if rate.value is None:
         return "no cases"
-    low, high = rate.interval
-    return (
-        f"{rate.hits}/{rate.n} {format_percent(rate.value)}% [{format_percent(low)}–{format_percent(high)}]"
+    runs = f"{len(rate.runs)} run{'' if len(rate.runs) == 1 else 's'}"
+    alone = len(rate.runs) == rate.n
+    counted = f"{rate.hits}/{rate.n}{' ' + runs.split()[1] if alone else ''} {format_percent(rate.value)}%"
+    shown = (
+        f" [{format_percent(rate.interval[0])}–{format_percent(rate.interval[1])}]" if rate.interval else ""
     )
+    return f"{counted}{shown}{'' if alone else f' in {runs}'}"
 
 
 def _format_mean(mean: Mean, column: str) -> str:

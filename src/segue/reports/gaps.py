@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from statistics import fmean
 from typing import Any
 
 from segue.domain.plan import BuildPhase
 from segue.domain.signature import signature
+from segue.reports.formatting import format_cell, format_percent
 from segue.reports.report import Cell, DatasetReport, ReportTable, RunIds
-from segue.reports.selection import Dataset, Rows, count_begun
-from segue.reports.statistics import Proportion, mean
+from segue.reports.selection import Dataset, Rows, count_begun, name_setting
+from segue.reports.statistics import CONFIDENCE, Proportion, mean, single_cases, tally, tally_groups
 from segue.reports.timeline import read_titles
 from segue.reports.topics import group_by_topic
 from segue.reports.usage import read_usage
@@ -34,12 +36,47 @@ def report_gaps(dataset: Dataset) -> DatasetReport:
     ]
     names = read_titles(dataset.ask("titles"))
     errors = dataset.ask("errors")
+    matrix = _tabulate_first_verdicts(dataset.ask("first_verdicts"), runs)
     tables = (
+        matrix,
         _tabulate_phases(tasks),
         _tabulate_tasks(tasks, names, newest),
         _tabulate_errors(errors, newest),
     )
-    return DatasetReport("gaps", "Knowledge gaps", count_begun(runs), tables)
+    return DatasetReport("gaps", "Knowledge gaps", count_begun(runs), tables, tuple(_describe(matrix)))
+
+
+def _tabulate_first_verdicts(verdicts: Rows, runs: Rows) -> ReportTable:
+    """Tabulate how often the first attempt passes; the final result says less, as fixes help everybody."""
+    settings = {run["run_id"]: name_setting(run) for run in runs}
+    found = tally_groups(
+        ((row["build_phase"] or NO_PHASE, settings[row["run_id"]]), row["run_id"], bool(row["passed"]))
+        for row in verdicts
+    )
+    order = sorted(found, key=lambda key: (_order_phase(key[0]), key[1]))
+    return ReportTable(
+        "first_verdicts",
+        "First attempts that pass, by build phase and agent",
+        ("build_phase", "setting", "passed_first"),
+        tuple((*key, found[key]) for key in order),
+        "Passed: checks and judge had nothing to object to before any fix. Each interval alone is a 95 % one;"
+        " a gap is named only if it holds for all cells together (Bonferroni).",
+    )
+
+
+def _describe(matrix: ReportTable) -> Iterator[str]:
+    """Name the cells that are weaker than all cases together, with intervals widened for their number."""
+    rates = [cell for *_, cell in matrix.rows if isinstance(cell, Proportion)]
+    total = sum(rate.n for rate in rates)
+    for phase, setting, rate in matrix.rows:
+        assert isinstance(rate, Proportion)
+        average = sum(other.hits for other in rates) / total
+        high = rate.limits(1 - (1 - CONFIDENCE) / len(rates))[1]
+        if len(rates) > 1 and rate.interval is not None and high < average:
+            yield (
+                f"Gap: first attempts at {phase} with {setting} pass in {format_cell(rate)},"
+                f" of all first attempts {format_percent(average)}% do."
+            )
 
 
 def _tabulate_phases(tasks: Rows) -> ReportTable:
@@ -60,7 +97,8 @@ def _tabulate_phases(tasks: Rows) -> ReportTable:
         "By build phase",
         ("build_phase", "failed", "unfinished", "launches"),
         rows,
-        "Failed: at least one attempt failed. Unfinished: the task did not end as done or skipped.",
+        "Failed: at least one attempt failed. Unfinished: the task did not end as done or skipped."
+        " Launches: per task, averaged by run.",
     )
 
 
@@ -103,7 +141,7 @@ def _tabulate_errors(errors: Rows, newest: list[str]) -> ReportTable:
             phases[row["build_phase"] or NO_PHASE] += row["times"]
         runs = RunIds(tuple(run for run in newest if run in seen))
         example = min(group, key=lambda row: (row["run_id"], row["seq"]))["message"]
-        rate = Proportion(len(seen), len(newest))
+        rate = single_cases(len(seen), len(newest))
         rows.append((mark, kind, _list_phases(phases), sum(phases.values()), rate, example, runs))
     rows.sort(key=lambda row: (_sort_key(row[4]), -int(str(row[3])), str(row[0]), str(row[1])))
     return ReportTable(
@@ -120,23 +158,26 @@ def _is_failed(task: Mapping[str, Any]) -> bool:
 
 
 def _rate_failed(tasks: Rows) -> Proportion:
-    return Proportion(sum(map(_is_failed, tasks)), len(tasks))
+    return tally((task["run_id"], _is_failed(task)) for task in tasks)
 
 
 def _rate_unfinished(tasks: Rows) -> Proportion:
-    return Proportion(
-        sum(not (task["done"] or task["skipped"] or task["replaced"]) for task in tasks), len(tasks)
+    return tally(
+        (task["run_id"], not (task["done"] or task["skipped"] or task["replaced"])) for task in tasks
     )
 
 
 def _average_launches(tasks: Rows) -> Cell:
-    return mean([float(task["launches"]) for task in tasks])
+    runs: dict[str, list[int]] = defaultdict(list)
+    for task in tasks:
+        runs[task["run_id"]].append(task["launches"])
+    return mean([fmean(launches) for launches in runs.values()])
 
 
 def _sort_key(cell: Cell) -> tuple[float, int]:
     """Sort the rate with the highest lower bound first."""
     assert isinstance(cell, Proportion)
-    return -cell.interval[0], -cell.hits
+    return -cell.limits()[0], -cell.hits
 
 
 def _order_phase(phase: str) -> tuple[int, str]:

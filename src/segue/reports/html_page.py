@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from segue.reports.charts import draw_cell, find_scale
 from segue.reports.formatting import format_cell, format_heading
+from segue.reports.pivot import MATRIX, SHADES, pivot
 from segue.reports.report import Cell, DatasetReport, ReportTable, RunIds
 from segue.reports.timeline_svg import COLOURS, colour_phase, draw_timeline, label_phase, list_phases
 from segue.view.amounts import format_duration
@@ -54,6 +55,9 @@ def render_html(reports: Sequence[DatasetReport], title: str, made: str) -> str:
         colour_phase=colour_phase,
         colours=COLOURS,
         most_rows=MOST_ROWS,
+        matrix=MATRIX,
+        pivot=pivot,
+        shades=SHADES,
     )
     source = (files("segue.reports") / "templates" / "report.html").read_text(encoding="utf-8")
     return _FORBIDDEN.sub(

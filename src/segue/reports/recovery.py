@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Hashable, Iterable
-from typing import Any, TypeVar
+import json
+from collections.abc import Iterator
+from typing import Any
 from urllib.parse import urlsplit
 
 from segue.reports.formatting import format_cell
 from segue.reports.report import Cell, DatasetReport, ReportTable
 from segue.reports.selection import Dataset, Rows
-from segue.reports.statistics import CONFIDENCE, Difference, Proportion, newcombe
+from segue.reports.statistics import CONFIDENCE, Difference, subtract, tally, tally_groups
 from segue.reports.topics import group_by_topic
 
 ACTIONS = ("RETRY", "WEB_SEARCH", "RUN_DIAGNOSTIC", "MODIFY_PLAN")
 NO_DIFFERENCE = "no significant difference"
+TOO_FEW = "too few runs"
+NOT_RANDOM = (
+    "Not randomised: the judge chose the action,"
+    " so a difference may come from the failures it was chosen for."
+)
 _LEVEL = 1 - (1 - CONFIDENCE) / (len(ACTIONS) - 1)
 """Three actions are compared with RETRY: together they may be wrong in one case of twenty."""
-
-K = TypeVar("K", bound=Hashable)
 
 
 def report_recovery(dataset: Dataset) -> DatasetReport:
@@ -26,34 +29,55 @@ def report_recovery(dataset: Dataset) -> DatasetReport:
     attempts = dataset.ask("recovery")
     searches = [row for row in dataset.ask("searches") if row["next_result"] is not None]
     runs = len({row["run_id"] for row in attempts} | {row["run_id"] for row in searches})
-    tables = (_tabulate_actions(attempts), _tabulate_topics(searches), _tabulate_hosts(searches))
-    return DatasetReport("recovery", "Recovery", runs, tables, tuple(_describe(tables[0])))
-
-
-def count_successes(pairs: Iterable[tuple[K, bool]]) -> dict[K, Proportion]:
-    """Count how often each key succeeded."""
-    hits: dict[K, list[bool]] = defaultdict(list)
-    for key, good in pairs:
-        hits[key].append(good)
-    return {key: Proportion(sum(found), len(found)) for key, found in hits.items()}
+    judged = _tabulate_actions([row for row in attempts if row["eligible"] is None])
+    drawn = _tabulate_draws([row for row in attempts if row["eligible"] is not None])
+    tables = (judged, drawn, _tabulate_topics(searches), _tabulate_hosts(searches))
+    notes = [*_describe(drawn, "By chance"), *_describe(judged, "Not randomised")]
+    caveat = [NOT_RANDOM] if any(row["eligible"] is None for row in attempts) else []
+    return DatasetReport("recovery", "Recovery", runs, tables, (*caveat, *notes))
 
 
 def _tabulate_actions(attempts: Rows) -> ReportTable:
-    found = count_successes((row["action"], bool(row["recovered"])) for row in attempts)
-    retry = found.get("RETRY", Proportion(0, 0))
-    rows: list[tuple[Cell, ...]] = []
-    for action in ACTIONS:
-        rate = found.get(action, Proportion(0, 0))
-        difference = newcombe(rate, retry, _LEVEL) if action != "RETRY" else None
-        rows.append((action, rate, difference, conclude(difference)))
+    """Tabulate what followed when the judge chose; what was not delivered is left out, but counted."""
+    groups = {action: [row for row in attempts if row["action"] == action] for action in ACTIONS}
     return ReportTable(
         "actions",
-        "Recovery rate by action",
-        ("action", "recovered", "against_retry", "says"),
-        tuple(rows),
-        "Recovered: the next verdict was PASS. The judge chooses the action: a difference may also come from"
-        " the failures it was chosen for. Intervals of differences are widened for three comparisons.",
+        "Recovery rate by action, not randomised",
+        ("action", "recovered", "against_retry", "says", "not_delivered"),
+        tuple(_compare_action(action, groups[action], groups["RETRY"]) for action in ACTIONS),
+        "Recovered: the next verdict was PASS. Not delivered: refused commands, failed searches and plans;"
+        " they are left out. Intervals of differences are widened for three comparisons (Bonferroni).",
     )
+
+
+def _tabulate_draws(attempts: Rows) -> ReportTable:
+    """Tabulate what chance chose: each action beside the retries where it could have been drawn too."""
+    eligible = [(row, json.loads(row["eligible"])) for row in attempts]
+    rows: list[tuple[Cell, ...]] = []
+    for action in ACTIONS if attempts else ():
+        taken = [row for row in attempts if row["action"] == action]
+        retries = [row for row, could in eligible if row["action"] == "RETRY" and action in could]
+        rows.append(_compare_action(action, taken, retries, by_draw=True))
+    return ReportTable(
+        "randomised_actions",
+        "Recovery rate by action, randomised",
+        ("action", "recovered", "against_retry", "says", "not_delivered"),
+        tuple(rows),
+        'Chance chose among the possible actions (`resolve = "random"`), so a difference is an effect of the'
+        " choice. What was drawn counts, even if it could not be delivered. Each action is compared with the"
+        " retries where it could have been drawn, with intervals for three comparisons (Bonferroni).",
+    )
+
+
+def _compare_action(action: str, taken: Rows, retries: Rows, by_draw: bool = False) -> tuple[Cell, ...]:
+    """Return the row of an action; what was drawn counts without being delivered, or chance is undone."""
+    counted = [row for row in taken if by_draw or row["delivered"]]
+    rate = tally((row["run_id"], bool(row["recovered"])) for row in counted)
+    difference = None
+    if action != "RETRY":
+        retry = tally((row["run_id"], bool(row["recovered"])) for row in retries)
+        difference = subtract(rate, retry, _LEVEL)
+    return action, rate, difference, conclude(difference), sum(not row["delivered"] for row in taken)
 
 
 def conclude(difference: Difference | None) -> str:
@@ -67,18 +91,18 @@ def conclude(difference: Difference | None) -> str:
 
 def _tabulate_topics(searches: Rows) -> ReportTable:
     topic = group_by_topic(str(row["query"] or "") for row in searches)
-    pairs = [(topic[str(row["query"] or "")], _is_passed(row)) for row in searches]
+    cases = [(topic[str(row["query"] or "")], row["run_id"], _is_passed(row)) for row in searches]
     note = "Queries that share at least half of their words form a topic, named after the most frequent one."
-    return _tabulate_searches("topic", pairs, note)
+    return _tabulate_searches("topic", cases, note)
 
 
 def _tabulate_hosts(searches: Rows) -> ReportTable:
-    pairs = [(host, _is_passed(row)) for row in searches for host in _list_hosts(row["data"])]
-    return _tabulate_searches("source", pairs, "Each search counts once for every host among its results.")
+    cases = [(host, row["run_id"], _is_passed(row)) for row in searches for host in _list_hosts(row["data"])]
+    return _tabulate_searches("source", cases, "Each search counts once for every host among its results.")
 
 
-def _tabulate_searches(by: str, pairs: list[tuple[str, bool]], note: str) -> ReportTable:
-    found = count_successes(pairs)
+def _tabulate_searches(by: str, cases: list[tuple[str, str, bool]], note: str) -> ReportTable:
+    found = tally_groups(cases)
     rows = sorted(found.items(), key=lambda item: (-item[1].n, item[1].hits, item[0]))
     return ReportTable(f"searches_by_{by}", f"Searches by {by}", (by, "recovered"), tuple(rows), note)
 
@@ -102,7 +126,7 @@ def _is_passed(search: dict[str, Any]) -> bool:
     return bool(search["next_result"] == "PASS")
 
 
-def _describe(actions: ReportTable) -> Iterable[str]:
-    for action, _, difference, conclusion in actions.rows:
+def _describe(actions: ReportTable, basis: str) -> Iterator[str]:
+    for action, _, difference, conclusion, _ in actions.rows:
         if isinstance(difference, Difference) and difference.is_significant:
-            yield f"{action} {conclusion} than RETRY: {format_cell(difference)}."
+            yield f"{basis}: {action} {conclusion} than RETRY: {format_cell(difference)}."

@@ -53,11 +53,14 @@ class DatasetReport(Struct, frozen=True):
     notes: tuple[str, ...] = ()
     """Findings as sentences, and what was left out."""
     timeline: Timeline | None = field(default=None)
+    kind: str = ""
+    """The kind of these runs."""
 
     def to_json(self) -> dict[str, Any]:
         """Return what programs read."""
         tables = {table.name: table.to_json() for table in self.tables}
-        return {"report": self.name, "runs": self.runs, "notes": list(self.notes), **tables}
+        facts = {"report": self.name, "kind": self.kind, "runs": self.runs, "notes": list(self.notes)}
+        return {**facts, **tables}
 
 
 def cell_to_json(cell: Cell) -> Any:

@@ -10,13 +10,15 @@ from functools import cache
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from segue.domain.errors import UsageError
 from segue.domain.run import TASK_RUNS, RunKind, RunState
 from segue.ports import Store
 
 QUERIES = (
-    *("runs", "launches", "work", "tasks", "titles", "errors", "recovery", "searches", "tools", "timeline"),
+    *("runs", "launches", "work", "tasks", "first_verdicts", "titles", "errors", "recovery", "searches"),
+    *("tools", "timeline"),
 )
 """The files under `sql/`; each runs unchanged on SQLite and on Postgres."""
 
@@ -38,6 +40,8 @@ class Selection(Struct, frozen=True):
     """Exactly these sources."""
     run: str | None = None
     """This run only, whatever its kind."""
+    kind: RunKind | None = None
+    """Runs of this kind only."""
 
     def to_sql(self) -> tuple[str, list[object]]:
         """Return what to append to a condition on `orchestrator_runs`, and its arguments."""
@@ -50,7 +54,7 @@ class Selection(Struct, frozen=True):
         parts = [(condition, value) for condition, value in wanted if value is not None]
         text = "".join(f" AND {condition}" for condition, _ in parts)
         if self.run is None:
-            text += f" AND {select_kinds()}"
+            text += f" AND {select_kinds((self.kind,) if self.kind else TASK_RUNS)}"
         if self.sources is not None:
             text += f" AND spec->>'source' IN ({', '.join('?' * len(self.sources)) or 'NULL'})"
         return text, [*(value for _, value in parts), *(self.sources or ())]
@@ -84,6 +88,29 @@ class Dataset:
         return self._known[query]
 
 
+def choose_kind(store: Store, selection: Selection) -> tuple[Selection, str]:
+    """Choose the most frequent kind of the selected runs, if none is asked for, and say what is left out."""
+    if selection.kind is not None or selection.run is not None:
+        return selection, ""
+    conditions, arguments = selection.to_sql()
+    rows = store.query(
+        f"SELECT kind, count(*) AS runs FROM orchestrator_runs WHERE true{conditions} GROUP BY kind",  # noqa: S608
+        arguments,
+    )
+    counts = sorted((-int(row["runs"]), TASK_RUNS.index(RunKind(row["kind"]))) for row in rows)
+    if not counts:
+        return selection, ""
+    kinds = [(TASK_RUNS[place], -runs) for runs, place in counts]
+    others = [f"{runs} of kind {kind} (--kind {kind})" for kind, runs in kinds[1:]]
+    note = f"Kinds of runs are never mixed. Not included: {', '.join(others)}." if others else ""
+    return replace(selection, kind=kinds[0][0]), note
+
+
+def name_setting(run: Mapping[str, Any]) -> str:
+    """Name what a run was made with: the arm of its experiment, or its agent and model."""
+    return str(run["arm"] or " ".join(part for part in (run["agent"], run["model"]) if part))
+
+
 @cache
 def read_sql(query: str) -> str:
     """Read the text of a query."""
@@ -98,10 +125,13 @@ def select_runs(
     agent: str | None = None,
     model: str | None = None,
     source: str | None = None,
+    kind: str | None = None,
 ) -> Selection:
     """Select runs by what people say: `7d` or a date, names, a part of the source; None or empty: all."""
     begin = parse_since(since, time.time()) if since else None
-    return Selection(begin, agent or None, model or None, find_sources(store, source) if source else None)
+    found = find_sources(store, source) if source else None
+    kinds = [known for known in TASK_RUNS if known == kind]
+    return Selection(begin, agent or None, model or None, found, kind=kinds[0] if kinds else None)
 
 
 def find_sources(store: Store, text: str) -> tuple[str, ...]:

@@ -1,44 +1,71 @@
-"""Proportions, means and differences, each with its confidence interval."""
+"""Rates, means and differences, each with its confidence interval; the cases of one run count as alike."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from statistics import NormalDist, fmean, variance
-from typing import Any
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Sequence
+from statistics import fmean, variance
+from typing import Any, TypeVar
 
 from msgspec import Struct
 
+from segue.reports.posterior import Clusters, interval
 from segue.reports.t_distribution import t_quantile
 
 CONFIDENCE = 0.95
 
+FEW_RUNS = 5
+"""With fewer runs only very large differences show, and intervals are made a little wider."""
+
+FEWEST_RUNS = 3
+"""With fewer runs no interval is given: what they say about other runs cannot be told."""
+
+K = TypeVar("K", bound=Hashable)
+
 
 class Proportion(Struct, frozen=True):
-    """How often something happened, with its Wilson interval; no value without trials."""
+    """How often something happened in the cases of several runs; no value without cases."""
 
-    hits: int
-    n: int
+    runs: Clusters
+    """Hits and cases of every run, sorted."""
+
+    @property
+    def hits(self) -> int:
+        """How often it happened."""
+        return sum(hits for hits, _ in self.runs)
+
+    @property
+    def n(self) -> int:
+        """The number of cases."""
+        return sum(cases for _, cases in self.runs)
 
     @property
     def value(self) -> float | None:
-        """The observed share."""
-        return self.hits / self.n if self.n else None
+        """The observed share of all cases."""
+        return self.hits / self.n if self.runs else None
 
     @property
-    def interval(self) -> tuple[float, float]:
-        """The 95 % interval of the true share."""
-        return wilson(self.hits, self.n)
+    def interval(self) -> tuple[float, float] | None:
+        """The 95 % interval for a case of a new run; None for fewer than three runs."""
+        return self.limits() if len(self.runs) >= FEWEST_RUNS else None
+
+    def limits(self, confidence: float = CONFIDENCE) -> tuple[float, float]:
+        """Return the interval for a case of a new run, however little is known; 0 to 1 without cases."""
+        tails = (1 - confidence) * (0.75 if len(self.runs) < FEW_RUNS else 1)  # else 92 % at 3 runs
+        return interval(self.runs, 1 - tails)
 
     def to_json(self) -> dict[str, Any]:
         """Return what programs read."""
-        low, high = self.interval
+        low, high = self.interval or (None, None)
         return {
             "hits": self.hits,
             "n": self.n,
+            "runs": len(self.runs),
             "rate": _round(self.value),
             "low": _round(low),
             "high": _round(high),
+            "mean_of_runs": _round(fmean(hits / cases for hits, cases in self.runs) if self.runs else None),
         }
 
 
@@ -75,32 +102,88 @@ class Difference(Struct, frozen=True):
         return {**numbers, "shown": self.is_significant}
 
 
-def wilson(hits: int, n: int, confidence: float = CONFIDENCE) -> tuple[float, float]:
-    """Return the Wilson score interval of a share; 0 to 1 without trials."""
-    if n == 0:
-        return 0.0, 1.0
-    z = NormalDist().inv_cdf((1 + confidence) / 2)
-    share, square = hits / n, z * z
-    middle = (share + square / (2 * n)) / (1 + square / n)
-    half = z * math.sqrt(share * (1 - share) / n + square / (4 * n * n)) / (1 + square / n)
-    low = 0.0 if hits == 0 else max(0.0, middle - half)
-    return low, 1.0 if hits == n else min(1.0, middle + half)
+def tally(cases: Iterable[tuple[Hashable, bool]]) -> Proportion:
+    """Count how often something happened, by run: pairs of the run and whether it happened."""
+    runs: dict[Hashable, list[bool]] = defaultdict(list)
+    for run, happened in cases:
+        runs[run].append(happened)
+    return Proportion(tuple(sorted((sum(found), len(found)) for found in runs.values())))
 
 
-def newcombe(one: Proportion, other: Proportion, confidence: float = CONFIDENCE) -> Difference | None:
-    """Return the difference of two shares (Newcombe's hybrid score interval); None without trials."""
-    if one.value is None or other.value is None:
+def tally_groups(cases: Iterable[tuple[K, Hashable, bool]]) -> dict[K, Proportion]:
+    """Count the same for every group: triples of the group, the run and whether it happened."""
+    groups: dict[K, list[tuple[Hashable, bool]]] = defaultdict(list)
+    for group, run, happened in cases:
+        groups[group].append((run, happened))
+    return {group: tally(found) for group, found in groups.items()}
+
+
+def single_cases(hits: int, n: int) -> Proportion:
+    """Return the rate of cases that each stand alone, as one case per run does."""
+    return Proportion(((0, 1),) * (n - hits) + ((1, 1),) * hits)
+
+
+def subtract(one: Proportion, other: Proportion, confidence: float = CONFIDENCE) -> Difference | None:
+    """Return the difference of the rates of separate runs (MOVER); None if one has fewer than three runs."""
+    if min(len(one.runs), len(other.runs)) < FEWEST_RUNS or one.value is None or other.value is None:
         return None
     difference = one.value - other.value
-    low_one, high_one = wilson(one.hits, one.n, confidence)
-    low_other, high_other = wilson(other.hits, other.n, confidence)
+    low_one, high_one = one.limits(confidence)
+    low_other, high_other = other.limits(confidence)
     below = math.hypot(one.value - low_one, high_other - other.value)
     above = math.hypot(high_one - one.value, other.value - low_other)
     return Difference(difference, max(-1.0, difference - below), min(1.0, difference + above))
 
 
+class TaskCase(Struct, frozen=True):
+    """Whether something happened in one task of one run."""
+
+    run: str
+    task: str
+    happened: bool
+
+
+def subtract_paired(
+    one: Sequence[TaskCase], other: Sequence[TaskCase], confidence: float = CONFIDENCE
+) -> Difference | None:
+    """Return the difference of two rates on the same tasks, clustered by task and by run.
+
+    None where that cannot be estimated: fewer than two shared tasks, fewer than two runs on a side, or a side
+    in which nothing varies.
+    """
+    shared = {case.task for case in one} & {case.task for case in other}
+    sides = [[case for case in cases if case.task in shared] for cases in (one, other)]
+    runs = [len({case.run for case in cases}) for cases in sides]
+    if len(shared) < 2 or min(runs) < 2:
+        return None
+    rates = [fmean(case.happened for case in cases) for cases in sides]
+    if any(rate in (0.0, 1.0) for rate in rates):
+        return None
+    parts = [
+        (case, sign * (case.happened - rate) / len(cases))
+        for sign, rate, cases in zip((1, -1), rates, sides, strict=True)
+        for case in cases
+    ]
+    fewest = min(runs)
+    by_task = _add_squares((case.task, part) for case, part in parts) * len(shared) / (len(shared) - 1)
+    by_run = _add_squares((case.run, part) for case, part in parts) * fewest / (fewest - 1)
+    by_case = sum(part**2 for _, part in parts)
+    error = math.sqrt(max(by_task, by_run, by_task + by_run - by_case))
+    half = t_quantile((1 + confidence) / 2, min(len(shared) - 1, sum(runs) - 2)) * error
+    difference = rates[0] - rates[1]
+    return Difference(difference, max(-1.0, difference - half), min(1.0, difference + half))
+
+
+def _add_squares(parts: Iterable[tuple[str, float]]) -> float:
+    """Add up the parts of each group, and the squares of these sums."""
+    sums: dict[str, float] = defaultdict(float)
+    for group, part in parts:
+        sums[group] += part
+    return sum(value**2 for value in sums.values())
+
+
 def mean(values: Sequence[float]) -> Mean:
-    """Return the mean of values that cannot be negative, with its t-interval."""
+    """Return the mean of values that cannot be negative, one per run, with its t-interval."""
     if len(values) < 2:
         return Mean(len(values), values[0] if values else None)
     average = fmean(values)
@@ -123,6 +206,37 @@ def welch(one: Sequence[float], other: Sequence[float], confidence: float = CONF
     )
     half = t_quantile((1 + confidence) / 2, freedom) * math.sqrt(total)
     return Difference(difference, difference - half, difference + half)
+
+
+class Prediction(Struct, frozen=True):
+    """What the next total will be: the middle, and an interval that contains it with some confidence."""
+
+    n: int
+    """The number of earlier totals."""
+    middle: float
+    low: float
+    high: float
+    confidence: float
+
+
+FEWEST_TOTALS = 3
+"""Below this number of earlier totals nothing can be said about the next one."""
+
+
+def predict(totals: Sequence[float], confidence: float) -> Prediction | None:
+    """Predict the next total from earlier ones, as lognormal; None if there are too few.
+
+    Totals of whole runs only: adding up tasks as if they were independent makes intervals far too narrow.
+    """
+    logs = [math.log(total) for total in totals if total > 0]
+    if len(logs) < FEWEST_TOTALS:
+        return None
+    middle = fmean(logs)
+    error = math.sqrt(variance(logs, middle) * (1 + 1 / len(logs)))
+    half = t_quantile((1 + confidence) / 2, len(logs) - 1) * error
+    return Prediction(
+        len(logs), math.exp(middle), math.exp(middle - half), math.exp(middle + half), confidence
+    )
 
 
 def _round(value: float | None) -> float | None:

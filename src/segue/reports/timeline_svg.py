@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from segue.flow.phases import PHASES
+from segue.flow.phases.registry import PHASES
 from segue.flow.phases.verify import VERIFY
 from segue.reports.charts import escape_text, wrap_svg
 from segue.reports.timeline import Bar, Timeline, TimelineRow

@@ -106,8 +106,8 @@ class App(Struct, frozen=True):
         url = self.loaded.settings.database_url
         return check_address(url.reveal()) if url else str(self.state_dir / "segue.db")
 
-    def store(self, read_only: bool = False) -> Store:
-        """Open the database."""
+    def store(self, read_only: bool = False, buffered: bool = True) -> Store:
+        """Open the database; `buffered` keeps what cannot be written while it is away in files."""
         from segue.store import connect
 
         if not read_only:
@@ -116,7 +116,8 @@ class App(Struct, frozen=True):
         settings = self.loaded.settings
         patience = settings.limits.patience if settings.store.patience is None else settings.store.patience
         redactor = None if read_only else self.redactor()
-        return connect(self.database(), read_only, self.state_dir / "runs", patience, self.tell, redactor)
+        spools = self.state_dir / "runs" if buffered else None
+        return connect(self.database(), read_only, spools, patience, self.tell, redactor)
 
     def run_folder(self, run_id: str) -> Path:
         """Return the private folder where the supervisor of a run keeps what its agents print."""

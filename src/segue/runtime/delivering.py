@@ -14,6 +14,7 @@ from segue.domain.delivery import Delivered, Target
 from segue.domain.errors import NeedsHuman, SegueError, UsageError, WorkspaceError
 from segue.domain.events import NoticeGiven, WorkDelivered
 from segue.domain.patience import outlast
+from segue.domain.pattern import pattern
 from segue.domain.results import StepResult
 from segue.domain.run import RunSpec, StepState
 from segue.ports import Delivery, Handover, Journal, Source, StepFacts, Store
@@ -37,10 +38,10 @@ _BASE = "refs/segue/base"
 _LOG_IN = "Check the address, and let git log in there: for GitHub with gh auth setup-git"
 _STEP = "deliver"
 _HEAD = 16 * 1024
-_HEADING = re.compile(
+_HEADING = pattern(
     r"^# +(?:Tasks|Plan|Implementation Plan|Feature Specification): *(.+?)#*$|^# +(.+?)#*$", re.MULTILINE
 )
-_SAYS_NOTHING = re.compile(
+_SAYS_NOTHING = pattern(
     r"(?:the |implementation |project |work )*(?:plan|tasks|todo|task list)\W*", re.IGNORECASE
 )
 _NOTHING = Delivered(words="There is nothing to propose: the run has changed nothing.")

@@ -18,7 +18,7 @@ def check_flows(flows: Mapping[str, FlowSettings]) -> None:
     """Refuse flows of the settings that cannot work."""
     if not flows:
         return
-    from segue.flow.phases import PHASES
+    from segue.flow.phases.registry import PHASES
 
     for name, flow in flows.items():
         if name in PRESETS:
@@ -29,7 +29,7 @@ def check_flows(flows: Mapping[str, FlowSettings]) -> None:
 
 def choose_flow(loaded: LoadedSettings, usual: str, planned: bool) -> Flow:
     """Return the flow for a run; `planned` when an agent plans the tasks. Raises UsageError."""
-    from segue.flow.phases import PHASES
+    from segue.flow.phases.registry import PHASES
 
     settings = loaded.settings
     name = settings.flow or usual
@@ -60,7 +60,7 @@ def choose_flow(loaded: LoadedSettings, usual: str, planned: bool) -> Flow:
 
 def roles_of(flow: Flow, planned: bool, agent_judges: bool, agent_searches: bool) -> list[Role]:
     """Return the roles that agents play in a flow; `planned` when an agent plans the tasks."""
-    from segue.flow.phases import PHASES
+    from segue.flow.phases.registry import PHASES
 
     used = {phase.role for phase in flow.phases if phase.role}
     used |= {phase.role for phase in PHASES.values() if phase.role and set(phase.within) & set(flow.names)}
@@ -83,6 +83,8 @@ def _without_effect(loaded: LoadedSettings, flow: Flow, planned: bool) -> Iterat
         yield "smoke", "only steps that an agent has planned belong to a build phase"
     if loaded.origin("replan") != "default" and not flow.has("replan"):
         yield "replan", f"the flow {flow.name} has no phase `replan`"
+    if settings.resolve != "judge" and not (planned and flow.has("verify")):
+        yield "resolve", "only builds that are verified have something to choose from"
     agent_judges = settings.judged_by is None or "agent" in settings.judged_by.split(",")
     roles = roles_of(flow, planned, agent_judges, settings.search.service is None)
     for role in Role:

@@ -12,7 +12,7 @@ from segue.domain.history import SourceHistory
 from segue.domain.results import EndOutput, JudgeOutput, LaunchOutput, SnapshotOutput, read_as
 from segue.domain.run import Step, StepState
 from segue.domain.task import Completion, Task, TaskStatus
-from segue.flow.phases import PHASES
+from segue.flow.phases.registry import PHASES
 from segue.ports import Store
 
 _KINDS = (TaskMarked, StateImported, PlanRevised, Committed)

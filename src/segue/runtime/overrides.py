@@ -15,7 +15,7 @@ from segue.domain.proof import Level, Proof
 from segue.domain.results import EndOutput, LaunchOutput, StepResult, read_as
 from segue.domain.run import Run
 from segue.domain.task import Completion, Task, TaskStatus
-from segue.flow.phases import PHASES
+from segue.flow.phases.registry import PHASES
 from segue.ports import Journal, Source, StepFacts
 from segue.runtime.accepting import accept_lane
 from segue.runtime.app import App

@@ -119,7 +119,7 @@ def plan_run(
 
 def replan_run(app: App, source: Source, run: Run) -> RunPlan:
     """Plan to continue a run with the flow and the agents it was started with."""
-    from segue.flow.phases import PHASES
+    from segue.flow.phases.registry import PHASES
 
     spec = run.spec
     known = {**PRESETS, **{name: flow.phases for name, flow in app.loaded.settings.flows.items()}}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -125,6 +124,8 @@ def check_name(socket: str, name: str, also: Iterable[str] = ()) -> None:
 
 
 def _unknown(socket: str, name: str, known: list[str]) -> UsageError:
+    from difflib import get_close_matches  # only mistakes need it
+
     near = get_close_matches(name, known, n=1)
     meant = f" Did you mean {near[0]!r}?" if near else ""
     return UsageError(

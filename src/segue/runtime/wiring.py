@@ -236,6 +236,7 @@ def make_building(app: App, outline: Outline | None, services: Services) -> Buil
         ),
         replan=settings.replan,
         replans=settings.limits.replans,
+        resolve=settings.resolve,
     )
 
 

@@ -24,7 +24,8 @@ def connect(
     With `read_only` nothing is created or changed: a database that does not exist yet has no runs.
     With a folder `spools`, runs continue for `patience` seconds without their Postgres database: writes are
     buffered there, and replayed when the database is back or the run is opened again. With `tell`, which is
-    called when that happens, connecting waits as long for a database that is away.
+    called when that happens, connecting waits as long for a database that is away; without `spools`, so do
+    writes, for two minutes.
     What is written passes the `redactor`; without one, everything is stored as it is.
     """
     from segue.store.store import SqlStore

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec.structs import replace
 
@@ -29,6 +30,13 @@ class Boundary:
             return event, text
         event = self._redactor.struct(event)
         return event, encode(event_data(event))
+
+    def json(self, data: Mapping[str, Any]) -> str:
+        """Return JSON values as they may be stored, as text."""
+        text = encode(data)
+        if self._redactor is None or not self._redactor.doubts(text):
+            return text
+        return encode(self._redactor.data(data))
 
     def data(self, data: T) -> T:
         """Return JSON values as they may be stored."""

@@ -7,12 +7,9 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TypeVar
 
-from segue.store.database import Database
+from segue.store.database import EVERY_SECOND, Database, Watch
 
 T = TypeVar("T")
-
-POLL_SECONDS = 1.0
-"""How often waiters poll anyway: a dead process announces nothing, and neither do some poolers."""
 
 
 class Changes:
@@ -21,41 +18,63 @@ class Changes:
     def __init__(self, database: Database, is_away: Callable[[], bool] = lambda: False) -> None:
         self._database = database
         self._is_away = is_away
-        self._bells: set[asyncio.Event] = set()
-        self._stop: Callable[[], None] | None = None
+        self._bells: dict[asyncio.Event, str] = {}
+        """Who waits, and for which topic."""
+        self._watch: Watch | None = None
 
-    async def until(self, find: Callable[[], Awaitable[T | None]], seconds: float | None = None) -> T | None:
-        """Call `find` now and after each change until it returns something; None when the time is up."""
+    async def until(
+        self, find: Callable[[], Awaitable[T | None]], topic: str, seconds: float | None = None
+    ) -> T | None:
+        """Call `find` now and after each change of the topic until it returns something.
+
+        None when the time is up.
+        """
         found = await find()
         if found is not None:
             return found
         loop = asyncio.get_running_loop()
         deadline = None if seconds is None else loop.time() + seconds
-        with self._bell() as bell:
+        with self._bell(topic) as bell:
             while (found := await find()) is None:
-                pause = POLL_SECONDS if deadline is None else min(POLL_SECONDS, deadline - loop.time())
+                pause = self._listen()
+                if deadline is not None:
+                    pause = min(pause, deadline - loop.time())
                 if pause <= 0:
                     return None
                 await _ring(bell, pause)
         return found
 
     @contextmanager
-    def _bell(self) -> Iterator[asyncio.Event]:
+    def _bell(self, topic: str) -> Iterator[asyncio.Event]:
         bell = asyncio.Event()
-        self._bells.add(bell)
+        self._bells[bell] = topic
         try:
-            if self._stop is None and not self._is_away():
-                self._stop = self._database.watch(asyncio.get_running_loop(), self._ring_all)
+            self._listen()
             yield bell
         finally:
-            self._bells.discard(bell)
-            if not self._bells and self._stop is not None:
-                self._stop()
-                self._stop = None
+            del self._bells[bell]
+            if not self._bells:
+                self._deafen()
 
-    def _ring_all(self) -> None:
-        for bell in self._bells:
-            bell.set()
+    def _listen(self) -> float:
+        """Make sure that changes are heard of, and return after how many seconds to look anyway."""
+        if self._is_away():
+            return EVERY_SECOND
+        if self._watch is None or self._watch.is_lost:
+            self._deafen()
+            self._watch = self._database.watch(asyncio.get_running_loop(), self._ring)
+            return 0.001  # something may have changed meanwhile
+        return self._watch.pause
+
+    def _deafen(self) -> None:
+        if self._watch is not None:
+            self._watch.stop()
+            self._watch = None
+
+    def _ring(self, topic: str) -> None:
+        for bell, wanted in self._bells.items():
+            if not topic or topic == wanted:
+                bell.set()
 
 
 async def _ring(bell: asyncio.Event, seconds: float) -> None:

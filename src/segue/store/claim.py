@@ -13,6 +13,8 @@ from segue.system import identity
 
 LEASE_MS = 30_000
 HEARTBEAT_SECONDS = 10.0
+SLOTS = "slots"
+"""What those watch for who wait for a slot."""
 _HOLDERS = "SELECT n, owner, lease, {now} FROM orchestrator_slots WHERE backend = ?"
 
 
@@ -85,7 +87,7 @@ def release(database: Database, run_id: str, owner: str) -> None:
         "UPDATE orchestrator_runs SET owner = NULL, lease = 0, claimed = NULL WHERE id = ? AND owner = ?",
         *(run_id, owner),
     )
-    database.announce()
+    database.announce(run_id)
 
 
 def take_slot(database: Database, backend: str, limit: int, owner: str, run_id: str) -> bool | None:
@@ -120,7 +122,7 @@ def release_slot(database: Database, owner: str) -> None:
 
     def attempt(_again: bool) -> None:
         database.execute("DELETE FROM orchestrator_slots WHERE owner = ?", owner)
-        database.announce()
+        database.announce(SLOTS)
 
     transact(database, attempt)
 

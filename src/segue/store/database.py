@@ -24,7 +24,11 @@ Row = tuple[Any, ...]
 
 RETRY_PAUSES = (0.1, 0.3, 1.0, 3.0, 5.0, 10.0)
 """Seconds between attempts to reconnect: in total less than a lease lasts."""
+LONG_PAUSES = (*RETRY_PAUSES, *(10.0,) * 12)
+"""The same for who can only wait: after its lease, whoever claims the run first drives it."""
 
+EVERY_SECOND = 1.0
+"""How often waiters look anyway: a dead process announces nothing, and neither do some poolers."""
 
 _FIRST_PAUSES = (0.1, 0.3)
 _NAP = 0.5
@@ -61,6 +65,17 @@ class LongWait:
             until = describe_until(time.time() + self._seconds)
             self._tell(f"Waiting for the database {until}: {error.message}")
         self._told = True
+
+
+class Watch:
+    """Hears of changes until it is stopped."""
+
+    def __init__(self, stop: Callable[[], None] = lambda: None, pause: float = EVERY_SECOND) -> None:
+        self.stop = stop
+        self.pause = pause
+        """Seconds after which to look, though nothing was heard."""
+        self.is_lost = False
+        """Whether the connection broke, so that nothing is heard any more."""
 
 
 class Executes(Protocol):
@@ -101,11 +116,14 @@ class Database(Protocol):
     def lock(self, name: str) -> None:
         """Take a named lock until the transaction ends."""
 
-    def announce(self) -> None:
-        """Wake the watchers in all processes once the transaction is committed."""
+    def announce(self, topic: str = "") -> None:
+        """Wake those who watch for the topic, in all processes, once the transaction is committed.
 
-    def watch(self, loop: asyncio.AbstractEventLoop, wake: Callable[[], None]) -> Callable[[], None]:
-        """Call `wake` after every change, until the returned function is called."""
+        A topic is the id of a run, or the name of something that many wait for; empty: everything.
+        """
+
+    def watch(self, loop: asyncio.AbstractEventLoop, wake: Callable[[str], None]) -> Watch:
+        """Call `wake` with the topic of every change, until the watch is stopped."""
 
     def version(self) -> int:
         """Return a number that changes when another connection has written."""

@@ -21,9 +21,9 @@ from segue.domain.run import Run, RunSpec, RunState, Step, StepState
 from segue.ports import Observer, Pack, R, Reconcile, Statement, StepFacts, Work
 from segue.store import signals, steps
 from segue.store.boundary import Boundary
-from segue.store.claim import new_owner, release, release_slot, take_slot
+from segue.store.claim import SLOTS, new_owner, release, release_slot, take_slot
 from segue.store.database import Executes
-from segue.store.encoding import decode, encode
+from segue.store.encoding import decode
 from segue.store.events import EventLog
 from segue.store.rows import RunClock, encode_spec, steady
 from segue.store.runtime import StoreRuntime
@@ -198,7 +198,7 @@ class SqlJournal:
 
         with self._interruptible():
             try:
-                await self._keeper.changes.until(lambda: self._keeper.attempt(take), timeout)
+                await self._keeper.changes.until(lambda: self._keeper.attempt(take), self._id, timeout)
             except asyncio.CancelledError:
                 # The writer's thread may take a signal that nobody would get any more.
                 self._keeper.do_later(give_back)
@@ -226,7 +226,7 @@ class SqlJournal:
 
         try:
             with self._interruptible():
-                await self._keeper.changes.until(take)
+                await self._keeper.changes.until(take, SLOTS)
             self._keeper.slots.add(owner)
             yield
         finally:
@@ -279,7 +279,7 @@ class SqlJournal:
             task.cancel()
 
     def _encode(self, value: Output) -> str:
-        return encode(self._boundary.data(to_json(value)))
+        return self._boundary.json(to_json(value))
 
     def _new_step(self, key: str, facts: StepFacts) -> Step:
         return Step(

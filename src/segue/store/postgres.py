@@ -14,7 +14,15 @@ from typing import TYPE_CHECKING, Any, cast
 from segue.domain.errors import StoreDenied, StoreError
 from segue.ports import QueryLimits
 from segue.store.address import for_driver, is_pooled, masked
-from segue.store.database import RETRY_PAUSES, Disconnected, LongWait, Row, escape_values, unescape_row
+from segue.store.database import (
+    RETRY_PAUSES,
+    Disconnected,
+    LongWait,
+    Row,
+    Watch,
+    escape_values,
+    unescape_row,
+)
 from segue.store.migrate import in_postgres
 from segue.system.sensitive import passwords_in
 
@@ -25,6 +33,8 @@ if TYPE_CHECKING:
     import psycopg
 
 CHANNEL = "segue"
+_LISTENING = 5.0
+"""Seconds after which a waiter looks that has heard nothing."""
 _NOW = "CAST(extract(epoch FROM clock_timestamp()) * 1000 AS bigint)"
 _OPTIONS = {
     "connect_timeout": 10,
@@ -115,37 +125,40 @@ class Postgres:
         """Take an advisory lock until the transaction ends; poolers allow this kind."""
         self.execute("SELECT pg_advisory_xact_lock(hashtext(?))", f"segue {name}")
 
-    def announce(self) -> None:
+    def announce(self, topic: str = "") -> None:
         """Notify the watchers of this database once the transaction is committed."""
-        self.execute(f"NOTIFY {CHANNEL}")
+        self.execute("SELECT pg_notify(?, ?)", CHANNEL, topic)
 
-    def watch(self, loop: asyncio.AbstractEventLoop, wake: Callable[[], None]) -> Callable[[], None]:
+    def watch(self, loop: asyncio.AbstractEventLoop, wake: Callable[[str], None]) -> Watch:
         """Listen on a separate connection. Where that is impossible, waiters poll."""
         if is_pooled(self._url):
-            return lambda: None
+            return Watch()
         try:
             connection = self._connect()
         except StoreError:
-            return lambda: None
+            return Watch()
         descriptor = connection.fileno()
 
         def on_notify() -> None:
             try:
-                if any(True for _ in connection.notifies(timeout=0)):
-                    wake()
+                for topic in {notice.payload for notice in connection.notifies(timeout=0)}:
+                    wake(topic)
             except self._psycopg.Error:
                 loop.remove_reader(descriptor)
+                watch.is_lost = True
+                wake("")
 
         def stop() -> None:
             loop.remove_reader(descriptor)
             connection.close()
 
+        watch = Watch(stop, _LISTENING)
         try:
             connection.execute(f"LISTEN {CHANNEL}")
             loop.add_reader(descriptor, on_notify)
         except (self._psycopg.Error, NotImplementedError):
-            return connection.close
-        return stop
+            return Watch(connection.close)
+        return watch
 
     def version(self) -> int:
         """Return when a run was last written to."""

@@ -25,7 +25,7 @@ def leave(database: Database, run_id: str, topic: str, payload: Payload, signal_
         " ON CONFLICT (run_id, id) DO NOTHING",
         *(run_id, signal_id, number, topic, encode(payload), now()),
     )
-    database.announce()
+    database.announce(run_id)
     return added == 1
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from segue.domain.errors import StoreError
 from segue.ports import QueryLimits
-from segue.store.database import RETRY_PAUSES, LongWait, Row, escape_values, unescape_row
+from segue.store.database import RETRY_PAUSES, LongWait, Row, Watch, escape_values, unescape_row
 from segue.store.migrate import words
 
 if TYPE_CHECKING:
@@ -128,10 +128,10 @@ class Sqlite:
     def lock(self, name: str) -> None:
         """Do nothing: a transaction already has the one write lock."""
 
-    def announce(self) -> None:
+    def announce(self, _topic: str = "") -> None:
         """Do nothing: every commit changes the version that watchers poll."""
 
-    def watch(self, loop: asyncio.AbstractEventLoop, wake: Callable[[], None]) -> Callable[[], None]:
+    def watch(self, loop: asyncio.AbstractEventLoop, wake: Callable[[str], None]) -> Watch:
         """Poll the version of the file on a separate connection, which costs microseconds."""
         watcher = Sqlite(self._path, read_only=True)
         seen = watcher.version()
@@ -143,14 +143,14 @@ class Sqlite:
             now = watcher.version()
             if now != seen:
                 seen = now
-                wake()
+                wake("")
 
         def stop() -> None:
             timer.cancel()
             watcher.close()
 
         timer = loop.call_later(self.poll_seconds, poll)
-        return stop
+        return Watch(stop)
 
     def version(self) -> int:
         """Return a number that grows when another connection has committed."""

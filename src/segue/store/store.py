@@ -20,6 +20,7 @@ from segue.store.address import is_postgres, masked, sqlite_path
 from segue.store.boundary import Boundary
 from segue.store.claim import claim, new_owner, release
 from segue.store.database import (
+    LONG_PAUSES,
     RETRY_PAUSES,
     Database,
     Disconnected,
@@ -88,23 +89,31 @@ class SqlStore:
                 assert found is not None
                 return found
 
-    def enqueue(self, wanted: Mapping[str, tuple[str, RunSpec]]) -> int:
-        """Add runs that others will drive, each with its id and source key; return how many are new."""
+    def enqueue(self, wanted: Mapping[str, tuple[str, RunSpec]], at: float | None = None) -> int:
+        """Add runs that others will drive, each with its id and source key; return how many are new.
+
+        They begin at an instant, if one is given.
+        """
+        wake = None if at is None else int(at * 1000)
         clean = {name: (key, self._boundary.spec(spec)) for name, (key, spec) in wanted.items()}
 
         def add(_again: bool) -> int:
-            return sum(self._add(name, key, spec, RunState.QUEUED) for name, (key, spec) in clean.items())
+            return sum(
+                self._add(name, key, spec, RunState.QUEUED, wake) for name, (key, spec) in clean.items()
+            )
 
         return self._transact(add)
 
-    def _add(self, run_id: str, source_key: str, spec: RunSpec, state: RunState) -> bool:
+    def _add(
+        self, run_id: str, source_key: str, spec: RunSpec, state: RunState, wake: int | None = None
+    ) -> bool:
         """Add the row; False if there is a run with this id."""
         created = self._next_instant()
         added = self._database.execute(
-            "INSERT INTO orchestrator_runs (id, source_key, kind, spec, state, created, updated)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING RETURNING id",
+            "INSERT INTO orchestrator_runs (id, source_key, kind, spec, state, created, updated, wake)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING RETURNING id",
             *(run_id, source_key, spec.kind.value, rows.encode_spec(spec)),
-            *(state.value, created, created),
+            *(state.value, created, created, wake),
         )
         return bool(added)
 
@@ -353,6 +362,8 @@ class SqlStore:
         if self._keeper is None:
             again = partial(open_database, self._address)
             database = persist(self._long or (), lambda _again: open_database(self._address))
+            if self._long and not self._spools:
+                database.pauses = LONG_PAUSES
             self._keeper = StoreRuntime(database, again, self._patience)
         self._keeper.users += 1
         return self._keeper

@@ -9,14 +9,15 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from urllib.parse import unquote, unquote_plus
 
+from segue.domain.pattern import pattern
 from segue.system.redact import SHORTEST
 
-_SECRET_NAME = re.compile(
+_SECRET_NAME = pattern(
     r"SECRET|PASSWORD|PASSWD|PASSPHRASE|PASSCODE|CREDENTIAL|CONNECTION_?STRING|WEBHOOK|BEARER|COOKIE"
     r"|(?:(?<!MON|TUR|DON|HOC|JOC)KEY|TOKEN|JWT)S?(?![A-Z])"
     r"|(?:^|_)(?:PAT|PASS|PWD|DSN|AUTH|SAS|SIGNATURE)(?![A-Z])"
 )
-_HARMLESS_NAME = re.compile(
+_HARMLESS_NAME = pattern(
     r"_(?:PATH|FILE|DIR|SOCK|SOCKET|TYPE|MODE|METHOD|NAME|HEADER|ENABLED|DISABLED)$|^(?:OLD)?PWD$"
 )
 _HARMLESS_VALUES = {
@@ -25,12 +26,12 @@ _HARMLESS_VALUES = {
 }
 """Words that stand where a secret would: to remove them everywhere would garble everything."""
 
-_USER = re.compile(r"://[^\s:/?#@]*:(?!\d{1,5}(?:[/?#,]|$))(\S+)@")
-_FIELD = re.compile(
+_USER = pattern(r"://[^\s:/?#@]*:(?!\d{1,5}(?:[/?#,]|$))(\S+)@")
+_FIELD = pattern(
     r"(?i)(?:^|[?&;\s])(?:\w*(?:password|passwd|passphrase|secret|token|api_?key)|pwd|pass|sig|signature|auth"
     r"|(?:account|sharedaccess|access)_?key)\s*=\s*('(?:[^'\\]|\\.)*'|[^\s;&]+)"
 )
-_LINE = re.compile(r"\s*(?:export\s+)?([A-Za-z_][\w.]*)\s*=\s*(.*)")
+_LINE = pattern(r"\s*(?:export\s+)?([A-Za-z_][\w.]*)\s*=\s*(.*)")
 _SAMPLES = ("example", "sample", "template", "dist", "defaults", "schema")
 _FILE_BYTES = 256 * 1024
 _FILES = 50

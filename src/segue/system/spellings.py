@@ -11,6 +11,8 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
 
+from segue.domain.pattern import pattern
+
 _ROUNDS = 3
 """How often escapes are undone: an agent's line has a tool's JSON, which may have another program's."""
 
@@ -22,7 +24,7 @@ INVISIBLE = (
 
 _HEX = "[0-9A-Fa-f]"
 _NEXT = f"%[89ABab]{_HEX}"
-_TOKEN = re.compile(
+_TOKEN = pattern(
     "|".join(
         (
             rf"%(?:[0-7]{_HEX}|[C-Dc-d]{_HEX}{_NEXT}|[Ee]{_HEX}(?:{_NEXT}){{2}}|[Ff][0-4](?:{_NEXT}){{3}}|[89A-Fa-f]{_HEX})",
@@ -34,8 +36,8 @@ _TOKEN = re.compile(
 )
 """One escaped character."""
 
-_HIDDEN = re.compile(f"[{INVISIBLE}]")
-_WRAP = re.compile(r"(?:(?<![ \t])[ \t]+)?[\\=]?\r?\n[ \t]*")
+_HIDDEN = pattern(f"[{INVISIBLE}]")
+_WRAP = pattern(r"(?:(?<![ \t])[ \t]+)?[\\=]?\r?\n[ \t]*")
 """The end of a line and the indent of the next; spaces are only tried from their first, which is linear."""
 
 _LETTERS = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}

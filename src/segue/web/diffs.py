@@ -14,7 +14,7 @@ from segue.domain.diff import by_file
 from segue.domain.errors import SegueError
 from segue.domain.results import Output, read_as
 from segue.domain.run import Run
-from segue.flow.phases import PHASES
+from segue.flow.phases.registry import PHASES
 from segue.ports import Store
 from segue.system.git.objects import Objects
 from segue.system.git.repository import git_dirs

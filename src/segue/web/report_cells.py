@@ -69,8 +69,11 @@ def _link_run(run: str, row: Mapping[str, Any]) -> str:
 def _make_tip(cell: Cell, name: str) -> str:
     match cell:
         case Proportion() if cell.value is not None:
+            counted = f"{cell.hits} of {cell.n} in {len(cell.runs)} run{'' if len(cell.runs) == 1 else 's'}."
+            if cell.interval is None:
+                return f"{counted} So few runs say little about others: there is no interval."
             low, high = (format_percent(share) for share in cell.interval)
-            return f"{cell.hits} of {cell.n}. 95 % interval: {low} % to {high} %."
+            return f"{counted} 95 % interval for a new run: {low} % to {high} %."
         case Mean() if cell.value is not None:
             interval = _describe_interval(cell.low, cell.high, name)
             return f"Mean of {cell.n}: {format_quantity(cell.value, name)}.{interval}"
@@ -98,7 +101,10 @@ def _link_columns(table: str, row: Mapping[str, Any], filters: Mapping[str, str]
             part = {"build": "none" if row["build_phase"] == NO_PHASE else row["build_phase"], **chosen}
             failed = "/steps?" + urlencode({"state": "failed", **part})
             return {"failed": failed, "unfinished": failed, "launches": "/steps?" + urlencode(part)}
-        case "actions":
+        case "first_verdicts":
+            part = {"build": "none" if row["build_phase"] == NO_PHASE else row["build_phase"], **chosen}
+            return {"passed_first": "/steps?" + urlencode({"phase": VERIFY.name, **part})}
+        case "actions" | "randomised_actions":
             found = "/steps?" + urlencode({"phase": VERIFY.name, "action": row["action"], **chosen})
             return {"recovered": found, "against_retry": found}
         case "searches_by_topic" | "searches_by_source":

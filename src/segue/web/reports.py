@@ -16,7 +16,7 @@ from segue.reports.selection import Selection, select_kinds, select_runs
 from segue.web.report_cells import format_table
 from segue.web.routes import Data, PageRequest, PageRoute
 
-FILTERS = ("since", "agent", "model", "source")
+FILTERS = ("since", "agent", "model", "source", "kind")
 """The filters of `segue report`."""
 
 _ASKS = {
@@ -50,6 +50,7 @@ def make_query(name: str) -> Callable[[PageRequest], Data]:
             "title": report.title,
             "asks": _ASKS[name],
             "report": report.name,
+            "kind": report.kind,
             "runs": report.runs,
             "notes": list(report.notes),
             **{table.name: table.records() for table in report.tables},
@@ -98,10 +99,12 @@ def _describe_table(table: ReportTable) -> dict[str, Any]:
 
 def _list_choices(store: Store) -> dict[str, list[str]]:
     rows = store.query(
-        "SELECT DISTINCT spec->>'agent' AS agent, spec->>'model' AS model FROM orchestrator_runs"  # noqa: S608
+        "SELECT DISTINCT spec->>'agent' AS agent, spec->>'model' AS model, kind FROM orchestrator_runs"  # noqa: S608
         f" WHERE {select_kinds()}"
     )
-    return {name: sorted({str(row[name]) for row in rows if row[name]}) for name in ("agent", "model")}
+    return {
+        name: sorted({str(row[name]) for row in rows if row[name]}) for name in ("agent", "model", "kind")
+    }
 
 
 PAGES = tuple(

@@ -91,6 +91,7 @@ def limit(agent: str, most: int | None, settings: CommandSettings, output: Print
     check_name("agents", agent, app.loaded.settings.acp)
     address = address_of(app)
     check_prepared(address)
-    Register(address).limit(agent, most)
+    with Register(address) as register:
+        register.limit(agent, most)
     said = f"At most {most} of {agent} work at once." if most else f"{agent} is not limited any more."
     output.result({"agent": agent, "most": most}, said)

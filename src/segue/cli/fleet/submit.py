@@ -86,6 +86,7 @@ def submit(
         return
     shown = ", ".join(runs[:5]) + (f" and {len(runs) - 5} more" if len(runs) > 5 else "")
     output.text(f"Submitted {shown}.")
+    _warn(app, set(runs), output)
     output.note(f"Follow it: segue logs -f {runs[0]}   The fleet: segue fleet status")
 
 
@@ -148,6 +149,17 @@ async def _submit(app: App, wanted: Wanted, at: datetime | None) -> list[str]:
     submissions = await prepare(app, wanted)
     async with open_queue(address_of(app)) as queue:
         return await submit(app, queue, submissions, at)
+
+
+def _warn(app: App, runs: set[str], output: Printer) -> None:
+    """Say which of the runs no worker can take at the moment."""
+    from segue.fleet.status import read_status
+
+    with app.store(read_only=True) as store:
+        lonely = [queue for queue in read_status(store).queues if not queue.served and runs & {*queue.runs}]
+    for queue in lonely:
+        needs = f" and has {', '.join(queue.needs)}" if queue.needs else ""
+        output.note(f"No worker is here that may work on {queue.repo}{needs}. It waits until one comes.")
 
 
 def read_time(text: str) -> datetime:

@@ -10,6 +10,7 @@ import click
 
 from segue.cli.options import CommandSettings, options
 from segue.cli.terminal.output import Printer
+from segue.domain.run import TASK_RUNS
 
 if TYPE_CHECKING:
     from segue.ports import Store
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from segue.runtime.app import App
 
 NAMES = ("gaps", "recovery", "compare", "proof", "run")
+KINDS = tuple(kind.value for kind in TASK_RUNS)
 
 
 @click.command()
@@ -28,6 +30,7 @@ NAMES = ("gaps", "recovery", "compare", "proof", "run")
 @click.option("--agent", metavar="NAME", help="Include only runs with this agent.")
 @click.option("--model", metavar="NAME", help="Include only runs that requested this model.")
 @click.option("--source", metavar="TEXT", help="Include only runs whose prompt or path contains this text.")
+@click.option("--kind", type=click.Choice(KINDS), help="Runs of this kind; default: the most frequent.")
 @click.option("-n", "--limit", default=15, show_default=True, help="Rows per table in the terminal.")
 @options("repo", "config", "database", "json", "color")
 def report(
@@ -39,6 +42,7 @@ def report(
     agent: str | None,
     model: str | None,
     source: str | None,
+    kind: str | None,
     limit: int,
     settings: CommandSettings,
     output: Printer,
@@ -46,7 +50,7 @@ def report(
     """Show where agents fail, what helps, and which agent does better.
 
     \b
-    gaps      tasks and errors that recur across runs, by build phase
+    gaps      where first attempts fail, and tasks and errors that recur across runs
     recovery  how often the next attempt passes, by recovery action
     compare   agents and models on the same prompt; only significant differences are ranked
     proof     how well tasks are proven, by agent and model
@@ -72,14 +76,14 @@ def report(
         if name == "run":
             reports = [_one_run(store, app, run_id)]
         else:
-            chosen = select_runs(store, since, agent, model, source)
+            chosen = select_runs(store, since, agent, model, source, kind)
             reports = build_reports(store, (name,) if name else tuple(REPORTS), chosen)
     _write_files(reports, html, sheet)
     if output.json:
         data = [found.to_json() for found in reports]
         output.data(data[0] if name else {item["report"]: item for item in data})
     elif html is None and sheet is None:
-        _show(reports, output, limit, filtered=any((since, agent, model, source)))
+        _show(reports, output, limit, filtered=any((since, agent, model, source, kind)))
 
 
 def _show(reports: Sequence[DatasetReport], output: Printer, limit: int, filtered: bool) -> None:

@@ -19,12 +19,12 @@ def show_fleet(found: FleetStatus, output: Printer) -> None:
     if found.queues:
         output.text("")
         output.table(
-            ["waiting for", "runs", "later", "longest wait", ""],
+            ["waiting for", "repository", "runs", "later", "longest wait", ""],
             [
                 (
-                    *("any worker" if one.queue == "any" else one.queue, one.waiting, one.later),
+                    *(", ".join(one.needs) or "any worker", one.repo, one.waiting, one.later),
                     _span(one.oldest) if one.oldest is not None else "",
-                    "" if one.served else "no worker has this",
+                    "" if one.served else "no worker can take this",
                 )
                 for one in found.queues
             ],

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from segue.cli.terminal.output import Printer, clean, one_line
 from segue.reports.formatting import format_cell, format_heading
+from segue.reports.pivot import MATRIX, pivot
 from segue.reports.report import Cell, DatasetReport, ReportTable, RunIds
 from segue.reports.statistics import Proportion
 from segue.reports.timeline import Bar, Timeline, TimelineRow
@@ -61,7 +62,9 @@ def print_reports(reports: Sequence[DatasetReport], output: Printer, limit: int)
 def _print_report(report: DatasetReport, console: Console, limit: int) -> None:
     from rich.text import Text
 
-    basis = f"  (from {report.runs} run{'' if report.runs == 1 else 's'})" if report.timeline is None else ""
+    kind = f" of kind {report.kind}" if report.kind else ""
+    many = "" if report.runs == 1 else "s"
+    basis = f"  (from {report.runs} run{many}{kind})" if report.timeline is None else ""
     console.print(Text(f"{clean(report.title)}{basis}", style="bold"))
     for note in report.notes:
         console.print(Text(clean(note)))
@@ -71,7 +74,7 @@ def _print_report(report: DatasetReport, console: Console, limit: int) -> None:
         for line in timeline_lines(report.timeline, console.width):
             console.print(Text(line), no_wrap=True, overflow="ellipsis")
     for table in report.tables:
-        for part in _side_by_side(table, limit) if table.name == "settings" else [table]:
+        for part in _split_table(table, limit):
             _print_table(part, console, limit if part.name in LONG else len(part.rows))
     console.print()
 
@@ -114,6 +117,27 @@ def bar(share: float) -> str:
     eighths = round(max(0.0, min(1.0, share)) * _BAR * 8)
     full, rest = divmod(eighths, 8)
     return ("█" * full + (_EIGHTHS[rest] if rest else "")).ljust(_BAR, "·")
+
+
+def _split_table(table: ReportTable, limit: int) -> Iterable[ReportTable]:
+    """Yield the table as the terminal shows it: agents side by side where that is easier to compare."""
+    if table.name == "settings":
+        yield from _side_by_side(table, limit)
+    elif table.name == MATRIX:
+        yield from _show_matrix(table)
+    else:
+        yield table
+
+
+def _show_matrix(table: ReportTable) -> Iterable[ReportTable]:
+    """Yield the matrix of gaps, a few agents at a time."""
+    matrix = pivot(table)
+    for first in range(0, len(matrix.columns) or 1, _SETTINGS_SIDE_BY_SIDE):
+        part = slice(first, first + _SETTINGS_SIDE_BY_SIDE)
+        rows = tuple((name, *(cell.text for cell in cells[part])) for name, cells in matrix.rows)
+        columns = (table.columns[0], *matrix.columns[part])
+        last = first + _SETTINGS_SIDE_BY_SIDE >= len(matrix.columns)
+        yield ReportTable(table.name, table.title, columns, rows, table.note if last else "")
 
 
 def _side_by_side(table: ReportTable, limit: int) -> Iterable[ReportTable]:
@@ -174,7 +198,7 @@ def _letter(step: Bar) -> str:
 @cache
 def phase_letters() -> dict[str, str]:
     """Return a letter for every phase: the first of its name that no phase before it has."""
-    from segue.flow.phases import PHASES
+    from segue.flow.phases.registry import PHASES
 
     letters: dict[str, str] = {}
     for name in PHASES:

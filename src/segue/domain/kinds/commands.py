@@ -8,20 +8,22 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
+from segue.domain.pattern import pattern
+
 _MOST = 20
 _LONGEST = 1000
 
-_FENCE = re.compile(
+_FENCE = pattern(
     r"^[ \t>]*(`{3,}|~{3,})[ \t]*([\w+-]*)[^\n]*\n(.*?)(?:^[ \t>]*\1|\Z)", re.DOTALL | re.MULTILINE
 )
-_INLINE = re.compile(r"(?<!`)(`{1,2})(?!`)([^`\n]+)\1(?!`)")
+_INLINE = pattern(r"(?<!`)(`{1,2})(?!`)([^`\n]+)\1(?!`)")
 _SHELLS = {"bash", "sh", "shell", "zsh", "console", "terminal", "shell-session", "sh-session"}
-_PROMPT = re.compile(r"\$\s+(?=\S)")
+_PROMPT = pattern(r"\$\s+(?=\S)")
 
-_SINGLE_QUOTED = re.compile(r"'[^']*'")
-_DOUBLE_QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
-_NEEDS_SHELL = re.compile(r"[|&;<>()*]|\{[^}]*,[^}]*\}|(?:^|\s)~|^\w+=|…|(?<![/\w])\.\.\.|\w\.\.\.$")
-_EXPANDS = re.compile(r"[$`]")
+_SINGLE_QUOTED = pattern(r"'[^']*'")
+_DOUBLE_QUOTED = pattern(r'"(?:[^"\\]|\\.)*"')
+_NEEDS_SHELL = pattern(r"[|&;<>()*]|\{[^}]*,[^}]*\}|(?:^|\s)~|^\w+=|…|(?<![/\w])\.\.\.|\w\.\.\.$")
+_EXPANDS = pattern(r"[$`]")
 
 # fmt: off
 _PROGRAMS = frozenset((
@@ -44,10 +46,10 @@ _ALONE = frozenset((
 """Programs that do something useful without arguments; other single words only name a thing."""
 # fmt: on
 _GIT = ("diff", "grep", "log", "ls-files", "show", "status")
-_OUTWARD = re.compile(r"[\s:](?:publish|push|deploy|apply|destroy|delete|release)(?=\s|$)")
+_OUTWARD = pattern(r"[\s:](?:publish|push|deploy|apply|destroy|delete|release)(?=\s|$)")
 """Words of commands that reach beyond the repository: those are for people and agents."""
-_SCRIPT = re.compile(r"\.{0,2}/?(?:[\w.-]+/)*[\w-]+(?:\.(?:sh|bash|py|mjs|js|rb|pl))?")
-_ASKS_TO_RUN = re.compile(
+_SCRIPT = pattern(r"\.{0,2}/?(?:[\w.-]+/)*[\w-]+(?:\.(?:sh|bash|py|mjs|js|rb|pl))?")
+_ASKS_TO_RUN = pattern(
     r"\b(?:re-?)?(?:run|runs|running|execute|executing|invoke|call|with|via|using)\b\W*$", re.I
 )
 

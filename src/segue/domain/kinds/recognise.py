@@ -170,7 +170,7 @@ def _changes_files(command: str) -> bool:
 
 def _names_source(line: str) -> bool:
     """Return whether a line names a file of the program itself: no test, no document."""
-    named = [found[0] for found in words.SOURCE_FILE.finditer(words.FRAMEWORK.without(line))]
+    named = [found[0] for found in words.SOURCE_FILE.finditer(words.FRAMEWORK.sub("", line))]
     return any(
         not words.TEST_FILE.search(f" {file}") and not words.DOCS_FILE.fullmatch(file) for file in named
     )

@@ -3,55 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from functools import cached_property
+
+from segue.domain.pattern import pattern
 
 
-class Words:
-    """A pattern that is compiled when it is first used: most tasks need few of them."""
-
-    def __init__(self, pattern: str, flags: int = 0) -> None:
-        self.pattern = pattern
-        self._flags = flags
-
-    @cached_property
-    def _compiled(self) -> re.Pattern[str]:
-        return re.compile(self.pattern, self._flags)
-
-    def match(self, text: str) -> re.Match[str] | None:
-        """Return the match at the beginning of the text."""
-        return self._compiled.match(text)
-
-    def fullmatch(self, text: str) -> re.Match[str] | None:
-        """Return the match that is the whole text."""
-        return self._compiled.fullmatch(text)
-
-    def search(self, text: str, start: int = 0) -> re.Match[str] | None:
-        """Return the first place."""
-        return self._compiled.search(text, start)
-
-    def finditer(self, text: str) -> Iterator[re.Match[str]]:
-        """Return all places."""
-        return self._compiled.finditer(text)
-
-    def without(self, text: str) -> str:
-        """Return the text with all places removed."""
-        return self._compiled.sub("", text)
-
-
-def words(phrases: str, before: str = r"\b", after: str = r"\b") -> Words:
+def words(phrases: str, before: str = r"\b", after: str = r"\b") -> re.Pattern[str]:
     """Return the pattern of phrases that are separated by ` | `: whole words, in any case."""
     every = "|".join(phrase.strip().replace(" ", r"\s+") for phrase in phrases.split(" | "))
-    return Words(f"{before}(?:{every}){after}", re.IGNORECASE | re.DOTALL)
+    return pattern(f"{before}(?:{every}){after}", re.IGNORECASE | re.DOTALL)
 
 
 # What the author says.
-KIND_LINE = Words(r"^[\s>*_+`-]*kind[\s*_`]*[:=][\s*_`]*([\w/ -]{1,40}?)[\s*_`.]*$", re.IGNORECASE)
-KIND_LABEL = Words(r"[(\[]\s*kind\s*[:=]\s*([\w/ -]{1,40}?)\s*[)\]]", re.IGNORECASE)
-CODE_FENCE = Words(r"\s*(?:```|~~~)")
+KIND_LINE = pattern(r"^[\s>*_+`-]*kind[\s*_`]*[:=][\s*_`]*([\w/ -]{1,40}?)[\s*_`.]*$", re.IGNORECASE)
+KIND_LABEL = pattern(r"[(\[]\s*kind\s*[:=]\s*([\w/ -]{1,40}?)\s*[)\]]", re.IGNORECASE)
+CODE_FENCE = pattern(r"\s*(?:```|~~~)")
 
 # Files.
-SOURCE_FILE = Words(
+SOURCE_FILE = pattern(
     r"(?<![\w.-])(?:[\w@.()\[\]-]+/)*[\w@()\[\]-][\w@.()\[\]-]*\.(?:py|pyi|ts|tsx|js|jsx|mjs|cjs|go|rs|java"
     r"|kts?|swift|cs|fs|cpp|cc|c|h|hpp|rb|php|vue|svelte|astro|dart|scala|clj|exs?|erl|lua|sql|prisma|html"
     r"|s?css|sass|less|sh|ps1|zig|tf|el|r|jl|proto|graphql)\b"
@@ -62,11 +30,11 @@ FRAMEWORK = words(
     after=r"\.(?:js|io)\b",
 )
 """Names that only look like a file."""
-TEST_FILE = Words(
+TEST_FILE = pattern(
     r"(?:^|[\s(`/])(?:tests?|__tests__|specs?|e2e|cypress)/|test_|_test\.|\.tests?\.|\.spec\.|Tests?\.\w+\b",
     re.IGNORECASE,
 )
-DOCS_FILE = Words(
+DOCS_FILE = pattern(
     r"(?<![\w/.-])(?:(?:[\w.-]+/)*(?:README|CHANGELOG|CONTRIBUTING|LICENSE|SECURITY|AGENTS"
     r"|CLAUDE)(?:\.\w+)?\b"
     r"|[\w./-]+\.(?:md|mdx|rst|adoc|toml|ini|cfg)\b|(?:[\w.-]+/)*docs/[\w./-]*"
@@ -92,9 +60,9 @@ _BY_HAND = (
     r"|review"
     r"|inspection|walk-?through|smoke|e2e|end-to-end|acceptance|audit)\b"
 )
-HUMAN_LABEL = Words(r"\[(?:human|manual)\]", re.IGNORECASE)
+HUMAN_LABEL = pattern(r"\[(?:human|manual)\]", re.IGNORECASE)
 HUMAN = (
-    Words(rf"(?:\w+\s+)?{_BY_HAND}|manually\s", re.IGNORECASE),
+    pattern(rf"(?:\w+\s+)?{_BY_HAND}|manually\s", re.IGNORECASE),
     words(
         "ask | interview | consult | check with | talk to | call | email | meet with | coordinate with",
         after=r"\s+(?:(?:the|an?|our)\s+)?(?:[\w-]+\s+)?(?:customers?|clients?|users?|stakeholders?|team"
@@ -115,7 +83,7 @@ HUMAN = (
 TRIES_OUT = words(
     "run | execute | verify | validate | check | confirm | test | perform | conduct | complete | do"
 )
-DONE_BY_HAND = Words(
+DONE_BY_HAND = pattern(
     rf"(?<!without )(?<!no )(?:{_BY_HAND}|\bby hand\b"
     r"|\bmanually\b(?! (?:created|added|entered|triggered|run|set)))",
     re.IGNORECASE,
@@ -124,19 +92,19 @@ DONE_BY_HAND = Words(
 # A test that fails now.
 _WRITE = r"(?:write|add|create|implement|develop|author|define|extend)\b"
 _FAILS = r"\b(?:expect(?:ed)?(?:\s+to)?|must|should|will)\s+(?:all\s+)?fail\b"
-FAILING_TEST = Words(
+FAILING_TEST = pattern(
     rf"{_WRITE}\s+(?:(?:an?|the|some|new|more|initial|first|unit|integration|contract|e2e)\s+)*failing\b"
     rf"|(?:[\w/-]+\s+){{0,4}}(?:tests?|specs?)\b.*{_FAILS}|(?:tdd|red)\s*[:—–-]\s*\S",
     re.IGNORECASE | re.DOTALL,
 )
-RED_LABEL = Words(r"\[(?:red|test-first|tdd)\]", re.IGNORECASE)
-TESTS_MUST_FAIL = Words(rf"\btests?\b[^.\n]{{0,40}}{_FAILS}", re.IGNORECASE)
-WRITES_TEST = Words(
+RED_LABEL = pattern(r"\[(?:red|test-first|tdd)\]", re.IGNORECASE)
+TESTS_MUST_FAIL = pattern(rf"\btests?\b[^.\n]{{0,40}}{_FAILS}", re.IGNORECASE)
+WRITES_TEST = pattern(
     rf"(?=.*(?:\b(?:tests?|specs?|testing)\b|{TEST_FILE.pattern}))"
     rf"(?:{_WRITE}|(?:[\w/-]+\s+){{0,4}}(?:tests?|specs?)\b)",
     re.IGNORECASE,
 )
-SUPPORTS_TESTS = Words(
+SUPPORTS_TESTS = pattern(
     r"(?!.*\btests? (?:for|of|that)\b)"
     r"(?:create|add|set\s?up|configure|install|prepare|implement|build|write|provide|generate)\b.*"
     r"\b(?:fixtures?|helpers?|harness|framework|infrastructure|factory|factories|mocks?|stubs?|conftest"
@@ -144,22 +112,22 @@ SUPPORTS_TESTS = Words(
     r"|test (?:data|utilities|utils|database|environment|runner|config\w*|setup))\b",
     re.IGNORECASE,
 )
-TESTS_FIRST = Words(
+TESTS_FIRST = pattern(
     r"\btests?\b.*\b(?:first|fail\w*|tdd|red|before)\b|\btdd\b.*\btests?\b|\btest-first\b",
     re.IGNORECASE | re.DOTALL,
 )
 """What headings and notes say above tests that come before the implementation."""
 
 # Nothing needs to change.
-RUN = Words(
+RUN = pattern(
     r"(?:(?:final(?:ly)?|full|complete)[:,]?\s+)?(?:re-?)?(?:run|execute)(?![\w-])\s+(.*)",
     re.IGNORECASE | re.DOTALL,
 )
-VERIFY = Words(
+VERIFY = pattern(
     r"(?:final(?:ly)?[:,]?\s+)?(?:re-?)?(verify|confirm|validate|(?:double-)?check)(?![\w-])[:\s]+(.*)",
     re.IGNORECASE | re.DOTALL,
 )
-FINAL_RUN = Words(
+FINAL_RUN = pattern(
     r"(?:final|full|complete)\s+(?:\w+\s+)?(?:test run|verification|validation|regression (?:test|run"
     r"|check)\w*)\b",
     re.IGNORECASE,
@@ -214,8 +182,8 @@ _CHANGES = (
     r"|initiali[sz]e"
     r"|set up|seed|deploy|publish|push)\b"
 )
-RUN_CHANGES = Words(rf"(?:\band|\bthen|\bto|;)\s+(?:then\s+)?{_CHANGES}|--(?:fix|write)\b", re.IGNORECASE)
-VERIFY_CHANGES = Words(
+RUN_CHANGES = pattern(rf"(?:\band|\bthen|\bto|;)\s+(?:then\s+)?{_CHANGES}|--(?:fix|write)\b", re.IGNORECASE)
+VERIFY_CHANGES = pattern(
     rf"(?:\bthen|;)\s+{_CHANGES}|\band\s+(?:record|document|capture|implement)\b"
     r"|\band\s+update\s+(?:the\s+)?(?:docs|readme|documentation)",
     re.IGNORECASE,
@@ -230,7 +198,7 @@ CHANGING_COMMAND = words(
     before=r"(?:^|[\s:])",
     after=r"(?=\s|$)",
 )
-ONLY_LOOKS = Words(r"--(?:check|dry-run|diff|list-different)\b")
+ONLY_LOOKS = pattern(r"--(?:check|dry-run|diff|list-different)\b")
 
 # Documentation and configuration.
 DOCUMENT = words(
@@ -242,7 +210,7 @@ _DOCS = (
     r"|migration) notes"
     r"|changeset|ADR|quick-?start(?: guide)?)"
 )
-WRITE_DOCS = Words(
+WRITE_DOCS = pattern(
     r"(?:update|write|add|create|improve|revise|extend|finali[sz]e|complete|generate|refresh|polish|expand"
     r"|draft"
     rf"|review and update|edit)\s+(?:[\w'/()-]+\s+){{0,4}}?{_DOCS}\b"

@@ -6,6 +6,7 @@ from segue.domain.evidence import Evidence
 from segue.domain.role import Role
 from segue.domain.verdict import Action, Result, Verdict
 from segue.flow.actions import ACTIONS, COUNTED, Resolution, Round
+from segue.flow.actions.choose import choose
 from segue.flow.context import RunContext
 from segue.flow.judging import ask_judges, no_verdict
 from segue.flow.phase import Phase
@@ -46,15 +47,15 @@ async def _act(context: RunContext, state: TaskState, verdict: Verdict) -> Phase
     failed = PhaseEnd(False, f"verification failed: {verdict.reason}")
     if verdict.action is Action.STOP:
         return failed
-    wished = verdict.action if context.building else Action.RETRY
+    building = context.building
+    now = await choose(Round(context, building, state, verdict)) if building else None
+    wished = now.verdict.action if now else Action.RETRY
     action = wished if wished in ACTIONS else Action.RETRY
     if action in COUNTED:
         state.resolutions += 1
         if state.resolutions > context.policy.resolutions:
             return failed
-    resolution = Resolution()
-    if context.building is not None:
-        resolution = await ACTIONS[action](Round(context, context.building, state, verdict))
+    resolution = await ACTIONS[action](now) if now else Resolution()
     if resolution.end is not None:
         return resolution.end
     ended = await resolve(context, state, verdict, resolution.notes)

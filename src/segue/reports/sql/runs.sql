@@ -1,4 +1,4 @@
--- One row per run: source, agent, state, and the model that was asked for or that the agent reported.
+-- One row per run: source, agent, state, the arm of an experiment, and the model that was asked for or that the agent reported.
 WITH chosen AS (
     SELECT id, created, state, spec FROM orchestrator_runs WHERE true /* filters */
 ), reported AS (
@@ -8,6 +8,6 @@ WITH chosen AS (
     GROUP BY s.run_id
 )
 SELECT r.id AS run_id, r.created, r.state, r.spec->>'source' AS source, r.spec->>'agent' AS agent,
-       coalesce(r.spec->>'model', m.model, '') AS model
+       coalesce(r.spec->>'model', m.model, '') AS model, coalesce(r.spec->>'arm', '') AS arm
 FROM chosen r LEFT JOIN reported m ON m.run_id = r.id
 ORDER BY r.created, r.id;

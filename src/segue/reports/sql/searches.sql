@@ -1,10 +1,10 @@
--- One row per search of a run: the query, the results (`data`), and the verdict of the attempt after it.
+-- One row per search that did not fail: the query, the results (`data`), and the verdict of the attempt after it.
 WITH chosen AS (
     SELECT id FROM orchestrator_runs WHERE true /* filters */
 ), searches AS (
     SELECT e.run_id, e.seq, e.data->>'task' AS task, e.data->>'query' AS query, e.data->>'source' AS service, e.data
     FROM chosen r JOIN orchestrator_events e ON e.run_id = r.id
-    WHERE e.type = 'search'
+    WHERE e.type = 'search' AND coalesce(e.data->>'failure', '') = ''
 )
 SELECT q.run_id, q.seq, q.task, q.query, q.service, q.data,
        (SELECT coalesce(s.output->'verdict'->>'result', 'FAIL')

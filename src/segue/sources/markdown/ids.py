@@ -7,6 +7,8 @@ import re
 from msgspec import Struct
 from msgspec.structs import replace
 
+from segue.domain.pattern import pattern
+
 _SUFFIX = (
     r"(?:[A-Za-z][0-9]{0,2}(?![A-Za-z0-9]))?(?:\.[0-9]{1,3}[A-Za-z]?(?![A-Za-z0-9]))*"
     r"(?:-(?:[0-9]{1,3}|[A-Z])(?![\w-]))?"
@@ -19,21 +21,21 @@ _ID = rf"{_ATOM}(?:(?:[/&+–—-]|\.\.|, ?){_ATOM})*"
 # A label contains a word, everything else before an id contains none: no text can be read in two ways.
 _LABEL = r"\[(?=[^\[\]]{1,40}\])[^\w\[\]]*\w[^\[\]]*\]"
 _BEFORE = rf"(?:{_LABEL}|[^\w]|_)*?"
-_NAMED = re.compile(rf"({_BEFORE})({_ID})", re.DOTALL)
-_NEXT_LABEL = re.compile(r"[\s*_:：~`\]]*\[([^\[\]]{1,40})\](?!\()")
-_LABELS = re.compile(r"\[([^\[\]]*\w[^\[\]]*)\]")
-_LEAD = re.compile(r"(?:[\s*:：~`\])–—]|__(?=\s)|[-.,;](?=\s))*")
+_NAMED = pattern(rf"({_BEFORE})({_ID})", re.DOTALL)
+_NEXT_LABEL = pattern(r"[\s*_:：~`\]]*\[([^\[\]]{1,40})\](?!\()")
+_LABELS = pattern(r"\[([^\[\]]*\w[^\[\]]*)\]")
+_LEAD = pattern(r"(?:[\s*:：~`\])–—]|__(?=\s)|[-.,;](?=\s))*")
 _TASK_WORD = r"(?i:task|tarea|tarefa|tâche|aufgabe|compito|attività|задача|任务|任務|タスク|작업|태스크)"
 _STEP_WORD = r"(?i:step|paso|passo|étape|schritt|шаг|步骤|步驟|ステップ|단계)"
 # `2.1` and `4b` are tasks of their own; `2-3` and `2/3` could mean anything and are left to a person.
-_NUMBERED = re.compile(
+_NUMBERED = pattern(
     rf"[^\w\[]*(?:({_TASK_WORD})|({_STEP_WORD}))\s*(?:[#№-]\s*)?"
     r"([0-9]+(?:\.[0-9]+)*[a-zA-Z]?)(?!\w|[-–/.][0-9])[:：.)\s—–*_-]*(.*)",
     re.DOTALL,
 )
-_WORD_AND_ID = re.compile(rf"\W*{_TASK_WORD}[\s:#-]+(?=[*_`\[(]*T-?[0-9])")
+_WORD_AND_ID = pattern(rf"\W*{_TASK_WORD}[\s:#-]+(?=[*_`\[(]*T-?[0-9])")
 _LONGEST_NUMBER = 18
-_STRUCK = re.compile(r"\W*~~[^~]+~~\s*(?:[(\[*—–-].*)?", re.DOTALL)
+_STRUCK = pattern(r"\W*~~[^~]+~~\s*(?:[(\[*—–-].*)?", re.DOTALL)
 
 
 class Named(Struct, frozen=True):

@@ -8,13 +8,14 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from segue.domain.errors import SourceError
+from segue.domain.pattern import pattern
 
-_END = re.compile(r"\r\n|\n|\r")
-_FENCE = re.compile(r"\s*(`{3,}(?=[^`]*$)|~{3,})(.*)", re.DOTALL)
-_CODE_SPAN = re.compile(r"`[^`]*`")
-_HEADING = re.compile(r" {0,3}(#{1,6})(?=\s|$)(.*)", re.DOTALL)
-_LIST_ITEM = re.compile(r"(\s*)(?:[-*+•]|[0-9]{1,9}[.)])\s+(?=\S)(.*)", re.DOTALL)
-_MARKS = re.compile(r"[\s#>*+_`~-]*(?:[0-9]{1,9}[.)]\s+)?(?:\[[ xX]\]\s+)?[\s*_`~]*")
+_END = pattern(r"\r\n|\n|\r")
+_FENCE = pattern(r"\s*(`{3,}(?=[^`]*$)|~{3,})(.*)", re.DOTALL)
+_CODE_SPAN = pattern(r"`[^`]*`")
+_HEADING = pattern(r" {0,3}(#{1,6})(?=\s|$)(.*)", re.DOTALL)
+_LIST_ITEM = pattern(r"(\s*)(?:[-*+•]|[0-9]{1,9}[.)])\s+(?=\S)(.*)", re.DOTALL)
+_MARKS = pattern(r"[\s#>*+_`~-]*(?:[0-9]{1,9}[.)]\s+)?(?:\[[ xX]\]\s+)?[\s*_`~]*")
 _LONGEST_TITLE = 80
 
 _READABLE = {

@@ -8,14 +8,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from msgspec import Struct
 
 from segue.domain.errors import SourceError
+from segue.domain.pattern import pattern
 from segue.domain.task import Notice, Task
 from segue.sources.markdown.lines import find_bad_byte, plain, without_marks
 
 INVALID = "Invalid or missing plan file."
 
-LOOKS_LIKE_TASK = re.compile(r" {0,3}#{1,6}[^\w]*task[^\w]*\d", re.IGNORECASE)
-_SAYS_DONE = re.compile(r"[\W_]*status[\W_]*(?:completed?|done|finished)\b", re.IGNORECASE)
-_BOX = re.compile(r"\s*(?:[-*+]|[0-9]{1,9}[.)])\s+\[([ xX])\]\s")
+LOOKS_LIKE_TASK = pattern(r" {0,3}#{1,6}[^\w]*task[^\w]*\d", re.IGNORECASE)
+_SAYS_DONE = pattern(r"[\W_]*status[\W_]*(?:completed?|done|finished)\b", re.IGNORECASE)
+_BOX = pattern(r"\s*(?:[-*+]|[0-9]{1,9}[.)])\s+\[([ xX])\]\s")
 
 
 class ParsedPlan(Struct, frozen=True):

@@ -10,6 +10,7 @@ from operator import attrgetter
 from msgspec import Struct
 from msgspec.structs import replace
 
+from segue.domain.pattern import pattern
 from segue.domain.task import Notice, Task, TaskStatus
 from segue.sources.markdown.ids import named_in_heading, numbered
 from segue.sources.markdown.lines import hidden_by, plain, split_heading, split_lines
@@ -28,13 +29,13 @@ from segue.sources.plan.text import (
     without_duplicates,
 )
 
-_HEADING_BOX = re.compile(r"(?:[-*+]\s+)?\[([ xX])\]\s+")
-_BOX = re.compile(r"(\s*)(?:[-*+•]|[0-9]{1,9}[.)])\s+\[([ xX~-])\]\s+(?=\S)(.*)", re.DOTALL)
-_CHECKLIST = re.compile(r"check-?\s?list|accept|criteri|definition of done|prerequisit", re.IGNORECASE)
-_GROUP_NUMBER = re.compile(r"\w[^\W\d]*\s*#?([0-9]+)")
-_STEP = re.compile(r"\b[Ss]tep(?=s?\s+#?[0-9])")
-_PHASE = re.compile(r"\b(?:phase|milestone|stage|sprint|part)\b", re.IGNORECASE)
-_DIGITS = re.compile(r"0*([0-9]{1,18}(?:\.[0-9]+)*[a-z]?)")
+_HEADING_BOX = pattern(r"(?:[-*+]\s+)?\[([ xX])\]\s+")
+_BOX = pattern(r"(\s*)(?:[-*+•]|[0-9]{1,9}[.)])\s+\[([ xX~-])\]\s+(?=\S)(.*)", re.DOTALL)
+_CHECKLIST = pattern(r"check-?\s?list|accept|criteri|definition of done|prerequisit", re.IGNORECASE)
+_GROUP_NUMBER = pattern(r"\w[^\W\d]*\s*#?([0-9]+)")
+_STEP = pattern(r"\b[Ss]tep(?=s?\s+#?[0-9])")
+_PHASE = pattern(r"\b(?:phase|milestone|stage|sprint|part)\b", re.IGNORECASE)
+_DIGITS = pattern(r"0*([0-9]{1,18}(?:\.[0-9]+)*[a-z]?)")
 _DONE = {"x": TaskStatus.DONE, "X": TaskStatus.DONE, "-": TaskStatus.SKIPPED, "~": TaskStatus.CANCELLED}
 
 

@@ -66,6 +66,7 @@ class GitGuard:
         self._common = common_dir
         self._folder = folder
         self._objects = Objects(common_dir)
+        self._kept: set[str] = set()
 
     @property
     def head(self) -> str:
@@ -96,9 +97,11 @@ class GitGuard:
         """Return a digest of a file, and keep its content."""
         data = read_start(path)
         digest = hashlib.sha256(data).hexdigest()
-        if not os.path.exists(kept := f"{self._folder}/{digest}"):
-            self._folder.mkdir(parents=True, exist_ok=True)
-            write_atomic(Path(kept), data)
+        if digest not in self._kept:
+            if not os.path.exists(kept := f"{self._folder}/{digest}"):
+                self._folder.mkdir(parents=True, exist_ok=True)
+                write_atomic(Path(kept), data)
+            self._kept.add(digest)
         return digest
 
     def _guarded(self) -> list[str]:

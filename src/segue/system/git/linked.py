@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,12 +10,13 @@ from pathlib import Path
 from msgspec import Struct
 
 from segue.domain.errors import WorkspaceError
+from segue.domain.pattern import pattern
 from segue.system.git.leftovers import is_half_made, wait_for_git
 from segue.system.git.repository import Repository, common_dir
 from segue.system.lane import has_content
 
 _PATIENCE = 300.0
-_MADE_AGAIN = re.compile(
+_MADE_AGAIN = pattern(
     r"(^|/)(node_modules|__pycache__|\.?venv|env|target|dist|build|out|coverage|htmlcov|vendor|\.[\w.-]*cache"
     r"|\.(next|nuxt|tox|nox|gradle|eggs|coverage|parcel-cache|turbo|svelte-kit|idea|vscode|DS_Store)"
     r"|[\w.-]+\.egg-info)(/|$)|\.(pyc|pyo|o|so|class|log|tmp)$"

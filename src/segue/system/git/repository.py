@@ -30,6 +30,8 @@ _TIMEOUT = 300.0
 FALLBACK_IDENTITY = ("-c", "user.name=Segue", "-c", "user.email=segue@localhost")
 _SMALL = 16 * 1024
 """Bytes of a status that is parsed at once: a thread costs more than a hundred files."""
+_TIDY = 50
+"""Git looks at every so many commits of a run whether it should tidy up: that costs a process each time."""
 _LARGEST_TEXT = 8 * 1024**2
 _MARKERS = re.compile(rb"^(<{7}|>{7})( |$)", re.MULTILINE)
 _ENVIRONMENT = {"GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0"}
@@ -49,6 +51,7 @@ class Repository(Struct):
     """What the last launch or commit left, if nothing was done since, and when that was seen."""
     _hooks: tuple[object, bool] | None = None
     """Whether git's configuration names hooks, and the state of the file in which that may change."""
+    _commits: int = 0
 
     @classmethod
     async def open(cls, path: Path, timeout: float = _TIMEOUT) -> Repository:
@@ -133,9 +136,9 @@ class Repository(Struct):
         # What was just added can be committed, as a rule: one git process less for every task.
         if not added.out and await self._nothing_staged():
             return None
-        identity = await self.identity_options()
+        options = (*await self.identity_options(), *self._housekeeping())
         try:
-            await self.run(*identity, "commit", "--quiet", "--file=-", stdin=message.encode())
+            await self.run(*options, "commit", "--quiet", "--file=-", stdin=message.encode())
         except WorkspaceError:
             if not await self._nothing_staged():
                 raise
@@ -269,6 +272,11 @@ class Repository(Struct):
         """Return the name that git would write into a commit; empty if it knows none."""
         known = await run_git(self.root, "var", "GIT_AUTHOR_IDENT")
         return known.out.decode("utf-8", "replace").partition(" <")[0].strip() if known.exit_code == 0 else ""
+
+    def _housekeeping(self) -> tuple[str, ...]:
+        """Return what keeps git from looking, after this commit, whether to tidy up; now and then it may."""
+        self._commits += 1
+        return () if self._commits % _TIDY == 1 else ("-c", "maintenance.auto=false")
 
     async def identity_options(self) -> tuple[str, ...]:
         """Return what lets git commit where it knows nobody."""

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 
-_READ_ONLY = re.compile(r"read-only file system|EROFS", re.IGNORECASE)
-_DENIED = re.compile(r"read-only file system|EROFS|permission denied|EACCES", re.IGNORECASE)
-_PLACE = re.compile(r"""['"‘`](/[^'"’`\n]{1,300})['"’`]|(?:^|[\s:(])(/[^\s:'"(),]{2,300})""")
-_INSTALLED = re.compile(r"/(node_modules|\.?venv|vendor)(/|$)")
+from segue.domain.pattern import pattern
+
+_READ_ONLY = pattern(r"read-only file system|EROFS", re.IGNORECASE)
+_DENIED = pattern(r"read-only file system|EROFS|permission denied|EACCES", re.IGNORECASE)
+_PLACE = pattern(r"""['"‘`](/[^'"’`\n]{1,300})['"’`]|(?:^|[\s:(])(/[^\s:'"(),]{2,300})""")
+_INSTALLED = pattern(r"/(node_modules|\.?venv|vendor)(/|$)")
 _LANE = (
     "In a lane your dependencies are read-only; lane_setup or lane_copy gives each lane its own "
     "(docs/parallel.md#lanes)."

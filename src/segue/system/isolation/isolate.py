@@ -200,13 +200,15 @@ class Isolation:
         Unless it `shares`, a lane has nothing of the user's work tree, so that it can be given its own.
         """
         chosen, env = self.chosen, {**env, **lane_variables(root)}
+        if chosen.means is Means.NONE:
+            return Enclosed(tuple(argv), env)
         home = self._home_of(root) if chosen.means is Means.BWRAP else None
         places = [root, *([home] if home else [])] if "/" in argv[0] else [Path()]
         found = next(
             filter(None, (shutil.which(place / argv[0], path=env.get("PATH")) for place in places)), None
         )
-        if chosen.means is Means.NONE or found is None:
-            return Enclosed(tuple(argv), dict(env))  # a missing program is reported by whoever starts it
+        if found is None:
+            return Enclosed(tuple(argv), env)  # a missing program is reported by whoever starts it
         policy = make_policy(
             root,
             private_folder(scratch),

@@ -20,7 +20,7 @@ from segue.system.process.table import read_raw, start_time
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any
+    from typing import Any, ClassVar
 
 _FILE_LOCKS = 10
 """RLIMIT_LOCKS, which Python does not name."""
@@ -29,6 +29,9 @@ _SMALLEST, _LARGEST = 1 << 40, 1 << 62
 
 class Container:
     """The control group and the brand of one job; either may be missing."""
+
+    inside: ClassVar[str | None] = None
+    """The control group of a job that this process is in; None: it is where it was started."""
 
     def __init__(self, cgroup: str | None = None, brand: int | None = None) -> None:
         self.cgroup, self.brand = cgroup, brand
@@ -51,15 +54,22 @@ class Container:
     @contextlib.contextmanager
     def entered(self) -> Iterator[None]:
         """Start the job's process in here: it is inside before it runs, so nothing it starts is outside."""
-        home = self.cgroup and os.path.dirname(self.cgroup)
-        if self.cgroup and not _move(self.cgroup):
-            self.remove()
+        self.enter()
         with _branded(self.brand):
-            try:
-                yield
-            finally:
-                if home and self.cgroup:
-                    _move(home)
+            yield
+
+    def enter(self) -> None:
+        """Move this process inside. The kernel may take ten milliseconds for it, so nobody should wait."""
+        if self.cgroup and Container.inside != self.cgroup:
+            if _move(self.cgroup):
+                Container.inside = self.cgroup
+            else:
+                self.remove()
+
+    def leave(self) -> None:
+        """Move this process back to where it was started, if it is inside."""
+        if self.cgroup and Container.inside == self.cgroup and _move(os.path.dirname(self.cgroup)):
+            Container.inside = None
 
     def members(self) -> set[int]:
         """Return the living processes inside, without this one."""
@@ -76,12 +86,19 @@ class Container:
         return any(str(pid).encode() in read_raw(f"{place}/cgroup.procs").split() for place in places)
 
     def kill(self) -> None:
-        """Have the kernel kill everything in the control group, if there is one."""
-        if self.cgroup and str(os.getpid()).encode() not in read_raw(f"{self.cgroup}/cgroup.procs").split():
+        """Have the kernel kill everything else in the control group, if there is one."""
+        if not self.cgroup:
+            return
+        others = set(read_raw(f"{self.cgroup}/cgroup.procs").split()) - {str(os.getpid()).encode()}
+        if not others and b"nr_descendants 0" in read_raw(f"{self.cgroup}/cgroup.stat"):
+            return
+        self.leave()
+        if Container.inside != self.cgroup:
             _write(f"{self.cgroup}/cgroup.kill", b"1")
 
     def remove(self) -> None:
-        """Remove the control group, which is empty."""
+        """Remove the control group, which is empty but for this process."""
+        self.leave()
         for place in reversed(_with_inner(self.cgroup) if self.cgroup else []):
             with contextlib.suppress(OSError):
                 os.rmdir(place)
@@ -122,7 +139,8 @@ def containment() -> tuple[str, str]:
 
 
 def _make_cgroup() -> str | None:
-    home = own_cgroup() if sys.platform == "linux" else None
+    inside = Container.inside
+    home = os.path.dirname(inside) if inside else own_cgroup() if sys.platform == "linux" else None
     place = f"{home}/segue-{os.getpid()}-{os.urandom(8).hex()}"
     try:
         if home:

@@ -68,7 +68,7 @@ class OutputReader:
     """Reads the output of a job from the beginning, in pieces that fit into memory."""
 
     def __init__(self, folder: JobFolder) -> None:
-        self._folder = folder
+        self._folder = str(folder.path)
         self._open: dict[Stream, int] = {}
 
     def __enter__(self) -> OutputReader:
@@ -90,7 +90,7 @@ class OutputReader:
     def _descriptor(self, stream: Stream) -> int | None:
         if stream not in self._open:
             try:
-                self._open[stream] = os.open(self._folder.path / stream, os.O_RDONLY | BINARY)
+                self._open[stream] = os.open(f"{self._folder}/{stream}", os.O_RDONLY | BINARY)
             except FileNotFoundError:
                 return None
         return self._open[stream]
@@ -105,7 +105,7 @@ class RunFolder(Struct, frozen=True):
         """Return the folder of a job; the token becomes a file name, so it must look like one."""
         if not _TOKEN.fullmatch(token):
             raise ValueError(f"not a token: {token!r}")
-        return JobFolder(self.path / "jobs" / token)
+        return JobFolder(Path(f"{self.path}/jobs/{token}"))
 
     def jobs(self) -> list[JobFolder]:
         """Return all jobs that were not deleted."""

@@ -207,11 +207,12 @@ class Supervisor:
         self.client.tell(type="ended", token=job.token, exit=result)
 
     def _tidy(self) -> None:
-        """Do what nobody waits for: remove what jobs leave, and make what the next one needs."""
+        """Do what nobody waits for: make what the next job needs, and remove what others have left."""
+        if self.spare is None and not self.jobs and self.client.attached and not self.quitting:
+            self.spare = Container.create()
+            self.spare.enter()
         while self.left:
             self.left.pop().remove()
-        if self.jobs and self.spare is None:
-            self.spare = Container.create()
 
     def _report(self) -> None:
         # Sizes are sent only when all else is written: a slow Segue gets one line per job, not a flood.

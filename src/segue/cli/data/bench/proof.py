@@ -122,7 +122,7 @@ def _levels(ending: Ending) -> str:
 
 
 def _share(rate: Proportion) -> str:
-    low, high = rate.interval
+    low, high = rate.limits()
     return f"{rate.hits} of {rate.n} ({low:.0%} to {high:.0%})"
 
 

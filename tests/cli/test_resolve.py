@@ -1,0 +1,88 @@
+"""Chance decides what follows a failed verdict: recorded, repeatable, and only among what is possible."""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import Any
+
+import pytest
+
+from tests.cli.place import Place, until
+from tests.cli.test_build import GOAL, keys, plan, step
+
+FAILS_TWICE = (
+    plan(step("a"), step("b"))
+    + """
+[[on]]
+phase = "verify"
+task = 1
+attempt = 1
+verdict = { unmet = "all", evidence = "not there", action = "RUN_DIAGNOSTIC", request = "pytest --version" }
+
+[[on]]
+phase = "verify"
+task = 1
+attempt = 2
+verdict = { unmet = "all", action = "RUN_DIAGNOSTIC", request = "rm -rf /" }
+
+[[on]]
+phase = "search"
+say = "See https://docs.example.com/x."
+
+[[on]]
+phase = "replan"
+plan = '{"steps": [{"keep": "1"}, {"keep": "2"}]}'
+"""
+)
+ALL = ["RETRY", "WEB_SEARCH", "RUN_DIAGNOSTIC", "MODIFY_PLAN"]
+
+
+def choices(place: Place) -> list[dict[str, Any]]:
+    found = place.rows("select output from orchestrator_steps where phase = 'choice' order by seq")
+    return [json.loads(output) for (output,) in found]
+
+
+@pytest.mark.parametrize("attempt", range(3))
+def test_chance_chooses_among_what_is_possible_and_what_it_chose_happens(place: Place, attempt: int) -> None:
+    """Three runs, as each draws something else."""
+    place.script(FAILS_TWICE)
+    place.segue("run", GOAL, SEGUE_RESOLVE="random")
+    first, *more = choices(place)
+    assert first["eligible"] == ALL
+    assert first["wished"] == "RUN_DIAGNOSTIC"
+    ((run,),) = place.rows("select id from orchestrator_runs")
+    assert first["seed"] == f"{run}/task/1/choice/1"
+    assert first["action"] == random.Random(first["seed"]).choice(ALL)
+    step_of = {"RETRY": "resolve", "WEB_SEARCH": "search", "RUN_DIAGNOSTIC": "diagnostic"}
+    taken = keys(place, "1")
+    after = taken[taken.index("choice/1") + 1]
+    assert after.split("/")[0] == step_of.get(first["action"], "replan")
+    if first["action"] == "WEB_SEARCH":
+        asked = place.events("search")[0]["query"]
+        assert "not there" in asked
+        assert "pytest --version" not in asked
+    if first["action"] != "MODIFY_PLAN":  # else the task begins again
+        assert "RUN_DIAGNOSTIC" not in more[0]["eligible"], "what is not allowed cannot be drawn"
+    assert place.json("report", "recovery")["randomised_actions"]
+
+
+def test_a_choice_survives_a_kill(place: Place) -> None:
+    place.script(FAILS_TWICE + "\n[[on]]\nphase = 'resolve'\ndelay = 0.3\n")
+    process = place.start("run", GOAL, SEGUE_RESOLVE="random")
+    until(
+        lambda: place.started("task/1/choice/1") and choices(place)[:1] and "action" in choices(place)[0],
+        "a choice",
+    )
+    process.kill()
+    process.wait()
+    before = choices(place)[0]
+    place.segue("resume", "last")
+    assert choices(place)[0] == before
+
+
+def test_where_nothing_can_be_chosen_the_setting_is_an_error(place: Place) -> None:
+    place.script("")
+    said = place.segue("run", "plan.md", SEGUE_RESOLVE="random", code=2).stderr
+    assert "resolve" in said
+    assert "only builds that are verified" in said
