@@ -36,6 +36,7 @@ from segue.reviewers.options import CommandReviewOptions, StetOptions
 from segue.searchers.options import SearchSettings
 from segue.sources.options import GithubSettings
 from segue.sources.speckit.source import SpecKit
+from segue.store.flat import FLAT_TABLES
 from segue.system.isolation.limits import ATTEMPTS, NOT_STOPPED
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -44,7 +45,7 @@ WIDTH = 90
 
 BLOCK = re.compile(
     r"(?P<open><!-- (?P<name>help|settings|options|exit-codes|events|outputs|flows|phases|prompt|example"
-    r"|sandbox|harmless)"
+    r"|sandbox|harmless|tables)"
     r"(?:: (?P<words>[a-z./ -]+?))? -->\n)"
     r".*?(?P<close><!-- /(?P=name) -->)",
     re.DOTALL,
@@ -227,6 +228,19 @@ def _table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
     return "".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |\n" for line in lines)
 
 
+def _flat_tables(_words: str) -> str:
+    """Return every flat table with its columns and its example of `tables.sql`."""
+    examples = (ROOT / "docs" / "tables.sql").read_text("utf-8").strip().split("\n\n")
+    parts = []
+    for table, example in zip(FLAT_TABLES.values(), examples, strict=True):
+        columns = _table(
+            ("column", "type", "meaning"),
+            [(f"`{column.name}`", column.type, column.meaning) for column in table.columns],
+        )
+        parts.append(f"`{table.view}`, {table.about}:\n\n{columns}\n```sql table\n{example}\n```\n")
+    return "\n" + "\n".join(parts) + "\n"
+
+
 _MAKERS: dict[str, Callable[[str], str]] = {
     "help": help_text,
     "settings": _settings_table,
@@ -240,6 +254,7 @@ _MAKERS: dict[str, Callable[[str], str]] = {
     "prompt": _prompt_of_example,
     "example": _quote_file,
     "harmless": _harmless_settings,
+    "tables": _flat_tables,
 }
 
 

@@ -274,10 +274,9 @@ def parse(words: list[str]) -> None:
     context = click.Context(cli, info_name="segue", **cli.context_settings)
     rest = words[1:]
     while isinstance(command, click.Group) and rest and not rest[0].startswith("-"):
-        found = command.get_command(context, rest[0])
-        if found is None:
-            raise click.UsageError(f"there is no command {rest[0]!r}")
-        command, rest = found, rest[1:]
+        _, found, rest = command.resolve_command(context, rest)
+        assert found is not None
+        command = found
     # --help and --version end the reading; a command may be named without its argument.
     with suppress(click.exceptions.Exit, click.MissingParameter):
         command.make_context(command.name, rest, parent=context)
@@ -459,7 +458,8 @@ def queries(info: str = "sql") -> list[Block]:
 
 def test_tables_and_views_are_explained_column_by_column(rehearsal: tuple[Place, str]) -> None:
     place, _ = rehearsal
-    sections = re.split(r"^`(?=orchestrator_)", page("data.md"), flags=re.MULTILINE)
+    text = page("data.md") + page("tables.md")
+    sections = re.split(r"^`(?=orchestrator_|segue_)", text, flags=re.MULTILINE)
     explained = {text.split("`")[0]: spans("`" + text) for text in sections[1:]}
     tables = place.rows("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")
     assert {name for (name,) in tables} == set(explained)

@@ -660,5 +660,16 @@ class Store(Protocol):
         too long.
         """
 
-    def table(self, name: str) -> Iterable[list[dict[str, Any]]]:
-        """Return all rows of `runs`, `steps`, `events`, `signals` or `prompts`, in batches."""
+    def answer(
+        self, sql: str, arguments: Sequence[object] = (), limits: QueryLimits | None = None
+    ) -> tuple[list[str], list[tuple[Any, ...]]]:
+        """Answer like `query`, with the names of the columns and the rows as they are."""
+
+    def table(
+        self, name: str, as_text: bool = False, runs: Sequence[str] | None = None
+    ) -> Iterable[list[dict[str, Any]]]:
+        """Return all rows of `runs`, `steps`, `events`, `signals` or `prompts`, in batches.
+
+        A view such as `segue_attempts` is typed: instants are dates, flags booleans. JSON is decoded, or
+        left `as_text`; `runs` leaves out the rows of others.
+        """

@@ -20,7 +20,7 @@ from segue.agents.acp import agent as acp
 from segue.agents.acp.agent import AcpKind
 from segue.agents.acp.profiles import ModelChoice, Profile, load_profiles
 from segue.conformance.agent import check_agent
-from segue.domain.events import AgentRaw, AgentText, AgentTool, event_data
+from segue.domain.events import AgentRaw, AgentText, AgentThought, AgentTool, event_data
 from segue.domain.failure import FailureKind
 from segue.domain.job import Job, Mode
 from segue.domain.options import read_options
@@ -155,7 +155,7 @@ class TestTalk:
         assert tools[3].input == {"command": "make test"}
         assert (tools[3].status, tools[3].details["kind"]) == ("success", "execute")
         assert of(events, AgentText) == [AgentText("All is done.")]
-        assert AgentRaw("thinking", chars=18) in of(events, AgentRaw)
+        assert of(events, AgentThought) == [AgentThought("thought 0thought 1")]
         assert outcome(events).text == "All is done."
         assert outcome(events).facts["tools_success"] == 3
 

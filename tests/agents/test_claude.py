@@ -16,7 +16,7 @@ from segue.agents.claude.agent import ClaudeAgent, ClaudeOptions
 from segue.agents.claude.lines import ClaudeLines
 from segue.agents.local.launch import SessionUsage
 from segue.conformance.agent import check_agent
-from segue.domain.events import AgentRaw, AgentText, AgentTool, Event, event_data
+from segue.domain.events import AgentRaw, AgentText, AgentThought, AgentTool, Event, event_data
 from segue.domain.failure import Failure, FailureKind
 from segue.domain.job import Limits, Mode
 from segue.domain.outcome import Outcome, Usage
@@ -101,7 +101,7 @@ def test_a_launch_that_went_well() -> None:
     ]
     assert tools[1].status == "success"
     assert of(events, AgentText) == [AgentText("All done.")]
-    assert AgentRaw("thinking", chars=3) in of(events, AgentRaw)
+    assert of(events, AgentThought) == [AgentThought("hmm")]
     found = lines.outcome(ended(), NOW)
     assert (found.failure, found.text, found.session) == (None, "All done.", SESSION)
     assert (found.model, found.usage) == ("claude-opus-5-5", Usage(108, 20, 0.25))

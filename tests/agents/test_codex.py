@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from segue.agents.codex.agent import CodexAgent, CodexOptions
 from segue.agents.codex.lines import CodexLines
 from segue.conformance.agent import check_agent
-from segue.domain.events import AgentRaw, AgentTool, AgentUsage, Event, event_data
+from segue.domain.events import AgentRaw, AgentThought, AgentTool, AgentUsage, Event, event_data
 from segue.domain.failure import Failure, FailureKind
 from segue.domain.job import Limits, Mode
 from segue.domain.outcome import Outcome, Usage
@@ -75,7 +75,7 @@ def test_a_launch_that_went_well() -> None:
     started, completed = of(events, AgentTool)
     assert started == AgentTool("Bash", {"command": "/bin/bash -lc 'make test'"}, "item_0", "started")
     assert (completed.status, completed.result) == ("success", {"output": "ok\n", "exit_code": 0})
-    assert AgentRaw("thinking", chars=3) in of(events, AgentRaw)
+    assert of(events, AgentThought) == [AgentThought("hmm")]
     assert of(events, AgentUsage) == [AgentUsage(100, 12, cache_read_tokens=40, reasoning_tokens=3)]
     found = lines.outcome(ended(), NOW)
     assert (found.failure, found.text, found.session) == (None, "All done.", THREAD)

@@ -21,7 +21,15 @@ from segue.agents.cursor.agent import CursorAgent, CursorOptions
 from segue.agents.cursor.lines import CursorLines
 from segue.agents.local.launch import ProcessEnd
 from segue.conformance.agent import check_agent
-from segue.domain.events import AgentOutput, AgentRaw, AgentText, AgentTool, AgentUsage, event_data
+from segue.domain.events import (
+    AgentOutput,
+    AgentRaw,
+    AgentText,
+    AgentThought,
+    AgentTool,
+    AgentUsage,
+    event_data,
+)
 from segue.domain.failure import FailureKind
 from segue.domain.job import Job, Limits, Mode
 from segue.domain.outcome import Usage
@@ -200,11 +208,11 @@ class TestEvents:
         plan = rehearsal.run(Mode.PLAN, token="plan")
         assert outcome(plan).text.startswith("# Plan")
 
-    def test_thoughts_are_counted_not_kept(self, rehearsal: Rehearsal) -> None:
+    def test_the_pieces_of_a_thought_are_one_event(self, rehearsal: Rehearsal) -> None:
         rehearsal.script("logged_in = true\n[[on]]\nthinking = 500\n")
         events = rehearsal.run()
-        thoughts = [data for data in of(events, AgentRaw) if data.kind == "thinking"]
-        assert len(thoughts) == 1
+        [thought] = of(events, AgentThought)
+        assert thought.text == "".join(f"thought {number} " for number in range(500))
         assert len(events) < 20
 
     def test_partial_output_is_not_told_twice(self, rehearsal: Rehearsal) -> None:

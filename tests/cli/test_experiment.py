@@ -102,3 +102,19 @@ def test_what_is_wrong_in_the_file_is_named(place: Place) -> None:
         ("prompts = [\"a \\u0000 b\"]\nagents = ['scripted']", "several words"),
     ):
         assert message in place.segue("experiment", str(write(place, text)), code=2).stderr
+
+
+def test_a_plan_says_what_can_be_found_and_starts_nothing(place: Place) -> None:
+    file = write(place, FILE.format(trials=3))
+    told = place.segue("experiment", "plan", str(file)).stdout
+    assert "2 × 2 × 3 = 12 trials" in told
+    assert "On each prompt, 3 runs of each agent: no difference would be found in 80 %" in told
+    assert "scripted:one: no forecast of time and cost, only 0 earlier trials ended." in told
+    assert runs(place) == []
+    many = place.json("experiment", "plan", str(file), "--trials", "60")
+    assert many["power"][0]["smallest"] < 0.4
+    place.segue("experiment", str(file))
+    after = place.json("experiment", "plan", str(file))
+    assert (after["past_runs"], after["pass_rate"]) == (12, 1.0)
+    assert after["forecast"]["scripted:one"]["runs"] == 3
+    assert after["forecast"]["scripted:one"]["seconds"]["low"] > 0

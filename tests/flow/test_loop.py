@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from segue.domain.budget import Budget
 from segue.domain.errors import CredentialsError, NeedsHuman
-from segue.domain.events import AgentReplaced, CheckRun, RunParked, TaskEnded
+from segue.domain.events import AgentReplaced, CheckRun, PatchMade, RunParked, TaskEnded
 from segue.domain.evidence import Evidence
 from segue.domain.failure import FailureKind
 from segue.domain.finding import DismissReason, Finding, Review, Severity
@@ -356,6 +356,37 @@ def test_every_check_is_an_event_with_its_output(tmp_path: Path) -> None:
         ("echo fine", 0, "fine\n"),
         ("true", 0, ""),
     ]
+
+
+def patches(loop: Loop) -> list[tuple[str | None, PatchMade]]:
+    return [(seen.step, seen.event) for seen in loop.events if isinstance(seen.event, PatchMade)]
+
+
+def test_every_attempt_leaves_the_patch_of_its_task_so_far(tmp_path: Path) -> None:
+    agent = FunctionAgent("one", edit())
+    judge = SayingJudge(Result.FAIL, Result.PASS)
+    loop = Loop(tmp_path, ListSource("1"), [agent], flow="spec", judge=judge)
+    base = loop.git("rev-parse", "HEAD").strip()
+    loop.session()
+    (first, made), (second, more) = patches(loop)
+    assert (first, second) == ("task/1/execute/1", "task/1/resolve/1")
+    assert (made.base, more.base, made.files, made.cut) == (base, base, 1, 0)
+    for one, lines in ((made, 1), (more, 2)):
+        assert one.diff.endswith("+1\n" * lines)
+        assert one.diff == loop.git("diff-tree", "-r", "-p", one.base, one.tree) + "\n"
+
+
+def test_a_long_patch_is_cut_and_says_so(tmp_path: Path) -> None:
+    def write_much(job: Job) -> Outcome:
+        (job.workspace / "big.txt").write_text("a line of some length\n" * 20_000)
+        return Outcome("Done.")
+
+    loop = Loop(tmp_path, ListSource("1"), [FunctionAgent("one", write_much)])
+    loop.session()
+    [(_, made)] = patches(loop)
+    assert made.cut > 100_000
+    assert made.diff.endswith(f"\n[{made.cut} characters cut]\n")
+    assert len(made.diff) < 270_000
 
 
 class CrashingSource(ListSource):

@@ -10,9 +10,9 @@ import pytest
 from tests.provider.place import HELLO, MODEL, Asking, litellm
 
 CASES = {
-    "crash": ('stderr = "segmentation fault"\nexit_code = 3', "UnprocessableEntityError"),
-    "no_result": ('faults = ["no_result"]', "UnprocessableEntityError"),
-    "truncated": ('faults = ["truncated"]', "UnprocessableEntityError"),
+    "crash": ('say = ""\nstderr = "segmentation fault"\nexit_code = 3', "UnprocessableEntityError"),
+    "no_result": ('say = ""\nfaults = ["no_result"]', "UnprocessableEntityError"),
+    "truncated": ('say = ""\nfaults = ["truncated"]', "UnprocessableEntityError"),
     "empty": ('faults = ["empty"]', "UnprocessableEntityError"),
     "quota": ('faults = ["quota"]', "RateLimitError"),
     "auth": ('faults = ["bad_key"]', "AuthenticationError"),
@@ -55,6 +55,65 @@ def test_a_router_falls_back_to_another_model(asking: Asking) -> None:
     router = litellm.Router(model_list=entries, fallbacks=[{"one": ["two"]}])
     response = asyncio.run(router.acompletion(model="one", messages=HELLO))
     assert response.choices[0].message.content == "second"
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # a coroutine of LiteLLM's
+@pytest.mark.parametrize("case", CASES)
+def test_a_router_falls_back_in_a_stream(asking: Asking, case: str) -> None:
+    entry, _kind = CASES[case]
+    asking.script(f'[[on]]\nlaunch = 1\n{entry}\n[[on]]\nsay = "second"\n')
+    entries = [
+        {"model_name": name, "litellm_params": {"model": f"composer-cli/{model}"}}
+        for name, model in (("one", "composer-2.5"), ("two", "gpt-5.5"))
+    ]
+    router = litellm.Router(model_list=entries, fallbacks=[{"one": ["two"]}])
+
+    async def read() -> str:
+        stream = await router.acompletion(model="one", messages=HELLO, stream=True)
+        return "".join([chunk.choices[0].delta.content or "" async for chunk in stream])
+
+    assert asyncio.run(read()) == "second"
+    assert len(asking.launches()) == 2
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("way", ["sync", "async"])
+def test_a_stream_that_fails_has_the_class_of_its_failure(asking: Asking, case: str, way: str) -> None:
+    entry, kind = CASES[case]
+    asking.script(f"[[on]]\n{entry}\n")
+
+    async def read() -> None:
+        async for _chunk in await litellm.acompletion(model=MODEL, messages=HELLO, stream=True):
+            pass
+
+    def ask() -> None:
+        if way == "async":
+            asyncio.run(read())
+        else:
+            list(litellm.completion(model=MODEL, messages=HELLO, stream=True))
+
+    with pytest.raises(getattr(litellm, kind)):
+        ask()
+    assert len(asking.launches()) == 1
+
+
+PLAIN = """#!/bin/sh
+[ "$1" = --version ] && echo 2026.01.02-abcdef && exit
+printf 'Plain\\n  words \\n\\n'
+"""
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_program_that_prints_plain_text_answers_with_it(asking: Asking, stream: bool) -> None:
+    program = asking.root / "plain-agent"
+    program.write_text(PLAIN)
+    program.chmod(0o755)
+    asking.config(f'[agents.cursor]\nagent_cmd = "{program}"\n')
+    answer = litellm.completion(model=MODEL, messages=HELLO, stream=stream)
+    if stream:
+        assert "".join(chunk.choices[0].delta.content or "" for chunk in answer) == "Plain\n  words"
+    else:
+        assert answer.choices[0].message.content == "Plain\n  words"
 
 
 def test_the_words_of_stderr_are_told(asking: Asking) -> None:

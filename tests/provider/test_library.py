@@ -219,9 +219,62 @@ def test_closing_ends_agents_and_leaves_nothing(asking: Asking) -> None:
     assert list((asking.root / "tmp").glob("segue-ask-*")) == []
 
 
+ACP = ("gemini", "copilot", "opencode", "qwen", "vibe", "cursor-acp")
+
+
+@pytest.mark.parametrize("agent", ACP)
+def test_agents_of_the_client_protocol_are_models(
+    asking: Asking, agent: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (asking.root / "acp.toml").write_text('[[on]]\nsay = "Good day!"\nplan = "Good day!"\n')
+    monkeypatch.setenv("SEGUE_SIM_ACP", str(asking.root / "acp.toml"))
+    response = litellm.completion(model=f"{agent}-cli/default", messages=HELLO)
+    assert response.choices[0].message.content == "Good day!"
+    assert asking.leftovers() == []
+
+
+def test_agents_of_the_settings_are_models(asking: Asking, monkeypatch: pytest.MonkeyPatch) -> None:
+    (asking.root / "acp.toml").write_text('[[on]]\nsay = "Good day!"\nplan = "Good day!"\n')
+    monkeypatch.setenv("SEGUE_SIM_ACP", str(asking.root / "acp.toml"))
+    asking.config(f'[acp.mine]\nargv = ["{asking.root / "bin" / "gemini"}", "--acp"]\n')
+    provider.register()
+    response = litellm.completion(model="mine-cli/default", messages=HELLO)
+    assert response.choices[0].message.content == "Good day!"
+
+
 def test_registering_twice_is_registering_once() -> None:
     provider.register()
     before = list(litellm.custom_provider_map)
     provider.register()
     assert litellm.custom_provider_map == before
     assert {item["provider"] for item in before} >= {"composer-cli", "claude-cli", "codex-cli", "composite"}
+
+
+def test_a_stream_brings_words_while_the_agent_still_speaks(asking: Asking) -> None:
+    """The program waits for the file that is written when its first words have arrived."""
+    heard = asking.root / "heard"
+    program = asking.root / "talker"
+    program.write_text(
+        f"#!/bin/sh\ncat >/dev/null\necho One\nwhile [ ! -e {heard} ]; do sleep 0.05; done\necho two\n"
+    )
+    program.chmod(0o755)
+    asking.config(f'[agents.command]\nargv = ["{program}"]\n')
+    pieces = []
+    for chunk in litellm.completion(model="command-cli/default", messages=HELLO, stream=True, timeout=60):
+        pieces.append(chunk.choices[0].delta.content or "")
+        heard.touch()
+    assert "".join(pieces) == "One\ntwo"
+
+
+@pytest.mark.parametrize("model", [MODEL, "gemini-cli/default"])
+def test_a_stream_brings_the_pieces_of_a_message(
+    asking: Asking, model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = " ".join(f"word{number}" for number in range(50))
+    (asking.root / "acp.toml").write_text(f'[[on]]\nsay = "{words}"\nplan = "{words}"\n')
+    monkeypatch.setenv("SEGUE_SIM_ACP", str(asking.root / "acp.toml"))
+    asking.script(f'[[on]]\nsay = "{words}"\n')
+    chunks = list(litellm.completion(model=model, messages=HELLO, stream=True))
+    pieces = [piece for chunk in chunks if (piece := chunk.choices[0].delta.content)]
+    assert "".join(pieces) == words
+    assert len(pieces) > 1

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from segue.config.load import LoadedSettings
 from segue.config.settings import Settings
 from segue.domain.errors import UsageError
 from segue.domain.options import read_options
@@ -205,7 +206,7 @@ def test_wrong_profiles_are_refused_when_they_are_read(case: str) -> None:
     provider = {"depth": 2, "models": models}
     settings = read_options(Settings, {"profiles": profiles, "provider": provider})
     with pytest.raises(UsageError, match=words):
-        catalogue.Catalogue.read(settings)
+        catalogue.Catalogue.read(LoadedSettings(settings))
 
 
 NAMES = ("a", "b", "c", "d")

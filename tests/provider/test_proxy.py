@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import http.client
 import importlib
+import json
+import os
 import signal
 import socket
 import subprocess
@@ -22,6 +25,8 @@ from tests.provider.place import HELLO, MODEL, Asking, agents_of, at_work, envir
 yaml: Any = importlib.import_module("yaml")
 
 CONFIG = f"""
+[agents.command]
+argv = ["cat"]
 [limits]
 kill_grace = 0.3
 [[provider.models]]
@@ -145,7 +150,8 @@ def test_everything_else_of_the_proxy_is_closed(proxy: Proxy) -> None:
         assert client.request("OPTIONS", "/v1/models", headers={"origin": "null"}).status_code == 403
         assert client.post("/v1/chat/completions", content=b"x" * (5 * 1024**2)).status_code == 413
         models = client.get("/v1/models")
-        assert "fast" in {model["id"] for model in models.json()["data"]}
+        listed = {model["id"] for model in models.json()["data"]}
+        assert listed >= {"fast", "composite/profile/safe", "composer-cli/default", "command-cli/default"}
         assert not [name for name in models.headers if name.startswith("access-control-")]
 
 
@@ -162,7 +168,7 @@ def test_slow_clients_keep_nobody_waiting(proxy: Proxy) -> None:
 
 
 FAILURES = {
-    'stderr = "broken"\nexit_code = 3': "UnprocessableEntityError",
+    'say = ""\nstderr = "broken"\nexit_code = 3': "UnprocessableEntityError",
     'faults = ["quota"]': "RateLimitError",
     'faults = ["bad_key"]': "AuthenticationError",
 }
@@ -196,12 +202,26 @@ def test_an_empty_model_is_a_bad_request(proxy: Proxy) -> None:
         proxy.client(timeout=60, max_retries=0).chat.completions.create(model="composer-cli/", messages=HELLO)
 
 
-def test_a_client_that_hangs_up_ends_the_agent(proxy: Proxy) -> None:
+@pytest.mark.parametrize("model", ["nobody-cli/x", "gpt-5", "composite/profile/nope", "", "claude-cli"])
+@pytest.mark.parametrize("stream", [False, True])
+def test_an_unknown_model_is_refused_at_once(proxy: Proxy, model: str, stream: bool) -> None:
+    before = len(proxy.asking.log())
+    with pytest.raises((openai.BadRequestError, openai.NotFoundError)):
+        proxy.client(timeout=60, max_retries=0).chat.completions.create(
+            model=model, messages=HELLO, stream=stream
+        )
+    assert len(proxy.asking.log()) == before
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_client_that_hangs_up_ends_the_agent(proxy: Proxy, stream: bool) -> None:
     proxy.asking.script('[[on]]\nfaults = ["hang"]\n')
-    body = {"model": MODEL, "messages": HELLO, "stream": True}
-    headers = {"authorization": f"Bearer {proxy.key}"}
-    with httpx2.Client(trust_env=False) as client, pytest.raises(httpx2.ReadTimeout):
-        client.post(f"{proxy.url}/v1/chat/completions", json=body, headers=headers, timeout=3)
+    body = {"model": MODEL, "messages": HELLO, "stream": stream}
+    headers = {"authorization": f"Bearer {proxy.key}", "content-type": "application/json"}
+    client = http.client.HTTPConnection(proxy.url.removeprefix("http://"))
+    client.request("POST", "/v1/chat/completions", json.dumps(body), headers)
+    at_work(proxy.asking)
+    client.close()
     until(lambda: not agents_of(proxy.asking), "the agent to end")
 
 
@@ -217,6 +237,44 @@ def test_eight_at_once(proxy: Proxy) -> None:
     with ThreadPoolExecutor(8) as threads:
         answers = list(threads.map(ask, range(16)))
     assert [answer.choices[0].message.content for answer in answers] == ["x"] * 16
+
+
+@pytest.mark.parametrize("calls", [200, pytest.param(10_000, marks=pytest.mark.thorough)])
+def test_thousands_of_calls_leave_nothing_behind(proxy: Proxy, calls: int) -> None:
+    """The answers are right, memory stays as it is, and no process or file is left."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    address, headers = f"{proxy.url}/v1/chat/completions", {"authorization": f"Bearer {proxy.key}"}
+    with httpx2.Client(trust_env=False, headers=headers, timeout=300) as client:
+
+        def ask(number: int) -> None:
+            message = {"role": "user", "content": f"question {number}"}
+            body = {"model": "command-cli/default", "messages": [message], "stream": number % 5 == 0}
+            answer = client.post(address, json=body)
+            assert answer.status_code == 200
+            assert f"question {number}" in answer.text
+
+        with ThreadPoolExecutor(4) as threads:
+            list(threads.map(ask, range(100)))
+            before = _memory(proxy.process.pid)
+            list(threads.map(ask, range(calls)))
+    grown = _memory(proxy.process.pid) - before
+    assert grown < 64 * 1024**2, f"{grown / 1024**2:.0f} MB"
+    until(lambda: not proxy.asking.leftovers(), "the folders of the calls to go")
+    assert _descendants(proxy.process.pid) <= 1, "more than the supervisor is left"
+
+
+def _memory(pid: int) -> int:
+    """Return how many bytes of memory a process uses."""
+    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def _descendants(pid: int) -> int:
+    """Return how many processes a process has started that are still running, and those of theirs."""
+    children = Path(f"/proc/{pid}/task").glob("*/children")
+    found = [int(word) for path in children for word in path.read_text().split()]
+    return sum(1 + _descendants(child) for child in found)
 
 
 def test_the_key_is_kept_private_and_shown_on_request(proxy: Proxy) -> None:
@@ -242,7 +300,11 @@ def test_the_configuration_is_what_litellm_reads(proxy: Proxy) -> None:
     config = yaml.safe_load(done.stdout)
     assert config["litellm_settings"]["num_retries"] == config["router_settings"]["num_retries"] == 0
     names = [entry["model_name"] for entry in config["model_list"]]
-    assert names == ["composer-cli/*", "claude-cli/*", "codex-cli/*", "composite/profile/safe", "fast"]
+    assert {"composer-cli/*", "claude-cli/*", "codex-cli/*", "gemini-cli/*", "command-cli/*"} < set(names)
+    assert "composer-cli/default" in names
+    assert "claude-cli/default" not in names, "it is not installed here"
+    assert not [name for name in names if "cloud" in name]
+    assert names[-2:] == ["composite/profile/safe", "fast"]
     [*_, fast] = config["model_list"]
     assert fast["litellm_params"]["input_cost_per_token"] == 0.5
 

@@ -21,15 +21,16 @@ from segue.ports import Capabilities, Installation, Problem
 from segue.system.process.processes import child_environment
 from segue.system.services import Services
 
-_PLACEHOLDERS = ("model", "mode", "workspace", "task", "session")
+_PROMPT = "{prompt}"
+_PLACEHOLDERS = ("model", "mode", "workspace", "task", "session", "prompt")
 
 
 class CommandOptions(Options, frozen=True):
     """The table `[agents.command]`."""
 
     argv: Annotated[list[str], Meta(min_length=1)]
-    """The program and its arguments. Replaced in them: {model}, {mode}, {workspace}, {task}, {session}; a
-    brace is {{ or }}."""
+    """The program and its arguments. Replaced in them: {model}, {mode}, {workspace}, {task}, {session}, and
+    {prompt}, which otherwise comes on stdin; a brace is {{ or }}."""
     pass_env: list[str] = []
     """Environment variables that the program may see."""
     env: dict[str, str] = {}
@@ -75,8 +76,11 @@ class CommandAgent:
 
     def run(self, job: Job) -> AsyncGenerator[Event | Outcome, None]:
         """Run the program and keep what it prints."""
-        command = make_command(job, self._argv(job), self._options.pass_env, self._options.env)
-        return run_program(self._services, job, command, PlainOutput(job.model, logs=job.mode is Mode.EDIT))
+        stdin = "" if any(_PROMPT in argument for argument in self._options.argv) else None
+        command = make_command(job, self._argv(job), self._options.pass_env, self._options.env, stdin)
+        return run_program(
+            self._services, job, command, PlainOutput(job.model, logs=job.mode is Mode.EDIT, hear=job.hear)
+        )
 
     def forget(self, token: str) -> None:
         """Drop what was kept for an adoption."""
@@ -98,6 +102,7 @@ class CommandAgent:
             "workspace": str(job.workspace),
             "task": job.labels.get("task", ""),
             "session": job.session or "",
+            "prompt": job.prompt.text.replace("\0", ""),
         }
         program, *arguments = (fill(argument, values) for argument in self._options.argv)
         if _has_folder(program):

@@ -27,6 +27,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "status": ("look.status:status", "List runs, or show one run with its tasks."),
         "proof": ("look.proof:proof", "Show how well each task is proven, or what is missing."),
         "logs": ("look.logs:logs", "Print or follow the events of a run."),
+        "forecast": ("look.forecast:forecast", "Forecast time and cost from your own history."),
         "report": ("look.report:report", "Show where agents fail, what helps, and who does better."),
     },
     "Set up": {
@@ -55,7 +56,8 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "sim": ("serve.sim:sim", "Simulate vendors' tools to rehearse a run."),
     },
     "Data": {
-        "db": ("data.db:db", "Locate, migrate, describe, export and push the database."),
+        "db": ("data.db:db", "Locate, migrate, ask, describe, export and push the database."),
+        "dataset": ("data.dataset:dataset", "Write trajectories, instances, and a folder to publish."),
         "gc": ("data.gc:gc", "Delete leftovers of finished runs from Segue's state folder."),
         "bench": ("data.bench.command:bench", "Measure the judge, and how well Segue detects cheating."),
     },

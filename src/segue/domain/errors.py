@@ -15,6 +15,7 @@ SegueError                    1   unexpected
 ├── JudgeFailed               3   the judge gave no usable answer
 ├── SearchFailed              1   a search service gave no answer
 ├── StoreError                1   the database cannot be used
+│   ├── QueryError            2   a question in SQL that it cannot answer
 │   ├── LeaseLost             6   somebody else drives this run now
 │   ├── StoreDenied           4   the database rejects the user or the password
 │   └── StoreAway             7   the database was away for too long; the run is parked
@@ -133,6 +134,12 @@ class UnusableAnswer(Exception):
 
 class StoreError(SegueError):
     """The database cannot be opened, read or written."""
+
+
+class QueryError(StoreError):
+    """A question in SQL is wrong, takes too long, or would change something."""
+
+    exit_code = 2
 
 
 class LeaseLost(StoreError):

@@ -415,6 +415,24 @@ class Committed(Event, frozen=True):
     commit: str
 
 
+class PatchMade(Event, frozen=True):
+    """What an attempt left, compared with what its task began with."""
+
+    type: ClassVar[str] = "patch"
+    task: str
+    base: str
+    """The commit the task began with."""
+    head: str
+    """The commit the attempt left; what is not committed is part of the diff too."""
+    tree: str
+    """Everything that was there, as a git tree or commit."""
+    diff: str
+    """A unified diff; binary files are named only."""
+    files: int = 0
+    cut: int = 0
+    """How many characters of the diff were left out at its end; a last line says so."""
+
+
 class Reviewed(Event, frozen=True):
     """A reviewer has reported."""
 
@@ -557,6 +575,14 @@ class AgentText(Event, frozen=True):
     type: ClassVar[str] = "agent.text"
     text: str
     subagent: bool = False
+
+
+class AgentThought(Event, frozen=True):
+    """Something the agent thinks, where its vendor prints that."""
+
+    type: ClassVar[str] = "agent.thought"
+    text: str
+    """Empty: only that it thought is known."""
 
 
 class AgentTool(Event, frozen=True):

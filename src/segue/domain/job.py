@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import StrEnum
 from pathlib import Path
 
@@ -44,5 +44,7 @@ class Job(Struct, frozen=True):
     web: bool = False
     """Whether an agent that may not edit may look things up on the web."""
     limits: Limits = Limits()
+    hear: Callable[[str], None] | None = None
+    """Takes what the agent says while it says it, piece by piece, where somebody listens."""
     labels: Mapping[str, str] = field(default_factory=dict)
     """`run`, `task`, `phase`, `attempt`: given to the agent's process as SEGUE_* variables."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from segue.domain.errors import WorkspaceError
-from segue.domain.events import NoticeGiven
+from segue.domain.events import NoticeGiven, PatchMade
 from segue.domain.failure import Failure, FailureKind
 from segue.domain.outcome import Outcome
 from segue.domain.results import LaunchOutput
@@ -23,6 +23,7 @@ RETRIED |= {FailureKind.UNKNOWN, FailureKind.INTERRUPTED, FailureKind.USAGE_LIMI
 
 NO_CHANGE = "The agent said it was done, but nothing in the work tree or on the branch has changed."
 _KEPT_FILES = 200
+_KEPT_DIFF = 256 * 1024
 
 
 def failure_of(outcome: Outcome, changed: bool, allow_no_change: bool) -> Failure | None:
@@ -48,8 +49,8 @@ def start_of(context: RunContext, state: TaskState) -> str:
     return state.base.branch if context.cloud else state.base.head
 
 
-def changes_since(context: RunContext, state: TaskState, allow_no_change: bool) -> Conclude:
-    """Conclude from what the agent has left, compared with what the task began with."""
+def changes_since(context: RunContext, state: TaskState, key: str, allow_no_change: bool) -> Conclude:
+    """Conclude from what the agent has left, compared with what the task began with; `key` is the step."""
 
     async def conclude(outcome: Outcome) -> LaunchOutput:
         lost: Failure | None = None
@@ -61,6 +62,8 @@ def changes_since(context: RunContext, state: TaskState, allow_no_change: bool) 
         changed = now != state.base
         changes = await context.workspace.changes(state.base, now) if changed else WorkChanges()
         files = changes.files
+        if changed and not (changes.links or changes.unmerged):  # git makes no tree of these
+            await _record_patch(context, state, now, len(files), key)
         wrong = lost or _left_branch(context, state, now) or _not_committable(changes)
         failure = failure_of(replace(outcome, failure=outcome.failure or wrong), changed, allow_no_change)
         return LaunchOutput(
@@ -74,6 +77,20 @@ def changes_since(context: RunContext, state: TaskState, allow_no_change: bool) 
         )
 
     return conclude
+
+
+async def _record_patch(context: RunContext, state: TaskState, now: Snapshot, files: int, key: str) -> None:
+    """Record what the attempt left as a diff: the branch may be gone when somebody asks for it."""
+    task, base = state.task.key, state.base.head
+    try:
+        tree = await context.workspace.tree(now) if now.dirty else now.head
+        diff = await context.workspace.diff(base, tree)
+    except WorkspaceError as error:
+        await context.emit(NoticeGiven(f"The patch was not recorded: {error.message}", task=task), key)
+        return
+    cut = max(0, len(diff) - _KEPT_DIFF)
+    kept = f"{diff[:_KEPT_DIFF]}\n[{cut} characters cut]\n" if cut else diff
+    await context.emit(PatchMade(task, base, now.head, tree, kept, files, cut), key)
 
 
 def _left_branch(context: RunContext, state: TaskState, now: Snapshot) -> Failure | None:

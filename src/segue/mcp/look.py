@@ -150,13 +150,12 @@ class LookTools:
     ) -> Data:
         """Ask the dataset of all runs a question in SQL (SQLite or Postgres), read-only.
 
-        Views: orchestrator_run_summaries (id, state, agent, flow, repo, tasks, steps, steps_failed, seconds,
-        created), orchestrator_step_summaries (run_id, task, phase, attempt, agent, model, state, verdict,
-        reason, seconds), orchestrator_errors (run_id, task, phase, kind, message), orchestrator_commands
-        (run_id, command, status, exit_code, seconds), orchestrator_verdicts (run_id, task, result, reason).
-        Tables: orchestrator_runs, orchestrator_steps, orchestrator_events (run_id, seq, ts, step, type,
-        data).
-        Instants are milliseconds since the epoch.
+        Flat tables: segue_runs, segue_tasks, segue_attempts (run_id, task, phase, agent, model, result,
+        reason, failure, cost_usd, seconds), segue_tool_calls, segue_commands, segue_errors, segue_verdicts,
+        segue_criteria, segue_checks, segue_findings, segue_recoveries, segue_searches, segue_prompts and
+        segue_patches (diff). SELECT * FROM one of them with few rows shows its columns.
+        The journal: orchestrator_runs, orchestrator_steps, orchestrator_events (run_id, seq, ts, step, type,
+        data); instants in it are milliseconds since the epoch.
         """
 
         def ask() -> Data:

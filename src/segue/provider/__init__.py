@@ -5,7 +5,8 @@
 
     litellm.completion(model="claude-cli/sonnet", messages=[{"role": "user", "content": "Hi!"}])
 
-Models are `composer-cli/MODEL`, `claude-cli/MODEL`, `codex-cli/MODEL` and `composite/profile/NAME`.
+Models are `AGENT-cli/MODEL` for every agent on this machine, `composer-cli/MODEL` for Cursor's, and
+`composite/profile/NAME`.
 
 A call goes one way: handler → request → engine → compose → cli_models → agent; then response or failures.
 """
@@ -34,6 +35,9 @@ os.environ |= {
     )
 }
 
+from segue.config.load import LoadedSettings  # noqa: E402
+from segue.domain.errors import SegueError  # noqa: E402
+from segue.provider.catalogue import COMPOSITE, find_providers  # noqa: E402
 from segue.provider.engine import Engine  # noqa: E402
 from segue.provider.handler import LiteLLMHandler, register_with_litellm  # noqa: E402
 from segue.runtime.app import App  # noqa: E402
@@ -51,7 +55,15 @@ def register(config: Path | None = None) -> None:
     if config is not None and config != _config:
         close()
         _config = config
-    register_with_litellm(handler)
+    register_with_litellm(handler, (*find_providers(_look()), COMPOSITE))
+
+
+def _look() -> LoadedSettings | None:
+    """Return the settings, which may define agents; None if they cannot be read: the first call says why."""
+    try:
+        return App.load(None, _config, need="nothing").loaded
+    except SegueError:
+        return None
 
 
 def close() -> None:

@@ -9,11 +9,12 @@ from typing import Annotated, Any, TypeAlias
 
 from msgspec import Meta, Struct, field
 
-from segue.config.settings import Settings
-from segue.domain.errors import UsageError
+from segue.config.load import LoadedSettings
+from segue.domain.errors import SegueError, UsageError
 from segue.domain.options import OptionError, Options, Text, read_options
 from segue.provider.failures import InvalidRequest
 from segue.provider.trace import SpanKind
+from segue.runtime.wiring import agent_kind, agent_names
 
 PREFIX = "composite/profile/"
 """The prefix of a profile's name when it is used as a model."""
@@ -118,13 +119,32 @@ def _descend(
             _descend(model.removeprefix(PREFIX), profiles, aliases, path, depth)
 
 
-AGENTS = {"composer-cli": "cursor", "claude-cli": "claude", "codex-cli": "codex"}
-"""Provider → the agent behind it."""
+SUFFIX = "-cli"
+"""The end of a provider's name: `claude-cli/sonnet` asks the agent `claude`."""
+
+COMPOSER = "composer-cli"
+"""Another name for `cursor-cli`."""
 
 COMPOSITE = "composite"
-PROVIDERS = (*AGENTS, COMPOSITE)
 DEFAULT_MODEL = "default"
 """`claude-cli/default` uses the setting `model`; if that is unset, the agent chooses."""
+
+
+def find_providers(loaded: LoadedSettings | None = None) -> dict[str, str]:
+    """Return the providers, each with the agent behind it: every agent that answers on this machine.
+
+    A cloud agent is none: it works on a repository, not on a question.
+    """
+    names = [name for name in agent_names(loaded) if _answers(name, loaded)]
+    return {COMPOSER: "cursor", **{f"{name}{SUFFIX}": name for name in names}}
+
+
+def _answers(name: str, loaded: LoadedSettings | None) -> bool:
+    try:
+        options = agent_kind(name, loaded).Options
+    except SegueError:  # a plug-in that cannot be loaded
+        return False
+    return "repository" not in getattr(options, "__struct_fields__", ())
 
 
 class ModelTarget(Struct, frozen=True):
@@ -132,23 +152,28 @@ class ModelTarget(Struct, frozen=True):
 
     kind: SpanKind
     name: str
-    provider: str = ""
+    by: str = ""
+    """The agent that answers, or the provider."""
     model: str = ""
     params: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Catalogue(Struct, frozen=True):
-    """The user's aliases and profiles, validated."""
+    """The agents that can be asked, and the user's aliases and profiles, validated."""
 
+    agents: Mapping[str, str]
+    """Provider → the agent behind it."""
     profiles: Mapping[str, Profile]
     aliases: Mapping[str, tuple[str, Mapping[str, Any]]]
 
     @classmethod
-    def read(cls, settings: Settings) -> Catalogue:
+    def read(cls, loaded: LoadedSettings) -> Catalogue:
         """Build the catalogue from the settings; raise UsageError if a name cannot be resolved."""
+        settings = loaded.settings
         aliases = {alias.name: (alias.model, alias.params) for alias in settings.provider.models}
         models = {name: model for name, (model, _params) in aliases.items()}
-        catalogue = cls(read_profiles(settings.profiles, settings.provider.depth, models), aliases)
+        profiles = read_profiles(settings.profiles, settings.provider.depth, models)
+        catalogue = cls(find_providers(loaded), profiles, aliases)
         for name, profile in catalogue.profiles.items():
             for node in profile.nodes():
                 catalogue._check(f"profiles.{name}", node)
@@ -160,11 +185,11 @@ class Catalogue(Struct, frozen=True):
         """Return what a name means; raise InvalidRequest for one of our own that does not exist."""
         model, params = self.aliases.get(name, (name, {}))
         provider, _, rest = model.partition("/")
-        if provider in AGENTS:
+        if provider in self.agents:
             if not rest:  # LiteLLM would hand it back to us, without end
                 choices = f"{provider}/MODEL or {provider}/{DEFAULT_MODEL}"
                 raise InvalidRequest(f"{model!r} names no model. Write {choices}.")
-            return ModelTarget("cli", name, provider, rest, params)
+            return ModelTarget("cli", name, self.agents[provider], rest, params)
         if provider == COMPOSITE:
             profile = model.removeprefix(PREFIX)
             if profile not in self.profiles:
@@ -179,7 +204,7 @@ class Catalogue(Struct, frozen=True):
         except InvalidRequest as error:
             raise UsageError(f"{where}: {error}") from None
         if target.kind == "litellm" and not _is_known_to_litellm(target.model):
-            ours = ", ".join(f"{known}/MODEL" for known in AGENTS)
+            ours = ", ".join(f"{known}/MODEL" for known in self.agents)
             raise UsageError(
                 f"{where} uses {name!r}, a model that neither Segue nor LiteLLM knows.",
                 hint=f"Model names are {ours}, {PREFIX}NAME, or LiteLLM's own, such as openai/gpt-5",

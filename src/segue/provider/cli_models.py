@@ -15,19 +15,23 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from segue.domain.events import Event
-from segue.domain.failure import FailureKind
+from segue.domain.answer import LONGEST_ANSWER
+from segue.domain.classify import plain
+from segue.domain.events import AgentEnded, AgentOutput, AgentStarted, Event
+from segue.domain.failure import Failure, FailureKind
 from segue.domain.job import Job, Limits, Mode
 from segue.domain.outcome import Outcome
 from segue.domain.prompt import Prompt
 from segue.flow.launch import run_agent
 from segue.ports import Agent
-from segue.provider.catalogue import AGENTS, DEFAULT_MODEL
-from segue.provider.failures import AgentFailed, Busy
+from segue.provider.catalogue import DEFAULT_MODEL
+from segue.provider.failures import AgentFailed, Busy, InvalidRequest
 from segue.provider.request import check_model
 from segue.provider.response import ModelAnswer
 from segue.provider.trace import Span
+from segue.provider.voice import Hear, Voice
 from segue.runtime.app import App
 from segue.runtime.wiring import make_agent, raise_problems
 from segue.system import identity
@@ -86,6 +90,7 @@ _CHARS_PER_TOKEN = 4
 """A rule of thumb, for agents that report no usage."""
 
 _STDERR_CHARS = 500
+_TOO_LONG = f"The answer is longer than {LONGEST_ANSWER // 1024**2} MB."
 
 
 class CliModels:
@@ -101,17 +106,30 @@ class CliModels:
         self._checking = asyncio.Lock()
         self._running = 0
 
-    async def ask(self, provider: str, model: str, prompt: Prompt, timeout: float, span: Span) -> ModelAnswer:
-        """Have an agent answer; raise AgentFailed, Busy, or the reason why the agent cannot run at all."""
+    async def ask(
+        self, kind: str, model: str, prompt: Prompt, timeout: float, span: Span, hear: Hear | None = None
+    ) -> ModelAnswer:
+        """Have an agent answer; raise AgentFailed, Busy, or the reason why the agent cannot run at all.
+
+        `hear` takes the answer while it is given.
+        """
         name = None if model == DEFAULT_MODEL else check_model(model)
         began = time.monotonic()
-        agent = await self._get_agent(AGENTS[provider])
+        agent = await self._get_agent(kind)
         async with self._slot(began + timeout - time.monotonic()):
             queued = round(time.monotonic() - began, 6)
             span.learn(queued=queued)
             wanted = name or self._app.loaded.settings.model
-            outcome = await self._launch(agent, prompt, wanted, timeout - queued)
-        return _read_outcome(outcome, prompt, span)
+            voice = Voice(hear, self._redactor) if hear else None
+            try:
+                outcome = await self._launch(agent, prompt, wanted, timeout - queued, voice)
+            finally:
+                if voice is not None:
+                    voice.drop()
+        answer = _read_outcome(outcome, prompt, span)
+        if voice is not None:
+            voice.finish(answer.text)
+        return answer
 
     async def close(self) -> None:
         """Stop all agents and their supervisor."""
@@ -123,6 +141,8 @@ class CliModels:
             async with self._checking:
                 if kind not in self._agents:
                     agent = make_agent(kind, self._app.loaded, self._app.services(self._processes))
+                    if agent.can.cloud:
+                        raise InvalidRequest(f"{kind} works on a repository; it does not answer questions.")
                     raise_problems(await asyncio.to_thread(agent.check))
                     self._agents[kind] = agent
         return self._agents[kind]
@@ -145,14 +165,20 @@ class CliModels:
             if self._running == 0:
                 self._folder.clear()
 
-    async def _launch(self, agent: Agent, prompt: Prompt, model: str | None, seconds: float) -> Outcome:
+    async def _launch(
+        self, agent: Agent, prompt: Prompt, model: str | None, seconds: float, voice: Voice | None
+    ) -> Outcome:
         token = secrets.token_hex(16)
         workspace = self._folder.make_workspace(token)
-        job = Job(token, prompt, workspace, Mode.ASK, model, limits=self._limits(seconds))
+        hear = voice.add if voice else None
+        job = Job(token, prompt, workspace, Mode.ASK, model, limits=self._limits(seconds), hear=hear)
+        printed = PlainPrint()
         try:
-            return self._redactor.struct(await run_agent(agent, job, _ignore))
+            outcome = await run_agent(agent, job, printed.see)
+            return self._redactor.struct(printed.explain(outcome))
         finally:
             agent.forget(token)
+            self._processes.delete_forgotten()  # it contains the conversation
             shutil.rmtree(workspace, ignore_errors=True)
 
     def _limits(self, seconds: float) -> Limits:
@@ -163,8 +189,37 @@ class CliModels:
             idle=usual.idle,
             grace=usual.grace,
             output_bytes=min(usual.output_bytes, settings.provider.output_bytes),
-            kept_bytes=usual.kept_bytes,
+            kept_bytes=LONGEST_ANSWER,
         )
+
+
+class PlainPrint:
+    """What a program prints that speaks no language of its own: that is its answer, as it stands."""
+
+    def __init__(self) -> None:
+        self._printed: list[str] = []
+        self._cut = False
+        self._speaks = False
+
+    async def see(self, event: Event) -> None:
+        """Take note of an event; what the agent did on the way to its answer is not stored."""
+        if isinstance(event, AgentOutput):
+            if event.stream == "out":
+                self._printed.append(event.text)
+                self._cut = self._cut or event.cut_bytes > 0
+        elif not isinstance(event, AgentStarted | AgentEnded):
+            self._speaks = True
+
+    def explain(self, outcome: Outcome) -> Outcome:
+        """Return the outcome with the answer, where the agent found no result of its own kind."""
+        failure = outcome.failure
+        is_answer = failure is not None and failure.kind is FailureKind.NO_RESULT and outcome.exit_code == 0
+        text = plain("".join(self._printed))
+        if self._speaks or not is_answer or not text.strip():
+            return outcome
+        if self._cut:
+            return replace(outcome, failure=Failure(FailureKind.OUTPUT_LIMIT, _TOO_LONG))
+        return replace(outcome, text=text, failure=None)
 
 
 def _read_outcome(outcome: Outcome, prompt: Prompt, span: Span) -> ModelAnswer:
@@ -182,12 +237,10 @@ def _read_outcome(outcome: Outcome, prompt: Prompt, span: Span) -> ModelAnswer:
         span.learn(failure=failure.kind.value)
         was_launched = outcome.exit_code is not None or failure.kind is not FailureKind.NOT_STARTED
         raise AgentFailed(failure, was_launched)
+    if not outcome.text.strip():
+        raise AgentFailed(Failure(FailureKind.NO_RESULT, "The agent ended well but gave no answer."), True)
     return ModelAnswer(outcome.text.rstrip())
 
 
 def _estimate(text: str) -> int:
     return math.ceil(len(text) / _CHARS_PER_TOKEN)
-
-
-async def _ignore(_event: Event) -> None:
-    """A model's answer is its text; what the agent did on the way is not stored."""

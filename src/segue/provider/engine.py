@@ -19,9 +19,9 @@ from segue.provider.record import TraceRecorder
 from segue.provider.request import ModelCall
 from segue.provider.response import ModelAnswer
 from segue.provider.trace import emit
+from segue.provider.voice import Hear
 from segue.runtime.app import App, make_own_folder
 
-A = TypeVar("A")
 T = TypeVar("T")
 
 
@@ -29,7 +29,7 @@ class Engine:
     """Created by the first call; ends with the process."""
 
     def __init__(self, app: App) -> None:
-        self._catalogue = Catalogue.read(app.loaded.settings)
+        self._catalogue = Catalogue.read(app.loaded)
         make_own_folder(app.state_dir)
         root = app.state_dir / "provider" / "processes"
         self._folder = CallFolder.make(root)
@@ -41,7 +41,7 @@ class Engine:
         self._cli = CliModels(app, redactor, self._folder)
         self._recorder = TraceRecorder(app)
         self._thread.start()
-        self._submit(sweep, root)
+        self._submit(lambda: sweep(root))
         # The store and asyncio need threads: close before the interpreter stops them.
         getattr(threading, "_register_atexit", atexit.register)(self.close)
 
@@ -50,9 +50,12 @@ class Engine:
         """True if it can take calls: threads do not survive a fork."""
         return self._pid == os.getpid() and self._thread.is_alive() and not self._loop.is_closed()
 
-    def answer(self, call: ModelCall) -> Future[ModelAnswer]:
-        """Start answering a call; cancelling the future stops its agents."""
-        return self._submit(self._answer, call)
+    def answer(self, call: ModelCall, hear: Hear | None = None) -> Future[ModelAnswer]:
+        """Start answering a call; cancelling the future stops its agents.
+
+        `hear` is called in the engine's thread with what is said of the answer before it is complete.
+        """
+        return self._submit(lambda: self._answer(call, hear))
 
     def close(self) -> None:
         """Stop all agents, write the remaining traces and delete the process's folder."""
@@ -65,22 +68,22 @@ class Engine:
         self._loop.close()
         self._folder.remove()
 
-    async def _answer(self, call: ModelCall) -> ModelAnswer:
+    async def _answer(self, call: ModelCall, hear: Hear | None) -> ModelAnswer:
         deadline = time.monotonic() + call.timeout
         composer = Composer(self._catalogue, self._cli, call.trace, call.params, deadline)
         try:
-            return await composer.ask(call.model, call.messages)
+            return await composer.ask(call.model, call.messages, hear=hear)
         finally:
             self._recorder.record(call.trace)
             emit(call.trace, call.context)
 
-    def _submit(self, work: Callable[[A], Coroutine[Any, Any, T]], argument: A) -> Future[T]:
+    def _submit(self, work: Callable[[], Coroutine[Any, Any, T]]) -> Future[T]:
         async def run() -> T:
             task = asyncio.current_task()
             assert task is not None
             self._tasks.add(task)
             try:
-                return await work(argument)
+                return await work()
             finally:
                 self._tasks.discard(task)
 

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import segue.provider
-from segue.config.settings import Settings
 from segue.domain.errors import ToolMissing
-from segue.provider.catalogue import AGENTS, PREFIX, PROVIDERS, Catalogue
+from segue.provider.catalogue import COMPOSITE, DEFAULT_MODEL, PREFIX, Catalogue
+from segue.runtime.app import App
+from segue.runtime.doctor import agent_reports
 from segue.system.http.guard import (
     LOOPBACK_HOSTS,
     AsgiApp,
@@ -46,21 +47,32 @@ _MAX_BODY = 4 * 1024**2
 _BODY_SECONDS = 30.0
 
 
-def proxy_config(settings: Settings, catalogue: Catalogue) -> dict[str, Any]:
+def proxy_config(app: App) -> dict[str, Any]:
     """Return the proxy's configuration: all agents, profiles and aliases."""
-    names = [f"{provider}/*" for provider in AGENTS] + [f"{PREFIX}{name}" for name in catalogue.profiles]
+    catalogue = Catalogue.read(app.loaded)
+    # Every model of every agent is answered; `GET /v1/models` lists one for each agent that is ready.
+    ready = {report.name for report in agent_reports(app) if report.ready}
+    names = [f"{provider}/{DEFAULT_MODEL}" for provider, agent in catalogue.agents.items() if agent in ready]
+    names += [f"{provider}/*" for provider in catalogue.agents]
+    names += [f"{PREFIX}{name}" for name in catalogue.profiles]
     models = [{"model_name": name, "litellm_params": {"model": name}} for name in names]
     models += [
         {"model_name": alias.name, "litellm_params": {**alias.params, "model": alias.model}}
-        for alias in settings.provider.models
+        for alias in app.loaded.settings.provider.models
     ]
-    handlers = [{"provider": provider, "custom_handler": HANDLER} for provider in PROVIDERS]
+    handlers = [
+        {"provider": provider, "custom_handler": HANDLER} for provider in (*catalogue.agents, COMPOSITE)
+    ]
     return {
         "model_list": models,
         # Every retry would launch a paid agent again.
         "litellm_settings": {"num_retries": 0, "custom_provider_map": handlers},
         "router_settings": {"num_retries": 0},
-        "general_settings": {"master_key": f"os.environ/{KEY_VARIABLE}"},
+        "general_settings": {
+            "master_key": f"os.environ/{KEY_VARIABLE}",
+            # Without it LiteLLM lets an agent answer a client that has hung up.
+            "cancel_on_disconnect": True,
+        },
     }
 
 

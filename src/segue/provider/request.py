@@ -12,7 +12,7 @@ from typing import Any
 from msgspec import Struct, field
 
 from segue.prompts.transcript import ChatMessage, Speaker
-from segue.provider.catalogue import COMPOSITE, PROVIDERS
+from segue.provider.catalogue import COMPOSITE, SUFFIX
 from segue.provider.failures import InvalidRequest
 from segue.provider.trace import Trace, current_context
 
@@ -54,7 +54,7 @@ def read_call(asked: dict[str, Any]) -> ModelCall:
 def provider_of(asked: dict[str, Any]) -> str:
     """Return the provider under which LiteLLM calls us."""
     named = (asked.get("litellm_params") or {}).get("custom_llm_provider")
-    return named if named in PROVIDERS else COMPOSITE
+    return named if isinstance(named, str) and named.endswith(SUFFIX) else COMPOSITE
 
 
 def check_model(model: str) -> str:

@@ -43,13 +43,16 @@ def fill_response(response: Any, answer: ModelAnswer, call: ModelCall) -> Any:
     return response
 
 
-def make_chunks(answer: ModelAnswer, call: ModelCall) -> Iterator[dict[str, Any]]:
-    """Yield the answer as LiteLLM's streaming chunks; the last one has the usage."""
-    *first, last = list(_split(answer.text)) or [""]
-    for piece in first:
+def make_chunks(text: str) -> Iterator[dict[str, Any]]:
+    """Yield a text as LiteLLM's streaming chunks."""
+    for piece in _split(text):
         yield _chunk(piece)
-    yield {
-        **_chunk(last),
+
+
+def last_chunk(answer: ModelAnswer, call: ModelCall) -> dict[str, Any]:
+    """Return the chunk that ends a stream, with the usage."""
+    return {
+        **_chunk(""),
         "is_finished": True,
         "finish_reason": answer.finish_reason,
         "usage": _sum_usage(call),

@@ -4,17 +4,34 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from segue.domain.errors import StoreError
 from segue.store.database import Database
 
-VERSION = 4
+VERSION = 5
 """The number of the newest file under `migrations/`."""
 
 TABLE = "orchestrator_migrations"
 CREATE = f"CREATE TABLE IF NOT EXISTS {TABLE} (version integer PRIMARY KEY, name text, applied bigint)"
-_WORD = re.compile(r"\{(number|instant) ([\w.]+)([\w ]*)\}")
+_WORD = re.compile(r"\{(\w+) ([\w.]+)([\w. ]*)\}")
+_SAME = {
+    "step": (
+        "LEFT JOIN orchestrator_steps s ON s.run_id = %s.run_id AND s.key = %s.step AND s.gen = coalesce(("
+        "SELECT max(g.gen) FROM orchestrator_steps g"
+        " WHERE g.run_id = %s.run_id AND g.key = %s.step AND g.seq <= %s.seq), 1)"
+    ),
+    "last": (
+        "NOT EXISTS (SELECT 1 FROM orchestrator_events l"
+        " WHERE l.type = '{0}' AND l.run_id = %s.run_id AND l.step = %s.step AND l.seq > %s.seq"
+        " AND NOT EXISTS (SELECT 1 FROM orchestrator_steps g WHERE g.run_id = %s.run_id AND g.key = %s.step"
+        " AND g.seq > %s.seq AND g.seq <= l.seq))"
+    ),
+}
+"""What both databases write in the same way; `%s` is the event, and `{0}` its type."""
+
+Word = Callable[[str, list[str]], str]
+"""Writes a word of the migrations, given a column and the keys that lead into its JSON."""
 
 
 def version_of(database: Database) -> int:
@@ -76,20 +93,58 @@ def apply(database: Database, name: str) -> str:
     return name
 
 
-def words(statement: str, number: Callable[[str, list[str]], str], instant: Callable[[str], str]) -> str:
-    """Replace `{number column key …}` and `{instant column}`, which the databases write differently."""
+def words(statement: str, own: Mapping[str, Word]) -> str:
+    """Replace `{word column key …}`, which the databases write differently, or which is long."""
 
     def put(match: re.Match[str]) -> str:
-        return instant(match[2]) if match[1] == "instant" else number(match[2], match[3].split())
+        word, column, keys = match[1], match[2], match[3].split()
+        if word in own:
+            return own[word](column, keys)
+        return _SAME[word].replace("%s", column).format(*keys)
 
     return _WORD.sub(put, statement)
 
 
 def in_postgres(statement: str) -> str:
     """Translate a statement of a migration into Postgres' SQL."""
-    return words(statement, _number, lambda column: f"to_timestamp({column} / 1000.0)")
+    return words(statement, _POSTGRES)
 
 
-def _number(column: str, path: list[str]) -> str:
-    place = "->".join([column, *(f"'{key}'" for key in path)])
-    return f"CASE WHEN jsonb_typeof({place}) = 'number' THEN CAST({place} #>> '{{}}' AS numeric) END"
+def _place(column: str, path: list[str]) -> str:
+    return "->".join([column, *(f"'{key}'" for key in path)])
+
+
+def _typed(kind: str, as_type: str) -> Word:
+    def write(column: str, path: list[str]) -> str:
+        place = _place(column, path)
+        return f"CASE WHEN jsonb_typeof({place}) = '{kind}' THEN CAST({place} #>> '{{}}' AS {as_type}) END"
+
+    return write
+
+
+_number = _typed("number", "numeric")
+
+
+def _integer(column: str, path: list[str]) -> str:
+    """A number that no column can hold, whatever an agent wrote there, is left out."""
+    found = _number(column, path)
+    return f"CASE WHEN abs({found}) < 9e18 THEN CAST({found} AS bigint) END"
+
+
+def _list(column: str, path: list[str]) -> str:
+    place = _place(column, path)
+    return f"CASE WHEN jsonb_typeof({place}) = 'array' THEN {place} END"
+
+
+_POSTGRES: dict[str, Word] = {
+    "number": _number,
+    "integer": _integer,
+    "real": _typed("number", "double precision"),
+    "flag": _typed("boolean", "boolean"),
+    "length": lambda column, path: f"jsonb_array_length({_list(column, path)})",
+    "instant": lambda column, _path: f"to_timestamp({column} / 1000.0)",
+    "each": lambda name, path: (
+        f"LATERAL jsonb_array_elements({_list(path[0], path[1:])}) WITH ORDINALITY AS {name}(value, n)"
+    ),
+    "position": lambda name, _path: f"{name}.n",
+}

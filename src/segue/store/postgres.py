@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from datetime import UTC, datetime
 from decimal import Decimal
 from functools import cache
 from itertools import islice
 from typing import TYPE_CHECKING, Any, cast
 
-from segue.domain.errors import StoreDenied, StoreError
+from segue.domain.errors import QueryError, StoreDenied, StoreError
 from segue.ports import QueryLimits
 from segue.store.address import for_driver, is_pooled, masked
 from segue.store.database import (
+    ASK_HINT,
     RETRY_PAUSES,
     Disconnected,
     LongWait,
@@ -94,12 +95,16 @@ class Postgres:
         with self.transaction(), self._connection.cursor() as cursor:
             cursor.execute("SET TRANSACTION READ ONLY")
             if limits is not None:
+                # Only a query can be part of another one: not COPY, DO or CALL, which reach beyond the rows.
+                sql = f"SELECT * FROM (\n{sql.rstrip().removesuffix(';')}\n) AS asked"  # noqa: S608
                 cursor.execute(f"SET LOCAL statement_timeout = {round(limits.seconds * 1000)}")
             # Streaming sends one statement only: a second one could end the transaction.
             found = cast("Generator[Row]", cursor.stream(_placeholders(sql), escape_values(values)))
-            with self._explain_timeout(), closing(found):
+            asking = self._explain_question() if limits is not None else nullcontext()
+            with asking, closing(found):
                 rows = list(islice(found, limits.rows if limits else None))
                 names = [column.name for column in cursor.description or ()]
+            self._roll_back()  # what a function set or announced is forgotten
         return names, [tuple(map(_plain, unescape_row(row))) for row in rows]
 
     def stream(self, sql: str, size: int, *values: object) -> Iterator[list[Row]]:
@@ -223,16 +228,23 @@ class Postgres:
             said = said.replace(secret, "***") if len(secret) >= _SHORTEST else said
         return said
 
+    def _roll_back(self) -> None:
+        raise self._psycopg.Rollback
+
     @contextmanager
-    def _explain_timeout(self) -> Iterator[None]:
+    def _explain_question(self) -> Iterator[None]:
         try:
             yield
         except self._psycopg.errors.QueryCanceled as error:  # asking again would take as long
-            raise StoreError(
+            raise QueryError(
                 f"The database {masked(self._url)} took longer than this question may.",
-                kept=_KEPT,
                 hint="Ask for less: fewer rows, a narrower WHERE.",
             ) from error
+        except self._psycopg.Error as error:
+            if (error.sqlstate or "")[:2] not in _ASKED_WRONGLY:
+                raise
+            said = self._without_password(error)
+            raise QueryError(f"The database cannot answer this: {said}.", hint=ASK_HINT) from error
 
     @contextmanager
     def _explain_errors(self) -> Iterator[None]:
@@ -246,6 +258,9 @@ class Postgres:
             message = f"The database {masked(self._url)} failed: {self._without_password(error)}"
             raise kind(message, kept=_KEPT) from error
 
+
+_ASKED_WRONGLY = ("0A", "21", "22", "25", "42")
+"""Classes of errors that are in the question: syntax, unknown names, values that do not fit, writing."""
 
 _SHORTEST = 4
 """Shorter passwords would be found in the words of every message."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import time
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from datetime import datetime
 from typing import Any
 
 from msgspec import convert
@@ -14,6 +16,7 @@ from segue.domain.events import Recorded, read_event
 from segue.domain.run import Origin, Run, RunKind, RunSpec, RunState, Step, StepState
 from segue.store.database import Row
 from segue.store.encoding import decode, encode
+from segue.store.flat import FLAT_TABLES, ColumnType
 
 RUN = "id, source_key, spec, state, owner, created, updated, wake, note"
 STEP = (
@@ -32,7 +35,11 @@ TABLES = {
 """The columns of every table of the dataset."""
 
 JSON_COLUMNS = frozenset({"spec", "input", "output", "data", "payload"})
-_JSON_IN_VIEWS = frozenset({"criteria", "checks", "commands_run"})
+_JSON_IN_VIEWS = frozenset(
+    {"criteria", "checks", "commands_run"}
+    | {column.name for table in FLAT_TABLES.values() for column in table.columns if column.type == "json"}
+)
+_FLAT = {table.view: table for table in FLAT_TABLES.values()}
 _ORDER = {"runs": "created, id", "steps": "run_id, seq", "events": "run_id, seq", "signals": "run_id, n, id"}
 _SPEC = {field.name for field in fields(RunSpec)}
 _OLD_KINDS = {
@@ -133,16 +140,47 @@ def to_step(row: Row) -> Step:
     )
 
 
-def select(table: str) -> str:
-    """Return the query for all rows of a table of the dataset."""
+def select(table: str, runs: int = 0) -> str:
+    """Return the query for all rows of a table, or of a view by its full name; of so many runs, or of all."""
+    if flat := _FLAT.get(table):
+        columns = ", ".join(column.name for column in flat.columns)
+        where = f"WHERE run_id IN ({', '.join('?' * runs)}) " if runs else ""
+        return f"SELECT {columns} FROM {flat.view} {where}ORDER BY run_id, {flat.columns[1].name}"  # noqa: S608
     columns = ", ".join(TABLES[table].split())
     return f"SELECT {columns} FROM orchestrator_{table} ORDER BY {_ORDER.get(table, '1')}"  # noqa: S608
 
 
-def to_dict(table: str, row: Row) -> dict[str, Any]:
-    """A row of `select` by the names of its columns."""
-    named = zip(TABLES[table].split(), row, strict=True)
-    return {name: decode(value) if name in JSON_COLUMNS else value for name, value in named}
+def to_dicts(table: str, found: list[Row], as_text: bool = False) -> list[dict[str, Any]]:
+    """Rows of `select` by the names of their columns; JSON is decoded, or left as text."""
+    if flat := _FLAT.get(table):
+        names: list[str] = [column.name for column in flat.columns]
+        kinds: list[ColumnType] = [column.type for column in flat.columns]
+    else:
+        names = TABLES[table].split()
+        kinds = ["json" if name in JSON_COLUMNS else "text" for name in names]
+    readers = [_reader(kind, as_text) for kind in kinds]
+    columns = [
+        values if read is None else [value if value is None else read(value) for value in values]
+        for read, values in zip(readers, zip(*found, strict=True), strict=True)
+    ]
+    return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
+
+
+def _reader(kind: ColumnType, as_text: bool) -> Callable[[Any], Any] | None:
+    """Return how values of a type are read, for SQLite has no booleans and no dates; None: as they are."""
+    if kind == "json":
+        return _clean_json if as_text else decode
+    readers: dict[str, Callable[[Any], Any]] = {"boolean": bool, "instant": _to_instant}
+    return readers.get(kind)
+
+
+def _to_instant(value: Any) -> Any:
+    return datetime.fromisoformat(value) if isinstance(value, str) else value
+
+
+def _clean_json(text: str) -> str:
+    """Return JSON as text, without the marks of the encoding."""
+    return json.dumps(decode(text)) if "\\u0010" in text else text
 
 
 def by_name(names: list[str], row: Row) -> dict[str, Any]:

@@ -7,16 +7,16 @@ import re
 import sqlite3
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from functools import cache
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from segue.domain.errors import StoreError
+from segue.domain.errors import QueryError, StoreError
 from segue.ports import QueryLimits
-from segue.store.database import RETRY_PAUSES, LongWait, Row, Watch, escape_values, unescape_row
-from segue.store.migrate import words
+from segue.store.database import ASK_HINT, RETRY_PAUSES, LongWait, Row, Watch, escape_values, unescape_row
+from segue.store.migrate import Word, words
 
 if TYPE_CHECKING:
     import asyncio
@@ -29,10 +29,13 @@ _LONGEST_VALUE = 16 * 1024**2
 _STEPS_BETWEEN_LOOKS = 10_000
 _READING = (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE)
 _KEPT = "Everything up to the last finished step is kept."
-_EXPLANATIONS = (
+_REFUSALS = (
     ("interrupted", "took longer than this question may", "Ask for less: fewer rows, a narrower WHERE."),
     ("not authorized", "answers nothing but SELECT here", "Ask with a single SELECT."),
     ("prohibited", "answers nothing but SELECT here", "Ask with a single SELECT."),
+    ("one statement", "answers nothing but SELECT here", "Ask with a single SELECT."),
+)
+_EXPLANATIONS = (
     (
         "not a database",
         "is not a Segue database",
@@ -94,7 +97,13 @@ class Sqlite:
         self, sql: str, values: Sequence[object], limits: QueryLimits | None = None
     ) -> tuple[list[str], list[Row]]:
         """Run a user's statement, read-only; return the names of its columns and its rows."""
-        with self._explain_errors(), _only_reading(self._connection), _limited(self._connection, limits):
+        asking = self._explain_question() if limits is not None else nullcontext()
+        with (
+            self._explain_errors(),
+            _only_reading(self._connection),
+            asking,
+            _limited(self._connection, limits),
+        ):
             cursor = self._connection.execute(sql, escape_values(values))
             rows: list[Row] = cursor.fetchmany(limits.rows) if limits else cursor.fetchall()
             cursor.close()
@@ -164,7 +173,7 @@ class Sqlite:
         """Translate the statement into SQLite's SQL; row level security does not exist here."""
         if re.match(r"ALTER (TABLE|VIEW) \w+ (ENABLE ROW|SET \()", statement):
             return ""
-        statement = words(statement, _number, _instant)
+        statement = words(statement, _WORDS)
         statement = re.sub(r"([\w.]+)->'(\w+)'->>'(\w+)'", r"json_extract(\1, '$.\2.\3')", statement)
         statement = re.sub(r"([\w.]+)->>'(\w+)'", r"json_extract(\1, '$.\2')", statement)
         return re.sub(r"\bjsonb\b", "text", re.sub(r"\bbigint\b", "integer", statement))
@@ -196,6 +205,19 @@ class Sqlite:
         _enter_wal(connection)
         connection.execute("PRAGMA synchronous = FULL")
         return connection
+
+    @contextmanager
+    def _explain_question(self) -> Iterator[None]:
+        """Say what is wrong with a question; what is wrong with the file is not the asker's."""
+        try:
+            yield
+        except sqlite3.Error as error:
+            for sign, meaning, hint in _REFUSALS:
+                if sign in str(error):
+                    raise QueryError(f"The database {self._path} {meaning} ({error}).", hint=hint) from error
+            if not any(sign in str(error) for sign, *_ in _EXPLANATIONS):
+                raise QueryError(f"The database cannot answer this: {error}.", hint=ASK_HINT) from error
+            raise
 
     @contextmanager
     def _explain_errors(self, kept: str = _KEPT) -> Iterator[None]:
@@ -239,13 +261,29 @@ def _limited(connection: sqlite3.Connection, limits: QueryLimits | None) -> Iter
         connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, longest)
 
 
-def _number(column: str, path: list[str]) -> str:
-    place = f"{column}, '$.{'.'.join(path)}'"
-    return f"CASE WHEN json_type({place}) IN ('integer', 'real') THEN json_extract({place}) END"
+def _place(column: str, path: list[str]) -> str:
+    return f"{column}, '$.{'.'.join(path)}'"
 
 
-def _instant(column: str) -> str:
-    return f"strftime('%Y-%m-%dT%H:%M:%fZ', {column} / 1000.0, 'unixepoch')"
+def _typed(kinds: str, value: str) -> Word:
+    def write(column: str, path: list[str]) -> str:
+        place = _place(column, path)
+        found = value.replace("?", f"json_extract({place})")
+        return f"CASE WHEN json_type({place}) IN ({kinds}) THEN {found} END"
+
+    return write
+
+
+_WORDS: dict[str, Word] = {
+    "number": _typed("'integer', 'real'", "?"),
+    "integer": _typed("'integer', 'real'", "CAST(? AS integer)"),
+    "real": _typed("'integer', 'real'", "CAST(? AS real)"),
+    "flag": _typed("'true', 'false'", "?"),
+    "length": lambda column, path: f"json_array_length({_place(column, path)})",
+    "instant": lambda column, _path: f"strftime('%Y-%m-%dT%H:%M:%fZ', {column} / 1000.0, 'unixepoch')",
+    "each": lambda name, path: f"json_each({_place(path[0], path[1:])}) {name}",
+    "position": lambda name, _path: f"{name}.key + 1",
+}
 
 
 def _raw_connection(name: str) -> sqlite3.Connection:

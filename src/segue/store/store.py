@@ -41,6 +41,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _PAGE = 1000
+_RUNS_AT_ONCE = 500
+_FLAT_PAGE = 200
+"""Rows of a flat table may be long: a patch, a prompt."""
 _BY_ID = f"SELECT {rows.RUN} FROM orchestrator_runs WHERE id = ?"  # noqa: S608
 
 
@@ -252,12 +255,20 @@ class SqlStore:
 
         It changes nothing. Columns called `spec`, `input`, `output`, `data` or `payload` are decoded.
         """
-        with self._lock:
-            names, found = look(self._database, sql, arguments, limits)
+        names, found = self.answer(sql, arguments, limits)
         return [rows.by_name(names, row) for row in found]
 
-    def table(self, name: str) -> Iterator[list[dict[str, Any]]]:
-        """All rows of `runs`, `steps`, `events`, `signals` or `prompts`, in batches.
+    def answer(
+        self, sql: str, arguments: Sequence[object] = (), limits: QueryLimits | None = None
+    ) -> tuple[list[str], list[Row]]:
+        """Answer like `query`, with the names of the columns and the rows as they are; JSON is text."""
+        with self._lock:
+            return look(self._database, sql, arguments, limits)
+
+    def table(
+        self, name: str, as_text: bool = False, runs: Sequence[str] | None = None
+    ) -> Iterator[list[dict[str, Any]]]:
+        """All rows of `runs`, `steps`, `events`, `signals` or `prompts`, or of a view such as `segue_tasks`.
 
         Read on a connection of its own, so that a slow reader blocks nobody.
         """
@@ -265,8 +276,10 @@ class SqlStore:
             return
         database = open_database(self._address, read_only=True)
         try:
-            for batch in database.stream(rows.select(name), _PAGE):
-                yield [rows.to_dict(name, row) for row in batch]
+            size = _PAGE if name in rows.TABLES else _FLAT_PAGE
+            for part in _parts(runs):
+                for batch in database.stream(rows.select(name, len(part)), size, *part):
+                    yield rows.to_dicts(name, batch, as_text)
         finally:
             database.close()
 
@@ -391,6 +404,16 @@ class SqlStore:
         if keeper.users == 0 and self._keeper is keeper:
             self._keeper = None
             await keeper.close()
+
+
+def _parts(runs: Sequence[str] | None) -> Iterator[Sequence[str]]:
+    """Yield the runs in parts that fit one statement; one empty part means all of them."""
+    if runs is None:
+        yield ()
+        return
+    names = sorted(runs)
+    for place in range(0, len(names), _RUNS_AT_ONCE):
+        yield names[place : place + _RUNS_AT_ONCE]
 
 
 def _empty() -> Database:

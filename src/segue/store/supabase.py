@@ -9,7 +9,7 @@ from segue.store.migrate import CREATE, TABLE, in_postgres, number_of, scripts, 
 from segue.system.files import write_atomic
 
 FOLDER = Path("supabase") / "migrations"
-_MADE = re.compile(r"CREATE (TABLE|VIEW) (?:IF NOT EXISTS )?(orchestrator_\w+)")
+_MADE = re.compile(r"CREATE (TABLE|VIEW) (?:IF NOT EXISTS )?((?:orchestrator|segue)_\w+)")
 _NOW = "CAST(extract(epoch FROM now()) * 1000 AS bigint)"
 
 

@@ -99,7 +99,7 @@ class AcpAgent:
     async def run(self, job: Job) -> AsyncGenerator[Event | Outcome, None]:
         """Have the driver do the job and report what it prints."""
         usage = SessionUsage.open(self._services.processes, self.name, job)
-        lines = AcpLines(self.name, self._profile, job.mode, usage)
+        lines = AcpLines(self.name, self._profile, job.mode, usage, job.hear)
         async with aclosing(run_program(self._services, job, self._command(job), lines)) as items:
             async for item in items:
                 if isinstance(item, Outcome):

@@ -61,7 +61,7 @@ class AcpClient:
         self._updates: dict[str, Callable[[AcpMessage, bool], None]] = {
             "agent_message_chunk": self._text,
             "agent_thought_chunk": lambda update, _inner: self._print(
-                {"type": "thought", "chars": len(as_text(as_table(update.get("content")).get("text")))}
+                {"type": "thought", "text": as_text(as_table(update.get("content")).get("text"))}
             ),
             "tool_call": self._tool,
             "tool_call_update": self._tool,

@@ -13,6 +13,7 @@ from segue.agents.acp.profiles import Profile
 from segue.agents.local.failures import FailureTable
 from segue.agents.local.launch import ProcessEnd, SessionUsage
 from segue.agents.local.lines import LineReader, raw_event, read_id, thinking_event
+from segue.agents.local.speech import Hear
 from segue.agents.local.values import TEXT_CHARS, Json, as_count, as_money, as_table, as_text, shrink, split
 from segue.domain.answer import AnswerText
 from segue.domain.classify import classify, plain
@@ -124,7 +125,14 @@ _TOKENS = {
 class AcpLines:
     """Remembers what the outcome of a launch needs."""
 
-    def __init__(self, name: str, profile: Profile, mode: Mode, usage: SessionUsage | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        profile: Profile,
+        mode: Mode,
+        usage: SessionUsage | None = None,
+        hear: Hear | None = None,
+    ) -> None:
         self._setting = f"agents.{name}.permissions"
         self._failures = FailureTable(profile.title or name, profile.login)
         self._error_text, self._mode = profile.error_text, mode
@@ -134,7 +142,7 @@ class AcpLines:
         self._pieces = AnswerText()
         self._lost = False
         self._piece_of: tuple[str, bool] = ("", False)
-        self._thoughts = 0
+        self._thoughts = ""
         self._proposal = ""
         self._denied = 0
         self._worked = False
@@ -155,6 +163,7 @@ class AcpLines:
                 **dict.fromkeys(("result", "error", "died"), self._read_last),
             },
             self._note_kind,
+            hear,
         )
 
     def read(self, text: str) -> list[Event] | None:
@@ -172,7 +181,7 @@ class AcpLines:
         """Return the thoughts and the message whose pieces came in so far."""
         thought = [thinking_event(self._thoughts)] if self._thoughts else []
         said = self._lines.say(self._pieces.take(), self._piece_of[1])
-        self._thoughts = 0
+        self._thoughts = ""
         return [*thought, *said]
 
     def _read_raw(self, line: Json) -> list[Event]:
@@ -189,12 +198,15 @@ class AcpLines:
         piece_of = as_text(line.get("message")), line.get("subagent") is True
         events = self._flush() if piece_of != self._piece_of or self._thoughts else []
         self._piece_of = piece_of
-        self._pieces.add(as_text(line.get("text")))
+        text = as_text(line.get("text"))
+        self._pieces.add(text)
+        if not piece_of[1]:
+            self._lines.speech.add(text)
         return events
 
     def _read_thought(self, line: Json) -> list[Event]:
-        events = self._flush() if self._pieces else []
-        self._thoughts += as_count(line.get("chars"))
+        events = self._flush() if self._pieces or len(self._thoughts) > TEXT_CHARS else []
+        self._thoughts += as_text(line.get("text"))
         return events
 
     def _read_proposal(self, line: Json) -> list[Event]:

@@ -95,7 +95,7 @@ class ClaudeAgent:
 
     def run(self, job: Job) -> AsyncGenerator[Event | Outcome, None]:
         """Run Claude Code on the job and report what it prints."""
-        lines = ClaudeLines(job.mode, SessionUsage.open(self._services.processes, self.name, job))
+        lines = ClaudeLines(job.mode, SessionUsage.open(self._services.processes, self.name, job), job.hear)
         grace = self._options.result_grace
         return run_program(
             self._services,
@@ -121,6 +121,7 @@ class ClaudeAgent:
         options = self._options
         return [
             *("-p", "--output-format", "stream-json", "--verbose"),
+            *(["--include-partial-messages"] if job.hear else []),
             *self._permissions(job),
             *flag("--model", job.model),
             *flag("--max-turns", options.max_turns),

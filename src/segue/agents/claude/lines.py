@@ -12,7 +12,8 @@ from typing import Any
 
 from segue.agents.local.failures import FailureTable
 from segue.agents.local.launch import ProcessEnd, SessionUsage, count_usage
-from segue.agents.local.lines import LineReader, ignore, raw_event, read_id, start_tool, thinking_event
+from segue.agents.local.lines import LineReader, raw_event, read_id, start_tool, thinking_event
+from segue.agents.local.speech import Hear
 from segue.agents.local.values import (
     Json,
     as_count,
@@ -137,7 +138,7 @@ _MODEL_TOKENS = {
 class ClaudeLines:
     """Remembers what the outcome of a launch needs."""
 
-    def __init__(self, mode: Mode, usage: SessionUsage | None = None) -> None:
+    def __init__(self, mode: Mode, usage: SessionUsage | None = None, hear: Hear | None = None) -> None:
         self._mode = mode
         self._usage = usage or SessionUsage()
         self._result: Json | None = None
@@ -156,8 +157,9 @@ class ClaudeLines:
                 "user": self._read_user,
                 "result": self._read_result,
                 "rate_limit_event": self._read_limit,
-                "stream_event": ignore,  # pieces of what also comes whole
-            }
+                "stream_event": self._read_piece,
+            },
+            hear=hear,
         )
         self.read = self._lines.read
 
@@ -207,6 +209,13 @@ class ClaudeLines:
         if len(self._denied) < _OPEN_TOOLS:
             self._denied[clip(name, 200)] = None
 
+    def _read_piece(self, line: Json) -> list[Event]:
+        """Read a piece of a message that also comes whole, which somebody wanted to hear."""
+        delta = as_table(as_table(line.get("event")).get("delta"))
+        if delta.get("type") == "text_delta" and line.get("parent_tool_use_id") is None:
+            self._lines.speech.add(as_text(delta.get("text")))
+        return []
+
     def _read_assistant(self, line: Json) -> list[Event]:
         self.is_finished = False
         if line.get("error") or as_table(line.get("message")).get("model") == "<synthetic>":
@@ -220,7 +229,7 @@ class ClaudeLines:
         if kind == "text":
             yield from self._lines.say(as_text(block.get("text")), is_subagent)
         elif kind == "thinking":
-            yield thinking_event(len(as_text(block.get("thinking"))))
+            yield thinking_event(as_text(block.get("thinking")))
         elif kind == "tool_use":
             name, given = clip(as_text(block.get("name")), 200), shrink(dict(as_table(block.get("input"))))
             key = read_id(block.get("id"))

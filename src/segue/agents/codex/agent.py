@@ -113,7 +113,7 @@ class CodexAgent:
         """Run Codex on the job and report what it prints."""
         note = self._services.processes.scratch(job.token) / "gave-up"
         usage = SessionUsage.open(self._services.processes, self.name, job)
-        lines = CodexLines(job.mode, usage, job.model, note.exists, self._homes()[0])
+        lines = CodexLines(job.mode, usage, job.model, note.exists, self._homes()[0], job.hear)
         # It says that it tries again, but not when: a moment is its own business, if others could work.
         grace = min(self._options.offline_grace, max(job.limits.patience, SHORT_RETRY))
 

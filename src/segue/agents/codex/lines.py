@@ -13,6 +13,7 @@ from segue.agents.codex.sessions import SessionFacts, read_session
 from segue.agents.local.failures import MESSAGE_CHARS, FailureTable
 from segue.agents.local.launch import ProcessEnd, SessionUsage
 from segue.agents.local.lines import LineReader, ignore, raw_event, read_id, start_tool, thinking_event
+from segue.agents.local.speech import Hear
 from segue.agents.local.values import Json, as_count, as_list, as_table, as_text, clip, shrink
 from segue.domain.classify import meaning_of
 from segue.domain.events import AgentUsage, Event
@@ -68,6 +69,7 @@ class CodexLines:
         model: str | None = None,
         was_given_up: Callable[[], bool] = lambda: False,
         home: Path | None = None,
+        hear: Hear | None = None,
     ) -> None:
         """`was_given_up` returns whether Codex was stopped because its service did not answer.
 
@@ -92,6 +94,7 @@ class CodexLines:
                 "error": self._read_error,
             },
             self._note_contact,
+            hear,
         )
         self._lines.model = model
         self.read = self._lines.read
@@ -132,7 +135,7 @@ class CodexLines:
         if kind == "agent_message":
             return self._lines.say(text) if is_done else []
         if kind == "reasoning":
-            return [thinking_event(len(text))] if is_done else []
+            return [thinking_event(text)] if is_done else []
         if kind in ("todo_list", "error"):
             return [raw_event({**item, "type": kind})] if is_done else []
         tool = _read_tool(kind, item)

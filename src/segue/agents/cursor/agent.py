@@ -98,7 +98,7 @@ class CursorAgent:
 
     def run(self, job: Job) -> AsyncGenerator[Event | Outcome, None]:
         """Run Cursor on the job and report what it prints."""
-        lines = CursorLines(job.mode)
+        lines = CursorLines(job.mode, job.hear)
         patience = _limit_after_result(lines, self._options.result_grace)
         return run_program(self._services, job, self._command(job), lines, patience)
 
@@ -117,6 +117,7 @@ class CursorAgent:
         editing = [*(["--force"] if options.force else []), *flag("--sandbox", options.sandbox)]
         return [
             *("-p", "--output-format", "stream-json"),
+            *(["--stream-partial-output"] if job.hear else []),
             *(["--trust"] if options.trust else []),
             *(["--approve-mcps"] if options.approve_mcps else []),
             *(editing if job.mode is Mode.EDIT else ["--mode", job.mode.value]),

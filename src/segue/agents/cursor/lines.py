@@ -10,6 +10,7 @@ from msgspec import Struct
 from segue.agents.local.failures import FailureTable
 from segue.agents.local.launch import ProcessEnd, count_usage
 from segue.agents.local.lines import LineReader, ignore, raw_event, read_id, start_tool, thinking_event
+from segue.agents.local.speech import Hear
 from segue.agents.local.values import Json, as_count, as_list, as_table, as_text, shrink
 from segue.domain.answer import AnswerText
 from segue.domain.events import AgentUsage, Event
@@ -124,13 +125,13 @@ _TOKENS = {
 class CursorLines:
     """Remembers what the outcome of a launch needs."""
 
-    def __init__(self, mode: Mode) -> None:
+    def __init__(self, mode: Mode, hear: Hear | None = None) -> None:
         self._mode = mode
         self._result: Json | None = None
         self._plan = ""
         self._pieces = AnswerText()
         self._is_partial = False
-        self._thoughts = 0
+        self._thoughts = ""
         self._lines = LineReader(
             {
                 "system": self._read_system,
@@ -140,7 +141,8 @@ class CursorLines:
                 "tool_call": self._read_tool_call,
                 "interaction_query": lambda line: [raw_event(line)],
                 "result": self._read_result,
-            }
+            },
+            hear=hear,
         )
         self.read = self._lines.read
 
@@ -156,16 +158,17 @@ class CursorLines:
     def _read_thinking(self, line: Json) -> list[Event]:
         """Collect the pieces of a thought, of which there are hundreds, into one event."""
         if line.get("subtype") != "completed":
-            self._thoughts += len(as_text(line.get("text")))
+            self._thoughts += as_text(line.get("text"))
             return []
-        chars, self._thoughts = self._thoughts, 0
-        return [thinking_event(chars)]
+        text, self._thoughts = self._thoughts, ""
+        return [thinking_event(text)]
 
     def _read_assistant(self, line: Json) -> list[Event]:
         text = _read_content(line)
         if "timestamp_ms" in line and "model_call_id" not in line:
             self._is_partial = True
             self._pieces.add(text)
+            self._lines.speech.add(text)
             return []
         # With partial output the other lines only repeat the pieces.
         return self._flush() if self._is_partial else self._lines.say(text)

@@ -94,7 +94,7 @@ class StreamReader:
         self._room, self._said = kept_bytes, LONGEST_ANSWER
         self._dropped = 0
         self._message = MessageBuffer()
-        self._thoughts = 0
+        self._thoughts = ""
         self._counts = Counter[str]()
         self._words: set[str] = set()
         self._word = ""
@@ -191,12 +191,12 @@ class StreamReader:
 
     def _add_thought(self, data: Mapping[str, Any]) -> list[Event]:
         """Collect the pieces of a thought, of which there are hundreds, into one event."""
-        self._thoughts += len(as_text(data.get("text")))
+        self._thoughts += as_text(data.get("text"))
         return self._message.flush()
 
     def _flush_thought(self) -> list[Event]:
-        chars, self._thoughts = self._thoughts, 0
-        return [thinking_event(chars)] if chars else []
+        text, self._thoughts = self._thoughts, ""
+        return [thinking_event(text)] if text else []
 
     def _read_tool(self, data: Mapping[str, Any]) -> list[Event]:
         said = [*self._flush_thought(), *self._message.flush()]

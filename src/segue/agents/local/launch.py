@@ -21,6 +21,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from segue.agents.local.output import OutputStream
+from segue.agents.local.speech import Hear
 from segue.domain.answer import AnswerText, is_too_long
 from segue.domain.errors import SegueError
 from segue.domain.events import AgentStarted, AgentText, AgentUsage, Event
@@ -85,9 +86,18 @@ class PlainOutput:
     """
 
     def __init__(
-        self, model: str | None = None, read_line: ReadLine | None = None, *, logs: bool = False
+        self,
+        model: str | None = None,
+        read_line: ReadLine | None = None,
+        *,
+        logs: bool = False,
+        hear: Hear | None = None,
     ) -> None:
-        """`logs`: what it prints may be longer than any answer; then the end of it is the answer."""
+        """`logs`: what it prints may be longer than any answer; then the end of it is the answer.
+
+        `hear` takes the lines as they come, if nobody else reads them.
+        """
+        self._hear = hear
         self._model, self._logs = model, logs
         self._read_line = read_line
         self._said = AnswerText()
@@ -97,6 +107,8 @@ class PlainOutput:
         """Return the events in a line; None if nobody reads the lines."""
         if self._read_line is None:
             self._said.add(f"{text}\n")
+            if self._hear is not None:
+                self._hear(f"{text}\n")
             return None
         events = list(self._read_line(text))
         for event in events:
@@ -113,8 +125,10 @@ class PlainOutput:
         said = plain(str(self._said))
         if self._logs and is_too_long(said):
             said = f"[only the end of what it printed is kept]\n{plain(end.out_tail)}"
+        if not is_too_long(said):
+            said = said.strip() if self._read_line else said.rstrip()
         return Outcome(
-            said if is_too_long(said) else said.strip(),
+            said,
             end.failure(now),
             end.exit.code,
             model=self._model,

@@ -11,8 +11,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from segue.agents.local.launch import ProcessEnd
+from segue.agents.local.speech import Hear, Speech
 from segue.agents.local.values import TEXT_CHARS, Json, as_text, clip, parse_object, shrink, split
-from segue.domain.events import AgentRaw, AgentText, AgentTool, Event
+from segue.domain.events import AgentRaw, AgentText, AgentThought, AgentTool, Event
 from segue.domain.failure import Failure, FailureKind
 from segue.domain.outcome import Outcome, Usage
 
@@ -28,10 +29,14 @@ class LineReader:
     """Passes each line to the handler of its type, and remembers what every outcome needs."""
 
     def __init__(
-        self, handlers: Mapping[str, Handler], prepare: Callable[[Json], None] | None = None
+        self,
+        handlers: Mapping[str, Handler],
+        prepare: Callable[[Json], None] | None = None,
+        hear: Hear | None = None,
     ) -> None:
-        """`prepare` sees every JSON line before its handler does."""
+        """`prepare` sees every JSON line before its handler does; `hear` takes what is said as it is said."""
         self._handlers = handlers
+        self.speech = Speech(hear)
         self._prepare = prepare
         self._plain: deque[str] = deque(maxlen=_PLAIN_LINES)
         self.counts = Counter[str]()
@@ -103,6 +108,7 @@ class LineReader:
             return []
         if not is_subagent:
             self.message, self.lost = text, False
+            self.speech.end(text)
         return [AgentText(piece, is_subagent) for piece in split(text, TEXT_CHARS)]
 
     def too_long(self) -> Failure:
@@ -126,9 +132,9 @@ def raw_event(line: Json) -> Event:
     return AgentRaw(clip(str(line.get("type")), 100), line=shrink(dict(line)))
 
 
-def thinking_event(chars: int) -> Event:
-    """Return the event of a thought, of which only the length is kept."""
-    return AgentRaw("thinking", chars=chars)
+def thinking_event(text: str) -> Event:
+    """Return the event of a thought."""
+    return AgentThought(clip(text, TEXT_CHARS))
 
 
 def ignore(_line: Json) -> list[Event]:

@@ -27,6 +27,7 @@ from segue import __version__
 from segue.agents.local.failures import FailureTable
 from segue.agents.local.launch import ProcessEnd, count_usage, make_command, run_program
 from segue.agents.local.lines import LineReader
+from segue.agents.local.speech import Hear
 from segue.agents.local.values import Json, as_count, as_money, as_table, as_text
 from segue.domain.errors import UsageError
 from segue.domain.events import AgentTool, AgentUsage, Event
@@ -44,7 +45,7 @@ FAILURES = FailureTable("the agent", login="")
 class ScriptedLines:
     """Remembers what the outcome of a launch needs."""
 
-    def __init__(self) -> None:
+    def __init__(self, hear: Hear | None = None) -> None:
         self._result: Json | None = None
         self._lines = LineReader(
             {
@@ -54,7 +55,8 @@ class ScriptedLines:
                 ],
                 "usage": self._read_usage,
                 "result": self._read_result,
-            }
+            },
+            hear=hear,
         )
         self.read = self._lines.read
 
@@ -200,7 +202,7 @@ class ScriptedAgent:
         """Play the script and report what the process prints."""
         argv = [*part_command("--segue-scripted", "segue.agents.scripted.child"), job.mode.value]
         argv += [str(self._script)] if self._script else []
-        return run_program(self._services, job, make_command(job, argv), ScriptedLines())
+        return run_program(self._services, job, make_command(job, argv), ScriptedLines(job.hear))
 
     def forget(self, token: str) -> None:
         """Drop what was kept for an adoption."""

@@ -1,15 +1,15 @@
-"""`segue db`: locate, migrate, describe, export and push the database."""
+"""`segue db`: locate, migrate, ask, describe, export and push the database."""
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import click
 
-from segue.cli.options import FILE, FOLDER, CommandSettings, options
+from segue.cli.options import FOLDER, CommandSettings, options
 from segue.cli.terminal.output import Printer
 from segue.store.address import masked
+from segue.store.flat import EXPORTED
 
 
 @click.group()
@@ -18,8 +18,8 @@ def db() -> None:
 
     \b
     Examples:
-      segue db path
-      segue db export events > events.jsonl
+      segue db query "SELECT * FROM segue_runs"
+      segue db export --format parquet -o dataset
     """
 
 
@@ -52,7 +52,7 @@ def migrate(settings: CommandSettings, output: Printer) -> None:
 
 
 @db.command("export")
-@click.argument("table", type=click.Choice(["runs", "steps", "events", "signals", "prompts"]))
+@click.argument("table", metavar="[TABLE]", type=click.Choice(EXPORTED), required=False)
 @click.option(
     "--format",
     "kind",
@@ -61,26 +61,86 @@ def migrate(settings: CommandSettings, output: Printer) -> None:
     show_default=True,
     help="The file format.",
 )
-@click.option("-o", "--out", type=FILE, help="The file to write (default: stdout).")
+@click.option(
+    "-o",
+    "--out",
+    type=click.Path(path_type=Path),
+    help="The file to write (default: stdout); without TABLE the folder.",
+)
 @options("repo", "config", "database")
-def export(table: str, kind: str, out: Path | None, settings: CommandSettings, output: Printer) -> None:
-    """Write TABLE as JSON lines, CSV or Parquet.
+def export(
+    table: str | None, kind: str, out: Path | None, settings: CommandSettings, output: Printer
+) -> None:
+    """Write TABLE, or all flat tables into a folder, as JSON lines, CSV or Parquet.
+
+    TABLE is a flat table (runs, tasks, attempts, tool_calls, commands, errors, verdicts, criteria, checks,
+    findings, recoveries, searches, prompts, patches) or one of the journal: events, steps, signals,
+    orchestrator_runs, orchestrator_prompts.
 
     \b
     Examples:
-      segue db export events > events.jsonl
-      segue db export steps --format csv -o steps.csv
-      segue db export events --format parquet -o events.parquet
+      segue db export attempts > attempts.jsonl
+      segue db export --format parquet -o dataset
+      segue db export events --format csv -o events.csv
     """
-    from segue.store.export import export as write
+    from segue.cli.data.export import export_all, export_one
 
     with settings.look().store(read_only=True) as store:
-        if out is None:
-            write(store, table, kind, sys.stdout.buffer)
-            return
-        with out.open("wb") as file:
-            count = write(store, table, kind, file)
-    output.note(f"{count} rows written to {out}")
+        if table is None:
+            export_all(store, kind, out, output)
+        else:
+            export_one(store, table, kind, out, output)
+
+
+@db.command("query")
+@click.argument("sql")
+@click.option(
+    "--format",
+    "kind",
+    type=click.Choice(["table", "csv", "json"]),
+    default="table",
+    show_default=True,
+    help="How the rows are printed.",
+)
+@click.option(
+    "--rows", type=click.IntRange(1), default=1000, show_default=True, help="Print at most so many."
+)
+@click.option(
+    "--seconds", type=click.FloatRange(0.1), default=60.0, show_default=True, help="Give up after so long."
+)
+@options("repo", "config", "database")
+def query(sql: str, kind: str, rows: int, seconds: float, settings: CommandSettings, output: Printer) -> None:
+    """Ask the dataset a question in SQL and print the answer; nothing can be changed.
+
+    \b
+    Examples:
+      segue db query "SELECT agent, count(*) AS n FROM segue_attempts GROUP BY agent"
+      segue db query "SELECT * FROM segue_errors" --format csv > errors.csv
+    """
+    from segue.cli.data.ask import SqlPrompt
+    from segue.ports import QueryLimits
+
+    with settings.look(say=False).store(read_only=True) as store:
+        SqlPrompt(store, output, QueryLimits(rows, seconds), kind).ask(sql)
+
+
+@db.command("shell")
+@options("repo", "config", "database")
+def shell(settings: CommandSettings, output: Printer) -> None:
+    """Ask the dataset questions in SQL, one after the other; nothing can be changed.
+
+    A question ends with a semicolon. `.help` lists what else there is.
+
+    \b
+    Examples:
+      segue db shell
+      segue db shell < questions.sql
+    """
+    from segue.cli.data.ask import run_shell
+
+    app = settings.look(say=False)
+    with app.store(read_only=True) as store:
+        run_shell(store, output, masked(app.database()), app.state_dir / "sql_history")
 
 
 @db.command("schema")

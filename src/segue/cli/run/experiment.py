@@ -16,14 +16,59 @@ if TYPE_CHECKING:
     from segue.runtime.experiment import Experiment, Trial, TrialResult
 
 
-@click.command()
+class _DefaultGroup(click.Group):
+    """A group whose command `run` may be left out: `segue experiment FILE`."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Take anything but the name of a command as what `run` is about."""
+        return super().resolve_command(ctx, args if args[0] in self.commands else ["run", *args])
+
+
+@click.group(
+    cls=_DefaultGroup,
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+    no_args_is_help=True,
+)
+def experiment() -> None:
+    """Compare agents and models on the same prompts; `segue experiment FILE` runs an experiment.
+
+    \b
+    Examples:
+      segue experiment plan todo.toml     what it can show, before it costs anything
+      segue experiment todo.toml
+    """
+
+
+@experiment.command()
+@click.argument("file", type=FILE)
+@click.option("--trials", type=click.IntRange(min=1), help="Override the number in the file.")
+@options("config", "database", "json", "color")
+def plan(file: Path, trials: int | None, settings: CommandSettings, output: Printer) -> None:
+    """Say how large a difference the experiment in FILE can find, before it starts.
+
+    \b
+    Examples:
+      segue experiment plan todo.toml
+      segue experiment plan todo.toml --trials 20
+    """
+    from msgspec.structs import replace
+
+    from segue.cli.run.experiment_plan import show_plan
+    from segue.runtime import experiment as lab
+
+    app = replace(settings, repo=file.absolute().parent).look()
+    found = lab.read(file)
+    show_plan(app, found if trials is None else replace(found, trials=trials), output)
+
+
+@experiment.command()
 @click.argument("file", type=FILE)
 @click.option("--trials", type=click.IntRange(min=1), help="Override the number in the file.")
 @click.option("--dry-run", is_flag=True, help="List the trials and their state; run nothing.")
 @options("config", "database", "json", "color")
-def experiment(
-    file: Path, trials: int | None, dry_run: bool, settings: CommandSettings, output: Printer
-) -> int:
+def run(file: Path, trials: int | None, dry_run: bool, settings: CommandSettings, output: Printer) -> int:
     """Run every prompt in FILE with every agent, each trial in its own repository, and compare.
 
     Finished trials are not repeated: run the same command again to continue after a stop, or with a higher

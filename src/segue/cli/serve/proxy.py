@@ -41,15 +41,14 @@ def proxy(context: click.Context, host: str, port: int, settings: CommandSetting
         return
     _require()
     app = _load(settings)
-    from segue.provider.catalogue import Catalogue
     from segue.provider.proxy import proxy_config, serve, to_yaml
     from segue.system.secrets import write_secret
 
-    loaded, folder = app.loaded.settings, _folder(app)
+    folder = _folder(app)
     key, new = _master_key(folder)
     os.environ[KEY_VARIABLE] = key
     path = folder / f"proxy-{port}.yaml"
-    write_secret(path, to_yaml(proxy_config(loaded, Catalogue.read(loaded))).encode())
+    write_secret(path, to_yaml(proxy_config(app)).encode())
     if new:
         output.note(f"Created a key for clients in {folder / _KEY_FILE}: {key}")
     serve(path, host, port, key, lambda url: output.note(f"Serving on {url}/v1; key: segue proxy key"))
@@ -66,11 +65,9 @@ def config(settings: CommandSettings, output: Printer) -> None:
       LITELLM_MASTER_KEY=$(segue proxy key) litellm --config config.yaml --host 127.0.0.1
     """
     _require()
-    from segue.provider.catalogue import Catalogue
     from segue.provider.proxy import proxy_config, to_yaml
 
-    loaded = _load(settings).loaded.settings
-    made = proxy_config(loaded, Catalogue.read(loaded))
+    made = proxy_config(_load(settings))
     output.result(made, to_yaml(made).rstrip("\n"))
 
 

@@ -19,9 +19,11 @@ from segue.domain.events import (
     AgentOutput,
     AgentRaw,
     AgentText,
+    AgentThought,
     AgentTool,
     Event,
     NoticeGiven,
+    PatchMade,
     PromptSent,
     Recorded,
     RunParked,
@@ -35,7 +37,7 @@ from segue.domain.events import (
 from segue.ports import Observer
 
 _WARNINGS = (StateImported, NoticeGiven, RunParked, WaitBegan, WaitEnded, TaskCollided)
-_SILENT = (AgentOutput, AgentRaw, AgentText, AgentTool)
+_SILENT = (AgentOutput, AgentRaw, AgentText, AgentThought, AgentTool, PatchMade)
 _FIELDS = (
     *("task", "phase", "attempt", "agent", "model", "argv0", "pid", "exit_code", "signal", "adopted"),
     *("duration", "ok", "ms", "commit", "state", "note", "text", "line", "until", "done", "reason"),

@@ -28,8 +28,9 @@ async def execute(context: RunContext, state: TaskState) -> PhaseEnd:
     async def attempt(now: Try) -> StepResult[LaunchOutput]:
         about = context.redact(context.source.context(task))
         prompt = _prompt(context, state, about, now.feedback)
+        key = f"{state.folder}/{EXECUTE.name}/{now.number}"
         request = LaunchRequest(
-            key=f"{state.folder}/{EXECUTE.name}/{now.number}",
+            key=key,
             phase=EXECUTE.name,
             attempt=now.number,
             prompt=prompt,
@@ -43,7 +44,7 @@ async def execute(context: RunContext, state: TaskState) -> PhaseEnd:
             build_phase=task.build_phase,
         )
         idle = context.policy.allow_no_change or task.kind is TaskKind.VERIFY_ONLY
-        conclude = changes_since(context, state, allow_no_change=idle)
+        conclude = changes_since(context, state, key, allow_no_change=idle)
         return await context.launcher.launch(request, conclude)
 
     # A conversation of long ago may not be there any more: then another one is begun.

@@ -24,8 +24,9 @@ async def resolve(context: RunContext, state: TaskState, verdict: Verdict, notes
 
     async def attempt(now: Try) -> StepResult[LaunchOutput]:
         about = context.redact(context.source.context(task))
+        key = f"{state.folder}/{RESOLVE.name}/{now.number}"
         request = LaunchRequest(
-            key=f"{state.folder}/{RESOLVE.name}/{now.number}",
+            key=key,
             phase=RESOLVE.name,
             attempt=now.number,
             prompt=resolve_prompt(
@@ -40,7 +41,8 @@ async def resolve(context: RunContext, state: TaskState, verdict: Verdict, notes
             session=state.session_for(now.by),
             build_phase=task.build_phase,
         )
-        return await context.launcher.launch(request, changes_since(context, state, allow_no_change=True))
+        conclude = changes_since(context, state, key, allow_no_change=True)
+        return await context.launcher.launch(request, conclude)
 
     result = await attempt_phase(context, state, RESOLVE, attempt)
     if not result.ok:

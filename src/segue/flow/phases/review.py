@@ -125,8 +125,9 @@ class _Rounds:
         context, state = self._context, self._state
 
         async def attempt(now: Try) -> StepResult[LaunchOutput]:
+            key = f"{state.folder}/{ADDRESS.name}/{now.number}"
             request = LaunchRequest(
-                key=f"{state.folder}/{ADDRESS.name}/{now.number}",
+                key=key,
                 phase=ADDRESS.name,
                 attempt=now.number,
                 prompt=address_prompt(state.task, findings, now.feedback, cloud=context.cloud),
@@ -138,7 +139,8 @@ class _Rounds:
                 base=start_of(context, state),
                 build_phase=state.task.build_phase,
             )
-            return await context.launcher.launch(request, changes_since(context, state, allow_no_change=True))
+            conclude = changes_since(context, state, key, allow_no_change=True)
+            return await context.launcher.launch(request, conclude)
 
         result = await attempt_phase(context, state, ADDRESS, attempt)
         if not result.ok:

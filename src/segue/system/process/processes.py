@@ -100,7 +100,7 @@ class Processes:
                 self._warming.exception()  # retrieved, so that asyncio does not complain
         if self._link is not None:
             await self._link.close(patience(self._grace))
-        self._delete_forgotten()
+        self.delete_forgotten()
         await end_orphans(self._folder.path)
 
     async def run(self, token: str, command: Command) -> AsyncIterator[Chunk | Exit]:
@@ -109,14 +109,14 @@ class Processes:
         Closing the iterator early ends the agent with all its children.
         """
         if token in self._forgotten:
-            self._delete_forgotten()
+            self.delete_forgotten()
         job = self._folder.job(token)
         adopted = job.claim() is not None
         watch: JobWatch = AdoptedWatch(job) if adopted else OwnWatch(job, await self._supervisor())
         self._grace = max(self._grace, command.limits.grace)
         try:
             result = await _start(watch, command)
-            self._delete_forgotten()
+            self.delete_forgotten()
             with OutputReader(job) as output:
                 while result is None:
                     result = await self._result(job, watch)
@@ -171,7 +171,8 @@ class Processes:
         """Delete the files of a job, once its outcome is stored elsewhere: while the next agent works."""
         self._forgotten.append(token)
 
-    def _delete_forgotten(self) -> None:
+    def delete_forgotten(self) -> None:
+        """Delete the files of forgotten jobs now, where no next agent may come."""
         while self._forgotten:
             shutil.rmtree(self._folder.job(self._forgotten.pop()).path, ignore_errors=True)
 

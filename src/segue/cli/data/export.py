@@ -1,0 +1,68 @@
+"""Write tables of the dataset to files, a folder or stdout."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+from segue.cli.terminal.output import Printer
+from segue.domain.errors import UsageError
+from segue.ports import Store
+from segue.store.export import export
+from segue.store.flat import FLAT_TABLES
+
+
+def export_one(store: Store, table: str, kind: str, out: Path | None, output: Printer) -> None:
+    """Write one table to a file or to stdout."""
+    if out is None:
+        if kind == "parquet" and sys.stdout.isatty():
+            raise UsageError(
+                "Parquet is not for a terminal.",
+                hint=f"Name a file: segue db export {table} … -o {table}.parquet",
+            )
+        export(store, table, kind, sys.stdout.buffer)
+        return
+    with replacing(out) as file:
+        count = export(store, table, kind, file)
+    output.note(f"{count} rows written to {out}")
+
+
+def export_all(store: Store, kind: str, out: Path | None, output: Printer) -> dict[str, int]:
+    """Write every flat table into a folder, each to a file of its own; return how many rows each has."""
+    if out is None:
+        raise UsageError(
+            "All tables do not fit one stream.", hint="Name a table, or a folder: segue db export -o dataset"
+        )
+    if out.exists() and not out.is_dir():
+        raise UsageError(f"{out} is no folder.", hint="Name a folder for the tables.")
+    out.mkdir(parents=True, exist_ok=True)
+    counts = {}
+    for name in FLAT_TABLES:
+        with replacing(out / f"{name}.{kind}") as file:
+            counts[name] = export(store, name, kind, file)
+    output.note(f"{sum(counts.values())} rows in {len(counts)} tables written to {out}")
+    return counts
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[BinaryIO]:
+    """Write a file beside its place and move it there when it is complete."""
+    try:
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    except OSError as error:
+        raise UsageError(
+            f"{path} cannot be written: {error.strerror}.", hint="Name another place."
+        ) from error
+    beside = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            yield file
+        beside.chmod(0o644)
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)
