@@ -60,9 +60,9 @@ browser:
 		echo "*** NO CHROMIUM: THE TESTS OF THE PAGE IN A BROWSER ARE SKIPPED ***" >&2
 
 # Sealed checks need bubblewrap, and some of their tests Go; runs are killed at single system calls by a library that
-# needs a C compiler. Without them these tests are skipped.
+# needs a C compiler; GitHub's own gh talks to the simulator. Without them these tests are skipped.
 tools:
-	@for tool in bwrap:bubblewrap go:golang-go cc:build-essential; do \
+	@for tool in bwrap:bubblewrap go:golang-go cc:build-essential gh:gh; do \
 		command -v $${tool%%:*} >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \
 		echo "Installing $${tool##*:} (once) ..." && package="--no-install-recommends $${tool##*:}" && \
 		{ $(APT) install $$package || { $(APT) update && $(APT) install $$package; }; } >/dev/null 2>&1; } || \

@@ -17,6 +17,7 @@ from bench import (
     events,
     events_postgres,
     export,
+    fleet,
     fleet_sizes,
     journal,
     lanes,
@@ -47,6 +48,7 @@ GROUPS: dict[str, Callable[[bool], Iterator[Figure]]] = {
     "seal": seal.figures,
     "merging": merging.figures,
     "lanes": lanes.figures,
+    "fleet": fleet.figures,
     "fleet-sizes": fleet_sizes.figures,
 }
 
