@@ -6,7 +6,7 @@ LOCK := requirements/dev.txt
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 BINARY_VENV := .venv-binary
 
-.PHONY: setup demo test check lint types unit browser tools system-packages e2e real-agents thorough torture bench \
+.PHONY: setup demo test check lint types unit browser tools system-packages e2e e2e-oldest e2e-latest real-agents thorough torture bench \
 	proof mutants docs screenshots lock licences binary clean
 
 # Without compiled modules each test process and each `segue` that it starts compiles them again.
@@ -87,9 +87,14 @@ system-packages:
 e2e: setup real-agents
 	$(PYTEST) tests/e2e tests/provider/test_real.py
 
-# What `make test` leaves out: larger crowds, and more of the real command lines.
-thorough: setup browser tools real-agents
+# What `make test` leaves out: larger crowds, more of the real command lines, and their oldest versions.
+thorough: setup browser tools real-agents e2e-oldest
 	$(PYTEST) -m thorough
+
+# The oldest Claude Code and Codex that Segue supports (0.7 GB more), and whatever npm has today.
+e2e-oldest e2e-latest: setup
+	SEGUE_E2E=$(@:e2e-%=%) $(PYTHON) tests/e2e/install.py
+	SEGUE_E2E=$(@:e2e-%=%) $(PYTEST) tests/e2e -m "not thorough" -k "claude or codex or gemini or opencode"
 
 real-agents:
 	$(PYTHON) tests/e2e/install.py
