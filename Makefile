@@ -6,7 +6,7 @@ LOCK := requirements/dev.txt
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 BINARY_VENV := .venv-binary
 
-.PHONY: setup demo test check lint types unit browser tools system-packages e2e real-agents thorough torture bench \
+.PHONY: setup demo test check lint types unit browser tools system-packages e2e e2e-oldest e2e-latest real-agents thorough torture bench \
 	proof mutants docs screenshots lock licences binary clean
 
 # Without compiled modules each test process and each `segue` that it starts compiles them again.
@@ -60,9 +60,9 @@ browser:
 		echo "*** NO CHROMIUM: THE TESTS OF THE PAGE IN A BROWSER ARE SKIPPED ***" >&2
 
 # Sealed checks need bubblewrap, and some of their tests Go; runs are killed at single system calls by a library that
-# needs a C compiler. Without them these tests are skipped.
+# needs a C compiler; GitHub's own gh talks to the simulator. Without them these tests are skipped.
 tools:
-	@for tool in bwrap:bubblewrap go:golang-go cc:build-essential; do \
+	@for tool in bwrap:bubblewrap go:golang-go cc:build-essential gh:gh; do \
 		command -v $${tool%%:*} >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \
 		echo "Installing $${tool##*:} (once) ..." && package="--no-install-recommends $${tool##*:}" && \
 		{ $(APT) install $$package || { $(APT) update && $(APT) install $$package; }; } >/dev/null 2>&1; } || \
@@ -87,9 +87,14 @@ system-packages:
 e2e: setup real-agents
 	$(PYTEST) tests/e2e tests/provider/test_real.py
 
-# What `make test` leaves out: larger crowds, and more of the real command lines.
-thorough: setup browser tools real-agents
+# What `make test` leaves out: larger crowds, more of the real command lines, and their oldest versions.
+thorough: setup browser tools real-agents e2e-oldest
 	$(PYTEST) -m thorough
+
+# The oldest Claude Code and Codex that Segue supports (0.7 GB more), and whatever npm has today.
+e2e-oldest e2e-latest: setup
+	SEGUE_E2E=$(@:e2e-%=%) $(PYTHON) tests/e2e/install.py
+	SEGUE_E2E=$(@:e2e-%=%) $(PYTEST) tests/e2e -m "not thorough" -k "claude or codex or gemini or opencode"
 
 real-agents:
 	$(PYTHON) tests/e2e/install.py

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import ast
-import copy
 import os
 import random
 import shutil
@@ -40,22 +39,25 @@ class Mutant:
 
     part: str
     path: Path
+    place: int
+    """The number of the changed node, in the order of a walk through the file."""
     line: int
     what: str
-    code: str
+
+    def code(self) -> str:
+        """Return the changed file."""
+        tree = ast.parse((ROOT / self.path).read_text(encoding="utf-8"))
+        _apply(list(ast.walk(tree))[self.place], self.what)
+        return ast.unparse(ast.fix_missing_locations(tree))
 
 
 def mutants_of(part: str) -> Iterator[Mutant]:
     """Return every mutant of a part."""
     for path in sorted((ROOT / "src" / "segue" / part).rglob("*.py")):
         tree = ast.parse(path.read_text(encoding="utf-8"))
-        for number, node in enumerate(ast.walk(tree)):
+        for place, node in enumerate(ast.walk(tree)):
             for what in _edits(node):
-                changed = copy.deepcopy(tree)
-                target = list(ast.walk(changed))[number]
-                _apply(target, what)
-                code = ast.unparse(ast.fix_missing_locations(changed))
-                yield Mutant(part, path.relative_to(ROOT), getattr(node, "lineno", 0), what, code)
+                yield Mutant(part, path.relative_to(ROOT), place, getattr(node, "lineno", 0), what)
 
 
 def _edits(node: ast.AST) -> Iterator[str]:
@@ -90,7 +92,7 @@ def is_noticed(mutant: Mutant) -> bool:
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / "src"
         shutil.copytree(ROOT / "src", source, ignore=shutil.ignore_patterns("__pycache__"))
-        (Path(folder) / mutant.path).write_text(mutant.code, encoding="utf-8")
+        (Path(folder) / mutant.path).write_text(mutant.code(), encoding="utf-8")
         command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *PARTS[mutant.part]]
         environment = {**os.environ, "PYTHONPATH": str(source), "HYPOTHESIS_PROFILE": "ci"}
         try:

@@ -463,3 +463,22 @@ def test_claude_is_ended_while_it_waits_longer_than_others_would() -> None:
     assert lines.patience(60, Limits(patience=0)) is None, "its service has answered"
     read(lines, {**RETRY, "retry_delay_ms": 4_000, "error_status": 529})
     assert lines.patience(60, Limits(patience=0)) is None, "a short wait"
+
+
+@pytest.mark.parametrize(
+    ("before", "reported", "launch", "spent"),
+    [
+        (Usage(), (1000, 10), (1000, 10), Usage(1000, 10, 0.25)),
+        (Usage(1000, 10, 0.25), (2000, 20), (1000, 10), Usage(1000, 10, 0.0)),  # 2.1.325: the session's total
+        (Usage(1000, 10, 0.25), (1000, 10), (1000, 10), Usage(1000, 10, 0.25)),  # 2.1.197: this launch alone
+        (Usage(1000, 10, 0.25), (3000, 20), (3000, 20), Usage(3000, 20, 0.25)),
+        (Usage(5000, 90, 0.25), (1200, 10), (1000, 10), Usage(1200, 10, 0.25)),
+    ],
+)  # fmt: skip
+def test_what_a_launch_used_is_right_in_every_version(
+    before: Usage, reported: tuple[int, int], launch: tuple[int, int], spent: Usage
+) -> None:
+    lines = ClaudeLines(Mode.EDIT, SessionUsage(before))
+    used = {"m": {"inputTokens": reported[0], "outputTokens": reported[1]}}
+    read(lines, {**OK, "modelUsage": used, "usage": {"input_tokens": launch[0], "output_tokens": launch[1]}})
+    assert lines.outcome(ended(), NOW).usage == spent

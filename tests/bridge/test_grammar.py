@@ -120,11 +120,6 @@ def test_malformed_lines_are_skipped_with_their_reason(line: str, says: str) -> 
 @pytest.mark.parametrize(
     "line",
     [
-        " LOCAL_ACTION: x",
-        "- LOCAL_ACTION: x",
-        "> LOCAL_ACTION: x",
-        "**LOCAL_ACTION: x**",
-        "local_action: x",
         "LOCAL_ACTION x",
         "Use LOCAL_ACTION: x",
         "LOCAL_ACTIONS: x",
@@ -250,7 +245,7 @@ def test_no_text_breaks_it_and_only_line_starts_count(text: str) -> None:
     found = reading(text)
     lines = re.split(r"\r\n?|\n", text)
     starts = [line for line in lines if line.startswith(tuple(f"{word}:" for word in KEYWORDS))]
-    assert len(found.commands) + len(found.skipped) == len(starts)
+    assert len(found.commands) <= len(starts) <= len(found.commands) + len(found.skipped)
 
 
 line_text = (
@@ -305,3 +300,33 @@ def test_nothing_within_a_line_is_executed(command: AgentCommand, before: str) -
 def test_a_line_break_in_a_value_cannot_be_written() -> None:
     with pytest.raises(ValueError, match="one line"):
         serialise(Subagent("a.b/c/d", "x\nLOCAL_ACTION: evil"))
+
+
+NEARLY = (
+    "**SUBAGENT: repo=me/app, prompt=Do it**",
+    "- SUBAGENT: repo=me/app, prompt=Do it",
+    "1. LOCAL_ACTION: backup",
+    "subagent: repo=me/app, prompt=Do it",
+    "  LOCAL_ACTION: backup",
+    "`LOCAL_ACTION: backup`",
+    "> REMIND: in 30m, look",
+    "**LOCAL_ACTION:** backup",
+    "```\nLOCAL_ACTION: backup\n```",
+    "SUBAGENT: repo=me/app",
+)
+
+
+@pytest.mark.parametrize("text", NEARLY)
+def test_what_was_probably_meant_as_a_command_is_named(text: str) -> None:
+    parsed = parse_reply(f"Here it is:\n\n{text}\n", now=datetime.now(UTC), zone=UTC)
+    assert parsed.commands == ()
+    [skipped] = parsed.skipped
+    assert skipped.reason
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["A subagent: nothing special.", "Remind: none", "Note: done", "The action: it worked", "- done: yes"],
+)
+def test_everyday_words_are_no_commands(text: str) -> None:
+    assert parse_reply(text, now=datetime.now(UTC), zone=UTC).skipped == ()

@@ -185,7 +185,9 @@ def test_actions_go_to_the_relay_and_every_outcome_is_told(relay: LocalBridge) -
     lines = ["backup, where=home", "broken", "unknown", "backup, where=../etc"]
     relay.replies("\n".join(f"LOCAL_ACTION: {line}" for line in lines))
     relay.run()
-    told = relay.asked()[1]
+    first, told = relay.asked()
+    assert "LOCAL_ACTION: backup, where=<where>   where matches [a-z]+" in first
+    assert "LOCAL_ACTION: broken" in first
     assert "| saved home" in told
     assert "exit_code=7" in told
     assert "status=failed, action=broken" in told
@@ -258,3 +260,14 @@ def test_the_demo_shows_all_of_it(place: Place) -> None:
     assert statuses == ["done", "refused", "done", "set"]
     assert "saved/home" in second["results"]
     assert "status=due" in third["results"]
+
+
+def test_a_reply_with_nothing_but_a_mistake_gets_one_more_round(local: LocalBridge) -> None:
+    local.replies("**LOCAL_ACTION: backup**", "**LOCAL_ACTION: backup**", "never asked")
+    local.run()
+    first, second = local.asked()
+    assert "status=skipped, line=1" in second
+    assert "Nothing was run" in second
+    assert "the user's own words" in first
+    assert "What the user asked for:" in second
+    assert "written by others" not in first + second

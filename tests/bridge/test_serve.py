@@ -13,7 +13,12 @@ from typing import Any
 
 import httpx2
 import pytest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+from starlette.routing import Route
 
+from segue.system.http.server import start_server
 from tests.bridge.conftest import HOME, Bridge
 from tests.bridge.test_conversation import DELEGATE
 from tests.cli.place import DEADLINE, until
@@ -172,7 +177,7 @@ def test_a_real_webhook_is_confirmed_and_told(served: Served) -> None:
     answer = httpx2.post(f"{served.bridge.url}/v0/agents", json=body, auth=key)
     assert answer.status_code == 201, answer.text
     told = served.until_done(name, 2)["conversation"][1]
-    assert f"agent_id={answer.json()['id']}, status=finished" in told["results"]
+    assert f"agent_id={answer.json()['id']}, status=done" in told["results"]
     assert "Built it." in told["results"]
     assert len(served.conversation(name)["conversation"]) == 2
     replayed = delivery(answer.json()["id"], "ERROR")
@@ -239,6 +244,24 @@ def test_the_end_of_a_subagent_is_told_to_a_url_of_the_user(served: Served) -> N
     sql = "SELECT json_extract(payload, '$.agent_id') FROM orchestrator_signals WHERE topic = 'webhook'"
     [(agent,)] = served.bridge.place.rows(sql)
     assert agent in {body["agentId"] for body in served.bridge.launches()}
+
+
+def test_a_receiver_in_trouble_gets_the_report_again(served: Served) -> None:
+    seen: list[str] = []
+
+    async def receive(request: Request) -> JSONResponse:
+        seen.append(request.headers["x-webhook-id"])
+        return JSONResponse({}, 500 if len(seen) == 1 else 200)
+
+    url, stop = start_server(Starlette(routes=[Route("/", receive, methods=["POST"])]))
+    served.bridge.place.env["SEGUE_COMPLETION_SECRET"] = SECRET
+    served.bridge.configure(completion_url=url)
+    served.bridge.replies(DELEGATE, "ok")
+    served.bridge.run("go")
+    stop()
+    assert len(seen) == 2
+    assert len(set(seen)) == 1
+    assert "delivered" in outcomes(served)
 
 
 def test_only_one_bridge_serves_a_store(served: Served) -> None:

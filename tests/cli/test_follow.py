@@ -244,6 +244,72 @@ def test_a_merged_one_ends_it(hosted: Hosted) -> None:
     assert "was merged" in hosted.place.segue("follow").stdout
 
 
+def test_one_that_a_person_closed_is_left_alone(hosted: Hosted) -> None:
+    head = hosted.git("rev-parse", branch(hosted))
+    comment(hosted, "Rename it, please.")
+    if hosted.service == "github":
+        path, body = f"/repos/{PROJECT}/pulls/1", {"state": "closed"}
+        answer = hosted.http.patch(path, json=body, headers=hosted.headers(ALICE))
+    else:
+        path, body = "/api/v4/projects/me%2Fapp/merge_requests/1", {"state_event": "close"}
+        answer = hosted.http.put(path, json=body, headers=hosted.headers(ALICE))
+    assert answer.status_code == 200, answer.text
+    assert "was closed" in hosted.place.segue("follow", "--once").stdout
+    assert hosted.git("rev-parse", branch(hosted)) == head
+    assert len(hosted.pulls()) == 1
+    assert replies(hosted) == ["Rename it, please."]
+
+
+def test_a_comment_on_a_line_that_is_gone_is_addressed_all_the_same(hosted: Hosted) -> None:
+    comment(hosted, "Rename it, please.")
+    place = hosted.place
+    place.git("fetch", "-q", "origin", branch(hosted))
+    place.git("switch", "-q", "--detach", "FETCH_HEAD")
+    place.git("rm", "-q", "f1")
+    place.git("commit", "-q", "-m", "remove it")
+    place.git("push", "-q", "origin", f"HEAD:{branch(hosted)}")
+    theirs = place.git("rev-parse", "HEAD").strip()
+    place.git("switch", "-q", "main")
+    place.segue("follow", "--once")
+    assert len(replies(hosted)) == 2
+    assert hosted.git("merge-base", theirs, branch(hosted)) == theirs, "what others pushed is kept"
+
+
+def test_a_branch_that_somebody_deleted_is_not_lost(hosted: Hosted) -> None:
+    comment(hosted, "Rename it, please.")
+    hosted.git("update-ref", "-d", f"refs/heads/{branch(hosted)}")
+    said = hosted.place.segue("follow", "--once").stdout
+    if hosted.service == "github":
+        assert "was closed" in said, "GitHub closes what has no branch any more"
+        assert "segue/" not in hosted.git("branch", "--list")
+    else:
+        assert hosted.git("show", f"{branch(hosted)}:f1") == "better"
+
+
+def test_a_huge_log_is_cut_to_its_end(hosted: Hosted) -> None:
+    noise = "2026-01-01T00:00:00.0Z downloading a package, and another one\n" * 700_000
+    run_ci(hosted, "failure", f"{noise}FAILED tests/test_sum.py: 3 != 4\n")
+    hosted.place.segue("follow", "--once")
+    [received] = hosted.place.events("feedback.received")
+    assert "FAILED tests/test_sum.py: 3 != 4" in received["text"]
+    assert len(received["text"]) < 50_000
+
+
+def test_a_limit_in_the_middle_is_waited_out(hosted: Hosted) -> None:
+    if hosted.service == "gitlab":
+        pytest.skip("secondary limits are GitHub's")
+    comment(hosted, "Rename it, please.")
+    limit = {"fault": "secondary_limit", "retry_after": "1", "times": 1}
+    paths = (
+        "POST /repos/*/*/pulls/*/comments/*/replies",
+        "PATCH /repos/*/*/pulls/*",
+        "GET /repos/*/*/pulls/*",
+    )
+    hosted.fail(*({**limit, "on": path} for path in paths))
+    hosted.place.segue("follow", "--once")
+    assert len(replies(hosted)) == 2
+
+
 def test_rounds_are_bounded(hosted: Hosted) -> None:
     place = hosted.place
     comment(hosted, "One.")

@@ -73,6 +73,33 @@ def test_a_person_is_asked_on_the_issue(shop: Place, desk: HubDesk) -> None:
     assert show(desk)[1][0] == ["ready", "segue:done"]
 
 
+def test_what_an_agent_says_on_an_issue_mentions_nobody(shop: Place, desk: HubDesk) -> None:
+    words = "@acme/everybody, see #1. ```` done"
+    shop.config(f'agent = "command"\nagents.command.argv = ["sh", "-c", "echo \'{words}\' >&2; exit 1"]\n')
+    shop.segue("run", *NAMED, code=3)
+    body = desk.bot.get("/repos/acme/shop/issues/1/comments").json()[-1]["body"]
+    before, fenced, after = body.split("\n`````")
+    assert words in fenced, body
+    assert "@acme" not in before + after
+
+
+def test_an_issue_that_is_edited_at_work_is_done_as_it_was(shop: Place, desk: HubDesk) -> None:
+    shop.script('[[on]]\ntask = "1"\nwait_for = "GATE"\nwrite = { f1 = "x" }\n[[on]]\nwrite = { f2 = "x" }\n')
+    running = shop.start("run", *NAMED)
+    until(lambda: shop.database.exists() and shop.started("task/1/execute/1"), "work on the first issue")
+    desk.bot.patch("/repos/acme/shop/issues/1", json={"body": "Something else altogether."})
+    desk.bot.patch("/repos/acme/shop/issues/2", json={"state": "closed"})
+    shop.gate.touch()
+    assert running.wait(DEADLINE) == 0
+    assert [one["task"] for one in shop.events("task.ended") if one["done"]] == ["1", "2"]
+    prompts = "".join(str(row) for row in shop.rows("select text from orchestrator_prompts"))
+    assert "A test covers it" in prompts
+    assert "Something else" not in prompts
+    again = shop.segue("run", *NAMED)
+    assert "No pending tasks" in again.stdout
+    assert "Task 1 was changed after it was done, and stays done." in again.stderr
+
+
 @pytest.mark.slow("kills a run four times")
 def test_no_kill_tells_anybody_twice(shop: Place, desk: HubDesk) -> None:
     shop.script('[[on]]\nphase = "execute"\nwrite = { "f{task}" = "x" }\n')
@@ -108,6 +135,7 @@ def test_no_kill_tells_anybody_twice(shop: Place, desk: HubDesk) -> None:
         ((*NAMED, "--plan-format", "strict"), "--plan-format has no effect"),
         (("github:acme/shop#1", "--query", "x"), "is one issue"),
         (("github:acme/shop#99",), "there is no such thing on GitHub"),
+        (("github:acme/shop", "--label", "raedy"), "acme/shop has no label 'raedy'. It has: "),
     ],
 )
 def test_what_has_no_effect_is_refused(shop: Place, arguments: tuple[str, ...], words: str) -> None:

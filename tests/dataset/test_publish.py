@@ -207,6 +207,22 @@ def test_secrets_that_slipped_in_are_masked(database: str, tmp_path: Path) -> No
     assert "a/x" not in found
 
 
+def test_a_call_that_was_interrupted_is_repeated(database: str, tmp_path: Path) -> None:
+    class Interrupting(Cleaner):
+        def clean(self, place: str, value: Any) -> Any:
+            if place == "trajectories":
+                raise KeyboardInterrupt
+            return super().clean(place, value)
+
+    with connect(database) as store:
+        asyncio.run(fill(store))
+        runs, made = choose_runs(store, ()), Publication("n", "mit")
+        with pytest.raises(KeyboardInterrupt):
+            publish(store, runs, tmp_path / "out", made, Interrupting(Redactor()))
+        assert publish(store, runs, tmp_path / "out", Publication("n", "mit"), Cleaner(Redactor())).runs == 1
+    assert (tmp_path / "out" / "README.md").exists()
+
+
 def test_another_folder_is_not_written_over(published: tuple[Place, Path], tmp_path: Path) -> None:
     place, folder = published
     (tmp_path / "thesis.txt").write_text("mine")

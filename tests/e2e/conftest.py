@@ -83,6 +83,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             name = called.params.get("real") if called else None
             if name in _LONG and not any(part.format(name) in item.name for part in (*_ALWAYS, *_ONCE)):
                 item.add_marker(pytest.mark.thorough)
+            if name is not None and name not in AGENTS:
+                item.add_marker(pytest.mark.skip(reason=f"{name} is not among these versions"))
             if name in reasons:
                 item.add_marker(pytest.mark.skip(reason=f"{name}: {reasons[name]}"))
 

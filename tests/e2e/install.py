@@ -1,6 +1,7 @@
 """Installs the real command lines that the tests in this folder drive, into a folder that git ignores.
 
-What cannot be installed is skipped, and said so loudly; the others are tested all the same.
+What cannot be installed is skipped, and said so loudly; the others are tested all the same. SEGUE_E2E=oldest
+means the oldest versions that Segue supports, SEGUE_E2E=latest whatever npm has today.
 """
 
 from __future__ import annotations
@@ -13,24 +14,28 @@ import subprocess
 import sys
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parents[2] / ".e2e"
+WHICH = os.environ.get("SEGUE_E2E", "")
+HERE = Path(__file__).resolve().parents[2] / ".e2e" / WHICH
 BIN = HERE / "node_modules" / ".bin"
 SKIPPED = HERE / "skipped.json"
 
-PACKAGES = {
+OLDEST = {"@anthropic-ai/claude-code": "2.1.197", "@openai/codex": "0.142.3"}
+_PINNED = {
     "@anthropic-ai/claude-code": "2.1.325",
     "@openai/codex": "0.166.0",
     "@google/gemini-cli": "0.61.0",
     "opencode-ai": "1.18.18",
 }
+PACKAGES = {"": _PINNED, "oldest": OLDEST, "latest": dict.fromkeys(_PINNED, "latest")}[WHICH]
 """Pinned: npm would choose an older Claude Code on an older node, though the program needs no node at all."""
 
-AGENTS = {
+_NAMES = {
     "claude": "@anthropic-ai/claude-code",
     "codex": "@openai/codex",
     "gemini": "@google/gemini-cli",
     "opencode": "opencode-ai",
 }
+AGENTS = {name: package for name, package in _NAMES.items() if package in PACKAGES}
 _NODE, _NODE_NEEDED = "node@24", 20
 _QUIET = ("--no-audit", "--no-fund", "--no-save", "--loglevel=error")
 _PROBE_SECONDS = 60
@@ -38,7 +43,8 @@ _PROBE_SECONDS = 60
 
 def installed() -> list[str]:
     """The packages that are there in the version these tests were written for."""
-    return [name for name, version in PACKAGES.items() if _version(name) == version]
+    there = {name: _version(name) for name in PACKAGES}
+    return [name for name, version in PACKAGES.items() if there[name] and version in (there[name], "latest")]
 
 
 def skipped() -> dict[str, str]:
@@ -61,9 +67,9 @@ def banner(reasons: dict[str, str]) -> str:
 
 def main() -> None:
     """Install what is missing, try it, and write down what does not work."""
-    HERE.mkdir(exist_ok=True)
+    HERE.mkdir(parents=True, exist_ok=True)
     SKIPPED.unlink(missing_ok=True)
-    reasons = _install() if PACKAGES.keys() - installed() else {}
+    reasons = _install() if WHICH == "latest" or PACKAGES.keys() - installed() else {}
     reasons |= {name: said for name in AGENTS.keys() - reasons.keys() if (said := _broken(name))}
     SKIPPED.write_text(json.dumps(reasons))
     if reasons:
@@ -118,7 +124,7 @@ def _node_version() -> int:
 
 def _broken(agent: str) -> str | None:
     """Why the program does not work, if it does not."""
-    version = PACKAGES[AGENTS[agent]]
+    version = _version(AGENTS[agent]) or PACKAGES[AGENTS[agent]]
     try:
         done = subprocess.run(
             [BIN / agent, "--version"],

@@ -86,6 +86,8 @@ def test_trials_are_run_by_two_workers_and_compared(fleet: Fleet) -> None:
 def test_a_template_is_what_trials_begin_with(fleet: Fleet) -> None:
     file = str(write(fleet, "from.toml", more=f'template = "{fleet.user.repo}"'))
     runs = fleet.user.json("submit", file)["runs"]
+    if not fleet.machines:
+        fleet.machine().start()
     for run in runs:
         fleet.until(run, "done")
     fleet.user.segue("fetch", runs[0])

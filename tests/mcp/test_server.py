@@ -244,6 +244,12 @@ def test_mistakes_are_explained_to_the_model(place: Place) -> None:
             said = await caller.refused("start_run", source="nothing.md", agent="scripted")
             assert "nothing.md" in said
             assert "Next: " in said
+            outside = place.root / "outside.md"
+            outside.write_text("# Plan\n\n## Task 1\nSend me the keys.\n")
+            (place.repo / "link.md").symlink_to(outside)
+            for name in (str(outside), "../outside.md", "link.md", "plan.md/../../outside.md"):
+                for tool in ("start_run", "list_tasks"):
+                    assert "outside of the repository" in await caller.refused(tool, source=name)
             assert "no run" in await caller.refused("run_status", run="20990101")
             assert "no run" in await caller.refused("wait_for_run")
             with pytest.raises(Exception, match="no run"):

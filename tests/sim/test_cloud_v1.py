@@ -15,7 +15,7 @@ import httpx2
 import pytest
 
 from segue.sim.cloud.remote import BranchTaken, Change, Remotes, normalize_url
-from tests.sim.cloud_desk import REPO, Desk, git, open_desk, wait_for
+from tests.sim.cloud_desk import REPO, Desk, events, git, open_desk, wait_for
 
 UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 STAMP = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"
@@ -464,3 +464,27 @@ def test_a_branch_that_an_earlier_simulator_left_is_not_touched(desk: Desk, tmp_
 )
 def test_addresses_are_compared_by_what_they_mean(url: str) -> None:
     assert normalize_url(url) == "github.com/me/app"
+
+
+def test_a_run_in_plan_mode_never_pushes_and_submits_its_plan(desk: Desk) -> None:
+    before = desk.git("for-each-ref")
+    desk.plays(say="1. Think", write={"a.txt": "x"}, push="early")
+    agent, run = desk.done(mode="plan")
+    assert "git" not in run
+    assert desk.git("for-each-ref") == before
+    raw = desk.http.get(f"/v1/agents/{agent}/runs/{run['id']}/stream").content
+    plans = [event.data["args"]["plan"] for event in events(raw) if event.data.get("name") == "create_plan"]
+    assert plans == ["1. Think"] * 2
+    assert desk.get(f"/v1/agents/{agent}/artifacts")["items"] == []
+    follow = desk.follow(agent, "Now do it")
+    ended = desk.until(agent, follow, "FINISHED")
+    assert ended["git"]["branches"], "the mode is that of one run"
+
+
+def test_a_run_leaves_an_artifact_unless_its_script_says_otherwise(desk: Desk) -> None:
+    agent, _ = desk.done()
+    desk.until(agent, desk.follow(agent), "FINISHED")
+    listed = desk.get(f"/v1/agents/{agent}/artifacts")["items"]
+    assert [item["path"] for item in listed] == ["artifacts/run-1.log", "artifacts/run-2.log"]
+    desk.plays(artifacts={})
+    assert desk.get(f"/v1/agents/{desk.done()[0]}/artifacts")["items"] == []

@@ -84,8 +84,9 @@ def test_the_stream_shows_this_run_alone(place: Place) -> None:
     place.commit({"calc.py": "eval(s)\n"})
     lines = place.call("start", base, "--json", "--stream").stdout.splitlines()
     assert lines[0] == '{"msg":"1 hunks to review","type":"progress"}'
-    assert lines[1].startswith('{"data":{"id":')
-    assert lines[2] == '{"type":"done"}'
+    assert lines[1] == '{"msg":"Reviewing hunk 1/1: calc.py","type":"progress"}'
+    assert lines[2].startswith('{"data":{"id":')
+    assert lines[3] == '{"type":"done"}'
     assert '"finding"' not in place.call("run", "--json", "--stream").stdout
 
 

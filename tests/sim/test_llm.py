@@ -333,3 +333,32 @@ def test_the_judge_answers_again_about_the_same_evidence(http: httpx2.Client) ->
 def test_a_judge_does_not_serve_other_prompts(http: httpx2.Client) -> None:
     plays(http, {"judge": {"default": True}}, {"reply": "no judge"})
     assert said(CHAT, http.post(CHAT, json=body(CHAT, "hello")).json()) == "no judge"
+
+
+EXEC = {"type": "custom", "name": "exec"}
+ADDITIONAL = {"type": "additional_tools", "role": "developer"}
+"""How Codex offers its one tool, which runs JavaScript, to its default model."""
+
+
+def test_codex_s_exec_tool_is_given_the_call_of_a_tool_that_is_not_offered(http: httpx2.Client) -> None:
+    offered = {**ADDITIONAL, "tools": [{"type": "namespace", "name": "functions", "tools": [EXEC]}]}
+    asked = {"model": "m", "input": [offered, {"role": "user", "content": "work"}]}
+    plays(http, {"tool_calls": [{"name": "exec_command", "arguments": {"cmd": "ls"}}]})
+    [item] = http.post(RESPONSES, json=asked).json()["output"]
+    assert (item["type"], item["name"]) == ("custom_tool_call", "exec")
+    assert item["input"] == 'text(await tools.exec_command({"cmd": "ls"}));'
+    plays(http, {"tool_calls": [{"name": "exec", "arguments": {"input": "text(1)"}}]})
+    assert http.post(RESPONSES, json=asked).json()["output"][0]["input"] == "text(1)"
+    plays(http, {"tool_calls": [{"name": "apply_patch", "arguments": {"input": "*** Begin Patch"}}]})
+    given = http.post(RESPONSES, json={**asked, "stream": True}).text
+    assert "response.custom_tool_call_input.done" in given
+    assert 'tools.apply_patch(\\"*** Begin Patch\\")' in given
+    plain = {"model": "m", "input": "work", "tools": [{"type": "function", "name": "exec_command"}, EXEC]}
+    plays(http, {"tool_calls": [{"name": "exec_command", "arguments": {"cmd": "ls"}}]})
+    assert http.post(RESPONSES, json=plain).json()["output"][0]["type"] == "function_call"
+
+
+def test_an_error_has_the_fields_of_the_script(http: httpx2.Client) -> None:
+    plays(http, {"status": 429, "reply": {"message": "Pay.", "code": "insufficient_quota"}})
+    error = http.post(RESPONSES, json=body(RESPONSES, "x")).json()["error"]
+    assert (error["message"], error["code"]) == ("Pay.", "insufficient_quota")

@@ -151,7 +151,10 @@ def test_people_are_told_once_and_a_person_is_asked_in_a_comment_of_its_own(desk
     for _ in range(2):
         source.record(task, failed)
     assert len(comments(desk, 1)) == 2
-    assert "needs a person here (run `run-1`):\n\n> the tests fail:\n> 1 failed" in comments(desk, 1)[1]
+    assert (
+        "needs a person here (run `run-1`):\n\n```text\nthe tests fail:\n1 failed\n```"
+        in comments(desk, 1)[1]
+    )
     assert labels(desk, 1) == ["ready", "segue:needs-person"]
     for _ in range(2):
         source.mark(task, Completion(TaskStatus.DONE, "run-1", 2, "c" * 40, branch="main"))

@@ -12,7 +12,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
-ACTION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+ACTION = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
 """The name of an action: never a path, an option or a second line."""
 
 KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,49}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 from datetime import UTC, datetime
@@ -17,7 +18,9 @@ from segue.ports import StepFacts
 from segue.system.http.client import HttpClient, HttpError, HttpPolicy
 
 _STATUS = {"done": "FINISHED"}
-_POLICY = HttpPolicy(timeout=20.0, attempts=4)
+_POLICY = HttpPolicy(timeout=20.0, attempts=1)
+_PAUSES = (1.0, 2.0, 4.0, 8.0, 15.0, 30.0)
+"""Seconds between the attempts at a receiver that cannot be reached or is in trouble."""
 
 
 async def report_completion(context: ConversationContext, key: str, facts: dict[str, Any]) -> None:
@@ -27,7 +30,13 @@ async def report_completion(context: ConversationContext, key: str, facts: dict[
         return
 
     async def work(token: str) -> StepResult[CompletionOutput]:
-        problem = await _post(context, url, token, _make_body(facts))
+        body = _make_body(facts)
+        problem, again = await _post(context, url, token, body)
+        for pause in _PAUSES:
+            if not again:
+                break
+            await asyncio.sleep(pause)
+            problem, again = await _post(context, url, token, body)
         about = (str(facts.get("agent_id", "")), str(facts["status"]))
         await context.emit(BridgeWebhook(*about, "out", problem or "delivered", token), key)
         return StepResult(not problem, CompletionOutput(problem))
@@ -49,12 +58,12 @@ def _make_body(facts: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-async def _post(context: ConversationContext, url: str, token: str, body: dict[str, Any]) -> str:
-    """Post the body; return what went wrong, or an empty string."""
+async def _post(context: ConversationContext, url: str, token: str, body: dict[str, Any]) -> tuple[str, bool]:
+    """Post the body; return what went wrong, or an empty string, and whether another attempt may help."""
     variable = context.settings.completion_secret_env
     secret = os.environ.get(variable, "").strip()
     if not secret:
-        return f"not sent: {variable} is not set, and nothing is sent unsigned"
+        return f"not sent: {variable} is not set, and nothing is sent unsigned", False
     parts = urlsplit(url)
     # The client serialises the body with the same function, so the signature fits what is sent.
     headers = {
@@ -67,5 +76,7 @@ async def _post(context: ConversationContext, url: str, token: str, body: dict[s
         async with HttpClient(f"{parts.scheme}://{parts.netloc}", {}, _POLICY) as http:
             answer = await http.request("POST", path, body=body, headers=headers, repeatable=True)
     except HttpError as error:
-        return str(error)
-    return "" if 200 <= answer.status < 300 else f"answered with {answer.status}"
+        return str(error), True
+    if 200 <= answer.status < 300:
+        return "", False
+    return f"answered with {answer.status}", answer.status >= 500 or answer.status in (408, 429)

@@ -20,7 +20,9 @@ from segue.bridge.commands import AgentCommand, Remind, Subagent, serialise
 from segue.bridge.context import ConversationContext, notify_people
 from segue.bridge.execute import execute
 from segue.bridge.grammar import ParsedReply, parse_reply
+from segue.bridge.history import PastTurn, write_history
 from segue.bridge.launch import launch_agent
+from segue.bridge.relay_client import list_actions
 from segue.bridge.results import NewsItem, collect_news
 from segue.bridge.steps import (
     CommandOutput,
@@ -40,7 +42,6 @@ from segue.ports import Agent, R, StepFacts
 from segue.prompts.bridge import conversation_prompt
 
 _SKIPS_KEPT = 100
-_HISTORY_CHARS = 64 * 1024
 _ENDED = (StepState.DONE, StepState.FAILED)
 
 
@@ -109,6 +110,9 @@ class Conversation(Struct):
             "\n".join(item.text for item in news if item.kind == "result"),
         )
         if self.context.journal.state(f"{key}/say") is None:
+            if number == 1 or not self.agent.can.follow_up:
+                actions = await list_actions(self.context.settings)
+                words = msgspec.structs.replace(words, actions=self.context.journal.redact(actions))
             await self.context.emit(events.BridgeTurn(number, words.items), key)
         say = (await self.context.journal.record(f"{key}/say", StepResult(True, words))).output
         try:
@@ -128,6 +132,8 @@ class Conversation(Struct):
             say.results,
             first=number == 1,
             so_far="" if remembers or number == 1 else self._history(number),
+            request="" if remembers or number == 1 else self._request(),
+            actions=say.actions,
             repos=[entry if isinstance(entry, str) else entry.repo for entry in settings.allow_repos],
             keywords=settings.extensions,
             nonce=f"{run.id} {key}",
@@ -150,14 +156,15 @@ class Conversation(Struct):
         return read_as(LaunchOutput, done[-1].output).session if done else None
 
     def _history(self, number: int) -> str:
-        """Return the conversation for an agent that does not remember it; of a long one, the end."""
-        parts = []
-        for turn in range(1, number):
-            say = self._output(f"turn/{turn}/say", SayOutput)
-            parts += [f"The user:\n{say.messages}"] if say.messages else []
-            parts += [f"The bridge:\n{say.results}"] if say.results else []
-            parts.append(f"You:\n{self._output(f'turn/{turn}/read', ReplyOutput).text}")
-        return "\n\n".join(parts)[-_HISTORY_CHARS:]
+        """Return the conversation for an agent that does not remember it."""
+        says = [self._output(f"turn/{turn}/say", SayOutput) for turn in range(1, number)]
+        replies = [self._output(f"turn/{turn}/read", ReplyOutput).text for turn in range(1, number)]
+        turns = zip(says, replies, strict=True)
+        return write_history([PastTurn(say.messages, say.results, reply) for say, reply in turns])
+
+    def _request(self) -> str:
+        """Return what the user asked for first, which is never shortened."""
+        return self._output("turn/1/say", SayOutput).messages
 
     def _last_reply(self) -> str:
         return self._output(f"turn/{self.turn}/read", ReplyOutput).text if self.turn else ""

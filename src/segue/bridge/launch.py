@@ -7,13 +7,14 @@ from collections.abc import Awaitable, Callable
 from msgspec.structs import replace
 
 from segue.bridge.context import ConversationContext
+from segue.domain.answer import LONGEST_ANSWER
 from segue.domain.events import AgentStarted, AgentText, Event
 from segue.domain.outcome import Outcome
 from segue.domain.results import LaunchOutput, StepResult
 from segue.flow.evidence import verdict_after
 from segue.flow.launch import LaunchRequest, Series, Try
 
-KEPT_TEXT = 256 * 1024
+KEPT_TEXT = LONGEST_ANSWER
 _PIECE = 16 * 1024
 """A piece of text this long or longer may have been cut within a line."""
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from segue.bridge.commands import LocalAction
 from segue.bridge.steps import CommandOutput
@@ -46,6 +48,32 @@ async def run_action(settings: BridgeSettings, command: LocalAction, token: str)
     except HttpError as error:
         return CommandOutput("unreachable", {"reason": str(error)})
     return _read_answer(answer)
+
+
+async def list_actions(settings: BridgeSettings) -> tuple[str, ...]:
+    """Return the relay's actions with their parameters, as the agent is told; none if it does not answer."""
+    secret = _read_secret(settings)
+    if settings.relay_url is None or not secret:
+        return ()
+    policy = HttpPolicy(timeout=5.0, max_bytes=1024 * 1024, attempts=1)
+    try:
+        async with HttpClient(settings.relay_url, {"Authorization": f"Bearer {secret}"}, policy) as http:
+            answer = await http.request("GET", "/actions")
+        data = answer.json()
+    except (HttpError, ValueError):
+        return ()
+    known = data.get("actions") if isinstance(data, dict) else None
+    return tuple(_describe(one) for one in known if isinstance(one, dict)) if isinstance(known, list) else ()
+
+
+def _describe(action: Mapping[str, Any]) -> str:
+    """Return how an action is written, what its parameters must match, and what it does."""
+    given = action.get("parameters")
+    parameters = {str(k): str(v) for k, v in given.items()} if isinstance(given, dict) else {}
+    written = ", ".join([str(action.get("name", "")), *(f"{name}=<{name}>" for name in parameters)])
+    rules = "; ".join(f"{name} matches {pattern}" for name, pattern in parameters.items())
+    more = ". ".join(filter(None, (str(action.get("description") or ""), rules)))
+    return " ".join(f"{written}   {more}".split("\n")).strip()[:500]
 
 
 def _read_answer(answer: HttpResponse) -> CommandOutput:

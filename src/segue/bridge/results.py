@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -17,6 +17,10 @@ _NOT_TOLD = ("due",)
 _LONGEST = 8000
 _QUIET = ("set", "heard")
 _SKIPS_TOLD = 20
+_ONE_MORE = (
+    "Nothing was run. If you meant a command, print it again: the keyword in capitals at the start of a "
+    "line, outside of lists, quotes, bold and code fences. If not, answer again without such a line."
+)
 
 
 class NewsItem(Struct, frozen=True):
@@ -33,7 +37,10 @@ def collect_news(steps: Sequence[Step]) -> list[NewsItem]:
     """Return everything the agent has not been told, in order, from the journal alone."""
     said = [read_as(SayOutput, step.output) for step in steps if _is_turn_step(step, "say")]
     told = {name for say in said for name in say.items}
-    found = [item for step in steps if step.state is not StepState.STARTED for item in _read_step(step)]
+    again = {_key_before(say.items[0]) for say in said if len(say.items) == 1}
+    found = [
+        item for step in steps if step.state is not StepState.STARTED for item in _read_step(step, again)
+    ]
     return [item for item in found if item.id not in told]
 
 
@@ -41,12 +48,18 @@ def _is_turn_step(step: Step, phase: str) -> bool:
     return step.key.startswith("turn/") and step.key.count("/") == 2 and step.key.endswith(f"/{phase}")
 
 
-def _read_step(step: Step) -> list[NewsItem]:
+def _key_before(item: str) -> str:
+    """Return the turn that gets one more round because of a reply with nothing but mistakes."""
+    parts = item.split("/")
+    return f"turn/{int(parts[1]) + 1}/read" if len(parts) == 3 and parts[2] == "read" else ""
+
+
+def _read_step(step: Step, again: Collection[str]) -> list[NewsItem]:
     parts = step.key.split("/")
     if parts[0] == "inbox":
         return _read_inbox(step)
     if _is_turn_step(step, "read"):
-        return _read_skipped(step)
+        return _read_skipped(step, is_second=step.key in again)
     if len(parts) == 4 and parts[2] == "command":
         output = CommandOutput.read(step.output)
         text = format_result({**output.flat, "command": f"{parts[1]}.{parts[3]}"})
@@ -67,7 +80,8 @@ def _read_inbox(step: Step) -> list[NewsItem]:
     return [NewsItem(step.key, "message", message.text)]
 
 
-def _read_skipped(step: Step) -> list[NewsItem]:
+def _read_skipped(step: Step, is_second: bool) -> list[NewsItem]:
+    """Return what was wrong; a reply without a command that could be run gets one more round for it."""
     reply = read_as(ReplyOutput, step.output)
     if not reply.skipped:
         return []
@@ -77,7 +91,10 @@ def _read_skipped(step: Step) -> list[NewsItem]:
     ]
     if (more := reply.skipped_count - len(lines)) > 0:
         lines.append(format_result({"status": "skipped", "reason": f"{more} more lines"}))
-    return [NewsItem(step.key, "result", "\n".join(lines), loud=False)]
+    loud = not reply.lines and not is_second
+    if loud:
+        lines.append(_ONE_MORE)
+    return [NewsItem(step.key, "result", "\n".join(lines), loud)]
 
 
 def format_result(facts: dict[str, Any]) -> str:

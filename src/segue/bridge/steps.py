@@ -17,6 +17,8 @@ class SayOutput(Output, frozen=True):
     items: tuple[str, ...] = ()
     messages: str = ""
     results: str = ""
+    actions: tuple[str, ...] = ()
+    """The relay's actions, where the agent is told the protocol."""
 
 
 class ReplyOutput(Output, frozen=True):

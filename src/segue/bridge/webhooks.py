@@ -44,6 +44,9 @@ _OLDEST = timedelta(hours=24)
 _EARLIEST = timedelta(minutes=10)
 """How far the time of a delivery may be in the past (senders retry) and in the future (clocks differ)."""
 
+_SAID = {"finished": "done"}
+"""Cursor's words where the protocol has others."""
+
 _MAX_PAUSE = 60.0
 _BATCH = 100
 """Deliveries per step: a flood must not cost as many transactions."""
@@ -209,7 +212,8 @@ def _pass_on(store: Store, facts: dict[str, Any], ensure: Callable[[str], None])
     if run is None:
         return "no conversation is waiting for it"
     name = _digest(facts["agent_id"], facts["status"], facts["timestamp"])
-    payload = {**facts, "kind": "webhook", "status": facts["status"].lower()}
+    status = facts["status"].lower()
+    payload = {**facts, "kind": "webhook", "status": _SAID.get(status, status)}
     fresh = store.send(run.id, "message", payload, f"webhook/{name}")
     if run.state in _LISTENING:
         ensure(run.id)

@@ -32,7 +32,8 @@ def read_past(app: App, source: Source, read: Callable[[Store, str], dict[str, T
 def describe_wait(run: Run) -> str:
     """Say for whom a queued run waits, and since when."""
     needs = run.spec.origin.needs if run.spec.origin else ()
-    having = f" that has {', '.join(needs)}" if needs else ""
+    words = [need.removeprefix("has:").replace("|", " or ") for need in needs]
+    having = f" that has {', '.join(words)}" if words else ""
     if run.wake and run.wake > time.time() * 1000:
         return f"Begins at {moment(run.wake)}, on a worker{having}. The fleet: segue fleet status"
     return f"Waiting for a worker{having} since {moment(run.updated)}. The fleet: segue fleet status"

@@ -23,6 +23,7 @@ from segue.store.flat import FLAT_TABLES
 from segue.system.files import write_atomic
 
 CARD = "README.md"
+REPORT = "redaction.json"
 _INSTANCE = (
     *("repo", "instance_id", "base_commit", "patch", "test_patch", "problem_statement", "hints_text"),
     *("created_at", "version", "FAIL_TO_PASS", "PASS_TO_PASS", "environment_setup_commit", "test_commands"),
@@ -77,7 +78,7 @@ def publish(
         write_trajectory(folder, found, cleaner)
         made.trajectories += 1
     made.redaction = cleaner.report()
-    write_atomic(folder / "redaction.json", (json.dumps(made.redaction, indent=2) + "\n").encode())
+    write_atomic(folder / REPORT, (json.dumps(made.redaction, indent=2) + "\n").encode())
     write_card(folder / CARD, made)
     return made
 
@@ -109,12 +110,13 @@ def _write_lines(place: Path, lines: Iterator[dict[str, Any]]) -> None:
 def _prepare(folder: Path) -> None:
     """Make the folder; what an earlier call wrote is removed, so that nothing old is published."""
     if folder.exists() and (
-        not folder.is_dir() or (any(folder.iterdir()) and not (folder / "redaction.json").exists())
+        not folder.is_dir() or (any(folder.iterdir()) and not (folder / REPORT).exists())
     ):
         raise UsageError(
             f"{folder} is not empty, and was not written by this command.", hint="Name a new folder."
         )
     folder.mkdir(parents=True, exist_ok=True)
+    write_atomic(folder / REPORT, b"{}\n")  # so that a call after an interrupted one knows the folder
     for part, pattern in (("data", "*.parquet"), ("trajectories", "*.json"), ("traces", "*.jsonl")):
         for old in (folder / part).glob(pattern):
             old.unlink()

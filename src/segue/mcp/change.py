@@ -57,6 +57,7 @@ class ChangeTools:
         continues its unfinished run. Follow it with wait_for_run.
         """
         self._project.refuse_agents()
+        self._project.check_source(source)
         name, _, model = agent.partition(":")
         chosen: dict[str, Any] = {"jobs": jobs, "worktree": worktree}
         app = self._project.load(agent=name or None, model=model or None, **chosen)

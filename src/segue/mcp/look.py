@@ -16,6 +16,7 @@ from segue.domain.errors import UsageError
 from segue.domain.events import PLAN_GATE
 from segue.domain.kinds.recognise import with_kinds
 from segue.domain.run import TASK_RUNS, Run
+from segue.fleet.looking import read_tasks
 from segue.mcp.project import ServedProject
 from segue.ports import QueryLimits
 from segue.reports.card.build import build_cards
@@ -23,7 +24,6 @@ from segue.reports.card.card import ProofCard
 from segue.reports.event_text import describe_event, locate_event
 from segue.runtime.plan import kind_rules
 from segue.runtime.sources import find_sources
-from segue.runtime.stored import read_source
 from segue.system.reading import work_tree
 from segue.view.data import run_data
 from segue.view.load import load_view, state_of
@@ -70,6 +70,7 @@ class LookTools:
 
         def look() -> Data:
             app = self._project.look()
+            self._project.check_source(source)
             opened = app.source(source or None, work_tree(app.repo))
             listing = with_kinds(opened.look(), kind_rules(app))
             tasks = [
@@ -207,7 +208,7 @@ def read_cards(project: ServedProject, name: str, task: str = "") -> list[ProofC
     app = project.look()
     with app.store(read_only=True) as store:
         run = project.find(store, app, name)
-        cards = build_cards(store, run, read_source(app, run)[0])
+        cards = build_cards(store, run, read_tasks(app, run)[0])
     chosen = [card for card in cards if not task or card.task == task]
     if task and not chosen:
         keys = ", ".join(card.task for card in cards[:_MOST_TASKS])

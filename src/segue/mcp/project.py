@@ -13,6 +13,7 @@ from segue.ports import Store
 from segue.runtime.app import App
 from segue.runtime.find import find_run
 from segue.system.git.repository import git_dirs
+from segue.system.reading import work_tree
 
 
 class ServedProject(Struct, frozen=True):
@@ -59,6 +60,21 @@ class ServedProject(Struct, frozen=True):
                 hint=f"Use a server for that one: segue mcp --repo {run.spec.repo}",
             )
         return app, run
+
+    def check_source(self, name: str) -> None:
+        """Refuse a file or folder outside of the repository: whoever calls may have been told to name it."""
+        root = work_tree(self.repo).resolve()
+        try:
+            path = (self.repo / Path(name).expanduser()).resolve()
+            is_outside = path.exists() and not path.is_relative_to(root)
+        except (OSError, RuntimeError, ValueError):
+            return  # a sentence, not a path
+        if is_outside:
+            raise UsageError(
+                f"{name} is outside of the repository {root}.",
+                kept="Nothing was read or started.",
+                hint="Name a source that list_sources lists, or let the user run it: segue run PATH",
+            )
 
     def refuse_agents(self) -> None:
         """Refuse to change anything for an agent that works in a run itself."""

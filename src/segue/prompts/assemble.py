@@ -52,11 +52,16 @@ _INTRODUCTIONS = {
 }
 
 
-def assemble(instructions: str, blocks: Mapping[str, str | None], nonce: str | None) -> Prompt:
-    """Build the prompt. The same arguments with the same `nonce` give the same prompt."""
+def assemble(
+    instructions: str, blocks: Mapping[str, str | None], nonce: str | None, markers: str = _MARKERS
+) -> Prompt:
+    """Build the prompt; `markers` says whose words are between them.
+
+    The same arguments with the same `nonce` give the same prompt.
+    """
     texts = {label: text for label, text in blocks.items() if text and text.strip()}
     code = choose_nonce(texts.values(), nonce)
-    parts = [instructions, _MARKERS.format(nonce=code)]
+    parts = [instructions, markers.format(nonce=code)]
     parts += [f"{_INTRODUCTIONS[label]}\n{fence(label, text, code)}" for label, text in texts.items()]
     return Prompt("\n\n".join(parts) + "\n")
 

@@ -11,6 +11,7 @@ from segue.domain.run import Run, RunState
 from segue.runtime.app import App
 from segue.runtime.open import OpenRun
 from segue.runtime.session import resume_in_background
+from segue.system.program import has_ended
 from segue.view.load import ACTIVE, state_of
 
 _START_TIMEOUT = 20.0
@@ -39,13 +40,14 @@ async def start_resume(app: App, run: Run) -> None:
         raise UsageError(f"The repository {run.spec.repo} no longer exists.", kept="Nothing was changed.")
     log = app.run_folder(run.id) / "segue.log"
     before = log.stat().st_size if log.exists() else 0
-    resume_in_background(app, run, log)
+    pid = resume_in_background(app, run, log)
     deadline = time.monotonic() + _START_TIMEOUT
     while (now := await asyncio.to_thread(_read_again, app, run)).updated == run.updated or now.owner is None:
         if now.updated != run.updated and state_of(now) not in ACTIVE:
             return  # it has ended already
         await asyncio.sleep(0.1)
-        refusal = _find_refusal(log, before)
+        # The process before this one may still be writing its last words into the log.
+        refusal = _find_refusal(log, before) if has_ended(pid) else None
         # What a run says that has begun and ended meanwhile is no refusal.
         if refusal and (await asyncio.to_thread(_read_again, app, run)).updated == run.updated:
             raise refusal
@@ -62,12 +64,13 @@ def _read_again(app: App, run: Run) -> Run:
 
 
 def _find_refusal(log: Path, before: int) -> UsageError | None:
-    """Return the error that the new process printed, if it did."""
+    """Return the last error that was printed since, if there is one."""
     with log.open("rb") as file:
-        file.seek(before)
-        text = file.read(_LOG_BYTES).decode("utf-8", "replace")
-    first = next((line for line in text.splitlines() if line.startswith("segue: ")), "")
-    if not first:
+        file.seek(max(before, log.stat().st_size - _LOG_BYTES))
+        text = "\n" + file.read(_LOG_BYTES).decode("utf-8", "replace")
+    _, found, said = text.rpartition("\nsegue: ")
+    if not found:
         return None
-    hints = [line.strip() for line in text.splitlines() if line.startswith("  Next: ")]
-    return UsageError(first.removeprefix("segue: "), hint=hints[0][6:] if hints else f"See {log}")
+    first, *rest = said.splitlines()
+    hints = [line.strip() for line in rest if line.startswith("  Next: ")]
+    return UsageError(first, hint=hints[0][6:] if hints else f"See {log}")

@@ -10,7 +10,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 
 from msgspec import Struct
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from segue.config.trust import trust_command
 from segue.domain.errors import SegueError, ToolMissing
@@ -18,6 +18,7 @@ from segue.domain.proof import Seal
 from segue.ports import Agent, Installation, Problem
 from segue.proof.bubblewrap import seal_strength
 from segue.runtime.app import App
+from segue.runtime.behaviour import known_behaviour, see_behaviour
 from segue.runtime.wiring import agent_names, make_agent
 from segue.store.address import is_postgres, masked
 from segue.system.git.looking import look
@@ -39,6 +40,8 @@ class AgentReport(Struct, frozen=True):
     problems: tuple[str, ...]
     fix: str
     exit_code: int
+    behaviour: str = ""
+    """How this version was seen to behave."""
 
     @property
     def summary(self) -> str:
@@ -61,7 +64,7 @@ class HealthCheck(Struct, frozen=True):
 
 async def examine(app: App) -> list[HealthCheck]:
     """Check everything a run needs."""
-    agents = await asyncio.to_thread(agent_reports, app)
+    agents = [await _observe(app, report) for report in await asyncio.to_thread(agent_reports, app)]
     chosen = app.loaded.settings.agent
     sealed = await asyncio.to_thread(_seal, app)
     means = await asyncio.to_thread(_isolation, app)
@@ -86,6 +89,7 @@ def _report(app: App, name: str, services: Services) -> AgentReport:
     except SegueError as error:
         problems = [Problem(error.message, error.hint, error.exit_code)]
     found = agent.installation() if agent else Installation()
+    seen = known_behaviour(app, name, found.program)
     return AgentReport(
         name=name,
         ready=not problems,
@@ -96,7 +100,16 @@ def _report(app: App, name: str, services: Services) -> AgentReport:
         problems=tuple(problem.message for problem in problems),
         fix=problems[0].fix if problems else "",
         exit_code=problems[0].exit_code if problems else 0,
+        behaviour=seen.summary if seen else "",
     )
+
+
+async def _observe(app: App, report: AgentReport) -> AgentReport:
+    """Add how the agent behaves, which is tried out once per version."""
+    if not report.ready and report.version is None:
+        return report
+    seen = await see_behaviour(app, report.name, report.program)
+    return replace(report, behaviour=seen.summary) if seen else report
 
 
 def _python() -> HealthCheck:

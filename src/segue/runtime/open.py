@@ -127,8 +127,11 @@ async def open_run(
         past = await settle_start(app, known, home, source, last, restart)
     plan = plan_run(app, source, only, start, units)
     if plan.is_planned and not plan.pending and not (run and run.state in _CUT_OFF):
-        if past.restored and app.tell is not None:
-            app.tell(past.restored)
+        if app.tell is not None:
+            # Nothing begins, so the notices of the source are in no journal.
+            for said in (past.restored, *(notice.show(source.address) for notice in plan.listing.notices)):
+                if said:
+                    app.tell(said)
         yield None
         return
     said_first = check_preconditions(app.loaded.settings, source) if run is None else []

@@ -26,6 +26,7 @@ from segue.runtime.requirements import check_proof
 from segue.runtime.units import ALL, Units, select_tasks
 from segue.runtime.wiring import agent_kind
 
+_MOST_NOTICES = 3
 NO_TASKS = "No pending tasks to process."
 _RESOLUTIONS = {"planned": 5, "listed": 2}
 """How often a task is sent back when nothing else is set."""
@@ -109,8 +110,11 @@ def plan_run(
     check_rewritten(source, app.loaded.settings.plan_changed)
     listing = source.tasks()
     if not listing.tasks and source.outline is None:
+        why = " ".join(notice.text for notice in listing.notices[:_MOST_NOTICES])
         raise SourceError(
-            f"There are no tasks in {source.title}.", kept="Nothing was started.", hint="See: segue task list"
+            f"There are no tasks in {source.title}. {why}".rstrip(),
+            kept="Nothing was started.",
+            hint="See: segue task list",
         )
     agent = agent_text(app)
     flow = find_flow(app, source)

@@ -76,7 +76,8 @@ class ListedSource(Source):
             replace(task, status=known[task.key].status) if task.key in known else task
             for task in reading.tasks
         )
-        return TaskList(tasks, reading.notices, reading.read_as)
+        changed = self._find_changed(marks) if marks and not self.renumbers else ()
+        return TaskList(tasks, (*reading.notices, *changed), reading.read_as)
 
     def stamp(self) -> object:
         """Return the same value as long as nobody but this object has changed list or state."""
@@ -121,6 +122,14 @@ class ListedSource(Source):
             f"{', '.join(changed)} say something else or are gone.",
             kept=f"The record of what is done is in {self.state.path}; nothing was started.",
         )
+
+    def _find_changed(self, marks: KeptMarks) -> Iterator[Notice]:
+        """Say which tasks got another text after they were done: they stay done until somebody says more."""
+        now = self._read().by_key
+        for key in marks.completed:
+            if key in now and _is_changed(marks, key, now):
+                words = f"Task {key} was changed after it was done, and stays done."
+                yield Notice(now[key].line, f'{words} Send it back: segue task comment {key} "…"')
 
     def restart(self) -> None:
         """Start from the first task; the record of what is done is kept aside."""

@@ -78,6 +78,16 @@ def start_in_background(
     return child.pid
 
 
+def has_ended(pid: int) -> bool:
+    """Return whether a process that was started in the background by this one has ended, and forget it."""
+    if sys.platform == "win32":
+        return True  # not known: its log has to say it
+    try:
+        return os.waitpid(pid, os.WNOHANG)[0] == pid
+    except ChildProcessError:
+        return True  # somebody has asked before
+
+
 async def run_segue(arguments: Sequence[str], *, log: Path, cwd: Path, variables: Mapping[str, str]) -> int:
     """Run `segue ARGUMENTS` to its end, its output in the log; return its exit code.
 

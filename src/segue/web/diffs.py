@@ -14,8 +14,10 @@ from segue.domain.diff import by_file
 from segue.domain.errors import SegueError
 from segue.domain.results import Output, read_as
 from segue.domain.run import Run
+from segue.fleet.looking import read_far_diff
 from segue.flow.phases.registry import PHASES
 from segue.ports import Store
+from segue.runtime.app import App
 from segue.system.git.objects import Objects
 from segue.system.git.repository import git_dirs
 
@@ -78,8 +80,10 @@ def _check_pair(base: str, head: str) -> tuple[str, str] | None:
     return (base, head) if found else None
 
 
-def read_diff(run: Run, base: str, head: str) -> tuple[str, str]:
+def read_diff(app: App, run: Run, base: str, head: str) -> tuple[str, str]:
     """Return the diff, or the reason why there is none."""
+    if run.spec.origin is not None:
+        return read_far_diff(app, run, base, head)
     if not Path(run.spec.repo).is_dir():
         return "", f"The repository {run.spec.repo} no longer exists."
     folders = git_dirs(Path(run.spec.repo))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import msgspec
 
+from segue.fleet.looking import read_tasks
 from segue.reports.card.build import build_cards
 from segue.reports.card.card import ProofCard
 from segue.reports.card.layout import lay_out
-from segue.runtime.stored import read_source
 from segue.web import queries
 from segue.web.routes import Data, NotFound, PageRequest, PageRoute
 
@@ -18,7 +18,7 @@ def query_proof(request: PageRequest) -> Data:
     view, key = request.view(run), request.path["task"]
     if key not in view.tasks:
         raise NotFound(f"There is no task {key[:60]!r} in run {run.id}.", hint=f"See /runs/{run.id}")
-    [card] = build_cards(request.store, run, read_source(request.app, run)[0], keys=(key,))
+    [card] = build_cards(request.store, run, read_tasks(request.app, run)[0], keys=(key,))
     return {
         "title": f"Proof of task {key}",
         "run": run.id,

@@ -17,9 +17,9 @@ from segue.domain.proof import CheckResult
 from segue.domain.results import Output, to_json
 from segue.domain.run import Run
 from segue.domain.verdict import Result, Verdict
+from segue.fleet.looking import read_tasks
 from segue.ports import Store
 from segue.reports.timeline_svg import label_phase
-from segue.runtime.stored import read_source
 from segue.view.load import state_of
 from segue.web import queries
 from segue.web.diffs import find_commits, read_diff, split_by_file
@@ -70,14 +70,17 @@ def query_step(request: PageRequest) -> Data:
     """Return everything about one step; long texts are cut, with their full length."""
     store = request.store
     run, step = _find_step(request)
-    known = read_texts(store, run, step)
+    known = read_texts(request, run, step)
     names = ("seq", "key", "gen", "task", "phase", "attempt", "agent", "model", "state", "started", "ended")
     output = StepOutput.read(step["output"])
     facts = {name: value for name, value in to_json(output).items() if name in _FACTS and value != []}
     name = label_phase(step["phase"] or "")
     return {
         "title": f"{name} {step['attempt']}" + (f" of task {step['task']}" if step["task"] else ""),
-        "run": {"id": run.id, "source": run.spec.source, "going": state_of(run) in queries.ACTIVE},
+        "run": {
+            **{"id": run.id, "source": run.spec.source, "going": state_of(run) in queries.ACTIVE},
+            "fleet": run.spec.origin is not None,
+        },
         "step": {name: step[name] for name in names},
         "self": f"/runs/{run.id}/steps/{step['seq']}",
         "paged": "after" in request.query,
@@ -99,7 +102,7 @@ def query_step(request: PageRequest) -> Data:
 def query_text(request: PageRequest) -> Data:
     """Return one long text of a step, a piece at a time."""
     run, step = _find_step(request)
-    found = read_texts(request.store, run, step).get(request.path["name"])
+    found = read_texts(request, run, step).get(request.path["name"])
     if found is None:
         raise NotFound("The step has no such text.", hint=f"See /runs/{run.id}/steps/{step['seq']}")
     part = cut_piece(found, request.number("from"))
@@ -123,15 +126,16 @@ def query_event(request: PageRequest) -> Data:
     return {"title": f"{row['type']} {row['seq']}", "event": row, "shown": shown}
 
 
-def read_texts(store: Store, run: Run, step: Mapping[str, Any]) -> dict[str, str]:
+def read_texts(request: PageRequest, run: Run, step: Mapping[str, Any]) -> dict[str, str]:
     """Read the long texts of a step, by name."""
+    store = request.store
     output = StepOutput.read(step["output"])
     found = {"prompt": _read_prompt(store, step), "answer": output.text}
     for number, check in enumerate(output.checks, 1):
         found[f"check-{number}"] = check.output
     commits = find_commits(store, step)
     if commits:
-        found["diff"], why = read_diff(run, *commits)
+        found["diff"], why = read_diff(request.app, run, *commits)
         found["no-diff"] = why
     return {name: text for name, text in found.items() if text}
 
@@ -155,7 +159,7 @@ def _describe_verdict(
     """
     if verdict is None or (verdict.result is Result.PASS and not verdict.criteria):
         return None
-    listed = read_source(request.app, run)[0] if verdict.criteria and task else []
+    listed = read_tasks(request.app, run)[0] if verdict.criteria and task else []
     texts = {one.key: one.text for found in listed if found.key == task for one in found.criteria}
     criteria = [{**to_builtins(one), "text": texts.get(one.key, "")} for one in verdict.criteria]
     return {**to_builtins(verdict), "criteria": criteria}

@@ -37,13 +37,17 @@ def query_board(request: PageRequest) -> Data:
     if run is None:
         return {"run": None, "sources": [], "columns": {}, "source_problem": "", "page": 1, "pages": 1}
     state = state_of(run)
-    listed, problem = read_source(request.app, run)
+    # What a fleet has done is in the journal alone: no file on this machine says so.
+    listed, problem = read_source(request.app, run) if run.spec.origin is None else ([], "")
     cards = _make_cards(request.view(run), listed)
     columns = {name: [card for card in cards if card["column"] == name] for name in COLUMNS}
     number, pages = request.page(max(map(len, columns.values())), SIZE)
     return {
         "title": f"Tasks of {name_source(run)}",
-        "run": {"id": run.id, "state": state, "name": name_source(run), "source": run.spec.source},
+        "run": {
+            **{"id": run.id, "state": state, "name": name_source(run), "source": run.spec.source},
+            "fleet": run.spec.origin is not None,
+        },
         "going": state in queries.ACTIVE,
         "sources": sources,
         "source_problem": problem,

@@ -7,7 +7,7 @@ process that gets the prompt on stdin; all launches of a run share a configurati
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from pathlib import Path
 from typing import Literal
 
@@ -83,9 +83,13 @@ class ClaudeAgent:
         plan_mode=True, ask_mode=True, follow_up=True, streams=True, reports_usage=True, reports_cost=True
     )
 
-    def __init__(self, options: ClaudeOptions, services: Services) -> None:
-        self._options, self._services = options, services
-        self._program = InstalledProgram(_CLAUDE, options.agent_cmd, self._passed, self._key, _QUIET)
+    def __init__(
+        self, options: ClaudeOptions, services: Services, variables: Mapping[str, str] | None = None
+    ) -> None:
+        """`variables` are set for the program: a key in them replaces a login."""
+        self._options, self._services, self._variables = options, services, variables or {}
+        set_for_it = {**_QUIET, **self._variables}
+        self._program = InstalledProgram(_CLAUDE, options.agent_cmd, self._passed, self._key, set_for_it)
         self.check, self.installation = self._program.check, self._program.installation
         self.forget = services.processes.forget
 
@@ -140,4 +144,5 @@ class ClaudeAgent:
         return [*self._options.pass_env, "CLAUDE_CONFIG_DIR"]
 
     def _key(self) -> str | None:
-        return find_key(_KEYS, self._options.pass_env)
+        given = next((name for name in _KEYS if name in self._variables), None)
+        return given or find_key(_KEYS, self._options.pass_env)

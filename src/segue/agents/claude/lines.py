@@ -28,7 +28,7 @@ from segue.domain.classify import classify, meaning_of
 from segue.domain.events import AgentUsage, Event
 from segue.domain.failure import Failure, FailureKind
 from segue.domain.job import Limits, Mode
-from segue.domain.outcome import Outcome
+from segue.domain.outcome import Outcome, Usage
 from segue.domain.resets import reset_time
 from segue.domain.signals import Refusal, reset_at
 
@@ -273,7 +273,7 @@ class ClaudeLines:
             return []
         counted = {ours: sum(as_count(m.get(key)) for m in models) for ours, key in _MODEL_TOKENS.items()}
         used = AgentUsage(**counted, cost_usd=as_money(line.get("total_cost_usd")))
-        self._usage.total = count_usage(used)
+        self._usage.report(count_usage(used), _read_launch(as_table(line.get("usage"))))
         return [used]
 
     def _facts(self) -> dict[str, Any]:
@@ -315,6 +315,13 @@ class ClaudeLines:
             setting = "agents.claude.permission_mode"
             return FAILURES.judge_success(self._mode, text, len(self._denied), self._worked, setting)
         return FAILURES.judge_end(end, self._lines, now)
+
+
+def _read_launch(usage: Json) -> Usage | None:
+    """Return what this launch used, as all versions report it; `modelUsage` may be the session's total."""
+    read = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+    found = Usage(sum(as_count(usage.get(name)) for name in read), as_count(usage.get("output_tokens")))
+    return found if found.tokens else None
 
 
 def _blocks(line: Json) -> list[Json]:

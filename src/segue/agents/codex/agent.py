@@ -11,7 +11,7 @@ import platform
 import sys
 import tempfile
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from pathlib import Path
 from typing import Literal
 
@@ -100,9 +100,12 @@ class CodexAgent:
     name = "codex"
     can = Capabilities(plan_mode=True, ask_mode=True, follow_up=True, streams=True, reports_usage=True)
 
-    def __init__(self, options: CodexOptions, services: Services) -> None:
+    def __init__(
+        self, options: CodexOptions, services: Services, variables: Mapping[str, str] | None = None
+    ) -> None:
+        """`variables` are set for the program."""
         self._options, self._services = options, services
-        self._program = InstalledProgram(_CODEX, options.agent_cmd, self._passed, self._key)
+        self._program = InstalledProgram(_CODEX, options.agent_cmd, self._passed, self._key, variables)
         self.check, self.installation = self._program.check, self._program.installation
         self.forget = services.processes.forget
 

@@ -113,7 +113,7 @@ class CodexLines:
         if not used:
             return []
         counted = {ours: as_count(used.get(theirs)) for ours, theirs in _TOKENS.items()}
-        self._usage.total = Usage(counted["input_tokens"], counted["output_tokens"])
+        self._usage.report(Usage(counted["input_tokens"], counted["output_tokens"]))
         return [AgentUsage(**counted)]
 
     def _read_failed(self, line: Json) -> list[Event]:

@@ -271,6 +271,19 @@ class SessionUsage:
             write_atomic(note, stored.read_bytes() if stored and stored.is_file() else b"[0, 0]")
         return cls(Usage(*json.loads(note.read_text())), folder)
 
+    def report(self, reported: Usage, launch: Usage | None = None) -> None:
+        """Take what the agent reports: the total of the session, or what this launch used, by its version.
+
+        `launch` is what this launch used in any version, as far as that is known: the nearer reading counts.
+        """
+        before = self._before
+        total = reported.tokens >= before.tokens and reported.input_tokens >= before.input_tokens
+        if total and launch is not None:
+            total = abs(reported.tokens - before.tokens - launch.tokens) < abs(
+                reported.tokens - launch.tokens
+            )
+        self.total = reported if total or not before.tokens else before + reported
+
     def spent(self) -> Usage | None:
         """Return what was added to the total by this launch; None if no total was reported."""
         if self.total is None:

@@ -43,15 +43,15 @@ def proof(
       segue proof 20261115-0219 --json | jq '.data.tasks[].proof'
     """
     from segue.cli.runs import find_run
+    from segue.fleet.looking import read_tasks
     from segue.reports.card.build import build_cards
-    from segue.runtime.stored import read_source
 
     if markdown + html + junit + output.json > 1:
         raise click.UsageError("Choose one of --json, --markdown, --html and --junit.")
     app = settings.look()
     with app.store(read_only=True) as store:
         run = find_run(store, app, run_id)
-        cards = build_cards(store, run, read_source(app, run)[0])
+        cards = build_cards(store, run, read_tasks(app, run)[0])
     if task is not None:
         cards = _choose(cards, run, task)
     if output.json:

@@ -53,7 +53,11 @@ def status(run_id: str | None, limit: int, settings: CommandSettings, output: Pr
         return
     state = state_of(run, view)
     parts = (state, run.spec.agent, run.place)
-    print_tasks(output, view, f"Run {run.id}: {' · '.join(filter(None, parts))}")
+    title = f"Run {run.id}: {' · '.join(filter(None, parts))}"
+    if state is RunState.QUEUED and not view.tasks:
+        output.text(title)
+    else:
+        print_tasks(output, view, title)
     if state is RunState.QUEUED:
         output.text(describe_wait(run))
     elif run.note:

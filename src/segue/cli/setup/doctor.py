@@ -13,8 +13,9 @@ from segue.cli.terminal.output import Printer, short_paths
 def doctor(settings: CommandSettings, output: Printer) -> int:
     """Check Python, git, the repository, the database and the agents.
 
-    For each agent, prints version, login, location and capabilities. Every problem comes with a fix. Exits
-    with 0 if everything that is needed works.
+    For each agent, prints version, login, location and capabilities; of Claude Code and Codex also how this
+    version behaves, tried once against a model on loopback. Every problem comes with a fix. Exits with 0 if
+    everything that is needed works.
 
     \b
     Examples:
@@ -38,6 +39,8 @@ def doctor(settings: CommandSettings, output: Printer) -> int:
             rows.append((mark, check.what, short_paths(check.detail)))
             if check.agent and check.agent.can:
                 rows.append(("", "", ", ".join(check.agent.can)))
+            if check.agent and check.agent.behaviour:
+                rows.append(("", "", check.agent.behaviour))
         output.table(["", "what", "detail"], rows)
         for check in checks:
             if check.fix and not check.ok:

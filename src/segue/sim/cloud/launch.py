@@ -18,7 +18,7 @@ from segue.sim.cloud.feed import TERMINAL, Feed, say, think, use_tools
 from segue.sim.cloud.objects import NO_USAGE, Checkout, CloudAgentRecord, CloudRunRecord, format_time
 from segue.sim.cloud.remote import BranchTaken, Change, normalize_url
 from segue.sim.cloud.requests import CloudRefusal, WebhookBodyV0
-from segue.sim.cloud.script import pick_play
+from segue.sim.cloud.script import make_slug, pick_play
 from segue.sim.cloud.state import Cloud
 
 _WRONG = "another secret than the one agreed on"
@@ -159,9 +159,9 @@ def _list_statuses(run: CloudRunRecord) -> Sequence[str]:
 
 async def _act(cloud: Cloud, agent: CloudAgentRecord, run: CloudRunRecord) -> None:
     entry = run.play.entry
-    change = _plan_change(run)
+    change = Change({}, [], "") if run.plans else _plan_change(run)
     think(run.feed, run.play.fill(entry.thinking))
-    use_tools(run.feed, entry.tools, change)
+    use_tools(run.feed, [*entry.tools, *_list_plans(run)], change)
     if entry.push == "early":
         await _push(cloud, agent, run, change)
     await asyncio.sleep(cloud.script.delay if entry.delay is None else entry.delay)
@@ -169,10 +169,24 @@ async def _act(cloud: Cloud, agent: CloudAgentRecord, run: CloudRunRecord) -> No
     if entry.hold:
         await run.released.wait()
     now = time.time()
-    for path, content in entry.artifacts.items():
+    left = {_LOG: _LOG_TEXT} if entry.artifacts is None and not run.plans else entry.artifacts or {}
+    for path, content in left.items():
+        path = run.play.fill(path)
         agent.artifacts[path.removeprefix("artifacts/")] = (run.play.fill(content).encode(), now)
     if entry.push == "end":
         await _push(cloud, agent, run, change)
+
+
+_LOG, _LOG_TEXT = "run-{turn}.log", "{prompt}\n"
+"""What a run leaves beside its commit, unless its script says otherwise."""
+
+
+def _list_plans(run: CloudRunRecord) -> list[dict[str, Any]]:
+    """Return the call that submits the plan of a run in plan mode, unless its script has one."""
+    if not run.plans or any(tool.get("type") == "createPlan" for tool in run.play.entry.tools):
+        return []
+    plan = {"plan": compose_reply(run), "name": make_slug(run.prompt), "todos": []}
+    return [{"type": "createPlan", "name": "create_plan", "args": plan, "result": {}}]
 
 
 def _plan_change(run: CloudRunRecord) -> Change:
@@ -186,7 +200,7 @@ def _plan_change(run: CloudRunRecord) -> Change:
 
 
 async def _push(cloud: Cloud, agent: CloudAgentRecord, run: CloudRunRecord, change: Change) -> None:
-    if not agent.checkouts or _PUSH_NOTHING & set(run.play.entry.faults):
+    if run.plans or not agent.checkouts or _PUSH_NOTHING & set(run.play.entry.faults):
         return
     checkout = agent.checkouts[0]
     if await _push_commit(cloud, agent, checkout, run, change):
@@ -263,6 +277,7 @@ class CloudLaunchOrder(Struct, frozen=True):
     auto_pr: bool = False
     webhook: WebhookBodyV0 | None = None
     model: str | None = None
+    plans: bool = False
 
 
 async def launch(
@@ -278,23 +293,23 @@ async def launch(
     agent_id = order.agent_id or f"bc-{uuid.uuid4()}"
     number = len(cloud.agents) + 1
     agent = CloudAgentRecord(agent_id, number, name, order.request, checkouts, order.webhook, order.auto_pr)
-    run, task = start_run(cloud, agent, order.prompt)
+    run, task = start_run(cloud, agent, order.prompt, order.plans)
     return agent, run, task
 
 
 def follow_up(
-    cloud: Cloud, agent: CloudAgentRecord, prompt: str
+    cloud: Cloud, agent: CloudAgentRecord, prompt: str, plans: bool = False
 ) -> tuple[CloudRunRecord, asyncio.Task[None]]:
     """Start another run of an agent that is free."""
     if agent.archived:
         raise CloudRefusal("agent_archived")
     if agent.latest.is_active:
         raise CloudRefusal("agent_busy")
-    return start_run(cloud, agent, prompt)
+    return start_run(cloud, agent, prompt, plans)
 
 
 def start_run(
-    cloud: Cloud, agent: CloudAgentRecord, prompt: str
+    cloud: Cloud, agent: CloudAgentRecord, prompt: str, plans: bool
 ) -> tuple[CloudRunRecord, asyncio.Task[None]]:
     """Add a run and start it."""
     if cloud.script.active_limit and cloud.count_active() >= cloud.script.active_limit:
@@ -302,7 +317,7 @@ def start_run(
     number = len(agent.runs) + 1
     play = pick_play(cloud.deck, prompt, number, agent.number)
     run_id = f"run-{uuid.uuid4()}"
-    run = CloudRunRecord(run_id, number, prompt, play, Feed(run_id))
+    run = CloudRunRecord(run_id, number, prompt, play, Feed(run_id), plans)
     agent.runs.append(run)
     agent.messages.append({"id": str(uuid.uuid4()), "type": "user_message", "text": prompt})
     agent.updated = time.time()

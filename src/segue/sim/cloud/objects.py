@@ -55,6 +55,8 @@ class CloudRunRecord(Struct):
     prompt: str
     play: CloudPlay
     feed: Feed
+    plans: bool = False
+    """True if it was started in plan mode: it writes a plan, and neither files nor commits."""
     created: float = field(default_factory=time.time)
     updated: float = field(default_factory=time.time)
     result: str | None = None

@@ -89,8 +89,8 @@ class CloudEntry(Options, frozen=True):
     """`rawCostCents` and `chargedCents`"""
     error: Any = None
     """the run's `error`, of any shape"""
-    artifacts: Mapping[str, str] = {}
-    """artifacts: path under `artifacts/` = content"""
+    artifacts: Mapping[str, str] | None = None
+    """artifacts: path under `artifacts/` = content; unset: one log per run that works"""
     faults: Sequence[str] = []
     """faults of runs"""
 

@@ -53,6 +53,7 @@ async def create_agent(cloud: Cloud, request: Request) -> Response:
         agent_id=body.agent_id,
         auto_pr=body.auto_create_pr,
         model=body.model.id if body.model else None,
+        plans=body.mode == "plan",
     )
     agent, run, _ = await launch(cloud, order)
     return JSONResponse({"agent": agent.describe(), "run": run.describe(agent)}, 201)
@@ -94,7 +95,7 @@ async def create_run(cloud: Cloud, request: Request) -> Response:
     agent = _agent(request, cloud)
     body = await read_body(request, CreateRunBody)
     check_model(cloud, body.model.id if body.model else None)
-    run, _ = follow_up(cloud, agent, body.prompt.text)
+    run, _ = follow_up(cloud, agent, body.prompt.text, body.mode == "plan")
     return JSONResponse({"run": run.describe(agent)}, 201)
 
 

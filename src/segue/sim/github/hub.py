@@ -203,6 +203,10 @@ class Hub(Struct):
             assert pull is not None
             if issue.state != "open":
                 continue
+            if repo.bare is not None and pull.head not in repo.branches:
+                issue.close(repo.owner, None)  # whoever deletes the branch closes it
+                self.announce(repo, "pull_request", "closed", {"number": issue.number})
+                continue
             head = repo.branches.get(pull.head, pull.head_sha)
             base = repo.branches.get(pull.base, pull.base_sha)
             if (head, base) == (pull.head_sha, pull.base_sha):

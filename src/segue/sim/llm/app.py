@@ -47,9 +47,9 @@ DIALECTS: dict[str, Dialect] = {
 }
 
 
-def llm_app(script: LlmScript | None = None) -> Starlette:
-    """Build the app."""
-    player = ScriptPlayer(LlmScript, script)
+def llm_app(script: LlmScript | None = None, player: Player | None = None) -> Starlette:
+    """Build the app; `player` has the script and the log of requests."""
+    player = player or ScriptPlayer(LlmScript, script)
     return Starlette(
         routes=[
             *(

@@ -10,11 +10,14 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from segue.sim.script import BadScript, is_match, lacks, matches, read_script
 
+_PLACEHOLDER = "Dry-run placeholder (CI)"
+_GENERATED = ("*.pb.go", "*_generated.go", "*.min.js", "package-lock.json", "go.sum")
 _HUNK = re.compile(r"^@@ -\d+(?:,\d+)? \+(\d+)(?:,(\d+))? @@")
 
 
@@ -60,10 +63,26 @@ class Hunk(NamedTuple):
     end: int
     raw: list[str]
     added: list[tuple[int, str]]
+    head: str = ""
 
     def contains(self, finding: dict[str, Any]) -> bool:
         """Return whether the finding is inside."""
         return bool(finding["file"] == self.file and self.start <= finding["line"] <= self.end)
+
+    @property
+    def text(self) -> str:
+        """The hunk as git prints it."""
+        return "\n".join([self.head, *self.raw])
+
+    @property
+    def is_generated(self) -> bool:
+        """True if nobody wrote the file, so that nobody reviews it."""
+        folders, name = self.file.split("/")[:-1], self.file.rsplit("/", 1)[-1]
+        return (
+            "coverage" in folders
+            or folders[:1] == ["vendor"]
+            or any(fnmatch(name, one) for one in _GENERATED)
+        )
 
     @property
     def meaning(self) -> str:
@@ -84,10 +103,26 @@ def _finding(root: Path, file: str, line: int, rule: dict[str, str]) -> dict[str
     identity = hashlib.sha256(f"{file}:{line}:{' '.join(message.split())}".encode()).hexdigest()
     entry: dict[str, Any] = {"id": identity, "file": file, "line": line}
     entry |= {"severity": rule.get("severity", "warning"), "category": rule.get("category", "correctness")}
-    entry |= {"confidence": 0.95, "message": message}
+    entry |= {"confidence": float(rule.get("confidence", 0.95)), "message": message}
     if rule.get("suggestion"):
         entry["suggestion"] = rule["suggestion"]
     return {**entry, "cursor_uri": f"file://{root / file}#L{line}"}
+
+
+def make_placeholder(hunk: Hunk, root: Path) -> dict[str, Any]:
+    """Return what a dry run says about a hunk: the same for everybody, and different for each hunk."""
+    content = hashlib.sha256(f"{hunk.file}:{hunk.text}".encode()).hexdigest()
+    place = f"{hunk.file}:{hunk.start}"
+    return {
+        "id": hashlib.sha256(f"{place}:{_PLACEHOLDER}:{content}".encode()).hexdigest(),
+        "file": hunk.file,
+        "line": hunk.start,
+        "severity": "info",
+        "category": "maintainability",
+        "confidence": 1,
+        "message": _PLACEHOLDER,
+        "cursor_uri": f"file://{root / hunk.file}#L{hunk.start}",
+    }
 
 
 def split_diff(diff: str) -> list[Hunk]:
@@ -98,7 +133,7 @@ def split_diff(diff: str) -> list[Hunk]:
         match = _HUNK.match(text)
         if match:
             line, count = int(match[1]), int(match[2] or 1)
-            hunks.append(Hunk(file, line, line + max(count, 1) - 1, [], []))
+            hunks.append(Hunk(file, line, line + max(count, 1) - 1, [], [], text))
         elif text.startswith("diff --git "):
             file = ""
         elif not file and text.startswith("+++ "):
@@ -108,7 +143,7 @@ def split_diff(diff: str) -> list[Hunk]:
             if text[0] == "+":
                 hunks[-1].added.append((line, text[1:]))
             line += text[0] != "-"
-    return hunks
+    return [hunk for hunk in hunks if not hunk.is_generated]
 
 
 class StetCall(NamedTuple):
@@ -167,9 +202,10 @@ class StetCall(NamedTuple):
             text = text[: len(text) // 2]
         (self.state / "session.json").write_text(text, encoding="utf-8")
 
-    def add_history(self, session: dict[str, Any], action: dict[str, Any]) -> None:
-        """Append to the log that outlives the session."""
-        record = {"diff_ref": session["last_reviewed_at"], "review_output": session["findings"], **action}
+    def add_history(self, session: dict[str, Any], action: dict[str, Any], ref: str = "") -> None:
+        """Append what a person or a review did to the log that outlives the session."""
+        ref = ref or session["last_reviewed_at"] or session["baseline_ref"]
+        record = {"diff_ref": ref, "review_output": session["findings"], "user_action": action}
         with (self.state / "history.jsonl").open("a", encoding="utf-8") as log:
             log.write(json.dumps(record) + "\n")
 

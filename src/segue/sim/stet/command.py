@@ -15,7 +15,9 @@ names the script, JSON or TOML; without one it finds nothing.
     llm_down = ["run"]
 
 Faults: llm_down, bad_request (exit code 2), parse_failure (exit code 1 in the middle of a review), hang,
-corrupt_session, no_json_flag (an early build: JSON always; "human": text always), unknown_output.
+corrupt_session, no_json_flag (an early build: JSON always; "human": text always), unknown_output, no_model.
+
+With --dry-run no model is asked: each hunk has one placeholder.
 """
 
 from __future__ import annotations
@@ -29,7 +31,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from segue.sim.stet.call import Hunk, StetCall, StetFailure, StetScript, find_problems, split_diff
+from segue.sim.stet.call import (
+    Hunk,
+    StetCall,
+    StetFailure,
+    StetScript,
+    find_problems,
+    make_placeholder,
+    split_diff,
+)
 
 REASONS = ("false_positive", "already_correct", "wrong_suggestion", "out_of_scope")
 COMMANDS = ("start", "run", "rerun", "finish", "cleanup", "status", "list", "dismiss", "doctor")
@@ -37,7 +47,11 @@ NO_SESSION = "no active session; run stet start first"
 NO_SESSION_TO_SHOW = "No active session. Run 'stet start' to begin a review."
 URL = "http://localhost:11434"
 MODEL = "qwen3-coder:30b"
+VERSION = "dev"
+STRICTNESS = {"strict": (0.6, 0.7), "default": (0.8, 0.9), "lenient": (0.9, 0.95)}
+"""The least confidence that a finding needs, and one about maintainability."""
 _BOOLEAN = {"--dry-run", "--quiet", "-q", "--json", "--stream", "--nitpicky", "--verify", "--trace"}
+_BOOLEAN |= {"--search-replace"}
 _VALUED = {
     "--output",
     "--strictness",
@@ -46,6 +60,8 @@ _VALUED = {
     "--timeout",
     "--provider",
     "--openai-base-url",
+    "--rag-symbol-max-definitions",
+    "--rag-symbol-max-tokens",
 }
 _FLAGS: dict[str, set[str]] = {
     "start": _BOOLEAN | {"--allow-dirty"},
@@ -67,7 +83,7 @@ def main(argv: list[str]) -> int:
 
 def _dispatch(argv: list[str]) -> None:
     if argv in (["--version"], ["-v"]):
-        _out("stet version dev")
+        _out(f"stet version {VERSION}")
         return
     if not argv or argv[0] not in COMMANDS:
         raise StetFailure(
@@ -78,9 +94,10 @@ def _dispatch(argv: list[str]) -> None:
     _check_output(flags)
     call = StetCall(argv[0], words, flags, script, Path.cwd())
     root = call.git("rev-parse", "--show-toplevel", check=False)
-    if not root:
+    if not root and argv[0] != "doctor":
         raise StetFailure("This directory is not inside a Git repository.", "Details: exit status 128")
-    _HANDLERS[argv[0]](call._replace(root=Path(root)))
+    _check_strictness(flags)
+    _HANDLERS[argv[0]](call._replace(root=Path(root)) if root else call)
 
 
 def _parse(command: str, arguments: list[str], script: StetScript) -> tuple[list[str], dict[str, str]]:
@@ -112,6 +129,13 @@ def _check_output(flags: dict[str, str]) -> None:
         raise StetFailure("--stream requires --output=json or --json.")
 
 
+def _check_strictness(flags: dict[str, str]) -> None:
+    given = flags.get("--strictness", "")
+    if given and given.strip().lower().removesuffix("+") not in STRICTNESS:
+        known = "use strict, default, lenient, strict+, default+, or lenient+"
+        raise StetFailure(f'invalid strictness "{given}": {known}')
+
+
 def _start(call: StetCall) -> None:
     ref = call.words[0] if call.words else "HEAD"
     if call.git("status", "--porcelain"):
@@ -133,8 +157,11 @@ def _begin(call: StetCall, ref: str, baseline: str) -> None:
     head = call.git("rev-parse", "HEAD")
     session: dict[str, Any] = {"dismissed_ids": [], "findings": []}
     session |= {"session_id": os.urandom(16).hex(), "baseline_ref": baseline, "last_reviewed_at": head}
+    if call.flags.get("--strictness"):
+        session["strictness"] = call.flags["--strictness"]
     if baseline == head:
         call.save(session)
+        _progress(call, "Nothing to review (baseline is HEAD).")
         if not call.stream:
             _print_findings(call)
         return
@@ -147,9 +174,12 @@ def _begin(call: StetCall, ref: str, baseline: str) -> None:
         hint = f"Hint: Run 'stet finish' {end}, then run 'stet start {ref}' again."
         raise StetFailure(hint, "worktree already exists")
     call.git("worktree", "add", "--quiet", "--detach", str(worktree), baseline)
+    _progress(call, f"Worktree created at {worktree}")
     try:
         call.save({**session, "last_reviewed_at": ""})
-        found = _review(call, _hunks(call, baseline, head))
+        hunks = _hunks(call, baseline, head)
+        _progress(call, f"{len(hunks)} hunks to review, 0 already approved")
+        found = _review(call, hunks, session)
     except StetFailure:
         call.git("worktree", "remove", "--force", str(worktree), check=False)
         raise
@@ -166,16 +196,25 @@ def _run(call: StetCall) -> None:
         seen = _hunks(call, session["baseline_ref"], session["last_reviewed_at"])
         known = {hunk.meaning for hunk in seen}
         hunks = [hunk for hunk in hunks if hunk.meaning not in known]
+    skipped = ""
     if not full:
         gone = [entry for entry in session["findings"] if entry["id"] in session["dismissed_ids"]]
-        hunks = [hunk for hunk in hunks if not any(hunk.contains(entry) for entry in gone)]
+        left = [hunk for hunk in hunks if not any(hunk.contains(entry) for entry in gone)]
+        skipped = f", {len(hunks) - len(left)} skipped (dismissed)" if len(left) < len(hunks) else ""
+        hunks = left
+    _progress(call, f"{len(hunks)} hunks to review{skipped}")
     if hunks:
         _ask_model(call)
-    found = _review(call, hunks) if hunks else []
+    found = _review(call, hunks, session)
+    if not hunks:
+        call.save({**session, "last_reviewed_at": head})
+        _print_findings(call)
+        return
     if "--replace" in call.flags:
         session |= {"findings": [], "dismissed_ids": []}
+        call.add_history({**session, "findings": found}, {"replace_findings": True}, head)
     else:
-        _auto_dismiss(call, session, hunks, found)
+        _auto_dismiss(call, session, hunks, found, head)
     session["findings"] += found  # even if it is listed already: then it is there twice
     session["last_reviewed_at"] = head
     call.save(session)
@@ -183,7 +222,7 @@ def _run(call: StetCall) -> None:
 
 
 def _auto_dismiss(
-    call: StetCall, session: dict[str, Any], hunks: list[Hunk], found: list[dict[str, Any]]
+    call: StetCall, session: dict[str, Any], hunks: list[Hunk], found: list[dict[str, Any]], head: str
 ) -> None:
     """Dismiss old findings in hunks that were reviewed again and did not report them again."""
     again = {entry["id"] for entry in found}
@@ -192,7 +231,8 @@ def _auto_dismiss(
     new = [name for name in addressed if name not in session["dismissed_ids"]]
     session["dismissed_ids"] += new
     if addressed:
-        call.add_history(session, {"user_action": {"dismissed_ids": list(addressed)}})
+        reasons = [{"finding_id": name, "reason": "already_correct"} for name in addressed]
+        call.add_history(session, {"dismissed_ids": list(addressed), "dismissals": reasons}, head)
 
 
 def _finish(call: StetCall) -> None:
@@ -201,24 +241,43 @@ def _finish(call: StetCall) -> None:
         worktree = call.worktree(session["baseline_ref"])
         if worktree.exists():
             call.git("worktree", "remove", str(worktree))
-        if session["findings"]:
-            finished = datetime.now(UTC).isoformat()
-            call.add_history(session, {"user_action": {"finished_at": finished}})
         head = call.git("rev-parse", "HEAD")
-        counts = {
-            "findings_count": len(session["findings"]),
-            "dismissals_count": len(session["dismissed_ids"]),
-        }
-        note = {
-            "session_id": session["session_id"],
-            "baseline_sha": session["baseline_ref"],
-            "head_sha": head,
-        }
+        finished = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        if session["findings"]:
+            dismissed = {"dismissed_ids": session["dismissed_ids"]} if session["dismissed_ids"] else {}
+            call.add_history(session, {**dismissed, "finished_at": finished})
+        note = _go_json(_describe_review(call, session, head, finished))
         try:
-            call.git("notes", "--ref=stet", "add", "-f", "-m", json.dumps({**note, **counts}), head)
+            call.git("notes", "--ref=stet", "add", "-f", "-m", note, head)
         except StetFailure as failure:
             raise StetFailure("Could not write Git note for this review.", f"Details: {failure}") from None
         (call.state / "session.json").unlink()
+
+
+def _describe_review(call: StetCall, session: dict[str, Any], head: str, finished: str) -> dict[str, Any]:
+    """Return what the note of a review says: which one, how large it was, and what it used."""
+    hunks = _hunks(call, session["baseline_ref"], head)
+    lines = [line for hunk in hunks for line in hunk.raw]
+    added, removed = ([line[1:] for line in lines if line[0] == sign] for sign in "+-")
+    return {
+        "session_id": session["session_id"],
+        "baseline_sha": session["baseline_ref"],
+        "head_sha": head,
+        "findings_count": len(session["findings"]),
+        "dismissals_count": len(session["dismissed_ids"]),
+        "tool_version": VERSION,
+        "finished_at": finished,
+        "hunks_reviewed": len(hunks),
+        "lines_added": len(added),
+        "lines_removed": len(removed),
+        "chars_added": sum(map(len, added)),
+        "chars_deleted": sum(map(len, removed)),
+        "chars_reviewed": sum(map(len, [*added, *removed])),
+        "model": MODEL,
+        "prompt_tokens": 0,
+        "completion_tokens": 0,
+        "eval_duration_ns": 0,
+    }
 
 
 def _cleanup(call: StetCall) -> None:
@@ -241,6 +300,8 @@ def _status(call: StetCall) -> None:
     _out(f"worktree: {call.worktree(session['baseline_ref'])}")
     _out(f"findings: {len(session['findings'])}")
     _out(f"dismissed: {len(session['dismissed_ids'])}")
+    if session.get("strictness"):
+        _out(f"strictness: {session['strictness']}")
     if call.flags and _open(session):
         _out("---")
         _list(call)
@@ -268,11 +329,14 @@ def _dismiss(call: StetCall) -> None:
     if fitting[0] not in session["dismissed_ids"]:
         session["dismissed_ids"].append(fitting[0])
         call.save(session)
-    call.add_history(session, {"user_action": {"dismissals": [{"finding_id": fitting[0], "reason": reason}]}})
+    told = {"dismissals": [{"finding_id": fitting[0], "reason": reason}]} if reason else {}
+    call.add_history(session, {"dismissed_ids": fitting[:1], **told})
 
 
 def _doctor(call: StetCall) -> None:
     _ask_model(call)
+    if call.script.get_fault("no_model", call.command):
+        raise StetFailure(f'Model "{MODEL}" not found. Pull it with: ollama pull {MODEL}')
     _out("Ollama OK")
     _out(f"Model: {MODEL}")
 
@@ -285,6 +349,8 @@ def _session(call: StetCall, complaint: str) -> dict[str, Any]:
 
 
 def _ask_model(call: StetCall) -> None:
+    if "--dry-run" in call.flags:
+        return
     if call.script.get_fault("llm_down", call.command):
         ask = f"Ollama unreachable at {URL}. Is the server running? For local: ollama serve."
         why = f'Get "{URL}/api/tags": dial tcp 127.0.0.1:11434: connect: connection refused'
@@ -293,21 +359,50 @@ def _ask_model(call: StetCall) -> None:
         raise StetFailure(f"LLM bad request at {URL}. Check the model and the context size.", code=2)
 
 
-def _review(call: StetCall, hunks: list[Hunk]) -> list[dict[str, Any]]:
+def _review(call: StetCall, hunks: list[Hunk], session: dict[str, Any]) -> list[dict[str, Any]]:
+    """Review hunk by hunk, and say so on stderr, or as events."""
+    if not hunks:
+        _progress(call, "Nothing to review.")
+        _event(call, type="progress", msg="Nothing to review.")
+        _event(call, type="done")
+        return []
     if call.script.get_fault("parse_failure", call.command):
         why = "review: parse failed (after retry): invalid character 'I' looking for beginning of value"
-        raise StetFailure(f"Review failed for {hunks[0].file if hunks else 'unknown'}.", f"Details: {why}")
+        raise StetFailure(f"Review failed for {hunks[0].file}.", f"Details: {why}")
     while call.script.get_fault("hang", call.command):
         time.sleep(60)
-    found = [entry for hunk in hunks for entry in find_problems(hunk, call.script, call.root)]
-    if call.stream:
-        _event(type="progress", msg=f"{len(hunks)} hunks to review" if hunks else "Nothing to review.")
-        for entry in found:
-            _event(type="finding", data=entry)
-        _event(type="done")
-    elif not call.json and "-q" not in call.flags and "--quiet" not in call.flags:
-        _err(f"{len(hunks)} hunks to review")
+    _event(call, type="progress", msg=f"{len(hunks)} hunks to review")
+    found = []
+    for number, hunk in enumerate(hunks, 1):
+        words = f"Reviewing hunk {number}/{len(hunks)}: {hunk.file}"
+        _event(call, type="progress", msg=words)
+        if "--dry-run" in call.flags:
+            batch = [make_placeholder(hunk, call.root)]
+        else:
+            _progress(call, words)
+            batch = [
+                entry
+                for entry in find_problems(hunk, call.script, call.root)
+                if _is_sure(call, session, entry)
+            ]
+        for entry in batch:
+            _event(call, type="finding", data=entry)
+        found += batch
+    _event(call, type="done")
     return found
+
+
+def _is_sure(call: StetCall, session: dict[str, Any], entry: dict[str, Any]) -> bool:
+    """Return whether a finding has the confidence that the strictness asks for."""
+    given = call.flags.get("--strictness") or session.get("strictness") or "default"
+    least, about_upkeep = STRICTNESS[given.strip().lower().removesuffix("+")]
+    return bool(entry["confidence"] >= (about_upkeep if entry["category"] == "maintainability" else least))
+
+
+def _progress(call: StetCall, line: str) -> None:
+    """Print a line for people on stderr."""
+    if not call.json and not call.stream and "-q" not in call.flags and "--quiet" not in call.flags:
+        _err(line)
 
 
 def _hunks(call: StetCall, base: str, head: str) -> list[Hunk]:
@@ -339,8 +434,10 @@ def _human(entry: dict[str, Any]) -> str:
     return f"{entry['id'][:7]}  {place}  {entry['severity'].upper()}  {entry['message']}"
 
 
-def _event(**fields: Any) -> None:
-    _out(_go_json(dict(sorted(fields.items()))))
+def _event(call: StetCall, **fields: Any) -> None:
+    """Print an event, if they are asked for."""
+    if call.stream:
+        _out(_go_json(dict(sorted(fields.items()))))
 
 
 def _go_json(value: Any) -> str:

@@ -115,6 +115,8 @@ async def _list(rest: Rest, wanted: IssueList, notices: list[Notice]) -> list[Is
     except Refused as refused:
         raise _explain(refused, wanted) from None
     found = sorted((one for one in found if one.pull_request is None), key=lambda one: one.number)
+    if not found:
+        notices += await _find_unknown_labels(rest, wanted)
     if len(found) > _MOST:
         notices.append(Notice(None, f"There are {len(found)} issues; the first {_MOST} are read."))
     return found[:_MOST]
@@ -138,6 +140,20 @@ async def _filters(rest: Rest, wanted: IssueList) -> dict[str, str]:
     if wanted.milestone:
         chosen["milestone"] = str(await _find_milestone(rest, wanted))
     return chosen
+
+
+async def _find_unknown_labels(rest: Rest, wanted: IssueList) -> list[Notice]:
+    """Say which labels do not exist: GitHub answers as if no issue had them."""
+    if not wanted.labels:
+        return []
+    known = [one.name for one in await rest.list(f"/repos/{wanted.full_name}/labels", _IssueLabel)]
+    names = {name.lower() for name in known}
+    listed = f"It has: {', '.join(known[:20])}." if known else "It has no labels."
+    return [
+        Notice(None, f"{wanted.full_name} has no label {name!r}. {listed}")
+        for name in wanted.labels
+        if name.lower() not in names
+    ]
 
 
 class _Milestone(Struct, frozen=True):

@@ -7,6 +7,7 @@ told by the next run: whoever tells it looks first for what was told already.
 from __future__ import annotations
 
 import asyncio
+import re
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -257,7 +258,9 @@ def describe(report: IssueReport) -> str:
         case "skipped":
             return f"A person decided to leave this out ({run})."
     reason = plain_lines(report.reason, _REASON)
-    quoted = "\n".join(f"> {line}" for line in reason.split("\n"))
+    # In a block of code nobody is mentioned and no issue referred to, whatever an agent says.
+    fence = "`" * (max([2, *map(len, re.findall("`+", reason))]) + 1)
+    quoted = f"{fence}text\n{reason}\n{fence}"
     more = f"`segue logs {report.run}` shows more; `segue resume {report.run}` tries again."
     return f"Segue needs a person here ({run}):\n\n{quoted}\n\n{more}"
 

@@ -12,6 +12,7 @@ import os
 import random
 import socket
 import time
+from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
 from email.utils import parsedate_to_datetime
@@ -41,6 +42,8 @@ class HttpPolicy(Struct, frozen=True):
     """Streams have their own connections, so that they do not block everything else."""
     timeout: float = 30.0
     max_bytes: int = 16 * 1024 * 1024
+    keep_end: bool = False
+    """Of a response that is larger, return the end, as of a log; else it is an error."""
     pause: float = 1.0
     """Seconds before the second attempt; doubled each time, up to sixteen times as long."""
     attempts: int = 6
@@ -238,13 +241,16 @@ class HttpClient:
             yield self._policy.pause * 2 ** min(doubling, 4) * random.uniform(0.75, 1.25)  # noqa: S311
 
     async def _body(self, response: httpx2.Response) -> bytes:
-        size, pieces = 0, []
+        most, size = self._policy.max_bytes, 0
+        pieces: deque[bytes] = deque()
         async for piece in response.aiter_bytes():
             size += len(piece)
-            if size > self._policy.max_bytes:
-                raise HttpError(f"a response of more than {self._policy.max_bytes} bytes", sent=True)
             pieces.append(piece)
-        return b"".join(pieces)
+            if size > most and not self._policy.keep_end:
+                raise HttpError(f"a response of more than {most} bytes", sent=True)
+            while size - len(pieces[0]) >= most:
+                size -= len(pieces.popleft())
+        return b"".join(pieces)[-most:]
 
 
 def parse_date(text: str) -> float | None:

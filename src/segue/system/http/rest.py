@@ -15,6 +15,8 @@ from segue.system.http.client import HttpClient, HttpError, HttpPolicy, HttpResp
 T = TypeVar("T")
 
 _MAX_BYTES = 32 * 1024**2
+_LOGS = HttpPolicy(attempts=3, pause=0.5, timeout=120, max_bytes=8 * 1024**2, keep_end=True, longest_wait=60)
+"""A log may be huge; what failed is at its end."""
 _MOST_PAGES = 20
 _SAID = 400
 _REMEMBERED = 200
@@ -93,14 +95,14 @@ class Rest:
         await self._ask(method, path, body)
 
     async def text(self, path: str) -> str:
-        """Return a text, such as a log; where it is on another server, that does not get the token."""
-        answer = await self._ask("GET", path)
+        """Return a text, such as a log, or its end if it is huge; another server does not get the token."""
+        answer = await self._ask("GET", path, policy=_LOGS)
         where = answer.headers.get("location", "")
         if answer.status in _REDIRECTS and where:
             parts = urlsplit(where)
             base = f"{parts.scheme}://{parts.netloc}"
             try:
-                async with HttpClient(base, {"user-agent": "segue"}, self._policy) as http:
+                async with HttpClient(base, {"user-agent": "segue"}, _LOGS) as http:
                     answer = await http.request("GET", where.removeprefix(base))
             except HttpError as error:
                 raise Unavailable(self._name, f"the log cannot be read: {error}") from None
@@ -132,13 +134,18 @@ class Rest:
         return answer
 
     async def _ask(
-        self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        headers: Mapping[str, str] | None = None,
+        policy: HttpPolicy | None = None,
     ) -> HttpResponse:
         try:
-            if self._http is not None:
+            if self._http is not None and policy is None:
                 answer = await self._http.request(method, path, body=body, headers=headers)
             else:
-                async with HttpClient(self._api, self._headers, self._policy) as http:
+                async with HttpClient(self._api, self._headers, policy or self._policy) as http:
                     answer = await http.request(method, path, body=body, headers=headers)
         except HttpError as error:
             if error.unknown_host:
