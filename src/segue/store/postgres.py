@@ -15,8 +15,8 @@ from segue.domain.errors import QueryError, StoreDenied, StoreError
 from segue.ports import QueryLimits
 from segue.store.address import for_driver, is_pooled, masked
 from segue.store.database import (
-    EVERY_SECOND,
     ASK_HINT,
+    EVERY_SECOND,
     RETRY_PAUSES,
     Disconnected,
     LongWait,
