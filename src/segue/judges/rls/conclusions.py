@@ -147,7 +147,7 @@ def about_function(function: ApiFunction, leaks: Sequence[CallLeak]) -> list[Rls
 
 def about_steps(steps: Iterable[tuple[str, Attempt]]) -> list[RlsFinding]:
     """Steps that open what is another's: each is a leak, as it was taken and its effect was seen."""
-    found = {}
+    found: dict[tuple[str, str], RlsFinding] = {}
     for title, attempt in steps:
         does = _DOES.get(attempt.what, f"can {attempt.what}")
         message = f"{attempt.who} {does}; tried: {attempt.sql} → {attempt.said}"

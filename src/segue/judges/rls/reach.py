@@ -1,4 +1,4 @@
-"""Finds steps that a user may take for himself and that open what is another's: joining, moving, promotion."""
+"""Finds steps that a user may take for himself and that open what is another's: join, move, be promoted."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from segue.judges.rls.attempts import STRANGER, USER_A, AccessTrial, Actor, acti
 from segue.judges.rls.catalog import ApiFunction, CatalogTable, Column, ForeignKey
 from segue.judges.rls.ownership import Ownership, direct_owners, policy_text, ranks, users_in
 from segue.judges.rls.report import Attempt, TableReport
-from segue.judges.rls.rows import A, B, Filled, Row, insert_sql, matching, named, where_of
+from segue.judges.rls.rows import A, B, Filled, Row, insert_sql, matching, named, update_sql, where_of
 
 USER_B = Actor("user B", "authenticated", B.claims())
 
@@ -105,11 +105,11 @@ def _steps(scene: Scene, table: CatalogTable) -> Iterator[Step]:
         titles = tuple(key.target for key in keys)
         row = {**given, **moved}
         yield Step("add a row among user B's", insert_sql(table, row), list(row.values()), moved, titles)
-        query = _update(table, moved).format(named(table), where)
+        query = update_sql(table, moved, where)
         yield Step("move his row among user B's", query, [*moved.values(), *values], moved, titles)
     for column in table.columns:
         for value in _higher(scene, table, column, mine[column.name]):
-            query = _update(table, {column.name: value}).format(named(table), where)
+            query = update_sql(table, [column.name], where)
             yield Step(f"set his own {column.name} to {value}", query, [value, *values])
 
 
@@ -146,13 +146,6 @@ def _higher(scene: Scene, table: CatalogTable, column: Column, now: str | None) 
     literals = [text for policy in policies for text in _LITERAL.findall(policy)]
     options = named_here or (literals if column.category == "S" else [])
     return [value for value in dict.fromkeys(options) if value != now][:_VALUES]
-
-
-def _update(table: CatalogTable, values: Row) -> sql.SQL:
-    types = {column.name: column.type.replace("%", "%%") for column in table.columns}
-    changes = [f"{sql.Identifier(name).as_string(None)} = %s::{types[name]}" for name in values]
-    text = ", ".join(change.replace("{", "{{").replace("}", "}}") for change in changes)
-    return sql.SQL("UPDATE {} SET " + text + " WHERE {}")  # type: ignore[arg-type]
 
 
 def _taken(scene: Scene, table: CatalogTable, step: Step) -> Attempt | None:
@@ -195,7 +188,7 @@ def as_ranked(scene: Scene) -> Iterator[tuple[str, Attempt]]:
         for column, labels in ranks(table).items():
             for label in labels:
                 if label != mine[column]:
-                    change = _update(table, {column: label}).format(named(table), where)
+                    change = update_sql(table, [column], where)
                     yield from _ranked(scene, f"as {label}", change, [label, *values])
 
 

@@ -229,9 +229,7 @@ class _Maker:
             value = telling(column, row[column.name], self._user.label)
             if column.name in known or value is None or column.generated:
                 continue
-            query = sql.SQL("UPDATE {} SET {} = %s::" + column.type.replace("%", "%%") + " WHERE {}").format(
-                named(self._table), sql.Identifier(column.name), matching(where)
-            )
+            query = update_sql(self._table, [column.name], matching(where))
             with contextlib.suppress(psycopg.Error), self._session.transaction():
                 self._session.execute(query, [value, *where.values()])
         return (self._read(where) if where else None) or row
@@ -306,3 +304,12 @@ def insert_sql(table: CatalogTable, values: Row, *, returning: bool = False) -> 
     # The type's name comes from the catalogue, which has quoted it as SQL wants it.
     marks = sql.SQL(", ").join(sql.SQL("%s::" + types[name].replace("%", "%%")) for name in values)
     return sql.SQL("INSERT INTO {} ({}) VALUES ({}){}").format(named(table), names, marks, ending)
+
+
+def update_sql(table: CatalogTable, names: Iterable[str], where: Composed) -> Composed:
+    """An UPDATE of columns to text values, each cast to its column's type."""
+    types = {column.name: column.type.replace("%", "%%") for column in table.columns}
+    changes = sql.SQL(", ").join(
+        sql.SQL("{} = %s::" + types[name]).format(sql.Identifier(name)) for name in names
+    )
+    return sql.SQL("UPDATE {} SET {} WHERE {}").format(named(table), changes, where)

@@ -99,7 +99,7 @@ def _try(session: Connection[Any], bucket: str, actor: Actor, what: str, mine: s
         values = [bucket, theirs, uploader, uploader]
     elif what == "move":
         values = [theirs, bucket, mine]
-    query = sql.SQL({"insert": _ADD, "move": _MOVE}.get(what) or _TRIES[what]).format()  # type: ignore[arg-type]
+    query = sql.SQL({"insert": _ADD, "move": _MOVE}.get(what) or _TRIES[what]).format()
     text = shown(session, query, values)
     try:
         with session.transaction(force_rollback=True):
