@@ -27,7 +27,7 @@ class Membership(Struct, frozen=True):
     key: ForeignKey
 
 
-class Ownership(Struct):
+class RowOwnership(Struct):
     """Whose the rows of every table are."""
 
     columns: dict[str, tuple[str, ...]]
@@ -40,10 +40,10 @@ class Ownership(Struct):
         return {membership.key.target for membership in self.memberships}
 
 
-def ownership(tables: Iterable[CatalogTable], functions: Sequence[ApiFunction] = ()) -> Ownership:
+def ownership(tables: Iterable[CatalogTable], functions: Sequence[ApiFunction] = ()) -> RowOwnership:
     """Follow foreign keys down from users, and memberships up to what they are members of."""
     tables = list(tables)
-    found = Ownership({table.title: direct_owners(table) for table in tables})
+    found = RowOwnership({table.title: direct_owners(table) for table in tables})
     texts = {table.title: policy_text(table, functions) for table in tables}
     while True:
         more = {t.title: _through(t, found.columns) for t in tables if not found.columns[t.title]}
@@ -110,7 +110,7 @@ def _through(table: CatalogTable, found: Mapping[str, tuple[str, ...]]) -> tuple
     return tuple(name for key in keys for name in key.columns)
 
 
-def _climb(tables: list[CatalogTable], texts: Mapping[str, str], found: Ownership) -> bool:
+def _climb(tables: list[CatalogTable], texts: Mapping[str, str], found: RowOwnership) -> bool:
     """Find tables that belong to whoever is a member; False if there are no more."""
     before = len(found.memberships)
     known = {table.title: table for table in tables}

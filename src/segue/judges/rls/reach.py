@@ -14,7 +14,7 @@ from psycopg.sql import Composed
 
 from segue.judges.rls.attempts import STRANGER, USER_A, AccessTrial, Actor, acting, become, shown
 from segue.judges.rls.catalog import ApiFunction, CatalogTable, Column, ForeignKey
-from segue.judges.rls.ownership import Ownership, direct_owners, policy_text, ranks, users_in
+from segue.judges.rls.ownership import RowOwnership, direct_owners, policy_text, ranks, users_in
 from segue.judges.rls.report import Attempt, TableReport
 from segue.judges.rls.rows import A, B, Filled, Row, insert_sql, matching, named, update_sql, where_of
 
@@ -32,7 +32,7 @@ class Scene(Struct):
     session: Connection[Any]
     tables: Mapping[str, CatalogTable]
     filled: Filled
-    whose: Ownership
+    whose: RowOwnership
     functions: Sequence[ApiFunction]
     hidden: dict[str, tuple[str, ...]]
     """Who → the tables whose row of user B he cannot read."""
@@ -69,7 +69,7 @@ def hidden_rows(reports: Sequence[TableReport]) -> dict[str, tuple[str, ...]]:
     }
 
 
-class Step(Struct, frozen=True):
+class OwnStep(Struct, frozen=True):
     """One thing that user A may do for himself."""
 
     does: str
@@ -95,22 +95,22 @@ def own_steps(scene: Scene) -> Iterator[tuple[str, Attempt]]:
                 break
 
 
-def _steps(scene: Scene, table: CatalogTable) -> Iterator[Step]:
+def _steps(scene: Scene, table: CatalogTable) -> Iterator[OwnStep]:
     mine = scene.filled.rows[table.title, A.label]
     given = scene.filled.given[table.title, A.label]
     where, values = where_of(table, mine)
-    yield Step("add himself", insert_sql(table, given), list(given.values()))
+    yield OwnStep("add himself", insert_sql(table, given), list(given.values()))
     for keys in _keys_to_move(scene, table):
         moved = _values_of_b(scene, keys)
         titles = tuple(key.target for key in keys)
         row = {**given, **moved}
-        yield Step("add a row among user B's", insert_sql(table, row), list(row.values()), moved, titles)
+        yield OwnStep("add a row among user B's", insert_sql(table, row), list(row.values()), moved, titles)
         query = update_sql(table, moved, where)
-        yield Step("move his row among user B's", query, [*moved.values(), *values], moved, titles)
+        yield OwnStep("move his row among user B's", query, [*moved.values(), *values], moved, titles)
     for column in table.columns:
         for value in _higher(scene, table, column, mine[column.name]):
             query = update_sql(table, [column.name], where)
-            yield Step(f"set his own {column.name} to {value}", query, [value, *values])
+            yield OwnStep(f"set his own {column.name} to {value}", query, [value, *values])
 
 
 def _keys_to_move(scene: Scene, table: CatalogTable) -> list[list[ForeignKey]]:
@@ -148,7 +148,7 @@ def _higher(scene: Scene, table: CatalogTable, column: Column, now: str | None) 
     return [value for value in dict.fromkeys(options) if value != now][:_VALUES]
 
 
-def _taken(scene: Scene, table: CatalogTable, step: Step) -> Attempt | None:
+def _taken(scene: Scene, table: CatalogTable, step: OwnStep) -> Attempt | None:
     """Take a step and look around; None if it is refused or leads nowhere."""
     try:
         with acting(scene.session, USER_A):
@@ -162,7 +162,7 @@ def _taken(scene: Scene, table: CatalogTable, step: Step) -> Attempt | None:
     return Attempt(USER_A.label, step.does, text, True, said) if said else None
 
 
-def _found_by_b(scene: Scene, table: CatalogTable, step: Step) -> str:
+def _found_by_b(scene: Scene, table: CatalogTable, step: OwnStep) -> str:
     """Return whether user B now finds user A's row among his own, where A cannot see what it is put into."""
     if not set(step.below) & set(scene.hidden[USER_A.label]):
         return ""

@@ -13,7 +13,7 @@ from psycopg import Connection, Error, sql
 from psycopg.sql import Composed
 
 from segue.judges.rls.catalog import USERS, CatalogTable, Column
-from segue.judges.rls.ownership import Ownership, direct_owners, grants_power
+from segue.judges.rls.ownership import RowOwnership, direct_owners, grants_power
 from segue.judges.rls.scratch import words_of
 from segue.judges.rls.values import candidates, hides, telling
 
@@ -84,7 +84,7 @@ def sign_up(session: Connection[Any], user: User) -> None:
         )
 
 
-def fill(session: Connection[Any], tables: list[CatalogTable], whose: Ownership) -> Filled:
+def fill(session: Connection[Any], tables: list[CatalogTable], whose: RowOwnership) -> Filled:
     """Make the rows, tables that others refer to first."""
     filled = Filled(owners=whose.columns, tenants=frozenset(whose.tenants))
     for table in in_order(tables):
