@@ -60,6 +60,7 @@ class AccessTrial:
         self._given = {user.label: filled.given[table.title, user.label] for user in (A, B)}
         self._owners = filled.owners[table.title]
         self._tenant = table.title in filled.tenants
+        self._teams = [n for key in table.foreign_keys if key.target in filled.shared for n in key.columns]
 
     def all(self) -> list[Attempt]:
         """Everything, in the order of a report."""
@@ -119,9 +120,10 @@ class AccessTrial:
         return attempt
 
     def _hand_over(self) -> list[Attempt]:
-        """User A makes his own row B's, or puts it among B's."""
+        """User A makes his own row B's, or puts it among B's; inside of a team rows may change hands."""
         theirs = self._rows[B.label]
-        names = [name for name in self._owners if name not in self._table.key and theirs[name] is not None]
+        owners = dict.fromkeys([*self._owners, *self._teams])
+        names = [name for name in owners if name not in self._table.key and theirs[name] is not None]
         if not names:
             return []
         types = {column.name: column.type for column in self._table.columns}

@@ -26,6 +26,7 @@ _TIMEOUT = "SET LOCAL statement_timeout = '3s'"
 
 _SECRET = re.compile(r"token|code|secret|password|key|hash|otp|pin$", re.IGNORECASE)
 _PERSON = re.compile(r"user|uid|owner|profile|member|author|sender|account|who|person", re.IGNORECASE)
+_TABLE = re.compile(r"table|tbl|relation|entity", re.IGNORECASE)
 _INTEGERS = ("smallint", "integer", "bigint")
 _TEXTS = ("text", "character varying", "extensions.citext", "citext")
 _OTHERS = {
@@ -185,4 +186,9 @@ def _texts(scene: Scene, name: str, ids: Sequence[str]) -> list[str | None]:
     known = [value for value in columns if value]
     address = [B.email] if "mail" in wanted else []
     person = [B.id] if _PERSON.search(name) else []
-    return list(dict.fromkeys([*address, *known, *person, "", "segue", "%", *ids, B.email, B.id, "admin"]))
+    tables = [table.name for table in scene.tables.values()] if _TABLE.search(name) else []
+    return list(
+        dict.fromkeys(
+            [*tables[:5], *address, *known, *person, "", "segue", "%", *ids, B.email, B.id, "admin"]
+        )
+    )

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec import Struct, field
 
 from segue.judges.rls.catalog import USERS, ApiFunction, CatalogTable, ForeignKey
-from segue.judges.rls.values import is_owner
+from segue.judges.rls.values import is_owner, names_tenant
 
 _MEMBERS = re.compile(r"member|participant|collaborator|employee|teammate|_users$", re.IGNORECASE)
 _TENANTS = re.compile(
@@ -39,6 +39,15 @@ class RowOwnership(Struct):
         """The tables whose rows belong to their members."""
         return {membership.key.target for membership in self.memberships}
 
+    def shared(self, tables: Iterable[CatalogTable]) -> set[str]:
+        """The tables whose rows belong to teams: the teams themselves, and what belongs to them."""
+        found, tables = self.tenants, list(tables)
+        while True:
+            more = {t.title for t in tables if {key.target for key in t.foreign_keys} & found} - found
+            if not more:
+                return found
+            found |= more
+
 
 def ownership(tables: Iterable[CatalogTable], functions: Sequence[ApiFunction] = ()) -> RowOwnership:
     """Follow foreign keys down from users, and memberships up to what they are members of."""
@@ -59,6 +68,12 @@ def direct_owners(table: CatalogTable) -> tuple[str, ...]:
     others = {name for key in table.foreign_keys for name in key.columns}
     named = [c.name for c in table.columns if c.name not in others and is_owner(table, c)]
     return tuple(dict.fromkeys([*keyed, *named]))
+
+
+def tenant_columns(table: CatalogTable) -> tuple[str, ...]:
+    """The columns that hold a team's id by their name alone, without a foreign key."""
+    others = {name for key in table.foreign_keys for name in key.columns}
+    return tuple(c.name for c in table.columns if c.name not in others and names_tenant(c))
 
 
 def users_in(table: CatalogTable, tables: Mapping[str, CatalogTable]) -> tuple[str, ...]:
@@ -107,7 +122,7 @@ def _names(text: str, name: str) -> bool:
 
 def _through(table: CatalogTable, found: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
     keys = [key for key in table.foreign_keys if key.target != table.title and found.get(key.target)]
-    return tuple(name for key in keys for name in key.columns)
+    return tuple(name for key in keys for name in key.columns) or tenant_columns(table)
 
 
 def _climb(tables: list[CatalogTable], texts: Mapping[str, str], found: RowOwnership) -> bool:

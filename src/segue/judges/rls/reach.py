@@ -111,6 +111,8 @@ def _steps(scene: Scene, table: CatalogTable) -> Iterator[OwnStep]:
         for value in _higher(scene, table, column, mine[column.name]):
             query = update_sql(table, [column.name], where)
             yield OwnStep(f"set his own {column.name} to {value}", query, [value, *values])
+            row = {**given, column.name: value}
+            yield OwnStep(f"give himself the {column.name} {value}", insert_sql(table, row), [*row.values()])
 
 
 def _keys_to_move(scene: Scene, table: CatalogTable) -> list[list[ForeignKey]]:

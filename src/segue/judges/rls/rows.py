@@ -13,9 +13,9 @@ from psycopg import Connection, Error, sql
 from psycopg.sql import Composed
 
 from segue.judges.rls.catalog import USERS, CatalogTable, Column
-from segue.judges.rls.ownership import RowOwnership, direct_owners, grants_power
+from segue.judges.rls.ownership import RowOwnership, direct_owners, grants_power, tenant_columns
 from segue.judges.rls.scratch import words_of
-from segue.judges.rls.values import candidates, hides, telling
+from segue.judges.rls.values import candidates, hides, telling, tenant_of
 
 _TRIES = 80
 
@@ -65,6 +65,8 @@ class Filled(Struct):
     """Table → the columns that say whose a row is."""
     tenants: frozenset[str] = frozenset()
     """Tables whose rows belong to their members."""
+    shared: frozenset[str] = frozenset()
+    """These, and the tables whose rows belong to them."""
     problems: dict[str, str] = field(default_factory=dict)
     """Table → why there are no rows."""
 
@@ -86,7 +88,8 @@ def sign_up(session: Connection[Any], user: User) -> None:
 
 def fill(session: Connection[Any], tables: list[CatalogTable], whose: RowOwnership) -> Filled:
     """Make the rows, tables that others refer to first."""
-    filled = Filled(owners=whose.columns, tenants=frozenset(whose.tenants))
+    shared = frozenset(whose.shared(tables))
+    filled = Filled(owners=whose.columns, tenants=frozenset(whose.tenants), shared=shared)
     for table in in_order(tables):
         for user in (A, B):
             session.execute("SELECT set_config('request.jwt.claims', %s, false)", (user.claims(),))
@@ -158,6 +161,8 @@ class _Maker:
             return missing
         for name in direct_owners(self._table):
             self._fixed[name] = self._user.id
+        for name in tenant_columns(self._table):
+            self._fixed[name] = tenant_of(self._user.id)
         if self._adopt():
             return ""
         for column in self._columns.values():

@@ -24,6 +24,8 @@ _POWER = re.compile(r"admin|super|moderator|owner|staff|system", re.IGNORECASE)
 _LEFT_EMPTY = re.compile(r"token|share|public|publish|delet|archiv|hidden|path", re.IGNORECASE)
 _NUMBERS = {"A": "20047", "B": "30053"}
 
+_TENANT = re.compile(r"(org|organi[sz]ation|team|workspace|tenant|company)_?id")
+
 _LITERAL = re.compile(r"'((?:[^']|'')*)'")
 _NUMBER = re.compile(r"(?<![\w.'])-?\d+(?:\.\d+)?(?![\w.'])")
 _LENGTH = re.compile(r"\((\d+)\)")
@@ -98,6 +100,16 @@ def telling(column: Column, value: str | None, label: str) -> str | None:
     if column.category == "S" and value is None and not _LEFT_EMPTY.search(column.name):
         return f"segue-{label.lower() * 6}-{column.name}"
     return None
+
+
+def names_tenant(column: Column) -> bool:
+    """Return whether the column contains a team's id, judging by its name."""
+    return column.base in ("uuid", "text") and bool(_TENANT.fullmatch(column.name.lower()))
+
+
+def tenant_of(user: str) -> str:
+    """The id of the only team of a user where teams have no table."""
+    return str(uuid.uuid5(uuid.UUID(user), "team"))
 
 
 def is_owner_name(name: str) -> bool:
