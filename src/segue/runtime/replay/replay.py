@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import msgspec
@@ -195,7 +195,7 @@ class _RunReplay:
 
         said = []
         for judge in judges:
-            found = await outlast(lambda one=judge: one.judge(task, evidence), patience, keep_quiet)  # type: ignore[misc]
+            found = await outlast(partial(judge.judge, task, evidence), patience, keep_quiet)
             said.append((judge.name, without_secrets(found, redact)))
         return said[0][1] if len(said) == 1 else agree(said)
 
