@@ -119,9 +119,10 @@ def test_a_task_that_was_given_up_would_have_been_sent_back(place: Place) -> Non
     assert rows(found)[-1] == ("check/2", "STOP", "RETRY", True)
     assert found["more_launches"] is None, "nobody knows what it would have cost"
     assert found["less"] == {"launches": 0, "tokens": 0, "cost_usd": 0.0, "seconds": 0.0}
-    assert "what 1 task would have cost instead is unknown" in place.segue(
-        "replay", "--policy", "limits.resolutions=2"
-    ).stdout
+    assert (
+        "what 1 task would have cost instead is unknown"
+        in place.segue("replay", "--policy", "limits.resolutions=2").stdout
+    )
 
 
 def test_another_level_that_is_required(recorded: Place) -> None:
