@@ -151,11 +151,21 @@ def test_another_judge_sees_the_recorded_evidence(place: Place) -> None:
 
 
 def test_the_steps_of_a_build_are_judged_again(place: Place) -> None:
-    place.script(plan(step("a")) + SCRIPT)
+    asks = (
+        '[[on]]\nphase = "verify"\nattempt = 1\n'
+        'verdict = { unmet = "all", action = "RUN_DIAGNOSTIC", request = "pytest --version" }\n'
+    )
+    place.script(plan(step("a")) + asks + SCRIPT)
     place.segue("run", GOAL)
-    with scripted_model(place, {"default": "final"}) as model:
+    same = place.json("replay", "--policy", "limits.resolutions=5")
+    assert [row[1] for row in rows(same)] == ["PROCEED", "RUN_DIAGNOSTIC", "PROCEED", "PROCEED"]
+    assert same["differ"] == 0
+    stopped = place.json("replay", "--policy", "limits.resolutions=0")
+    assert rows(stopped)[1] == ("verify/1", "RUN_DIAGNOSTIC", "STOP", True)
+    assert stopped["less"]["launches"] == 2, "the fix, and the agent that judged it"
+    with scripted_model(place, {"default": "still a draft"}) as model:
         found = place.json("replay", "--judge", "llm", SEGUE_JUDGE__BASE_URL=model)
-    assert rows(found) == [("verify/1", "PROCEED", "RETRY", True)]
+    assert [row[2] for row in rows(found)] == ["RETRY", "PROCEED"], "each with the patch of its attempt"
 
 
 def test_the_checks_alone_judge_again_without_a_model(place: Place) -> None:

@@ -15,12 +15,25 @@ from segue.domain.run import Run, Step
 from segue.domain.task import TaskKind
 from segue.domain.verdict import Action, Result, Verdict
 from segue.flow.actions import COUNTED
+from segue.flow.actions.choose import CHOICE
+from segue.flow.actions.diagnose import DIAGNOSTIC
+from segue.flow.actions.search import SEARCH
+from segue.flow.independent import DISPUTE
 from segue.flow.judging import agree
-from segue.flow.phases.check import checks_verdict
+from segue.flow.merging import MERGE
+from segue.flow.phases.check import CONTEST, checks_verdict
+from segue.flow.phases.outline import REPLAN
 from segue.flow.phases.registry import PHASES
+from segue.flow.phases.resolve import RESOLVE
 
-_FOLLOWS = {"resolve": Action.RETRY, "search": Action.WEB_SEARCH, "diagnostic": Action.RUN_DIAGNOSTIC}
-_SAY_NOTHING = frozenset({"commit", "choice", "contest", "dispute", "sleep", "park", "merge", "replan"})
+_FOLLOWS = {
+    RESOLVE.name: Action.RETRY,
+    SEARCH.name: Action.WEB_SEARCH,
+    DIAGNOSTIC.name: Action.RUN_DIAGNOSTIC,
+}
+_SAY_NOTHING = frozenset(
+    {CHOICE.name, CONTEST.name, DISPUTE.name, MERGE.name, REPLAN.name, "commit", "sleep", "park"}
+)
 """Steps between a decision and what follows from it."""
 _EDITING = frozenset(phase.name for phase in PHASES.values() if phase.edits)
 
