@@ -122,10 +122,11 @@ class AccessTrial:
     def _hand_over(self) -> list[Attempt]:
         """User A makes his own row B's, or puts it among B's; inside of a team rows may change hands."""
         theirs = self._rows[B.label]
-        owners = dict.fromkeys([*self._owners, *self._teams])
-        names = [name for name in owners if name not in self._table.key and theirs[name] is not None]
+        names = [name for name in self._owners if name not in self._table.key and theirs[name] is not None]
         if not names:
             return []
+        free = [name for name in self._teams if name not in self._table.key and theirs[name] is not None]
+        names = list(dict.fromkeys([*names, *free]))
         types = {column.name: column.type for column in self._table.columns}
         where, values = self._where(A)
         change = sql.SQL(", ").join(
