@@ -45,7 +45,7 @@ class Experiment(Options, frozen=True):
     agents: tuple[str, ...] = ()
     """`NAME` or `NAME:MODEL`, at least one; with arms, the agent of those that name none."""
     arms: dict[str, dict[str, Any]] = {}
-    """What is compared instead of agents: by name, `agent`, `model`, `prompt` or `prompt_file`, and settings."""
+    """What is compared instead of agents: `agent`, `model`, `prompt` or `prompt_file`, and settings."""
     trials: Annotated[int, Meta(ge=1, le=1000)] = 1
     """How often each agent or arm builds each prompt."""
     at_once: Count = 1
