@@ -40,8 +40,8 @@ class Costs:
     """Per second, of a worker: looks into the queue."""
     worker_writes: float = 0.5
     """Per second, of a worker: signs of life, and looks for runs that nobody drives."""
-    agent_reads: float = 1.0
-    """Per second, of an agent: looks whether somebody wants it to stop."""
+    agent_reads: float = 0.2
+    """Per second, of an agent: looks whether somebody wants it to stop, though nobody said so."""
     agent_writes: float = 0.3
     """Per second, of an agent that says nothing: its lease and its seat."""
     event_writes: float = 0.33
@@ -49,7 +49,11 @@ class Costs:
     task_writes: float = 20.0
     """Of a task, from the queue to its end."""
     announcements: float = 2.0
-    """Of a task; each one wakes everybody who listens, and they look for signals."""
+    """Of a task; each one wakes who drives its run."""
+    news: float = 2.0
+    """Reads of every worker when runs were submitted."""
+    news_rate: float = 2.0
+    """How often per second a worker looks at most because of that."""
     agent_bytes: float = 250.0
     """Written per second for an agent's lease and seat."""
     event_bytes: float = 1_000.0
@@ -58,8 +62,8 @@ class Costs:
     """Written per task, without its work."""
     work_bytes: float = 200_000.0
     """What a task changes, packed and stored after four steps; assumed."""
-    worker_connections: int = 4
-    agent_connections: int = 4
+    worker_connections: int = 5
+    agent_connections: int = 3
     start: float = 0.06
     """Seconds from the queue to a free seat."""
     claims: float = 100.0
@@ -101,7 +105,9 @@ def estimate(agents: int, costs: Costs, seed: int = 1) -> Demand:
         agents,
         workers,
         connections=workers * costs.worker_connections + round(working) * costs.agent_connections,
-        reads=workers * costs.worker_reads + working * (costs.agent_reads + finished * costs.announcements),
+        reads=workers * (costs.worker_reads + costs.news * min(finished, costs.news_rate))
+        + working * costs.agent_reads
+        + finished * costs.announcements,
         writes=writes,
         bytes=written,
         claims=finished,
@@ -133,7 +139,7 @@ def find_limits(demand: Demand, costs: Costs) -> list[str]:
     if demand.writes > costs.writes / 2:
         limits.append(f"writes: {demand.writes / costs.writes:.0%} of two cores")
     if demand.reads > costs.reads / 2:
-        limits.append(f"reads: {demand.reads / costs.reads:.0%} of two cores, most of them because of LISTEN")
+        limits.append(f"reads: {demand.reads / costs.reads:.0%} of two cores")
     if demand.claims > costs.claims / 2:
         limits.append(f"queue: {demand.claims / costs.claims:.0%} of what it gives out")
     return limits

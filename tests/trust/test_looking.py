@@ -18,7 +18,9 @@ from tests.web.place import serving
 
 LOOKING = {
     "run": ("run plan.md --dry-run", "run plan.md --dry-run --json", "run --dry-run", "run specs --dry-run"),
-    "experiment": ("experiment trial.toml --dry-run",),
+    "experiment run": ("experiment trial.toml --dry-run", "experiment run trial.toml --dry-run"),
+    "experiment plan": ("experiment plan trial.toml",),
+    "forecast": ("forecast plan.md", "forecast specs --json"),
     "task list": ("task list plan.md", "task list --json", "task list specs", "task list"),
     "task graph": ("task graph plan.md", "task graph specs --mermaid"),
     "status": ("status", "status last", "status last --json"),
@@ -37,6 +39,7 @@ LOOKING = {
     "db path": ("db path",),
     "db export": ("db export runs",),
     "db schema": ("db schema",),
+    "db query": ("db query select+1", "db query select+*+from+segue_runs --format json"),
     "gc": ("gc --dry-run",),
     "completion": ("completion bash",),
     "help": ("help",),
@@ -81,7 +84,9 @@ ACTING = frozenset(
             "bench judge",
             "bench proof",
         ),
-        *("serve", "mcp"),
+        *("serve", "mcp", "follow", "db shell", "dataset publish", "sim slack", "sim ntfy"),
+        *("fleet init", "fleet limit", "fleet status", "submit", "worker", "fetch"),
+        *("schedule add", "schedule list", "schedule remove"),
     )
 )
 """Commands that do something: in an untrusted project they are refused where its settings matter."""
@@ -120,7 +125,7 @@ def test_a_look_starts_nothing_and_stays_inside(trap: Trap, clone: str) -> None:
     CLONES[clone](trap)
     for calls in LOOKING.values():
         for call in calls:
-            done = trap.place.segue(*call.split(), code=None)
+            done = trap.place.segue(*(word.replace("+", " ") for word in call.split()), code=None)
             said = done.stdout + done.stderr
             assert not trap.ran.exists(), f"{call} ran {trap.ran.read_text()}"
             assert not trap.was_called(), f"{call} connected"

@@ -31,6 +31,8 @@ BEAT = 10.0
 """Seconds between two signs of life."""
 _POLL = 5.0
 """Seconds between two looks into the queue, for what nobody rings about."""
+_NEWS_PAUSE = 0.5
+"""Seconds between two looks because something was submitted: in a large fleet much is."""
 _NEVER = 3600.0
 """Seconds between two looks for jobs to abort; runs are stopped by other means."""
 _AGAIN = 5.0
@@ -194,6 +196,7 @@ class Worker:
                 await self._choose_queues()
                 if heard:
                     await asyncio.to_thread(self._register.poke, self._own)
+                    await asyncio.sleep(_NEWS_PAUSE)
                 if time.monotonic() - swept >= BEAT:
                     swept = time.monotonic()
                     await self._sweep()
