@@ -80,13 +80,5 @@ def load_base(database: Database, commit: str) -> bytes:
     return bytes(rows[0][0]) if rows else b""
 
 
-def forget_work(database: Database, run: str) -> None:
-    """Delete what was stored of a run's work: it is elsewhere."""
-    transact(
-        database,
-        lambda _again: database.execute("DELETE FROM segue_fleet.bundles WHERE name = ?", f"work/{run}"),
-    )
-
-
 def _text(data: bytes) -> str:
     return base64.b64encode(data).decode()
