@@ -12,8 +12,9 @@ from psycopg import ClientCursor, Connection, Error, sql
 from psycopg.sql import Composed
 
 from segue.judges.rls.catalog import CatalogTable, CatalogView
+from segue.judges.rls.ownership import grants_power
 from segue.judges.rls.report import Attempt
-from segue.judges.rls.rows import A, B, Filled, Row, User, insert_sql, matching, named
+from segue.judges.rls.rows import A, B, Filled, User, insert_sql, matching, named, where_of
 from segue.judges.rls.scratch import words_of
 
 ANON = '{"role": "anon"}'
@@ -40,9 +41,14 @@ USER_A = Actor("user A", "authenticated", A.claims())
 def acting(session: Connection[Any], actor: Actor) -> Iterator[None]:
     """Be somebody, as the API makes a request be somebody; nothing of it stays."""
     with session.transaction(force_rollback=True):
-        session.execute("SELECT set_config('request.jwt.claims', %s, true)", (actor.claims,))
-        session.execute(f"SET LOCAL ROLE {actor.role}")
+        become(session, actor)
         yield
+
+
+def become(session: Connection[Any], actor: Actor) -> None:
+    """Be somebody else for the rest of the transaction."""
+    session.execute("SELECT set_config('request.jwt.claims', %s, true)", (actor.claims,))
+    session.execute(f"SET LOCAL ROLE {actor.role}")
 
 
 class AccessTrial:
@@ -53,13 +59,19 @@ class AccessTrial:
         self._rows = {user.label: filled.rows[table.title, user.label] for user in (A, B)}
         self._given = {user.label: filled.given[table.title, user.label] for user in (A, B)}
         self._owners = filled.owners[table.title]
+        self._tenant = table.title in filled.tenants
 
     def all(self) -> list[Attempt]:
         """Everything, in the order of a report."""
-        found = [self._read(USER_A, A, "read own"), self._read(USER_A, B, "read")]
-        found += [self._insert(USER_A), self._update(USER_A, B), *self._hand_over(), self._delete(USER_A, B)]
-        found += [self._read(STRANGER, B, "read"), self._insert(STRANGER)]
-        return [*found, self._update(STRANGER, B), self._delete(STRANGER, B)]
+        own = [] if grants_power(self._table) else [self._read(USER_A, A, "read own")]
+        *tried, delete = self.against_b(USER_A)
+        return [*own, *tried, *self._hand_over(), delete, *self.against_b(STRANGER)]
+
+    def against_b(self, actor: Actor) -> list[Attempt]:
+        """What somebody can do to user B; a new team has no members yet, so it is nobody's."""
+        read = self._read(actor, B, "read")
+        insert = [] if self._tenant else [self._insert(actor)]
+        return [read, *insert, self._update(actor, B), self._delete(actor, B)]
 
     def _read(self, actor: Actor, whose: User, what: str) -> Attempt:
         where, values = self._where(whose)
@@ -127,16 +139,12 @@ class AccessTrial:
         return self._try(actor, "delete", query, values)
 
     def _where(self, whose: User) -> tuple[Composed, list[str]]:
-        """The row by its key, or by all that is known of it."""
-        row: Row = self._rows[whose.label]
-        names = self._table.key or tuple(name for name, value in row.items() if value is not None)
-        where = matching(names) if names else sql.SQL("true").format()
-        return where, [str(row[name]) for name in names]
+        return where_of(self._table, self._rows[whose.label])
 
     def _try(
         self, actor: Actor, what: str, query: Composed, values: Sequence[str | None], after: Any = None
     ) -> Attempt:
-        shown = _shown(self._session, query, values)
+        text = shown(self._session, query, values)
         try:
             with acting(self._session, actor):
                 cursor = self._session.execute(query, list(values))
@@ -144,9 +152,9 @@ class AccessTrial:
                 count = int(row[0]) if row else cursor.rowcount
                 counted = after() if after else None
         except psycopg.Error as error:
-            return _stopped(actor, what, shown, error)
+            return stopped(actor, what, text, error)
         said = f"after: {counted}" if after else f"{count} row{'' if count == 1 else 's'}"
-        return Attempt(actor.label, what, shown, count > 0, said)
+        return Attempt(actor.label, what, text, count > 0, said)
 
 
 def read_view(session: Connection[Any], view: CatalogView, actor: Actor) -> int | None:
@@ -160,17 +168,18 @@ def read_view(session: Connection[Any], view: CatalogView, actor: Actor) -> int 
     return int(row[0]) if row else None
 
 
-def _stopped(actor: Actor, what: str, shown: str, error: Error) -> Attempt:
+def stopped(actor: Actor, what: str, text: str, error: Error) -> Attempt:
     """Interpret an error: a constraint looks at a row only after the policies have let it through."""
     said = words_of(error)
     state = error.sqlstate or ""
     if state.startswith("23"):
-        return Attempt(actor.label, what, shown, True, f"the policies let it through, then: {said}")
+        return Attempt(actor.label, what, text, True, f"the policies let it through, then: {said}")
     if state == _DENIED or (state == "P0001" and what not in ("read", "read own")):
-        return Attempt(actor.label, what, shown, False, said)
-    return Attempt(actor.label, what, shown, None, f"{state} {said}")
+        return Attempt(actor.label, what, text, False, said)
+    return Attempt(actor.label, what, text, None, f"{state} {said}")
 
 
-def _shown(session: Connection[Any], query: Composed, values: Sequence[str | None]) -> str:
+def shown(session: Connection[Any], query: Composed, values: Sequence[str | None]) -> str:
+    """A statement as a report shows it."""
     text = " ".join(ClientCursor(session).mogrify(query, list(values)).split())
     return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"

@@ -80,12 +80,25 @@ class CatalogView(Struct, frozen=True):
     guarded: tuple[str, ...]
 
 
-class Definer(Struct, frozen=True):
-    """A function that anybody may call and that runs with its owner's rights."""
+class ApiFunction(Struct, frozen=True):
+    """A function of an exposed schema."""
 
     title: str
+    schema: str
+    name: str
+    names: tuple[str, ...]
+    """Of its arguments; empty where one has none."""
+    types: tuple[str, ...]
+    optional: int
+    """How many of the last arguments have defaults."""
+    source: str
+    definer: bool
+    """True if it runs with its owner's rights."""
     roles: tuple[str, ...]
+    """Those of the API that may call it."""
     fixed_path: bool
+    callable: bool
+    """False for triggers and procedures."""
 
 
 _TABLES = """
@@ -133,14 +146,18 @@ SELECT n.nspname, c.relname, c.relkind = 'm',
 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 WHERE n.nspname = ANY(%s) AND c.relkind IN ('v', 'm') ORDER BY 1, 2
 """
-_DEFINERS = """
-SELECT p.oid::regprocedure::text,
+_FUNCTIONS = """
+SELECT p.oid::regprocedure::text, n.nspname, p.proname,
+  coalesce(p.proargnames[1:p.pronargs], '{}')::text[],
+  ARRAY(SELECT pg_catalog.format_type(t, NULL) FROM unnest(p.proargtypes) WITH ORDINALITY u(t, place)
+    ORDER BY place), p.pronargdefaults, coalesce(pg_catalog.pg_get_functiondef(p.oid), ''), p.prosecdef,
   ARRAY(SELECT role FROM unnest(ARRAY['anon', 'authenticated']) role
     WHERE pg_catalog.has_function_privilege(role, p.oid, 'EXECUTE')),
-  coalesce(array_to_string(p.proconfig, ',') LIKE '%%search_path=%%', false)
+  coalesce(array_to_string(p.proconfig, ',') LIKE '%%search_path=%%', false),
+  p.prokind = 'f' AND p.prorettype NOT IN ('trigger'::regtype, 'event_trigger'::regtype)
 FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace
-WHERE n.nspname = ANY(%s) AND p.prosecdef
-  AND p.prorettype NOT IN ('trigger'::regtype, 'event_trigger'::regtype)
+WHERE n.nspname NOT IN ('pg_catalog', 'information_schema') AND p.prokind IN ('f', 'p') AND NOT EXISTS (
+  SELECT 1 FROM pg_catalog.pg_depend d WHERE d.objid = p.oid AND d.deptype = 'e')
 ORDER BY 1
 """
 
@@ -177,7 +194,16 @@ def read_views(session: Connection[Any], schemas: Sequence[str]) -> list[Catalog
     return found
 
 
-def read_definers(session: Connection[Any], schemas: Sequence[str]) -> list[Definer]:
-    """Functions of the schemas that run with their owner's rights and that anybody may call."""
-    rows = session.execute(_DEFINERS, (list(schemas),))
-    return [Definer(title, tuple(roles), fixed) for title, roles, fixed in rows if roles]
+def read_functions(session: Connection[Any]) -> list[ApiFunction]:
+    """Every function that is not an extension's, of all schemas: policies may call any."""
+    found = []
+    for title, schema, name, names, types, *rest in session.execute(_FUNCTIONS):
+        padded = (*names, *[""] * len(types))[: len(types)]
+        optional, source, definer, roles, fixed, callable_ = rest
+        found.append(
+            ApiFunction(
+                title, schema, name, padded, tuple(types), optional, source, definer, tuple(roles), fixed,
+                callable_,
+            )
+        )  # fmt: skip
+    return found

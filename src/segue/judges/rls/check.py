@@ -18,13 +18,24 @@ from psycopg.conninfo import conninfo_to_dict
 from segue.domain.errors import SegueError, ToolMissing
 from segue.judges.rls import conclusions
 from segue.judges.rls.attempts import STRANGER, USER_A, AccessTrial, read_view
-from segue.judges.rls.catalog import CatalogTable, CatalogView, read_definers, read_tables, read_views
+from segue.judges.rls.calls import leaking_calls
+from segue.judges.rls.catalog import (
+    ApiFunction,
+    CatalogTable,
+    CatalogView,
+    read_functions,
+    read_tables,
+    read_views,
+)
 from segue.judges.rls.extensions import wanted
 from segue.judges.rls.migrations import Migration, apply, read_migrations
 from segue.judges.rls.options import RlsOptions
+from segue.judges.rls.ownership import ownership
+from segue.judges.rls.reach import Scene, as_ranked, hidden_rows, own_steps, with_own_metadata
 from segue.judges.rls.report import RlsFinding, RlsLevel, RlsReport, TableReport
 from segue.judges.rls.rows import A, B, Filled, fill, sign_up
 from segue.judges.rls.scratch import Scratch, scratch, words_of
+from segue.judges.rls.storage import read_objects, try_buckets
 from segue.system.postgres.server import Server, throwaway
 
 _SAID = 300
@@ -121,16 +132,24 @@ class _Examination(Struct, frozen=True):
         # Another session: the migrations may have changed the settings of theirs.
         with self.place.connect() as session:
             tables = read_tables(session, self.options.schemas)
+            functions = read_functions(session)
+            whose = ownership(tables, functions)
             findings += _signed_up(session)
             try:
-                filled = fill(session, tables)
+                filled = fill(session, tables, whose)
             except psycopg.Error:
                 self._unless_stopped()
                 raise
             reports = [self._tried(session, table, filled) for table in tables]
             self._unless_stopped()
             findings += [finding for report in reports for finding in conclusions.about_table(report)]
-            findings += self._doors(session, reports)
+            findings += self._views(session, reports)
+            known = {table.title: table for table in tables}
+            scene = Scene(session, known, filled, whose, functions, hidden_rows(reports))
+            findings += self._steps(scene) + self._calls(scene)
+            files, found = self._files(scene)
+            reports += files
+            findings += found
         version = self.place.admin.info.server_version // 10000
         kind = "throw-away server" if self.place.server.own else "rls.database_url"
         return RlsReport(
@@ -161,13 +180,48 @@ class _Examination(Struct, frozen=True):
             problem,
         )
 
-    def _doors(self, session: Connection[Any], reports: list[TableReport]) -> list[RlsFinding]:
-        """Ways around the policies: views and functions with their owner's rights."""
+    def _views(self, session: Connection[Any], reports: list[TableReport]) -> list[RlsFinding]:
+        """Views with their owner's rights lead around the policies."""
         found = []
         for view in read_views(session, self.options.schemas):
             seen = {actor.label: read_view(session, view, actor) for actor in (STRANGER, USER_A)}
             found += conclusions.about_view(view, seen, _readable(view, reports))
-        return found + [conclusions.about_definer(d) for d in read_definers(session, self.options.schemas)]
+        return found
+
+    def _steps(self, scene: Scene) -> list[RlsFinding]:
+        """Steps of user A that open what is user B's."""
+        found = []
+        for steps in (own_steps, as_ranked, with_own_metadata):
+            self._unless_stopped()
+            found += list(steps(scene))
+        return conclusions.about_steps(found)
+
+    def _calls(self, scene: Scene) -> list[RlsFinding]:
+        """Every function that the API offers."""
+        self._unless_stopped()
+        offered = [f for f in scene.functions if self._is_offered(f)]
+        leaks = list(leaking_calls(scene, offered))
+        self._unless_stopped()
+        return [
+            finding
+            for function in offered
+            for finding in conclusions.about_function(function, [leak for f, leak in leaks if f is function])
+        ]
+
+    def _is_offered(self, function: ApiFunction) -> bool:
+        return function.schema in self.options.schemas and function.callable and bool(function.roles)
+
+    def _files(self, scene: Scene) -> tuple[list[TableReport], list[RlsFinding]]:
+        """Storage, if the project has anything to do with it."""
+        objects = read_objects(scene.session)
+        buckets = try_buckets(scene, objects)
+        self._unless_stopped()
+        if not buckets:
+            return [], []
+        attempts = tuple(attempt for bucket in buckets for attempt in bucket.attempts)
+        policies = tuple(objects.policies)
+        report = TableReport("storage", "objects", objects.enabled, objects.forced, policies, (), attempts)
+        return [report], conclusions.about_buckets(objects, buckets)
 
 
 def _readable(view: CatalogView, reports: list[TableReport]) -> dict[str, bool]:

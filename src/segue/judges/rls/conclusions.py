@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from segue.judges.rls.attempts import RECURSION
-from segue.judges.rls.catalog import CatalogView, Definer
+from segue.judges.rls.calls import CallLeak
+from segue.judges.rls.catalog import ApiFunction, CatalogTable, CatalogView
 from segue.judges.rls.report import Attempt, RlsFinding, RlsLevel, RowPolicy, TableReport
+from segue.judges.rls.storage import Bucket
 
 _DOES = {
     "read": "can read user B's row",
@@ -18,6 +21,16 @@ _DOES = {
 _ANYBODYS = {"read": "can read rows", "insert": "can insert rows", "update": "can change rows"} | {
     "delete": "can delete rows"
 }
+
+_FILES = {
+    "read": "can read user B's file",
+    "insert": "can put a file into user B's folder",
+    "update": "can change user B's file",
+    "move": "can move a file into user B's folder",
+    "delete": "can delete user B's file",
+}
+_FOLDERS = re.compile(r"foldername|path_tokens|split_part|string_to_array|\bname\b")
+_SAYS_PUBLIC = re.compile(r"public|anyone|everyone|everybody|all users", re.IGNORECASE)
 
 
 def about_table(table: TableReport) -> list[RlsFinding]:
@@ -112,15 +125,64 @@ def about_view(
     ]
 
 
-def about_definer(definer: Definer) -> RlsFinding:
-    """Such a function is a door past the policies; whether it is a good one only people can say."""
-    who = " and ".join(definer.roles)
-    if definer.fixed_path:
-        return RlsFinding(
-            RlsLevel.NOTICE, definer.title, f"SECURITY DEFINER: no policy binds it, {who} may call it"
+def about_function(function: ApiFunction, leaks: Sequence[CallLeak]) -> list[RlsFinding]:
+    """What calls of a function have shown; a function with its owner's rights is a door in any case."""
+    found = [
+        RlsFinding(
+            RlsLevel.ERROR if leak.hidden else RlsLevel.WARNING,
+            function.title,
+            f"{leak.who} calls the function and {leak.does}; tried: {leak.sql}",
         )
-    return RlsFinding(
-        RlsLevel.WARNING,
-        definer.title,
-        f"SECURITY DEFINER without a fixed search_path, and {who} may call it",
-    )
+        for leak in leaks
+    ]
+    if not function.definer:
+        return found
+    who = " and ".join(function.roles)
+    if function.fixed_path:
+        message = f"SECURITY DEFINER: no policy binds it, {who} may call it"
+        return [*found, RlsFinding(RlsLevel.NOTICE, function.title, message)]
+    message = f"SECURITY DEFINER without a fixed search_path, and {who} may call it"
+    return [*found, RlsFinding(RlsLevel.WARNING, function.title, message)]
+
+
+def about_steps(steps: Iterable[tuple[str, Attempt]]) -> list[RlsFinding]:
+    """Steps that open what is another's: each is a leak, as it was taken and its effect was seen."""
+    found: dict[tuple[str, str], RlsFinding] = {}
+    for title, attempt in steps:
+        does = _DOES.get(attempt.what, f"can {attempt.what}")
+        message = f"{attempt.who} {does}; tried: {attempt.sql} → {attempt.said}"
+        found.setdefault((title, attempt.what), RlsFinding(RlsLevel.ERROR, title, message))
+    return list(found.values())
+
+
+def about_buckets(objects: CatalogTable, buckets: Sequence[Bucket]) -> list[RlsFinding]:
+    """What was possible with another's files."""
+    if not objects.enabled:
+        return [RlsFinding(RlsLevel.ERROR, objects.title, "row level security is off")]
+    foldered = any(_FOLDERS.search(f"{policy.using}") for policy in objects.policies)
+    found = []
+    for bucket in buckets:
+        for attempt in bucket.attempts:
+            if attempt.allowed:
+                does = f"bucket {bucket.name}: {attempt.who} {_FILES[attempt.what]}"
+                level, why = _about_file(objects, bucket, attempt, foldered)
+                message = f"{does}; tried: {attempt.sql} → {attempt.said}{why}"
+                found.append(RlsFinding(level, objects.title, message))
+    return found
+
+
+def _about_file(
+    objects: CatalogTable, bucket: Bucket, attempt: Attempt, foldered: bool
+) -> tuple[RlsLevel, str]:
+    if attempt.what == "read":
+        if bucket.public:
+            return RlsLevel.NOTICE, "; on purpose, the bucket is public"
+        role = "anon" if attempt.who == "anon" else "authenticated"
+        for policy in objects.policies:
+            whole = policy.command == "SELECT" and policy.using == f"(bucket_id = '{bucket.name}'::text)"
+            if whole and {"public", role} & set(policy.roles) and _SAYS_PUBLIC.search(policy.name):
+                return RlsLevel.NOTICE, f"; on purpose, says policy {policy}"
+    if attempt.what in ("insert", "move") and not foldered:
+        # Where no policy looks at folders, they say nothing about whose a file is.
+        return RlsLevel.WARNING, ""
+    return RlsLevel.ERROR, ""

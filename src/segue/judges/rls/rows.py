@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -12,8 +13,9 @@ from psycopg import Connection, Error, sql
 from psycopg.sql import Composed
 
 from segue.judges.rls.catalog import USERS, CatalogTable, Column
+from segue.judges.rls.ownership import RowOwnership, direct_owners, grants_power
 from segue.judges.rls.scratch import words_of
-from segue.judges.rls.values import candidates, is_owner
+from segue.judges.rls.values import candidates, hides, telling
 
 _TRIES = 80
 
@@ -61,6 +63,8 @@ class Filled(Struct):
     """The values that were chosen; the others came from defaults and triggers."""
     owners: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Table → the columns that say whose a row is."""
+    tenants: frozenset[str] = frozenset()
+    """Tables whose rows belong to their members."""
     problems: dict[str, str] = field(default_factory=dict)
     """Table → why there are no rows."""
 
@@ -80,34 +84,9 @@ def sign_up(session: Connection[Any], user: User) -> None:
         )
 
 
-def ownership(tables: Iterable[CatalogTable]) -> dict[str, tuple[str, ...]]:
-    """Which columns say whose a row is: they name a user, or a row that belongs to one."""
-    tables = list(tables)
-    found = {table.title: direct_owners(table) for table in tables}
-    while True:
-        more = {t.title: _through(t, found) for t in tables if not found[t.title]}
-        more = {title: columns for title, columns in more.items() if columns}
-        if not more:
-            return found
-        found.update(more)
-
-
-def direct_owners(table: CatalogTable) -> tuple[str, ...]:
-    """The columns that hold a user's id."""
-    keyed = [name for key in table.foreign_keys if key.target == USERS for name in key.columns]
-    others = {name for key in table.foreign_keys for name in key.columns}
-    named = [c.name for c in table.columns if c.name not in others and is_owner(table, c)]
-    return tuple(dict.fromkeys([*keyed, *named]))
-
-
-def _through(table: CatalogTable, found: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
-    keys = [key for key in table.foreign_keys if key.target != table.title and found.get(key.target)]
-    return tuple(name for key in keys for name in key.columns)
-
-
-def fill(session: Connection[Any], tables: list[CatalogTable]) -> Filled:
+def fill(session: Connection[Any], tables: list[CatalogTable], whose: RowOwnership) -> Filled:
     """Make the rows, tables that others refer to first."""
-    filled = Filled(owners=ownership(tables))
+    filled = Filled(owners=whose.columns, tenants=frozenset(whose.tenants))
     for table in in_order(tables):
         for user in (A, B):
             session.execute("SELECT set_config('request.jwt.claims', %s, false)", (user.claims(),))
@@ -115,6 +94,13 @@ def fill(session: Connection[Any], tables: list[CatalogTable]) -> Filled:
             if problem:
                 filled.problems.setdefault(table.title, problem)
     session.execute("SELECT set_config('request.jwt.claims', '', false)")
+    for table in tables:
+        if grants_power(table) and not filled.problems.get(table.title):
+            # An administrator may see everything; user A shall be nobody special.
+            mine = matching(direct_owners(table))
+            query = sql.SQL("DELETE FROM {} WHERE {}").format(named(table), mine)
+            with contextlib.suppress(psycopg.Error):
+                session.execute(query, [A.id] * len(direct_owners(table)))
     return filled
 
 
@@ -175,7 +161,8 @@ class _Maker:
         if self._adopt():
             return ""
         for column in self._columns.values():
-            if column.required and not column.has_default and not column.generated:
+            needed = column.required and not column.has_default
+            if (needed or hides(column, self._table.checks)) and not column.generated:
                 self._guess(column)
         said = ""
         for _ in range(_TRIES):
@@ -229,8 +216,23 @@ class _Maker:
         if made is None:
             return "a trigger keeps rows from being made"
         row: Row = dict(zip(self._columns, made, strict=True))
-        self._keep(row, values)
+        self._keep(self._enriched(row), values)
         return ""
+
+    def _enriched(self, row: Row) -> Row:
+        """Put values where there are none, or a zero: nobody notices that nothing has leaked."""
+        keyed = {name for key in self._table.foreign_keys for name in key.columns}
+        checked = {name for check in self._table.checks for name in check.columns}
+        known = {*keyed, *checked, *self._table.key, *self._values()}
+        where = {name: value for name, value in row.items() if name in self._table.key and value is not None}
+        for column in self._table.columns if where else ():
+            value = telling(column, row[column.name], self._user.label)
+            if column.name in known or value is None or column.generated:
+                continue
+            query = update_sql(self._table, [column.name], matching(where))
+            with contextlib.suppress(psycopg.Error), self._session.transaction():
+                self._session.execute(query, [value, *where.values()])
+        return (self._read(where) if where else None) or row
 
     def _keep(self, row: Row, given: Row) -> None:
         place = (self._table.title, self._user.label)
@@ -281,6 +283,13 @@ def matching(names: Iterable[str]) -> Composed:
     return sql.SQL(" AND ").join(sql.SQL("{}::text = %s").format(sql.Identifier(name)) for name in names)
 
 
+def where_of(table: CatalogTable, row: Row) -> tuple[Composed, list[str]]:
+    """The condition for one row: by its key, or by all that is known of it."""
+    names = table.key or tuple(name for name, value in row.items() if value is not None)
+    where = matching(names) if names else sql.SQL("true").format()
+    return where, [str(row[name]) for name in names]
+
+
 def _as_text(table: CatalogTable) -> Composed:
     return sql.SQL(", ").join(sql.SQL("{}::text").format(sql.Identifier(c.name)) for c in table.columns)
 
@@ -295,3 +304,12 @@ def insert_sql(table: CatalogTable, values: Row, *, returning: bool = False) -> 
     # The type's name comes from the catalogue, which has quoted it as SQL wants it.
     marks = sql.SQL(", ").join(sql.SQL("%s::" + types[name].replace("%", "%%")) for name in values)
     return sql.SQL("INSERT INTO {} ({}) VALUES ({}){}").format(named(table), names, marks, ending)
+
+
+def update_sql(table: CatalogTable, names: Iterable[str], where: Composed) -> Composed:
+    """An UPDATE of columns to text values, each cast to its column's type."""
+    types = {column.name: column.type.replace("%", "%%") for column in table.columns}
+    changes = sql.SQL(", ").join(
+        sql.SQL("{} = %s::" + types[name]).format(sql.Identifier(name)) for name in names
+    )
+    return sql.SQL("UPDATE {} SET {} WHERE {}").format(named(table), changes, where)

@@ -19,6 +19,11 @@ OWNER_NAMES = frozenset(_OWNERS.split())
 PEOPLE = frozenset({"profiles", "profile", "users", "user_profiles", "accounts", "people"})
 """Tables whose own `id` is the user's."""
 
+_OPEN = re.compile(r"public|publish|open|shared|everyone|anyone|visible|active", re.IGNORECASE)
+_POWER = re.compile(r"admin|super|moderator|owner|staff|system", re.IGNORECASE)
+_LEFT_EMPTY = re.compile(r"token|share|public|publish|delet|archiv|hidden|path", re.IGNORECASE)
+_NUMBERS = {"A": "20047", "B": "30053"}
+
 _LITERAL = re.compile(r"'((?:[^']|'')*)'")
 _NUMBER = re.compile(r"(?<![\w.'])-?\d+(?:\.\d+)?(?![\w.'])")
 _LENGTH = re.compile(r"\((\d+)\)")
@@ -58,13 +63,13 @@ def is_owner(table: CatalogTable, column: Column) -> bool:
     if column.base not in ("uuid", "text", "character varying"):
         return False
     own_id = table.name in PEOPLE and column.name == "id" and column.base == "uuid" and not column.has_default
-    return own_id or column.name.lower() in OWNER_NAMES
+    return own_id or is_owner_name(column.name)
 
 
 def candidates(column: Column, checks: Sequence[Constraint], tag: str) -> list[str]:
     """Values worth trying, best first; `tag` tells the rows of the users apart."""
     if column.labels:
-        return list(column.labels)
+        return _least_first(column.labels)
     named = [check.definition for check in checks if column.name in check.columns]
     if column.base.startswith("vector"):
         size = _LENGTH.search(column.type)
@@ -74,6 +79,35 @@ def candidates(column: Column, checks: Sequence[Constraint], tag: str) -> list[s
     if column.base in _BY_TYPE:
         return [*_BY_TYPE[column.base]] or [str(uuid.uuid4())]
     return _by_category(column, named, tag)
+
+
+def hides(column: Column, checks: Sequence[Constraint]) -> bool:
+    """Return whether one of the column's values keeps a row private, and another makes it public."""
+    if column.base == "boolean":
+        return bool(_OPEN.search(column.name)) and "active" not in column.name
+    labels = column.labels or _literals([c.definition for c in checks if column.name in c.columns])
+    return any(label.lower() in ("public", "published") for label in labels)
+
+
+def telling(column: Column, value: str | None, label: str) -> str | None:
+    """A value that shows whose row it was, for a column that says nothing yet; None if there is none."""
+    if column.labels or column.base.endswith("[]") or is_owner_name(column.name):
+        return None
+    if column.category == "N" and value in (None, "0", "0.0", "0.00"):
+        return _NUMBERS[label]
+    if column.category == "S" and value is None and not _LEFT_EMPTY.search(column.name):
+        return f"segue-{label.lower() * 6}-{column.name}"
+    return None
+
+
+def is_owner_name(name: str) -> bool:
+    """Return whether columns of this name usually hold a user's id."""
+    return name.lower() in OWNER_NAMES
+
+
+def _least_first(labels: Sequence[str]) -> list[str]:
+    """Private before public, users before administrators: what is open on purpose is no leak."""
+    return sorted(dict.fromkeys(labels), key=lambda label: bool(_OPEN.search(label) or _POWER.search(label)))
 
 
 def _by_category(column: Column, checks: Sequence[str], tag: str) -> list[str]:
@@ -104,7 +138,7 @@ def _texts(checks: Sequence[str], tag: str) -> list[str]:
         "en",
         f"segue_{tag}",
     ]
-    return [*_literals(checks), *forms, *sized]
+    return [*_least_first(_literals(checks)), *forms, *sized]
 
 
 def _literals(checks: Sequence[str]) -> list[str]:

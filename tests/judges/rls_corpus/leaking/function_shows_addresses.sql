@@ -1,0 +1,11 @@
+-- leaks through: address_of
+create table notes (
+  id uuid primary key default gen_random_uuid(),
+  user_id uuid not null references auth.users on delete cascade,
+  body text,
+  amount int not null default 0
+);
+alter table notes enable row level security;
+create policy "own" on notes to authenticated using (auth.uid() = user_id) with check (auth.uid() = user_id);
+create function address_of(p_user_id uuid) returns text language sql stable security definer
+  set search_path = '' as $$ select email::text from auth.users where id = p_user_id $$;
