@@ -41,6 +41,7 @@ LOOKING = {
     "db schema": ("db schema",),
     "db query": ("db query select+1", "db query select+*+from+segue_runs --format json"),
     "gc": ("gc --dry-run",),
+    "replay": ("replay last --policy limits.resolutions=0", "replay last --checks true --json"),
     "completion": ("completion bash",),
     "help": ("help",),
     "version": ("version",),
@@ -159,7 +160,7 @@ def test_a_look_starts_nothing_and_stays_inside(trap: Trap, clone: str) -> None:
             "db migrate",
             "db push",
         ),
-        *("stop", "gc", "task skip 1 --reason x", "experiment trial.toml"),
+        *("stop", "gc", "task skip 1 --reason x", "experiment trial.toml", "replay --judge llm"),
     ],
 )
 def test_what_acts_is_refused_before_it_starts(trap: Trap, call: str) -> None:

@@ -58,6 +58,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     "Data": {
         "db": ("data.db:db", "Locate, migrate, ask, describe, export and push the database."),
         "dataset": ("data.dataset:dataset", "Write trajectories, instances, and a folder to publish."),
+        "replay": ("data.replay:replay", "Decide again about recorded attempts, without agents."),
         "gc": ("data.gc:gc", "Delete leftovers of finished runs from Segue's state folder."),
         "bench": ("data.bench.command:bench", "Measure the judge, and how well Segue detects cheating."),
     },

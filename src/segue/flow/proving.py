@@ -28,7 +28,7 @@ def prove(context: RunContext, state: TaskState) -> Proof:
     again, held = _hold(context, state)
     if again and held < again:
         reasons.insert(0, f"{again - held} proofs of earlier tasks no longer hold")
-    elif again and level.rank >= _before_held(context).rank:
+    elif again and level.rank >= _before_held(context.policy.independent).rank:
         level = Level.HELD
     bare = tuple(msgspec.structs.replace(check, output="", contested=()) for check in state.checks)
     return Proof(
@@ -44,9 +44,9 @@ def prove(context: RunContext, state: TaskState) -> Proof:
     )
 
 
-def _before_held(context: RunContext) -> Level:
+def _before_held(independent: bool) -> Level:
     """Return the level that a task needs before it can be `held`."""
-    return Level.INDEPENDENT if context.policy.independent else Level.TESTED
+    return Level.INDEPENDENT if independent else Level.TESTED
 
 
 def _hold(context: RunContext, state: TaskState) -> tuple[int, int]:
@@ -91,11 +91,18 @@ def is_enough(context: RunContext, state: TaskState, proof: Proof) -> PhaseEnd:
     returned = is_feedback(state.task.key)
     if required is None or (returned and state.head == state.base.head):
         return PhaseEnd(True)
-    # There is nothing to hold before the first proof.
-    aim = _before_held(context) if required is Level.HELD and proof.held is None else required
-    highest = Level.CHECKED if returned else _HIGHEST.get(state.task.kind, aim)
-    wanted = min(aim, highest, key=lambda level: level.rank)
-    if proof.level.rank >= wanted.rank:
+    if reaches(proof, required, state.task.kind, returned, context.policy.independent):
         return PhaseEnd(True)
     why = f": {proof.reasons[0]}" if proof.reasons else ""
     return PhaseEnd(False, f"its proof is `{proof.level}`, but `{required}` is required{why}")
+
+
+def reaches(proof: Proof, required: Level, kind: TaskKind, returned: bool, independent: bool) -> bool:
+    """Return whether a proof is as strong as is required of a task of this kind.
+
+    `returned`: the task came from a pull request. `independent`: the run asks for independent tests.
+    """
+    # There is nothing to hold before the first proof.
+    aim = _before_held(independent) if required is Level.HELD and proof.held is None else required
+    highest = Level.CHECKED if returned else _HIGHEST.get(kind, aim)
+    return proof.level.rank >= min(aim.rank, highest.rank)

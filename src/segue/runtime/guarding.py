@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from segue.domain.events import ContractMade
+from segue.domain.task import Task
 from segue.proof.contract import Contract, ContractFile
 from segue.proof.guard import LaunchGuard
 from segue.runtime.open import OpenRun
@@ -24,18 +25,23 @@ def make_guard(opened: OpenRun, repo: Repository | None = None, lane: int = 0) -
     return LaunchGuard(place, git, Contract(kept, files, opened.source.look))
 
 
-def make_contract(opened: OpenRun, guard: LaunchGuard) -> ContractMade:
-    """Return what the run sets out to do, as it is written down at its start."""
-    settings, tasks = opened.app.loaded.settings, opened.plan.listing.tasks
+def digest_tasks(tasks: Iterable[Task]) -> str:
+    """Return what tells these tasks, their criteria and their kinds from others."""
     digest = hashlib.sha256()
     for task in tasks:
         criteria = [f"{one.key}: {one.text}" for one in task.criteria]
         digest.update("\0".join((task.key, task.text, task.kind, *criteria, "")).encode("utf-8", "replace"))
+    return digest.hexdigest()
+
+
+def make_contract(opened: OpenRun, guard: LaunchGuard) -> ContractMade:
+    """Return what the run sets out to do, as it is written down at its start."""
+    settings, tasks = opened.app.loaded.settings, opened.plan.listing.tasks
     redact = opened.parts.services.redactor.text
     return ContractMade(
         base=guard.head,
         tasks=len(tasks),
-        digest=digest.hexdigest(),
+        digest=digest_tasks(tasks),
         checks=tuple(redact(" ".join(argv)) for argv in settings.checks),
         require=settings.require,
         files=guard.digests(),

@@ -66,16 +66,13 @@ class RunPlan(Struct, frozen=True):
     def policy(self) -> Policy:
         """What the flow may and must do."""
         settings = self.app.loaded.settings
-        most = settings.limits.resolutions
-        if most is None:
-            most = _RESOLUTIONS["planned" if self.source.outline else "listed"]
         return Policy(
             commit=settings.commit,
             allow_no_change=settings.allow_no_change,
             continue_after_failure=_continues(settings),
             max_failures=settings.max_consecutive_task_failures,
             kinds=kind_rules(self.app),
-            resolutions=most,
+            resolutions=most_resolutions(settings, planned=self.source.outline is not None),
             require=settings.require,
             independent=self.flow.has("independent"),
             mutants=settings.proof.mutants,
@@ -199,6 +196,12 @@ def _check_criteria(app: App, listing: TaskList) -> None:
                 "constitution with principles.",
                 hint="Fill in .specify/memory/constitution.md, or leave it out",
             )
+
+
+def most_resolutions(settings: Settings, planned: bool) -> int:
+    """Return how often a task may be sent back; more often where an agent has planned it."""
+    most = settings.limits.resolutions
+    return _RESOLUTIONS["planned" if planned else "listed"] if most is None else most
 
 
 def kind_rules(app: App) -> dict[str, TaskKind]:

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 
 from msgspec import Struct
 
-from segue.domain.verdict import Action, Verdict
+from segue.domain.verdict import Action, Result, Verdict
 from segue.flow.context import Building, RunContext
 from segue.flow.state import PhaseEnd, TaskState
 
@@ -82,3 +82,16 @@ ACTIONS: dict[Action, Callable[[Round], Awaitable[Resolution]]] = {
 
 COUNTED = (Action.RETRY, Action.WEB_SEARCH, Action.RUN_DIAGNOSTIC)
 """The actions that use up the resolutions of a task; replanning has a limit of its own."""
+
+
+def what_follows(verdict: Verdict, spent: int, limit: int, chooses: bool = True) -> Action:
+    """Return what follows from a verdict when the task was sent back `spent` times of at most `limit`.
+
+    STOP: a person is needed. A judge that does not choose has one answer to work that is not done: RETRY.
+    """
+    if verdict.result is Result.PASS:
+        return Action.PROCEED
+    if verdict.action is Action.STOP:
+        return Action.STOP
+    action = verdict.action if chooses and verdict.action in ACTIONS else Action.RETRY
+    return Action.STOP if action in COUNTED and spent >= limit else action

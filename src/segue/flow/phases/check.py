@@ -19,6 +19,7 @@ from segue.domain.results import CheckOutput, StepResult
 from segue.domain.task import TaskKind, TaskStatus
 from segue.domain.verdict import Action, Result, Verdict
 from segue.domain.workspace import Snapshot
+from segue.flow.actions import what_follows
 from segue.flow.context import Examination, RunContext
 from segue.flow.errors import ErrorRecorder
 from segue.flow.independent import drop_wrong_tests, dropped_tests, explain_failure, lay_tests
@@ -50,12 +51,12 @@ async def check(context: RunContext, state: TaskState) -> PhaseEnd:
             break
         if await drop_wrong_tests(context, state, failed):
             continue
-        verdict = state.verdict = _verdict(results)
+        verdict = state.verdict = checks_verdict(results)
         if any(result.state is CheckState.BROKEN for result in failed):
             return PhaseEnd(False, f"the checks cannot be run: {verdict.reason}")
-        state.resolutions += 1
-        if state.resolutions > context.policy.resolutions:
+        if what_follows(verdict, state.resolutions, context.policy.resolutions) is Action.STOP:
             return PhaseEnd(False, f"checks failed: {verdict.reason}")
+        state.resolutions += 1
         ended = await resolve(context, state, verdict)
         if not ended.ok:
             return ended
@@ -81,7 +82,7 @@ async def _run_once(context: RunContext, state: TaskState) -> tuple[CheckResult,
             results += await _run_earlier(context, state, tree, key)
         passed = all(one.ok for one in results)
         if not passed:
-            await context.emit(VerdictGiven.of(state.task.key, _verdict(results), results), key)
+            await context.emit(VerdictGiven.of(state.task.key, checks_verdict(results), results), key)
         return StepResult(passed, CheckOutput(results, tree))
 
     facts = StepFacts(state.task.key, CHECK.name, number, build_phase=state.task.build_phase)
@@ -98,7 +99,7 @@ async def check_tree(context: RunContext, state: TaskState, base: str, tree: str
     if all(one.ok for one in results):
         results += await _run_earlier(context, merged, tree, key)
     failed = tuple(one for one in results if not (one.ok or _is_settled(one, settled)))
-    return _verdict(failed).reason
+    return checks_verdict(failed).reason
 
 
 def _is_settled(result: CheckResult, settled: Collection[str]) -> bool:
@@ -233,7 +234,7 @@ async def _store(
         await recorder.check_failed(result, [str(item["message"]) for item in errors])
 
 
-def _verdict(results: tuple[CheckResult, ...]) -> Verdict:
+def checks_verdict(results: tuple[CheckResult, ...]) -> Verdict:
     """Return what the checks say, with a criterion for each command."""
     criteria = tuple(CriterionVerdict(f"check: {one.command}", one.ok, _said(one)) for one in results)
     failed = [f"{one.command} ({_ending(one)})" for one in results if not one.ok]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from segue.domain.evidence import Evidence
 from segue.domain.role import Role
 from segue.domain.verdict import Action, Result, Verdict
-from segue.flow.actions import ACTIONS, COUNTED, Resolution, Round
+from segue.flow.actions import ACTIONS, COUNTED, Resolution, Round, what_follows
 from segue.flow.actions.choose import choose
 from segue.flow.context import RunContext
 from segue.flow.judging import ask_judges, no_verdict
@@ -49,12 +49,12 @@ async def _act(context: RunContext, state: TaskState, verdict: Verdict) -> Phase
         return failed
     building = context.building
     now = await choose(Round(context, building, state, verdict)) if building else None
-    wished = now.verdict.action if now else Action.RETRY
-    action = wished if wished in ACTIONS else Action.RETRY
+    limit = context.policy.resolutions
+    action = what_follows(now.verdict if now else verdict, state.resolutions, limit, chooses=now is not None)
+    if action is Action.STOP:
+        return failed
     if action in COUNTED:
         state.resolutions += 1
-        if state.resolutions > context.policy.resolutions:
-            return failed
     resolution = await ACTIONS[action](now) if now else Resolution()
     if resolution.end is not None:
         return resolution.end
