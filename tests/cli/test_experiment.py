@@ -118,3 +118,118 @@ def test_a_plan_says_what_can_be_found_and_starts_nothing(place: Place) -> None:
     assert (after["past_runs"], after["pass_rate"]) == (12, 1.0)
     assert after["forecast"]["scripted:one"]["runs"] == 3
     assert after["forecast"]["scripted:one"]["seconds"]["low"] > 0
+
+
+ARMS = """
+prompts = ["Build a small thing", "Build a large thing"]
+agents = ["scripted"]
+settings.limits.resolutions = 1
+
+[arms.plain]
+resolve = "judge"
+
+[arms.checked]
+model = "big"
+prompt = "{prompt}. Work test-first."
+smoke.setup = [["git", "frobnicate"]]
+"""
+
+
+def test_arms_differ_in_what_they_set_and_are_compared_by_name(place: Place) -> None:
+    file = write(place, ARMS)
+    listed = place.json("experiment", str(file), "--dry-run")
+    assert [one["arm"] for one in listed] == ["plain", "checked", "plain", "checked"]
+    told = place.segue("experiment", "plan", str(file)).stdout
+    assert "2 × 2 × 1 = 4 trials (prompts × arms × trials)." in told
+    assert "checked: no forecast of time and cost, only 0 earlier trials ended." in told
+    done = place.json("experiment", str(file))
+    assert [(one["arm"], one["state"]) for one in done["trials"]] == [
+        ("plain", "done"),
+        ("checked", "needs_human"),
+    ] * 2
+    rows = done["comparison"]["settings"]
+    assert [(row["source"], row["setting"], row["passed"]["hits"]) for row in rows] == [
+        ("Build a large thing", "lab/checked", 0),
+        ("Build a large thing", "lab/plain", 1),
+        ("Build a small thing", "lab/checked", 0),
+        ("Build a small thing", "lab/plain", 1),
+    ]
+    seen = place.rows("SELECT DISTINCT experiment, arm, model, kind FROM segue_runs ORDER BY arm")
+    assert seen == [("lab", "checked", "big", "trial"), ("lab", "plain", None, "trial")]
+    sources = place.rows("SELECT DISTINCT source FROM segue_runs WHERE arm = 'checked' ORDER BY 1")
+    assert sources == [("Build a large thing. Work test-first.",), ("Build a small thing. Work test-first.",)]
+    resolved = place.rows(
+        "SELECT r.arm, count(*) FROM segue_runs r JOIN orchestrator_steps s ON s.run_id = r.run_id"
+        " WHERE s.phase = 'resolve' GROUP BY 1"
+    )
+    assert resolved == [("checked", 2)], "an arm has the settings of the experiment, too"
+    found = place.json("report", "compare", "--source", "large")
+    assert {row["setting"] for row in found["settings"]} == {"lab/checked", "lab/plain"}
+    again = place.segue("experiment", str(file))
+    assert again.stderr.count("was already finished") == 4
+    after = place.json("experiment", "plan", str(file))
+    assert {arm: one["runs"] for arm, one in after["forecast"].items()} == {"plain": 1, "checked": 1}
+
+
+def test_an_arm_that_has_results_cannot_change_under_the_same_name(place: Place) -> None:
+    text = 'prompts = ["Build it now"]\nagents = ["scripted"]\n[arms.{name}]\nmodel = "{model}"\n'
+    place.segue("experiment", str(write(place, text.format(name="one", model="small"))))
+    changed = str(write(place, text.format(name="one", model="big")))
+    for more in ((), ("--dry-run",)):
+        said = place.segue("experiment", changed, *more, code=2).stderr
+        assert "arms.one is not what it was" in said
+    place.segue("experiment", str(write(place, text.format(name="two", model="big"))))
+    seen = place.rows("SELECT arm, model FROM segue_runs ORDER BY arm")
+    assert seen == [("one", "small"), ("two", "big")]
+
+
+def test_a_prompt_of_an_arm_can_be_a_file_and_a_trial_stays_one_when_it_is_resumed(place: Place) -> None:
+    (place.root / "words.md").write_text("Build exactly this, step by step\n")
+    (place.root / "script.toml").write_text(
+        f'[[on]]\nphase = "execute"\ntask = 2\nwait_for = "{place.gate}"\n'
+    )
+    file = write(
+        place,
+        'prompts = ["Build it now"]\nagents = ["scripted"]\n[arms.words]\nprompt_file = "words.md"\n'
+        'agents.scripted.script = "script.toml"\n',
+    )
+    running = place.start("experiment", str(file))
+    until(lambda: place.started("task/2/execute/1"), "the trial works")
+    place.segue("stop", runs(place)[0]["id"])
+    running.wait()
+    place.gate.touch()
+    place.segue("resume", runs(place)[0]["id"], code=3)
+    seen = place.rows("SELECT source, experiment, arm, kind, state FROM segue_runs")
+    assert seen == [("Build exactly this, step by step", "lab", "words", "trial", "needs_human")]
+    found = place.json("report", "compare", "--source", "build it now")
+    assert [row["source"] for row in found["settings"]] == ["Build it now"]
+
+
+def test_what_is_wrong_with_an_arm_is_named_before_anything_starts(place: Place) -> None:
+    start = "prompts = ['a b', 'c d']\n"
+    one = start + "agents = ['scripted']\n"
+    for text, message in (
+        (start, "agents: name at least one"),
+        (one + "[arms.x]\n", "arms.x sets nothing"),
+        (one + "[arms.x]\nresolv = 'random'\n", "arms.x: resolv"),
+        (one + "[arms.x]\nresolve = 'dice'\n", "arms.x: resolve"),
+        (one + "[arms.x]\ndatabase_url = 'x.db'\n", "database_url has no effect"),
+        (one + "[settings]\nlimit.attempts = 3\n", "settings: limit"),
+        (one + "[arms.'x y']\nmodel = 'm'\n", "'x y' is not a name"),
+        (one + "[arms.x]\nmodel = 'm'\n[arms.X]\nmodel = 'n'\n", "twice"),
+        (one + "[arms.x]\nagent = 'scripted'\n", "has no effect"),
+        (one + "[arms.x]\nmodel = 3\n", "arms.x.model"),
+        (one + "[arms.x]\nprompt = 3\n", "arms.x.prompt: expected text"),
+        (one + "[arms.x]\nprompt = 'quite another'\n", "all prompts the same"),
+        (one + "[arms.x]\nprompt = 'p {prompt}'\nprompt_file = 'p.md'\n", "both prompt and prompt_file"),
+        (one + "[arms.x]\nprompt_file = 'none.md'\n", "none.md cannot be read"),
+        (start + "[arms.x]\nmodel = 'm'\n", "arms.x has no agent"),
+        (start + "[arms.x]\nagent = 3\n", "arms.x.agent"),
+        (start + "[arms.x]\nagent = 'a:b'\nmodel = 'm'\n", "name a model"),
+        (start + "agents = ['a', 'b']\n[arms.x]\nmodel = 'm'\n", "only one agent"),
+        (start + "agents = ['a']\narms.x = 3\n", "arms"),
+    ):
+        file = str(write(place, text))
+        for command in (("run",), ("plan",), ("run", "--dry-run")):
+            assert message in place.segue("experiment", command[0], file, *command[1:], code=2).stderr, text
+    assert runs(place) == []

@@ -92,3 +92,40 @@ def test_a_template_is_what_trials_begin_with(fleet: Fleet) -> None:
         fleet.until(run, "done")
     fleet.user.segue("fetch", runs[0])
     assert fleet.user.git("show", f"segue/{runs[0]}:plan.md").startswith("# Plan")
+
+
+def test_arms_have_their_own_settings_in_a_fleet_too(fleet: Fleet) -> None:
+    file = fleet.user.root / "arms.toml"
+    text = """
+prompts = ["Build an arm"]
+settings.limits.attempts = 2
+[arms.one]
+agent = "scripted"
+[arms.two]
+agent = "scripted:big"
+prompt = "{{prompt}}, quickly"
+limits.attempts = {attempts}
+"""
+    file.write_text(text.format(attempts="3\nisolation = 'none'"))
+    assert "arms.two or settings: isolation" in fleet.user.segue("submit", str(file), code=2).stderr
+    file.write_text(text.format(attempts=3))
+    runs = fleet.user.json("submit", str(file))["runs"]
+    assert len(runs) == 2
+    if not fleet.machines:
+        fleet.machine().start()
+    done = fleet.user.json("experiment", str(file))
+    assert {(one["arm"], one["run"], one["state"]) for one in done["trials"]} == {
+        ("one", runs[0], "done"),
+        ("two", runs[1], "done"),
+    }
+    assert [(row["source"], row["setting"]) for row in done["comparison"]["settings"]] == [
+        ("Build an arm", "arms/one"),
+        ("Build an arm", "arms/two"),
+    ]
+    seen = fleet.ask(
+        "SELECT r.arm, r.source, r.model, o.spec->'settings'->'limits'->>'attempts' FROM segue_runs r"
+        " JOIN orchestrator_runs o ON o.id = r.run_id WHERE r.experiment = 'arms' ORDER BY 1"
+    )
+    assert seen == [("one", "Build an arm", None, "2"), ("two", "Build an arm, quickly", "big", "3")]
+    file.write_text(text.format(attempts=4))
+    assert "arms.two is not what it was" in fleet.user.segue("submit", str(file), code=2).stderr

@@ -339,6 +339,15 @@ def leaves(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any
             yield f"{prefix}{key}", value
 
 
+def join_settings(settings: Tree, over: Tree) -> Tree:
+    """Return settings in which some are replaced by others, each by itself."""
+    joined: Tree = {}
+    for tree in (settings, over):
+        for name, value in leaves(tree):
+            _put(joined, SYNONYMS.get(name, name), value)
+    return joined
+
+
 def _put(tree: Tree, path: str, value: Any) -> None:
     first, _, rest = path.partition(".")
     *tables, key = [first, rest] if first in _FLAT_TABLES else path.split(".")

@@ -79,6 +79,19 @@ LOCAL = "local:"
 """How the address of a repository begins that has no remote: its history comes as a bundle."""
 
 
+class TrialSpec(Struct, frozen=True):
+    """Which trial of an experiment a run is."""
+
+    experiment: str
+    """The name of the experiment: that of its file."""
+    arm: str = ""
+    """The name of its arm; empty if the experiment compares agents alone."""
+    prompt: str = ""
+    """The prompt of the experiment, where the arm words it differently: trials of it are compared."""
+    digest: str = ""
+    """A hash of the arm's settings: under one name there must be no two."""
+
+
 class RunSpec(Struct, frozen=True):
     """What was asked for: enough to run it again from another process."""
 
@@ -113,6 +126,8 @@ class RunSpec(Struct, frozen=True):
     """The phases of its flow when it began; empty in runs of version 1."""
     origin: Origin | None = None
     """For a run that was submitted to a fleet: `repo` is a URL then, and `source` is relative to it."""
+    trial: TrialSpec | None = None
+    """For a trial of an experiment."""
 
 
 class Run(Struct, frozen=True):

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -17,7 +17,8 @@ from segue.fleet.control import requeue
 from segue.fleet.placement import needs_for
 from segue.fleet.submit import OF_MACHINES, Submission, Wanted, begin_here, common_parts, submit_named
 from segue.runtime.app import App
-from segue.runtime.experiment import Experiment, Trial, find_far, fleet_id, trials
+from segue.runtime.arms import Arm
+from segue.runtime.experiment import Experiment, Trial, find_far, fleet_id, refuse_changed, trials
 from segue.runtime.registry import check_name
 from segue.system.git.repository import Repository, new_repository
 
@@ -37,21 +38,39 @@ class SubmittedTrials(Struct, frozen=True):
     """They are over, at work, or waiting already."""
 
 
-async def prepare_trials(app: App, experiment: Experiment, wanted: Wanted) -> dict[str, Submission]:
-    """Find everything that could be wrong; return what to submit, by the names of the runs."""
-    refused = sorted(OF_MACHINES & experiment.settings.keys())
+async def prepare_trials(
+    load: Callable[[dict[str, Any]], App], experiment: Experiment, wanted: Wanted
+) -> dict[str, Submission]:
+    """Find everything that could be wrong; return what to submit, by the names of the runs.
+
+    `load` reads the settings of a run, of which the experiment gives some.
+    """
+    app = load(experiment.settings)
+    arms = {arm.name: load(arm.settings) for arm in experiment.list_arms()}
+    for trial in trials(experiment):
+        _refuse_elsewhere(trial.arm)
+        check_name("agents", trial.arm.choice.agent, arms[trial.arm.name].loaded.settings.acp)
+    with app.store() as store:
+        refuse_changed(store, experiment)
+    parts = {name: common_parts(found, wanted) for name, found in arms.items()}
+    begun = await _begin(app, experiment, common_parts(app, wanted))
+    return {
+        fleet_id(experiment, trial): _submission(
+            arms[trial.arm.name], replace(begun, settings=parts[trial.arm.name].settings), trial, wanted
+        )
+        for trial in trials(experiment)
+    }
+
+
+def _refuse_elsewhere(arm: Arm) -> None:
+    refused = sorted(OF_MACHINES & arm.settings.keys())
     if refused:
+        where = f"arms.{arm.name} or settings" if arm.name else "settings"
         raise UsageError(
-            f"settings: {', '.join(refused)} belong to a machine, and have no effect in a fleet.",
+            f"{where}: {', '.join(refused)} belong to a machine, and have no effect in a fleet.",
             kept="Nothing was submitted.",
             hint="Leave them out: every worker has its own",
         )
-    for choice in {trial.choice.agent for trial in trials(experiment)}:
-        check_name("agents", choice, app.loaded.settings.acp)
-    common = await _begin(app, experiment, common_parts(app, wanted))
-    return {
-        fleet_id(experiment, trial): _submission(app, common, trial, wanted) for trial in trials(experiment)
-    }
 
 
 async def submit_trials(
@@ -73,7 +92,7 @@ def _ids(runs: list[Run]) -> tuple[str, ...]:
 
 
 def _submission(app: App, common: Submission, trial: Trial, wanted: Wanted) -> Submission:
-    choice = trial.choice
+    choice = trial.arm.choice
     chosen = {"agent": choice.agent, **({"model": choice.model} if choice.model else {})}
     return replace(
         common,
@@ -83,6 +102,7 @@ def _submission(app: App, common: Submission, trial: Trial, wanted: Wanted) -> S
         needs=needs_for(replace(app.loaded.settings, agent=choice.agent), wanted.needs),
         agent=choice.agent,
         kind=RunKind.TRIAL,
+        trial=trial.spec,
     )
 
 

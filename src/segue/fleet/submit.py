@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from segue.config.load import leaves
 from segue.domain.errors import UsageError, WorkspaceError
-from segue.domain.run import LOCAL, Origin, RunKind, RunSpec
+from segue.domain.run import LOCAL, Origin, RunKind, RunSpec, TrialSpec
 from segue.domain.task import TaskStatus
 from segue.fleet.bundles import has_base, save_base
 from segue.fleet.placement import needs_for
@@ -60,6 +60,7 @@ class Submission(Struct, frozen=True):
     files: dict[str, str] = {}
     agent: str = ""
     kind: RunKind = RunKind.TASKS
+    trial: TrialSpec | None = None
 
     def spec(self) -> RunSpec:
         """Return what is stored of the run until a worker has planned it."""
@@ -76,6 +77,7 @@ class Submission(Struct, frozen=True):
             settings=self.settings,
             kind=self.kind,
             origin=origin,
+            trial=self.trial,
         )
 
 

@@ -23,6 +23,8 @@ QUERIES = (
 """The files under `sql/`; each runs unchanged on SQLite and on Postgres."""
 
 _MARK = "/* filters */"
+_SOURCE = "coalesce(nullif(spec->'trial'->>'prompt', ''), spec->>'source')"
+"""What a run is about: of a trial the prompt of the experiment, however its arm words it."""
 _AGO = re.compile(r"(\d{1,6})\s*([mhdw])", re.ASCII)
 _SECONDS = {"m": 60, "h": 3600, "d": 86400, "w": 604800}
 
@@ -56,7 +58,7 @@ class Selection(Struct, frozen=True):
         if self.run is None:
             text += f" AND {select_kinds((self.kind,) if self.kind else TASK_RUNS)}"
         if self.sources is not None:
-            text += f" AND spec->>'source' IN ({', '.join('?' * len(self.sources)) or 'NULL'})"
+            text += f" AND {_SOURCE} IN ({', '.join('?' * len(self.sources)) or 'NULL'})"
         return text, [*(value for _, value in parts), *(self.sources or ())]
 
 
@@ -107,8 +109,15 @@ def choose_kind(store: Store, selection: Selection) -> tuple[Selection, str]:
 
 
 def name_setting(run: Mapping[str, Any]) -> str:
-    """Name what a run was made with: the arm of its experiment, or its agent and model."""
-    return str(run["arm"] or " ".join(part for part in (run["agent"], run["model"]) if part))
+    """Name what a run was made with: its experiment and arm, or its agent and model."""
+    if run["arm"]:
+        return name_arm(run["experiment"], run["arm"])
+    return " ".join(part for part in (run["agent"], run["model"]) if part)
+
+
+def name_arm(experiment: str, arm: str) -> str:
+    """Name an arm of an experiment: others may have one of the same name."""
+    return f"{experiment}/{arm}"
 
 
 @cache
@@ -137,7 +146,7 @@ def select_runs(
 def find_sources(store: Store, text: str) -> tuple[str, ...]:
     """Find the sources of all runs that contain the text, ignoring case."""
     rows = store.query(
-        f"SELECT DISTINCT spec->>'source' AS source FROM orchestrator_runs WHERE {select_kinds()}"  # noqa: S608
+        f"SELECT DISTINCT {_SOURCE} AS source FROM orchestrator_runs WHERE {select_kinds()}"  # noqa: S608
     )
     found = {str(row["source"]) for row in rows if row["source"] is not None}
     return tuple(sorted(name for name in found if text.casefold() in name.casefold()))

@@ -1,11 +1,10 @@
-"""Experiments: run the same prompts with several agents and models, each trial in its own repository."""
+"""Experiments: run the same prompts with several agents or arms, each trial in its own repository."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import hashlib
-import json
 import re
 import tomllib
 from collections.abc import Callable, Iterator
@@ -19,10 +18,10 @@ from segue.config.load import environment_of
 from segue.config.trust import VARIABLE
 from segue.domain.errors import SegueError, UsageError
 from segue.domain.options import Count, OptionError, Options, Text, read_options
-from segue.domain.role import AgentChoice, read_chain
-from segue.domain.run import Run, RunState
+from segue.domain.run import Run, RunState, TrialSpec
 from segue.ports import Store
 from segue.runtime.app import App
+from segue.runtime.arms import ELSEWHERE, Arm, read_agent, read_arms, read_prompt_file
 from segue.sources.recognise import is_prompt
 from segue.system import identity
 from segue.system.files import private_folder
@@ -43,10 +42,12 @@ class Experiment(Options, frozen=True):
 
     prompts: Annotated[tuple[Text, ...], Meta(min_length=1)]
     """What to build, one sentence or more each."""
-    agents: Annotated[tuple[str, ...], Meta(min_length=1)]
-    """`NAME` or `NAME:MODEL`."""
+    agents: tuple[str, ...] = ()
+    """`NAME` or `NAME:MODEL`, at least one; with arms, the agent of those that name none."""
+    arms: dict[str, dict[str, Any]] = {}
+    """What is compared instead of agents: `agent`, `model`, `prompt` or `prompt_file`, and settings."""
     trials: Annotated[int, Meta(ge=1, le=1000)] = 1
-    """How often each agent builds each prompt."""
+    """How often each agent or arm builds each prompt."""
     at_once: Count = 1
     """Runs at the same time, in all."""
     limits: dict[str, Count] = {}
@@ -58,19 +59,38 @@ class Experiment(Options, frozen=True):
     settings: dict[str, Any] = {}
     """Settings of every run, as in segue.toml."""
 
+    @property
+    def name(self) -> str:
+        """Its name: that of its folder."""
+        assert self.folder is not None
+        return _slug(self.folder.name.removesuffix(".runs"))[:30]
+
+    def list_arms(self) -> tuple[Arm, ...]:
+        """Return what is compared: the arms, or each agent by itself."""
+        agents = tuple(map(read_agent, self.agents))
+        if self.arms:
+            return read_arms(self.arms, agents, self.settings, len(self.prompts))
+        if not agents:
+            raise UsageError("agents: name at least one, or describe [arms.NAME].")
+        return tuple(Arm("", choice, self.settings) for choice in agents)
+
 
 class Trial(Struct, frozen=True):
-    """One prompt with one agent, once."""
+    """One prompt with one agent or arm, once."""
 
     prompt: str
-    choice: AgentChoice
+    """As the arm words it."""
+    arm: Arm
     number: int
     repo: Path
+    spec: TrialSpec
+    """What is stored of it with its run."""
 
     @property
     def name(self) -> str:
         """The name shown to people."""
-        return f"{self.repo.parent.parent.name} · {self.repo.parent.name} · {self.number}"
+        of = self.arm.name or self.repo.parent.name
+        return f"{self.repo.parent.parent.name} · {of} · {self.number}"
 
 
 class TrialResult(Struct, frozen=True):
@@ -91,8 +111,11 @@ TrialObserver = Callable[[str, Trial, Run | None], None]
 """Called with `started`, `waiting` (for the fleet), `finished`, `kept` (it was already over) or `failed`."""
 
 
-def read(path: Path) -> Experiment:
-    """Read and check an experiment file; relative paths in it are relative to the file."""
+def read(path: Path, config: Path | None = None) -> Experiment:
+    """Read and check an experiment file; relative paths in it are relative to the file.
+
+    `config` is the configuration file of its runs, if one was named.
+    """
     try:
         found = read_options(Experiment, tomllib.loads(read_file(path).decode("utf-8")))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
@@ -102,44 +125,90 @@ def read(path: Path) -> Experiment:
     base = path.absolute().parent
     folder = base / (found.folder or f"{path.stem}.runs")
     template = base / found.template if found.template else None
-    return msgspec.structs.replace(found, folder=folder, template=template)
+    arms = {name: read_prompt_file(f"arms.{name}", arm, base) for name, arm in found.arms.items()}
+    experiment = msgspec.structs.replace(found, folder=folder, template=template, arms=arms)
+    _check_settings(path, "settings", found.settings, template or base, config)
+    for arm in experiment.list_arms() if arms else ():
+        _check_settings(path, f"arms.{arm.name}", arm.settings, template or base, config)
+    return experiment
+
+
+def _check_settings(
+    path: Path, where: str, settings: dict[str, Any], place: Path, config: Path | None
+) -> None:
+    """Find mistakes in settings before a trial does."""
+    idle = [name for name in ELSEWHERE if name in settings]
+    if idle:
+        raise UsageError(f"{path}: {where}: {', '.join(idle)} has no effect in an experiment.")
+    try:
+        App.load(place, config, settings, need="nothing")
+    except UsageError as error:
+        said = str(error).removesuffix(" (from command line)")
+        raise UsageError(f"{path}: {where}: {said}", hint=error.hint) from None
 
 
 def trials(experiment: Experiment) -> Iterator[Trial]:
-    """Yield every trial, each agent once per round, so that an interrupted experiment is comparable too."""
+    """Yield every trial, each arm once per round, so that an interrupted experiment is comparable too."""
     assert experiment.folder is not None
     prompts = {prompt: _prompt_folder(prompt) for prompt in experiment.prompts}
-    agents = {text: _agent(text) for text in experiment.agents}
-    folders = {_agent_folder(choice) for choice in agents.values()}
-    if (len(prompts), len(folders)) != (len(experiment.prompts), len(experiment.agents)):
+    arms = experiment.list_arms()
+    names = {_slug(arm.name) if arm.name else _arm_folder(arm) for arm in arms}
+    if (len(prompts), len(names)) != (len(experiment.prompts), len(arms)):
         raise UsageError(
-            "The experiment contains a prompt or an agent twice.", hint="Use trials = N to repeat trials"
+            "The experiment contains a prompt, an agent or the name of an arm twice.",
+            hint="Use trials = N to repeat trials",
         )
     for number in range(1, experiment.trials + 1):
         for prompt, folder in prompts.items():
-            for choice in agents.values():
-                place = experiment.folder / folder / _agent_folder(choice) / str(number)
-                yield Trial(prompt, choice, number, place)
+            for arm in arms:
+                place = experiment.folder / folder / _arm_folder(arm) / str(number)
+                yield _make_trial(experiment, prompt, arm, number, place)
 
 
-def _agent(text: str) -> AgentChoice:
-    try:
-        (choice,) = read_chain(text)
-    except ValueError:
-        raise UsageError(f"agents: {text!r} is not NAME or NAME:MODEL.") from None
-    return choice
+def _make_trial(experiment: Experiment, asked: str, arm: Arm, number: int, place: Path) -> Trial:
+    prompt = arm.word(asked)
+    if prompt != asked:
+        _check_prompt(prompt, f"arms.{arm.name}.prompt")
+    original = asked if prompt != asked else ""
+    spec = TrialSpec(experiment.name, arm.name, original, arm.digest if arm.name else "")
+    return Trial(prompt, arm, number, place, spec)
 
 
-def _agent_folder(choice: AgentChoice) -> str:
+def _arm_folder(arm: Arm) -> str:
+    if arm.name:
+        return f"{_slug(arm.name)}-{arm.digest}"
+    choice = arm.choice
     return f"{_slug(choice.agent)}--{_slug(choice.model)}" if choice.model else _slug(choice.agent)
 
 
 def _prompt_folder(prompt: str) -> str:
     """Return a folder name from the first words of a prompt and its hash."""
-    if not is_prompt(prompt) or "\0" in prompt or len(prompt.encode("utf-8", "replace")) > _LONGEST:
-        raise UsageError(f"prompts: {prompt[:60]!r} must be a sentence of several words, up to 100 kB.")
+    _check_prompt(prompt, "prompts")
     digest = hashlib.sha256(prompt.encode("utf-8", "replace")).hexdigest()
     return f"{_slug(' '.join(prompt.split()[:6]))}-{digest[:6]}"
+
+
+def _check_prompt(prompt: str, where: str) -> None:
+    if not is_prompt(prompt) or "\0" in prompt or len(prompt.encode("utf-8", "replace")) > _LONGEST:
+        raise UsageError(f"{where}: {prompt[:60]!r} must be a sentence of several words, up to 100 kB.")
+
+
+def refuse_changed(store: Store, experiment: Experiment) -> None:
+    """Refuse an arm under whose name there are results of other settings: they would be mixed."""
+    for arm in experiment.list_arms():
+        found = store.query(
+            "SELECT id FROM orchestrator_runs"
+            " WHERE kind = 'trial' AND state IN ('done', 'failed', 'needs_human')"
+            " AND spec->'trial'->>'experiment' = ? AND spec->'trial'->>'arm' = ?"
+            " AND spec->'trial'->>'digest' <> ? ORDER BY id LIMIT 1",
+            [experiment.name, arm.name, arm.digest],
+        )
+        if found and arm.name:
+            raise UsageError(
+                f"arms.{arm.name} is not what it was: run {found[0]['id']} was made with other settings.",
+                kept="Nothing was started.",
+                hint="Give the arm another name, so that reports do not mix them",
+            )
 
 
 def _slug(text: str) -> str:
@@ -154,7 +223,7 @@ async def run_trials(
     agents = {name: asyncio.Semaphore(most) for name, most in experiment.limits.items()}
 
     async def one(trial: Trial) -> TrialResult:
-        own = agents.get(trial.choice.agent, contextlib.nullcontext())
+        own = agents.get(trial.arm.choice.agent, contextlib.nullcontext())
         async with own, everything:
             return await _run_trial(app, experiment, base, trial, report)
 
@@ -218,12 +287,10 @@ def last_run(app: App, store: Store, experiment: Experiment, trial: Trial) -> Ru
 
 
 def fleet_id(experiment: Experiment, trial: Trial) -> str:
-    """Return the id of a trial's run in a fleet: the same for the same prompt, agent and settings."""
-    assert experiment.folder is not None
-    settings = json.dumps(experiment.settings, sort_keys=True, default=str)
-    parts = "\0".join((trial.prompt, trial.choice.name, settings))
+    """Return the id of a trial's run in a fleet: the same for the same prompt, agent, arm and settings."""
+    parts = "\0".join((trial.prompt, trial.arm.digest))
     digest = hashlib.sha256(parts.encode("utf-8", "replace")).hexdigest()
-    return f"{_slug(experiment.folder.name.removesuffix('.runs'))[:30]}-{digest[:8]}-{trial.number:04}"
+    return f"{experiment.name}-{digest[:8]}-{trial.number:04}"
 
 
 def find_far(store: Store, run_id: str) -> Run | None:
@@ -246,12 +313,14 @@ def _trust(experiment: Experiment) -> dict[str, str]:
 
 async def _start_run(app: App, experiment: Experiment, base: Path, trial: Trial, log: Path) -> int:
     """Run the trial in its own process, so that a failure does not affect the others."""
-    chosen = ["--agent", trial.choice.agent, *(["--model", trial.choice.model] if trial.choice.model else [])]
-    given = {"SEGUE_DATABASE_URL": app.database(), "SEGUE_STATE_DIR": str(app.state_dir), "SEGUE_TRIAL": "1"}
+    choice = trial.arm.choice
+    chosen = ["--agent", choice.agent, *(["--model", choice.model] if choice.model else [])]
+    given = {"SEGUE_DATABASE_URL": app.database(), "SEGUE_STATE_DIR": str(app.state_dir)}
+    given["SEGUE_TRIAL"] = msgspec.json.encode(trial.spec).decode()
     config = ["--config", str(app.config)] if app.config else []
     return await run_segue(
         ["run", trial.prompt, "--repo", str(trial.repo), *chosen, *config],
         log=log,
         cwd=base,
-        variables={**environment_of(experiment.settings), **given, **_trust(experiment)},
+        variables={**environment_of(trial.arm.settings), **given, **_trust(experiment)},
     )

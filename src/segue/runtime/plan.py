@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import msgspec
 from msgspec import Struct
 
 from segue.config.settings import Settings
@@ -13,7 +14,7 @@ from segue.domain.budget import Budget
 from segue.domain.errors import SourceError, UsageError
 from segue.domain.graph import refuse_cycles
 from segue.domain.role import AgentChoice, Role, read_chain
-from segue.domain.run import Run, RunKind, RunSpec
+from segue.domain.run import Run, RunKind, RunSpec, TrialSpec
 from segue.domain.task import Task, TaskKind, TaskList, TaskStatus
 from segue.flow.context import Policy
 from segue.flow.launch import AgentChain
@@ -84,6 +85,7 @@ class RunPlan(Struct, frozen=True):
         """Return what is stored of the plan, so that another process can resume the run."""
         app = self.app
         wanted = {task.key for task in self.pending}.union(run.spec.titles if run else ())
+        trial = _read_trial() or (run.spec.trial if run else None)
         return RunSpec(
             source_kind=self.source.kind,
             source=self.source.address,
@@ -95,9 +97,21 @@ class RunPlan(Struct, frozen=True):
             titles={task.key: task.title for task in self.listing.tasks if task.key in wanted},
             config=str(app.config) if app.config else None,
             settings=app.loaded.overrides,
-            kind=RunKind.TRIAL if os.environ.get("SEGUE_TRIAL") else self.source.run_kind,
+            kind=RunKind.TRIAL if trial else self.source.run_kind,
             phases=self.flow.names,
+            trial=trial,
         )
+
+
+def _read_trial() -> TrialSpec | None:
+    """Return which trial of an experiment this process was started for."""
+    text = os.environ.get("SEGUE_TRIAL")
+    try:
+        return msgspec.json.decode(text, type=TrialSpec) if text else None
+    except msgspec.DecodeError:
+        raise UsageError(
+            "Environment variable SEGUE_TRIAL is set, but not by `segue experiment`.", hint="Unset it"
+        ) from None
 
 
 def plan_run(

@@ -38,7 +38,13 @@ async def open_portable(
     said = check_preconditions(app.loaded.settings, source) if fresh else []
     parts, warnings = await build_parts(plan, home)
     begun = plan.spec(home.root, None if fresh else run)
-    spec = replace(begun, kind=run.spec.kind, origin=origin, base=origin.branch if parts.cloud else "")
+    spec = replace(
+        begun,
+        kind=run.spec.kind,
+        trial=run.spec.trial,
+        origin=origin,
+        base=origin.branch if parts.cloud else "",
+    )
     with lock_repository(home, run.id) as lock:
         await home.recover(run.created / 1000)
         words = "\n".join([*warnings, *said])

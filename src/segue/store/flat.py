@@ -60,6 +60,8 @@ repo text: where
 flow text: its flow
 agent text: the agent of the run
 model text: the model that was asked for
+experiment text: the experiment that it is a trial of
+arm text: the arm of the experiment
 tasks integer: tasks that were begun
 tasks_done integer: tasks that are done or skipped
 attempts integer: launches of agents

@@ -13,7 +13,7 @@ from msgspec import convert
 from msgspec.structs import asdict, fields
 
 from segue.domain.events import Recorded, read_event
-from segue.domain.run import Origin, Run, RunKind, RunSpec, RunState, Step, StepState
+from segue.domain.run import Origin, Run, RunKind, RunSpec, RunState, Step, StepState, TrialSpec
 from segue.store.database import Row
 from segue.store.encoding import decode, encode
 from segue.store.flat import FLAT_TABLES, ColumnType
@@ -103,8 +103,8 @@ def select_events(kinds: Collection[str] = ()) -> str:
 
 def encode_spec(spec: RunSpec) -> str:
     """A run's specification as JSON."""
-    origin = {"origin": asdict(spec.origin)} if spec.origin else {}
-    return encode({**asdict(spec), **origin})
+    parts = {"origin": spec.origin, "trial": spec.trial}
+    return encode({**asdict(spec), **{name: asdict(part) for name, part in parts.items() if part}})
 
 
 def to_run(row: Row) -> Run:
@@ -115,6 +115,8 @@ def to_run(row: Row) -> Run:
         known[name] = tuple(known.get(name, ()))
     if known.get("origin"):
         known["origin"] = convert(known["origin"], Origin)
+    if known.get("trial"):
+        known["trial"] = convert(known["trial"], TrialSpec)
     known["kind"] = RunKind(known.get("kind") or _OLD_KINDS.get(known["source_kind"], RunKind.TASKS))
     process = process_of(owner) if owner else None
     return Run(id_, source_key, RunSpec(**known), RunState(state), process, created, updated, wake, note)

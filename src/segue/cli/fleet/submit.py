@@ -105,13 +105,16 @@ def _submit_experiment(
 
     _refuse_idle(wanted, settings)
     file = Path(wanted.sources[0])
-    found = read(file)
-    given = {**settings.values, **found.settings}
-    app = App.load(file.absolute().parent, settings.config, given, need="place")
+    found = read(file, settings.config)
+
+    def load(more: dict[str, Any]) -> App:
+        return App.load(file.absolute().parent, settings.config, {**settings.values, **more}, need="place")
+
+    app = load(found.settings)
     check_prepared(address_of(app))
 
     async def send() -> SubmittedTrials:
-        submissions = await prepare_trials(app, found, wanted)
+        submissions = await prepare_trials(load, found, wanted)
         async with open_queue(address_of(app)) as queue:
             return await submit_trials(app, queue, submissions, at)
 

@@ -32,7 +32,7 @@ class _DefaultGroup(click.Group):
     no_args_is_help=True,
 )
 def experiment() -> None:
-    """Compare agents and models on the same prompts; `segue experiment FILE` runs an experiment.
+    """Compare agents, models and settings on the same prompts; `segue experiment FILE` runs an experiment.
 
     \b
     Examples:
@@ -59,7 +59,7 @@ def plan(file: Path, trials: int | None, settings: CommandSettings, output: Prin
     from segue.runtime import experiment as lab
 
     app = replace(settings, repo=file.absolute().parent).look()
-    found = lab.read(file)
+    found = lab.read(file, settings.config)
     show_plan(app, found if trials is None else replace(found, trials=trials), output)
 
 
@@ -69,7 +69,7 @@ def plan(file: Path, trials: int | None, settings: CommandSettings, output: Prin
 @click.option("--dry-run", is_flag=True, help="List the trials and their state; run nothing.")
 @options("config", "database", "json", "color")
 def run(file: Path, trials: int | None, dry_run: bool, settings: CommandSettings, output: Printer) -> int:
-    """Run every prompt in FILE with every agent, each trial in its own repository, and compare.
+    """Run every prompt in FILE with every agent or arm, each trial in its own repository, and compare.
 
     Finished trials are not repeated: run the same command again to continue after a stop, or with a higher
     number of trials to add the missing ones.
@@ -90,20 +90,21 @@ def run(file: Path, trials: int | None, dry_run: bool, settings: CommandSettings
     """
     import asyncio
 
-    import msgspec
     from msgspec.structs import replace
 
     from segue.runtime import experiment as lab
 
     place = replace(settings, repo=file.absolute().parent)
     app = place.look() if dry_run else place.load()
-    found = lab.read(file)
+    found = lab.read(file, settings.config)
     if trials is not None:
-        found = msgspec.structs.replace(found, trials=trials)
+        found = replace(found, trials=trials)
     if dry_run:
         return _list(app, found, output)
     if found.template is not None:
         replace(settings, repo=found.template).load()  # every trial starts with its settings
+    with app.store() as store:
+        lab.refuse_changed(store, found)
     results = asyncio.run(lab.run_trials(app, found, file.absolute().parent, _reporter(output)))
     _print_summary(app, found, results, output)
     failed = [result.code for result in results if not result.ended]
@@ -131,14 +132,16 @@ def _list(app: App, found: Experiment, output: Printer) -> int:
 
     rows = []
     with app.store(read_only=True) as store:
+        lab.refuse_changed(store, found)
         for trial in lab.trials(found):
             run = lab.last_run(app, store, found, trial)
             state, name = (run.state, run.id) if run else ("pending", "")
-            rows.append((trial.name, state, name, _place(trial, run)))
+            rows.append((trial.name, state, name, _place(trial, run), trial.arm.name or None))
     if output.json:
-        output.data([dict(zip(("trial", "state", "run", "repo"), row, strict=True)) for row in rows])
+        names = ("trial", "state", "run", "repo", "arm")
+        output.data([dict(zip(names, row, strict=True)) for row in rows])
     else:
-        output.table(["trial", "state", "run", "repository"], rows)
+        output.table(["trial", "state", "run", "repository"], [row[:4] for row in rows])
     return 0
 
 
@@ -159,6 +162,7 @@ def _print_summary(app: App, found: Experiment, results: list[TrialResult], outp
         rows = [
             {
                 "trial": result.trial.name,
+                "arm": result.trial.arm.name or None,
                 "repo": _place(result.trial, result.run),
                 "run": result.run.id if result.run else None,
                 "state": result.run.state if result.run else None,

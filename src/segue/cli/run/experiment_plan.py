@@ -11,10 +11,11 @@ from segue.reports.comparison import report_comparison
 from segue.reports.forecasting import Outlook, Upcoming, forecast
 from segue.reports.formatting import format_percent
 from segue.reports.power import POWER, Design, find_power, find_smallest_difference
-from segue.reports.selection import Dataset, Selection
+from segue.reports.selection import Dataset, Selection, name_arm
 from segue.reports.statistics import Proportion, tally
 from segue.runtime import experiment as lab
 from segue.runtime.app import App
+from segue.runtime.arms import Arm
 from segue.runtime.experiment import Experiment
 from segue.view.amounts import format_quantity
 
@@ -26,11 +27,12 @@ _DIFFERENCES = (0.2, 0.3, 0.5)
 
 def show_plan(app: App, experiment: Experiment, output: Printer) -> None:
     """Print how likely the experiment finds differences of several sizes, and what a trial takes."""
-    design = Design(len(experiment.agents), len(experiment.prompts), experiment.trials)
     trials = list(lab.trials(experiment))
+    arms = experiment.list_arms()
+    design = Design(len(arms), len(experiment.prompts), experiment.trials)
     with app.store(read_only=True) as store:
         past = _find_rate(store, experiment)
-        outlooks = {agent: _forecast(store, agent, experiment) for agent in experiment.agents}
+        outlooks = {arm.label: _forecast(store, arm, experiment) for arm in arms}
     rate = past.value if past.value is not None and past.interval is not None else _UNKNOWN
     sizes = {"each prompt": design.trials}
     if design.prompts > 1:
@@ -47,7 +49,7 @@ def show_plan(app: App, experiment: Experiment, output: Printer) -> None:
     if output.json:
         output.data(data)
     else:
-        output.text("\n".join(_lines(data, design, past, outlooks)))
+        output.text("\n".join(_lines(data, design, past, outlooks, "arm" if experiment.arms else "agent")))
 
 
 def _measure(name: str, runs: int, rate: float, design: Design) -> dict[str, Any]:
@@ -60,10 +62,12 @@ def _measure(name: str, runs: int, rate: float, design: Design) -> dict[str, Any
     return {"on": name, "runs_per_arm": runs, "smallest": smallest, "power": powers}
 
 
-def _lines(data: dict[str, Any], design: Design, past: Proportion, outlooks: dict[str, Outlook]) -> list[str]:
+def _lines(
+    data: dict[str, Any], design: Design, past: Proportion, outlooks: dict[str, Outlook], one: str
+) -> list[str]:
     lines = [
         f"{design.prompts} × {design.arms} × {design.trials} = {data['trials']} trials"
-        " (prompts × agents × trials).",
+        f" (prompts × {one}s × trials).",
         f"{data['comparisons']} rates are compared, each at {100 * data['level']:.1f} %,"
         " so that all together have 95 %.",
         f"Pass rate: {format_percent(data['pass_rate'])} %, from {len(past.runs)} earlier trials."
@@ -75,7 +79,7 @@ def _lines(data: dict[str, Any], design: Design, past: Proportion, outlooks: dic
         smallest = row["smallest"]
         enough = f"{100 * smallest:.0f} points" if smallest is not None else "no difference"
         lines += [
-            f"On {row['on']}, {row['runs_per_arm']} runs of each agent: {enough} would be found in"
+            f"On {row['on']}, {row['runs_per_arm']} runs of each {one}: {enough} would be found in"
             f" {format_percent(POWER)} % of such experiments.",
             f"  Chance to find a true difference of {found}.",
         ]
@@ -101,7 +105,7 @@ def _find_rate(store: Store, experiment: Experiment) -> Proportion:
     return tally((number, hits > 0) for number, (hits, _) in enumerate(runs))
 
 
-def _forecast(store: Store, agent: str, experiment: Experiment) -> Outlook:
-    setting = agent.replace(":", " ")
+def _forecast(store: Store, arm: Arm, experiment: Experiment) -> Outlook:
+    setting = name_arm(experiment.name, arm.name) if arm.name else arm.choice.name.replace(":", " ")
     upcoming = Upcoming(RunKind.TRIAL, "", experiment.prompts[0], setting, None)
     return forecast(store, upcoming)

@@ -1,4 +1,4 @@
--- One row per run: source, agent, state, the arm of an experiment, and the model that was asked for or that the agent reported.
+-- One row per run: source, agent, state, experiment and arm, and the model that was asked for or that the agent reported.
 WITH chosen AS (
     SELECT id, created, state, spec FROM orchestrator_runs WHERE true /* filters */
 ), reported AS (
@@ -7,7 +7,9 @@ WITH chosen AS (
     WHERE r.spec->>'model' IS NULL
     GROUP BY s.run_id
 )
-SELECT r.id AS run_id, r.created, r.state, r.spec->>'source' AS source, r.spec->>'agent' AS agent,
-       coalesce(r.spec->>'model', m.model, '') AS model, coalesce(r.spec->>'arm', '') AS arm
+SELECT r.id AS run_id, r.created, r.state,
+       coalesce(nullif(r.spec->'trial'->>'prompt', ''), r.spec->>'source') AS source, r.spec->>'agent' AS agent,
+       coalesce(r.spec->>'model', m.model, '') AS model,
+       coalesce(r.spec->'trial'->>'experiment', '') AS experiment, coalesce(r.spec->'trial'->>'arm', '') AS arm
 FROM chosen r LEFT JOIN reported m ON m.run_id = r.id
 ORDER BY r.created, r.id;

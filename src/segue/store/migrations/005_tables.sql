@@ -43,6 +43,7 @@ CREATE VIEW segue_runs AS
 SELECT r.id AS run_id, r.kind, r.state, r.note, r.spec->>'source_kind' AS source_kind,
        r.spec->>'source' AS source, r.spec->>'repo' AS repo, r.spec->>'flow' AS flow,
        r.spec->>'agent' AS agent, r.spec->>'model' AS model,
+       nullif(r.spec->'trial'->>'experiment', '') AS experiment, nullif(r.spec->'trial'->>'arm', '') AS arm,
        (SELECT count(DISTINCT s.task) FROM orchestrator_steps s
         WHERE s.run_id = r.id AND s.phase = 'base') AS tasks,
        (SELECT count(DISTINCT s.task) FROM orchestrator_steps s
