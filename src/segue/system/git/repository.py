@@ -117,10 +117,12 @@ class Repository(Struct):
             # With its time: git looks again at files that were changed in the second when the index was.
             shutil.copy2(index, staged)
         extra = {"GIT_INDEX_FILE": str(staged)}
-        await self.run("add", "--all", *self.without_own(), extra=extra)
-        tree = (await self.run("write-tree", extra=extra)).out.decode().strip()
-        staged.unlink(missing_ok=True)
-        return tree
+        try:
+            await self.run("add", "--all", *self.without_own(), extra=extra)
+            return (await self.run("write-tree", extra=extra)).out.decode().strip()
+        finally:  # git may have been killed
+            for path in (staged, staged.with_name("segue-index.lock")):
+                path.unlink(missing_ok=True)
 
     async def tree_of(self, commit: str) -> str:
         """Return the tree of a commit."""
