@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 from typing import Any
 
 from msgspec import to_builtins
-from msgspec.json import encode as encode_json
-from msgspec.json import format as format_json
 
 from segue.cli.runs import run_data
 from segue.cli.terminal.output import Printer, clean, error_text
@@ -35,7 +34,7 @@ def summarise(opened: OpenRun, ended: SessionEnd, output: Printer) -> None:
         _write_markdown(opened, ended, store, run, output)
     path = opened.app.run_folder(ended.run) / "summary.json"
     document = {"schema": 1, "data": {**run_data(run, view), **_ending_data(ended)}}
-    write_atomic(path, format_json(encode_json(document, enc_hook=str), indent=2))
+    write_atomic(path, json.dumps(document, indent=2, default=str).encode())
     if output.json:
         output.record({"type": "done", "run": ended.run, **_ending_data(ended)})
     elif not output.quiet:
