@@ -113,13 +113,15 @@ class Repository(Struct):
         """Return everything that is here as a git tree: what a commit would contain."""
         index, staged = self.git_dir / "index", self.git_dir / "segue-index"
         staged.unlink(missing_ok=True)
-        with contextlib.suppress(FileNotFoundError):
-            # With its time: git looks again at files that were changed in the second when the index was.
-            shutil.copy2(index, staged)
         extra = {"GIT_INDEX_FILE": str(staged)}
         try:
+            with contextlib.suppress(FileNotFoundError):
+                # With its time: git looks again at files that were changed in the second when the index was.
+                shutil.copy2(index, staged)
             await self.run("add", "--all", *self.without_own(), extra=extra)
             return (await self.run("write-tree", extra=extra)).out.decode().strip()
+        except OSError as error:
+            raise WorkspaceError(f"{index} cannot be copied: {error.strerror}") from error
         finally:  # git may have been killed
             for path in (staged, staged.with_name("segue-index.lock")):
                 path.unlink(missing_ok=True)
