@@ -90,7 +90,8 @@ def clones_in(state_dir: Path) -> Clones:
 
 def drive_apart(order: Order, report: Connection) -> None:
     """Drive a run; the entry of the process, which reports how that ended."""
-    os.setsid()  # Ctrl-C at the worker's terminal is the worker's business
+    if sys.platform != "win32":
+        os.setsid()  # Ctrl-C at the worker's terminal is the worker's business
     with _log_into(order) as log:
         try:
             end = asyncio.run(_drive(order))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import importlib
 import io
 import json
 import os
@@ -142,12 +143,19 @@ def _from_pipe(_more: bool) -> str | None:
     return line.rstrip("\n") if line else None
 
 
+def _find_readline() -> Any:
+    """Return the module, which not every system has."""
+    try:
+        return importlib.import_module("readline")
+    except ImportError:
+        return None
+
+
 @contextmanager
 def _remembering(history: Path) -> Iterator[None]:
     """Keep what was asked for the next time, where the terminal can."""
-    try:
-        import readline
-    except ImportError:
+    readline = _find_readline()
+    if readline is None:
         yield
         return
     with suppress(OSError):
