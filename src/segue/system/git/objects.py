@@ -122,7 +122,9 @@ class Objects(Struct, frozen=True):
             (folder / "info" / "attributes").write_bytes(attributes)
         (folder / "HEAD").write_text("ref: refs/heads/none\n")
         (folder / "config").write_text(self.format())
-        (folder / "objects" / "info" / "alternates").write_text(f"{self.common_dir / 'objects'}\n")
+        (folder / "objects" / "info" / "alternates").write_bytes(
+            os.fsencode(self.common_dir / "objects") + b"\n"
+        )
         shallow = self.common_dir / "shallow"
         if shallow.is_file():
             (folder / "shallow").write_bytes(read_file(shallow))
