@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
+import yaml  # type: ignore[import-untyped]
 from docs import manual
 
 from segue import __version__
@@ -33,9 +33,9 @@ WHEEL_LIMIT, SOURCE_LIMIT = 3_000_000, 6_000_000
 """Bytes; both are about half as large."""
 
 
-def run(*words: str | Path, cwd: Path = ROOT, **variables: str) -> str:
+def run(*words: str | Path, cwd: Path = ROOT, env: dict[str, str] | None = None) -> str:
     done = subprocess.run(
-        list(map(str, words)), cwd=cwd, env={**os.environ, **variables}, capture_output=True, text=True
+        list(map(str, words)), cwd=cwd, env={**os.environ, **(env or {})}, capture_output=True, text=True
     )
     assert done.returncode == 0, f"{words}\n{done.stdout}\n{done.stderr}"
     return done.stdout
@@ -247,7 +247,7 @@ def test_uv_installs_it(wheel: Path, wheels: Path, tmp_path: Path) -> None:
     uv = install_tool("uv", tmp_path / "uv")
     names = {"UV_TOOL_DIR": "tools", "UV_TOOL_BIN_DIR": "bin", "UV_CACHE_DIR": "cache"}
     places = {name: str(tmp_path / folder) for name, folder in names.items()}
-    run(uv, "tool", "install", "--offline", "--no-index", "--find-links", wheels, wheel, **places)
+    run(uv, "tool", "install", "--offline", "--no-index", "--find-links", wheels, wheel, env=places)
     assert run(tmp_path / "bin/segue", "version") == f"segue {__version__}\n"
 
 
@@ -256,6 +256,6 @@ def test_pipx_installs_it(wheel: Path, wheels: Path, tmp_path: Path) -> None:
     pipx = install_tool("pipx", tmp_path / "pipx")
     places = {name: str(tmp_path / name) for name in ("PIPX_HOME", "PIPX_BIN_DIR", "PIPX_MAN_DIR")}
     places |= {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(wheels)}
-    run(pipx, "install", wheel, **places)
+    run(pipx, "install", wheel, env=places)
     assert run(tmp_path / "PIPX_BIN_DIR/segue", "version") == f"segue {__version__}\n"
     assert (tmp_path / "PIPX_MAN_DIR/man1/segue.1").exists(), "pipx links the manual page"
