@@ -6,12 +6,14 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 from statistics import fmean
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from segue.flow.phases.registry import PHASES
 from segue.reports.formatting import format_cell
+from segue.reports.overview import RunOutcome, tabulate_by_setting, tabulate_trend
 from segue.reports.recovery import NO_DIFFERENCE, TOO_FEW
 from segue.reports.report import Cell, DatasetReport, ReportTable
 from segue.reports.selection import Dataset, Rows, name_setting
@@ -72,9 +74,19 @@ def report_comparison(dataset: Dataset) -> DatasetReport:
     for run in counted:
         groups[str(run["source"]), name_setting(run)].append(run)
     settings = [_summarize(*key, group, details) for key, group in sorted(groups.items())]
-    tables = (_tabulate_settings(settings), _tabulate_differences(settings))
-    notes = (*_describe(tables[1]), *_warn(settings, len(runs) - len(counted)))
+    outcomes = [_make_outcome(run, details) for run in counted]
+    differences = _tabulate_differences(settings)
+    overview = (tabulate_by_setting(outcomes, dataset), tabulate_trend(outcomes, dataset))
+    tables = (*overview, _tabulate_settings(settings), differences)
+    notes = (*_describe(differences), *_warn(settings, len(runs) - len(counted)))
     return DatasetReport("compare", "Comparison", len(counted), tables, notes)
+
+
+def _make_outcome(run: Mapping[str, Any], details: RunDetails) -> RunOutcome:
+    passed = run["state"] == "done" and run["run_id"] not in details.incomplete
+    return RunOutcome(
+        run["run_id"], run["created"], str(run["source"]), name_setting(run), passed, run["cost_usd"]
+    )
 
 
 class RunDetails(Struct, frozen=True):
@@ -124,7 +136,7 @@ def _summarize(source: str, name: str, runs: Rows, details: RunDetails) -> Setti
         for measure in MEASURES
     }
     ids = [str(run["run_id"]) for run in runs]
-    good = {run["run_id"] for run in runs if run["state"] == "done"} - details.incomplete
+    good = {run["run_id"] for run in runs if _make_outcome(run, details).passed}
     first = [
         TaskCase(run, f"{source}/{task}", passed)
         for run in ids
@@ -271,9 +283,10 @@ def _describe(differences: ReportTable) -> Iterator[str]:
     for source, one, other, measure, found, _ in significant:
         assert isinstance(found, Difference)
         better, worse = (one, other) if found.value > 0 else (other, one)
+        gain = found if found.value > 0 else Difference(-found.value, -found.high, -found.low)
         place = "all sources" if source == ALL_SOURCES else repr(str(source)[:60])
         how = _RATES[str(measure)]
-        yield f"{better} {how} than {worse} on {place}: {format_cell(found)}."
+        yield f"{better} {how} than {worse} on {place}: {format_cell(gain)}."
 
 
 def _warn(settings: Sequence[Setting], left_out: int) -> Iterator[str]:

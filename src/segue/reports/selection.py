@@ -23,6 +23,8 @@ QUERIES = (
 """The files under `sql/`; each runs unchanged on SQLite and on Postgres."""
 
 _MARK = "/* filters */"
+_SHARED = ("outcomes", "settings", "recovery")
+"""Queries that are parts of others."""
 _SOURCE = "coalesce(nullif(spec->'trial'->>'prompt', ''), spec->>'source')"
 """What a run is about: of a trial the prompt of the experiment, however its arm words it."""
 _AGO = re.compile(r"(\d{1,6})\s*([mhdw])", re.ASCII)
@@ -88,6 +90,21 @@ class Dataset:
             text = read_sql(query).replace(_MARK, conditions)
             self._known[query] = self._store.query(text, arguments)
         return self._known[query]
+
+    def show_sql(self, query: str, **parts: str) -> str:
+        """Return the text of a query about the selected runs, complete, for people who ask themselves."""
+        text = read_sql(query)
+        for name, part in {**parts, **{name: read_sql(name).rstrip(";\n") for name in _SHARED}}.items():
+            text = text.replace(f"/* {name} */", part)
+        conditions, arguments = self._selection.to_sql()
+        first, *rest = conditions.split("?")
+        pairs = zip(map(_quote, arguments), rest, strict=True)
+        return text.replace(f" {_MARK}", first + "".join(value + more for value, more in pairs))
+
+
+def _quote(value: object) -> str:
+    """Return a value as SQL."""
+    return str(value) if isinstance(value, int) else "'" + str(value).replace("'", "''") + "'"
 
 
 def choose_kind(store: Store, selection: Selection) -> tuple[Selection, str]:

@@ -9,8 +9,7 @@ from segue.domain.errors import UsageError
 from segue.domain.run import TASK_RUNS
 from segue.ports import Store
 from segue.reports.build import REPORTS, build_reports
-from segue.reports.formatting import format_heading
-from segue.reports.html_page import MOST_ROWS
+from segue.reports.page_table import MOST_ROWS
 from segue.reports.report import ReportTable
 from segue.reports.selection import Selection, select_kinds, select_runs
 from segue.web.report_cells import format_table
@@ -77,12 +76,8 @@ def select_for(store: Store, chosen: Mapping[str, str]) -> tuple[Selection, str]
 
 
 def present_report(data: Data) -> Data:
-    """Format the cells and headings of all tables."""
-    tables = data["tables"]
-    return {
-        "cells": {table["name"]: format_table(data, table) for table in tables},
-        "headings": {table["name"]: [format_heading(name) for name in table["columns"]] for table in tables},
-    }
+    """Format all tables, with their figures."""
+    return {"tables": [format_table(data, table) for table in data["tables"]]}
 
 
 def _describe_table(table: ReportTable) -> dict[str, Any]:
@@ -94,6 +89,8 @@ def _describe_table(table: ReportTable) -> dict[str, Any]:
         "note": table.note,
         "total": len(table.rows),
         "shown": min(len(table.rows), MOST_ROWS),
+        "drawn": len(table.rows) if table.sql else 0,
+        "sql": table.sql,
     }
 
 
