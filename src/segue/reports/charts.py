@@ -50,7 +50,7 @@ def wrap_svg(
 ) -> str:
     """Wrap SVG elements into a drawing with a label for screen readers; `fixed`: it is not scaled.
 
-    `describe` says what the drawing shows. A drawing with links in it is a group, so that they can be reached.
+    `describe` says what the drawing shows; such a drawing is a group, so that links in it can be reached.
     """
     safe = escape_text(label)
     if describe:

@@ -37,7 +37,8 @@ def render_html(reports: Sequence[DatasetReport], title: str, made: str) -> str:
         shades=SHADES,
     )
     shown = [
-        (report, [present_table(table, _link_rows(table.name)) for table in report.tables]) for report in reports
+        (report, [present_table(table, _link_rows(table.name)) for table in report.tables])
+        for report in reports
     ]
     text = environment.get_template("report.html").render(reports=shown, title=title, made=made)
     return _FORBIDDEN.sub(" ", text)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from itertools import groupby
 
@@ -60,28 +60,36 @@ def tabulate_trend(outcomes: Sequence[RunOutcome], dataset: Dataset) -> ReportTa
     ordered = sorted(outcomes, key=lambda one: (one.created, one.run))
     by_week = _FEWEST_WEEKS <= len({_find_week(one) for one in ordered}) <= _MOST_WEEKS
     size = max(_FEWEST_IN_PERIOD, -(-len(ordered) // _PERIODS))
-    rows: list[tuple[Cell, ...]] = []
-    if len(ordered) < FEWEST_IN_TREND:
-        note = f"Too few runs for a trend: {len(ordered)}; {FEWEST_IN_TREND} are needed."
-    else:
+    enough = len(ordered) >= FEWEST_IN_TREND
+    note = f"Too few runs for a trend: {len(ordered)}; {FEWEST_IN_TREND} are needed."
+    if enough:
         note = f"By {'week' if by_week else f'{size} runs'}, in the order of their start."
-        if len({one.setting for one in ordered}) > 1:
-            note += " All settings together: a change may come from their mixture; choose one agent to see its own."
-        numbered = enumerate(ordered)
-        for period, found in groupby(numbered, lambda item: _find_week(item[1]) if by_week else item[0] // size):
-            runs = [one for _, one in found]
-            first = _format_day(period * _WEEK - _MONDAY if by_week else runs[0].created)
-            name = first if by_week else f"{period * size + 1}–{period * size + len(runs)}"
-            rows.append((name, first, *_summarize(runs)))
-    sql = "(created + 259200000) / 604800000" if by_week else f"(row_number() OVER (ORDER BY created, run_id) - 1) / {size}"
+    if enough and len({one.setting for one in ordered}) > 1:
+        note += (
+            " All settings together: a change may come from their mixture. Choose an agent to see its own."
+        )
+    period = "(row_number() OVER (ORDER BY created, run_id) - 1) / " + str(size)
     return ReportTable(
         "trend",
         "Trend over time",
         ("period", "since", "passed", "cost_usd"),
-        tuple(rows),
+        tuple(_list_periods(ordered, None if by_week else size)) if enough else (),
         note,
-        dataset.show_sql("trend", period=sql),
+        dataset.show_sql("trend", period=f"(created + {_MONDAY}) / {_WEEK}" if by_week else period),
     )
+
+
+def _list_periods(ordered: Sequence[RunOutcome], size: int | None) -> Iterator[tuple[Cell, ...]]:
+    """Yield the row of every period: a week, or so many runs."""
+
+    def find_period(item: tuple[int, RunOutcome]) -> int:
+        return _find_week(item[1]) if size is None else item[0] // size
+
+    for period, found in groupby(enumerate(ordered), find_period):
+        runs = [one for _, one in found]
+        first = _format_day(period * _WEEK - _MONDAY if size is None else runs[0].created)
+        name = first if size is None else f"{period * size + 1}–{period * size + len(runs)}"
+        yield name, first, *_summarize(runs)
 
 
 def _summarize(runs: Sequence[RunOutcome]) -> tuple[Cell, Cell]:

@@ -13,8 +13,8 @@ from segue.reports.figures.draw import draw_figure
 from segue.reports.figures.scatter import Link
 from segue.reports.formatting import format_cell, format_heading
 from segue.reports.pivot import MATRIX, Matrix, pivot
-from segue.reports.recovery import NO_DIFFERENCE, TOO_FEW
 from segue.reports.report import Cell, ReportTable, RunIds
+from segue.reports.statistics import NO_DIFFERENCE, TOO_FEW
 from segue.view.amounts import format_duration
 
 MOST_ROWS = 100
@@ -183,7 +183,7 @@ def name_source(source: str) -> str:
     return source if len(source) <= _MOST_SOURCE else source[: _MOST_SOURCE - 1] + "…"
 
 
-def _leave(shown: PageCell, cell: Cell, name: str, row: Mapping[str, Cell]) -> PageCell:
+def _leave(shown: PageCell, *_of: object) -> PageCell:
     return shown
 
 

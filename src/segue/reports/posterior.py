@@ -82,7 +82,9 @@ def _add_correlated(clusters: Clusters, grid: Grid, cells: int) -> list[float]:
     """Return the log-likelihood of every cell under every correlation but 0, one row after the other."""
     sizes = Counter(cases for _, cases in clusters)
     bases = [base for scale in _SCALES for base in [_add_sizes(scale, sizes)] for _ in range(cells)]
-    lengths = Counter((0, hits) for hits, _ in clusters) + Counter((1, cases - hits) for hits, cases in clusters)
+    lengths = Counter((0, hits) for hits, _ in clusters) + Counter(
+        (1, cases - hits) for hits, cases in clusters
+    )
     parts = [(times, _list_rising(grid, cells, *of)) for of, times in lengths.items() if of[1]]
     factors = [times for times, _ in parts]
     columns = zip(*(rising for _, rising in parts), strict=True)

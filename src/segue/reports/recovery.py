@@ -12,12 +12,10 @@ from msgspec.structs import replace
 from segue.reports.formatting import format_cell
 from segue.reports.report import Cell, DatasetReport, ReportTable
 from segue.reports.selection import Dataset, Rows
-from segue.reports.statistics import CONFIDENCE, Difference, subtract, tally, tally_groups
+from segue.reports.statistics import CONFIDENCE, NO_DIFFERENCE, Difference, subtract, tally, tally_groups
 from segue.reports.topics import group_by_topic
 
 ACTIONS = ("RETRY", "WEB_SEARCH", "RUN_DIAGNOSTIC", "MODIFY_PLAN")
-NO_DIFFERENCE = "no significant difference"
-TOO_FEW = "too few runs"
 NOT_RANDOM = (
     "Not randomised: the judge chose the action,"
     " so a difference may come from the failures it was chosen for."
@@ -40,9 +38,7 @@ def report_recovery(dataset: Dataset) -> DatasetReport:
     searches = [row for row in dataset.ask("searches") if row["next_result"] is not None]
     runs = len({row["run_id"] for row in attempts} | {row["run_id"] for row in searches})
     chosen = [row for row in attempts if row["eligible"] is None]
-    judged = replace(
-        _tabulate_actions(chosen), sql=_show_sql(dataset, "delivered = 1 AND eligible IS NULL")
-    )
+    judged = replace(_tabulate_actions(chosen), sql=_show_sql(dataset, "delivered = 1 AND eligible IS NULL"))
     drawn = _tabulate_draws([row for row in attempts if row["eligible"] is not None])
     drawn = replace(drawn, sql=_show_sql(dataset, "eligible IS NOT NULL"))
     actions = (drawn, judged) if drawn.rows else (judged, drawn)

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from functools import cache
+from pathlib import PurePosixPath
 from typing import Any
 
 from msgspec import Struct
@@ -18,12 +19,12 @@ from segue.ports import Store
 
 QUERIES = (
     *("runs", "launches", "work", "tasks", "first_verdicts", "titles", "errors", "recovery", "searches"),
-    *("tools", "timeline"),
+    *("tools", "timeline", "trials"),
 )
 """The files under `sql/`; each runs unchanged on SQLite and on Postgres."""
 
 _MARK = "/* filters */"
-_SHARED = ("outcomes", "settings", "recovery")
+_SHARED = ("figures/outcomes", "figures/settings", "recovery")
 """Queries that are parts of others."""
 _SOURCE = "coalesce(nullif(spec->'trial'->>'prompt', ''), spec->>'source')"
 """What a run is about: of a trial the prompt of the experiment, however its arm words it."""
@@ -46,6 +47,8 @@ class Selection(Struct, frozen=True):
     """This run only, whatever its kind."""
     kind: RunKind | None = None
     """Runs of this kind only."""
+    experiment: str | None = None
+    """Trials of this experiment only."""
 
     def to_sql(self) -> tuple[str, list[object]]:
         """Return what to append to a condition on `orchestrator_runs`, and its arguments."""
@@ -54,6 +57,7 @@ class Selection(Struct, frozen=True):
             ("spec->>'agent' = ?", self.agent),
             ("spec->>'model' = ?", self.model),
             ("id = ?", self.run),
+            ("spec->'trial'->>'experiment' = ?", self.experiment),
         )
         parts = [(condition, value) for condition, value in wanted if value is not None]
         text = "".join(f" AND {condition}" for condition, _ in parts)
@@ -93,8 +97,9 @@ class Dataset:
 
     def show_sql(self, query: str, **parts: str) -> str:
         """Return the text of a query about the selected runs, complete, for people who ask themselves."""
-        text = read_sql(query)
-        for name, part in {**parts, **{name: read_sql(name).rstrip(";\n") for name in _SHARED}}.items():
+        text = read_sql(f"figures/{query}")
+        shared = {PurePosixPath(name).name: read_sql(name).rstrip(";\n") for name in _SHARED}
+        for name, part in {**parts, **shared}.items():
             text = text.replace(f"/* {name} */", part)
         conditions, arguments = self._selection.to_sql()
         first, *rest = conditions.split("?")

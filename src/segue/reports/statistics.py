@@ -22,6 +22,9 @@ FEW_RUNS = 5
 FEWEST_RUNS = 3
 """With fewer runs no interval is given: what they say about other runs cannot be told."""
 
+NO_DIFFERENCE = "no significant difference"
+TOO_FEW = "too few runs"
+
 K = TypeVar("K", bound=Hashable)
 
 

@@ -33,7 +33,9 @@ def format_table(data: Mapping[str, Any], table: Mapping[str, Any]) -> PageTable
 
     found = present_table(whole, lambda label: _link_point(name, label, data["filters"]), decorate)
     if found.matrix is not None:
-        found = replace(found, matrix=link_cells(found.matrix, lambda row, _: _link_phase(row, data["filters"])))
+        found = replace(
+            found, matrix=link_cells(found.matrix, lambda row, _: _link_phase(row, data["filters"]))
+        )
     return replace(found, total=table["total"])
 
 
@@ -52,7 +54,9 @@ def _link_point(table: str, label: str, filters: Mapping[str, str]) -> str:
     chosen = {name: value for name, value in filters.items() if value}
     match table:
         case "by_setting" if "/" not in label:
-            return escape("/runs?" + urlencode({**_only(chosen, "source", "kind"), "agent": label.split(" ")[0]}))
+            return escape(
+                "/runs?" + urlencode({**_only(chosen, "source", "kind"), "agent": label.split(" ")[0]})
+            )
         case "actions" | "randomised_actions":
             return escape("/steps?" + urlencode({"phase": VERIFY.name, "action": label, **chosen}))
     return f"#rows-{table}"

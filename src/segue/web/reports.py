@@ -10,7 +10,7 @@ from segue.domain.run import TASK_RUNS
 from segue.ports import Store
 from segue.reports.build import REPORTS, build_reports
 from segue.reports.page_table import MOST_ROWS
-from segue.reports.report import ReportTable
+from segue.reports.report import DatasetReport, ReportTable
 from segue.reports.selection import Selection, select_kinds, select_runs
 from segue.web.report_cells import format_table
 from segue.web.routes import Data, PageRequest, PageRoute
@@ -52,8 +52,7 @@ def make_query(name: str) -> Callable[[PageRequest], Data]:
             "kind": report.kind,
             "runs": report.runs,
             "notes": list(report.notes),
-            **{table.name: table.records() for table in report.tables},
-            "tables": [_describe_table(table) for table in report.tables],
+            **describe_tables(report),
             "filters": chosen,
             "filtered": any(chosen.values()),
             "problem": problem,
@@ -78,6 +77,12 @@ def select_for(store: Store, chosen: Mapping[str, str]) -> tuple[Selection, str]
 def present_report(data: Data) -> Data:
     """Format all tables, with their figures."""
     return {"tables": [format_table(data, table) for table in data["tables"]]}
+
+
+def describe_tables(report: DatasetReport) -> Data:
+    """Return the rows of all tables by their names, and what the page needs to know of each."""
+    rows = {table.name: table.records() for table in report.tables}
+    return {**rows, "tables": [_describe_table(table) for table in report.tables]}
 
 
 def _describe_table(table: ReportTable) -> dict[str, Any]:

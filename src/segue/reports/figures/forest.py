@@ -14,12 +14,10 @@ _ROW, _TOP, _BOTTOM = 30.0, 8.0, 40.0
 
 def draw_forest(table: ReportTable, width: float, link: Link) -> str:
     """Draw the first rate of every row of the table; empty if no row has cases."""
-    place = next((at for at, cell in enumerate(table.rows[0] if table.rows else ()) if isinstance(cell, Proportion)), None)
-    if place is None:
-        return ""
-    rows = [
-        (str(row[0]), cell) for row in table.rows for cell in [row[place]] if isinstance(cell, Proportion) and cell.n
-    ]
+    first = table.rows[0] if table.rows else ()
+    place = next((at for at, cell in enumerate(first) if isinstance(cell, Proportion)), 0)
+    rates = [(str(row[0]), row[place]) for row in table.rows]
+    rows = [(name, rate) for name, rate in rates if isinstance(rate, Proportion) and rate.n]
     if not rows:
         return ""
     narrow = width <= 500
@@ -32,7 +30,9 @@ def draw_forest(table: ReportTable, width: float, link: Link) -> str:
         x = across.place(share)
         parts.append(draw_line(x, _TOP, x, height - _BOTTOM))
         parts.append(draw_label(x, height - _BOTTOM + 16, format_percent(share), anchor="middle"))
-    parts.append(draw_label(across.end, height - 4, f"{format_heading(table.columns[place])}, %", "name", "end"))
+    parts.append(
+        draw_label(across.end, height - 4, f"{format_heading(table.columns[place])}, %", "name", "end")
+    )
     for number, (name, rate) in enumerate(rows):
         y = _TOP + room * (number + 0.5) + (8 if narrow else 0)
         parts.append(_draw_row(name, rate, y, across, narrow, link))

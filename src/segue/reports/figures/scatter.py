@@ -89,7 +89,10 @@ def _draw_grid(across: Axis, up: Axis, width: float, height: float) -> str:
     parts = []
     for share in up.ticks(5):
         y = up.place(share)
-        parts += [draw_line(_LEFT, y, width - _RIGHT, y), draw_label(_LEFT - 6, y + 4, format_percent(share), anchor="end")]
+        parts += [
+            draw_line(_LEFT, y, width - _RIGHT, y),
+            draw_label(_LEFT - 6, y + 4, format_percent(share), anchor="end"),
+        ]
     for value in across.ticks(6 if width > 500 else 4):
         x = across.place(value)
         label = "$0" if value == 0 else format_quantity(value, "cost_usd").removesuffix(".00")
