@@ -29,7 +29,7 @@ HOSTILE = (
 )
 OURS = (
     "html head meta title style body h1 h2 h3 p nav a section div table thead tbody tr th td span i"
-    " svg rect path line text g"
+    " svg rect path line text g figure details summary pre code small b desc circle"
 )
 VOID = {"meta", "br", "img", "link", "input", "hr"}
 
@@ -97,7 +97,13 @@ def test_the_page_fetches_nothing_and_runs_nothing(database: str) -> None:
     seen = RunDetails(made)
     assert "default-src 'none'" in made
     assert not {"script", "link", "img", "iframe"} & seen.elements
-    assert set(re.findall(r'href="([^"]*)"', made)) == {"#gaps", "#recovery", "#compare", "#proof"}
+    assert set(re.findall(r'href="([^"]*)"', made)) == {
+        "#gaps",
+        "#recovery",
+        "#compare",
+        "#proof",
+        "#rows-actions",
+    }
     assert "url(" not in made
     assert "prefers-color-scheme: dark" in made
     assert 'name="viewport"' in made

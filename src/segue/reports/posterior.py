@@ -30,6 +30,9 @@ _SCALES = tuple((1 - correlation) / correlation for correlation in _CORRELATIONS
 _COARSE = 16
 """The cells of the grid on which the range of the posterior is found."""
 
+_CLOSER = 4
+"""How often a smaller range is looked for, at most."""
+
 _NOTHING = 1e-7
 """What a cell weighs beside the heaviest one, at most, if the posterior is elsewhere."""
 
@@ -56,9 +59,14 @@ def interval(clusters: Clusters, hits: int, cases: int, confidence: float) -> tu
 @lru_cache(maxsize=4096)
 def _find_posterior(clusters: Clusters) -> tuple[Grid, tuple[float, ...]]:
     """Return the grid and the cumulated posterior of its cells: a fine one where the posterior is."""
-    weights = _weigh(clusters, _WHOLE, _COARSE)
-    heavy = [cell for cell, weight in enumerate(weights) if weight > _NOTHING * max(weights)]
-    grid = max(0, heavy[0] - 1) / _COARSE, min(_COARSE, heavy[-1] + 2) / _COARSE
+    grid = _WHOLE
+    for _ in range(_CLOSER):
+        weights = _weigh(clusters, grid, _COARSE)
+        heavy = [cell for cell, weight in enumerate(weights) if weight > _NOTHING * max(weights)]
+        begin, cell = grid[0], (grid[1] - grid[0]) / _COARSE
+        grid = begin + max(0, heavy[0] - 1) * cell, begin + min(_COARSE, heavy[-1] + 2) * cell
+        if len(heavy) > _COARSE // 4:
+            break
     return grid, _accumulate(_weigh(clusters, grid, _CELLS))
 
 
