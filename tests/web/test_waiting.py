@@ -25,13 +25,9 @@ PROPOSED = e.WorkDelivered("pr", "Pull request 7 is open.", "h" * 40, "segue/x",
 
 
 def waiting(state: RunState, *events: e.Event, **run: Any) -> list[InboxItem]:
-    made = Run(**{"id": "r", "source_key": "k", "spec": SPEC, "state": state, "owner": None} | _times() | run)
+    made = replace(Run("r", "k", SPEC, state, None, NOW, NOW), **run)
     recorded = [e.Recorded("r", seq, NOW + seq, None, event) for seq, event in enumerate(events, 1)]
     return list_waiting(made, RunView.of(SPEC.titles, recorded).close(state_of(made)))
-
-
-def _times() -> dict[str, int]:
-    return {"created": NOW, "updated": NOW}
 
 
 def kinds(found: Sequence[InboxItem]) -> list[tuple[str, str | None]]:
@@ -67,7 +63,7 @@ def test_a_run_whose_process_is_gone_waits_with_its_tasks() -> None:
 
 def test_a_limit_is_information_with_its_end() -> None:
     until = round(time.time()) + 3600
-    (item,) = waiting(RunState.PARKED, wake=until * 1000)
+    (item,) = waiting(RunState.PARKED, wake=until * 1000, owner=identity.me())
     assert item.kind.is_information
     assert item.until == until * 1000
     assert "in 1 h" in item.why or "in 59 min" in item.why
