@@ -44,7 +44,7 @@ WIDTH = 90
 """Help is wrapped here, whatever the terminal of the person who runs this."""
 
 BLOCK = re.compile(
-    r"(?P<open><!-- (?P<name>help|settings|options|exit-codes|events|outputs|flows|phases|prompt|example"
+    r"(?P<open><!-- (?P<name>commands|settings|options|exit-codes|events|outputs|flows|phases|prompt|example"
     r"|sandbox|harmless|tables)"
     r"(?:: (?P<words>[a-z./ -]+?))? -->\n)"
     r".*?(?P<close><!-- /(?P=name) -->)",
@@ -78,7 +78,7 @@ OPTIONS: dict[str, type[Any]] = {
 
 def pages() -> list[Path]:
     """Return every page that may contain generated parts."""
-    return [ROOT / "README.md", ROOT / "ARCHITECTURE.md", *sorted((ROOT / "docs").glob("*.md"))]
+    return [ROOT / "README.md", ROOT / "ARCHITECTURE.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 def commands() -> Iterator[tuple[str, click.Command]]:
@@ -107,6 +107,11 @@ def help_text(words: str) -> str:
         command = found
         context = click.Context(command, info_name=word, parent=context)
     return f"```text\n{command.get_help(context)}\n```\n"
+
+
+def _command_sections(_words: str) -> str:
+    """Return a section per command with its help."""
+    return "\n" + "\n".join(f"## {words}\n\n{help_text(words)}" for words, _ in commands()) + "\n"
 
 
 def settings(kind: type[Any] = Settings, prefix: str = "") -> Iterator[tuple[str, OptionField]]:
@@ -230,7 +235,7 @@ def _table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
 
 def _flat_tables(_words: str) -> str:
     """Return every flat table with its columns and its example of `tables.sql`."""
-    examples = (ROOT / "docs" / "tables.sql").read_text("utf-8").strip().split("\n\n")
+    examples = (ROOT / "docs" / "reference" / "tables.sql").read_text("utf-8").strip().split("\n\n")
     parts = []
     for table, example in zip(FLAT_TABLES.values(), examples, strict=True):
         columns = _table(
@@ -242,7 +247,7 @@ def _flat_tables(_words: str) -> str:
 
 
 _MAKERS: dict[str, Callable[[str], str]] = {
-    "help": help_text,
+    "commands": _command_sections,
     "settings": _settings_table,
     "options": _options_table,
     "exit-codes": _exit_code_table,
