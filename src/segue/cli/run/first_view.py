@@ -107,18 +107,16 @@ def _list_tasks(app: App, source: Source) -> Iterator[str]:
         raise listing.refusal
     waits = _waits(app, listing.tasks)
     pending = [task for task in listing.tasks if task.status is TaskStatus.PENDING]
-    keys, kinds = (max((len(text) for text in column), default=0) for column in zip(*_cells(pending)))
-    for task in pending[:_MOST_TASKS]:
+    shown = pending[:_MOST_TASKS]
+    keys = max((len(task.key) for task in shown), default=0)
+    kinds = max((len(task.kind) for task in shown), default=0)
+    for task in shown:
         after = _describe_waits(waits, task, {one.key for one in pending})
         title = one_line(task.title, _TITLE_CHARS)
         yield f"  {task.key:<{keys}}  {task.kind:<{kinds}}  {title:<{_TITLE_CHARS}}  {after}".rstrip()
     if len(pending) > _MOST_TASKS:
         yield f"  … and {len(pending) - _MOST_TASKS} more: segue task list"
     yield ""
-
-
-def _cells(pending: Sequence[Task]) -> list[tuple[str, str]]:
-    return [(task.key, str(task.kind)) for task in pending[:_MOST_TASKS]] or [("", "")]
 
 
 def _waits(app: App, tasks: Sequence[Task]) -> Waits:
