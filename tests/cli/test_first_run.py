@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -21,6 +22,7 @@ _CLAUDE_ANSWER = {
     **{"terminal_reason": "completed", "total_cost_usd": 0.25, "num_turns": 1, "permission_denials": []},
     "modelUsage": {},
 }
+_TOOLS = ("git", "sh", "make", "touch", "true", "cat", "env", "bwrap")
 _CODEX_USAGE = {"input_tokens": 10, "cached_input_tokens": 0, "output_tokens": 5}
 _PROGRAM = """#!{python} -IS
 import json, re, sys
@@ -72,7 +74,10 @@ def install(place: Place, *names: str, logged_in: bool = True) -> None:
         text = _PROGRAM.format(python=sys.executable, version=version, status=said, lines=lines)
         (folder / name).write_text(text)
         (folder / name).chmod(0o755)
-    place.env["PATH"] = f"{folder}:/usr/bin:/bin"
+    for name in filter(shutil.which, _TOOLS):
+        if not (folder / name).exists():
+            (folder / name).symlink_to(str(shutil.which(name)))
+    place.env["PATH"] = str(folder)
     for name in [*place.env]:
         if name.endswith(("_API_KEY", "_TOKEN")):
             del place.env[name]

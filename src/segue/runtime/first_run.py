@@ -14,7 +14,7 @@ from segue.runtime.doctor import AgentReport, agent_reports
 from segue.runtime.registry import BUILT_IN
 from segue.runtime.sources import FoundSource, find_sources
 from segue.runtime.wiring import agent_names
-from segue.sources.recognise import has_specify
+from segue.sources.recognise import any_feature, has_specify
 from segue.system.reading import work_tree
 
 _PREFERRED = ("claude", "codex", "cursor", "gemini", "copilot", "opencode", "qwen", "vibe")
@@ -29,8 +29,12 @@ _SIGNS = {
     "opencode": ("opencode.json", ".opencode"),
 }
 """Files of a project that are written for one agent."""
-_NOT_PLANS = ("readme", "changelog", "contributing", "security", "code_of_conduct", "license", "history")
-_NOT_PLANS += ("agents", "claude", "gemini", "qwen", "architecture", "roadmap", "releasing", "support")
+_NOT_PLANS = frozenset(
+    (
+        *("readme", "changelog", "contributing", "security", "code_of_conduct", "license", "history"),
+        *("agents", "claude", "gemini", "qwen", "architecture", "roadmap", "releasing", "support"),
+    )
+)
 """Files that may have lists of boxes and are still no plans."""
 _MOST_RUNS = 20
 
@@ -49,7 +53,9 @@ def needs_source(app: App, named: str | None) -> bool:
     """Return whether nothing says what to run: no name, no setting, and no Spec Kit that chooses."""
     if named is not None or app.loaded.settings.source is not None:
         return False
-    return not has_specify(work_tree(app.repo))
+    root = work_tree(app.repo)
+    # Where an agent is chosen, this is no first run: then a feature comes before other sources.
+    return not (has_specify(root) or (not needs_agent(app) and any_feature(Path.cwd(), root)))
 
 
 def needs_agent(app: App) -> bool:

@@ -181,11 +181,11 @@ def run(
     more |= {"delivery": "pr"} if pr else {}
     units = Units(stories, phases, until_checkpoint)
     app = settings.look(**more) if dry_run else settings.load(**more)
+    _refuse_idle(app, settings.values["order"], fail_fast)
     completed = _complete(settings, more, app, source, yes, dry_run, output)
     if completed is None:
         return session.report_nothing(output)
     source, more, app = completed
-    _refuse_idle(app, settings.values["order"], fail_fast)
     if settings.values["summary"]:
         refuse_summary(app)
     if fail_fast:
