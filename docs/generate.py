@@ -78,7 +78,8 @@ OPTIONS: dict[str, type[Any]] = {
 
 def pages() -> list[Path]:
     """Return every page that may contain generated parts."""
-    return [ROOT / "README.md", ROOT / "ARCHITECTURE.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    top = [ROOT / name for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md")]
+    return [*top, *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 def commands() -> Iterator[tuple[str, click.Command]]:
@@ -272,20 +273,31 @@ def rewritten(text: str) -> str:
     return BLOCK.sub(fill, text)
 
 
+def fresh() -> dict[Path, str]:
+    """Return every page, the manual page and the completion scripts as they should be."""
+    from docs.manual import shared_files
+
+    texts = {page: rewritten(page.read_text("utf-8")) for page in pages()}
+    return texts | {ROOT / path: text for path, text in shared_files(commands()).items()}
+
+
 def stale() -> list[Path]:
-    """Return the pages that are out of date."""
-    return [page for page in pages() if rewritten(page.read_text("utf-8")) != page.read_text("utf-8")]
+    """Return the files that are out of date."""
+    return [path for path, text in fresh().items() if not path.exists() or path.read_text("utf-8") != text]
 
 
 def main(arguments: list[str]) -> int:
-    """Rewrite the pages, or with --check name those that are out of date."""
+    """Rewrite the files, or with --check name those that are out of date."""
     changed = stale()
-    for page in changed:
+    texts = fresh()
+    for path in changed:
         if "--check" not in arguments:
-            page.write_text(rewritten(page.read_text("utf-8")), "utf-8")
-        click.echo(page.relative_to(ROOT))
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(texts[path], "utf-8")
+        click.echo(path.relative_to(ROOT))
     return 1 if changed and "--check" in arguments else 0
 
 
 if __name__ == "__main__":
+    sys.path.insert(0, str(ROOT))
     sys.exit(main(sys.argv[1:]))
