@@ -43,8 +43,8 @@ _CLAUDE = Program(
     LOGIN,
     LoginProbe(("auth", "status", "--json"), r'"loggedIn"\s*:\s*false\b', r'"loggedIn"\s*:\s*true\b'),
 )
-_KEYS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN")
-_ADDRESS, _VENDOR = "ANTHROPIC_BASE_URL", "https://api.anthropic.com"
+KEYS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN")
+ADDRESS, _VENDOR = "ANTHROPIC_BASE_URL", "https://api.anthropic.com"
 _OTHER_VENDORS = ("CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_USE_FOUNDRY")
 _QUIET = {"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1"}
 _TOOLS, _WEB = "Read,Grep,Glob", "WebSearch,WebFetch"
@@ -67,7 +67,7 @@ class ClaudeOptions(Options, frozen=True):
     """How often Claude retries a request that its service refused; its own default is 10."""
     extra_args: list[str] = []
     """More arguments, after all others."""
-    pass_env: list[str] = field(default_factory=lambda: [*_KEYS, _ADDRESS])
+    pass_env: list[str] = field(default_factory=lambda: [*KEYS, ADDRESS])
     """Environment variables that the agent may see."""
     own_config_dir: bool = True
     """Use a CLAUDE_CONFIG_DIR per run if a key or token is set; else your login."""
@@ -126,14 +126,14 @@ class ClaudeAgent:
     def _recorder(self) -> LaunchRecorder | None:
         if not self._options.record:
             return None
-        given = os.environ.get(_ADDRESS) if _ADDRESS in self._options.pass_env else None
-        upstream = self._variables.get(_ADDRESS) or given or _VENDOR
+        given = os.environ.get(ADDRESS) if ADDRESS in self._options.pass_env else None
+        upstream = self._variables.get(ADDRESS) or given or _VENDOR
         return LaunchRecorder(self.name, self.installation().version or "", upstream)
 
     def _command(self, job: Job) -> Command:
         variables = {"CLAUDE_CODE_MAX_RETRIES": str(self._options.max_retries)}
         if self._options.record:
-            variables[_ADDRESS] = MARK
+            variables[ADDRESS] = MARK
         if self._options.own_config_dir and self._key():
             variables["CLAUDE_CONFIG_DIR"] = str(self._services.processes.shared("claude-config"))
         given = variables.get("CLAUDE_CONFIG_DIR") or os.environ.get("CLAUDE_CONFIG_DIR")
@@ -171,5 +171,5 @@ class ClaudeAgent:
         return [*self._options.pass_env, "CLAUDE_CONFIG_DIR"]
 
     def _key(self) -> str | None:
-        given = next((name for name in _KEYS if name in self._variables), None)
-        return given or find_key(_KEYS, self._options.pass_env)
+        given = next((name for name in KEYS if name in self._variables), None)
+        return given or find_key(KEYS, self._options.pass_env)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import lzma
 import os
 import sys
 from pathlib import Path
@@ -84,7 +83,9 @@ class LaunchRecorder(Struct, frozen=True):
             left_out,
         )
         place = shared / f"{job.token}.jsonl.xz"
-        size = await asyncio.to_thread(_write, place, Recording(launch, tuple(exchanges)), services.redactor)
+        size = await asyncio.to_thread(
+            write_recording, place, Recording(launch, tuple(exchanges)), services.redactor
+        )
         whole = not left_out and all(one.whole for one in exchanges)
         name = str(place.relative_to(shared.parent.parent))
         return AgentRecorded(name, len(exchanges), size, self.version, whole)
@@ -92,6 +93,8 @@ class LaunchRecorder(Struct, frozen=True):
 
 def read_recording(path: Path) -> Recording:
     """Read a recording; raises UsageError if there is none."""
+    import lzma
+
     try:
         with lzma.open(path) as file:
             first, *others = file.read().splitlines()
@@ -134,8 +137,10 @@ async def _look(folder: Path) -> _Work:
         return _Work()
 
 
-def _write(path: Path, recording: Recording, redactor: Redactor) -> int:
+def write_recording(path: Path, recording: Recording, redactor: Redactor) -> int:
     """Write a recording without secrets; return its size."""
+    import lzma
+
     lines = [
         redactor.struct(recording.launch),
         *(redact_exchange(one, redactor) for one in recording.exchanges),

@@ -77,7 +77,7 @@ async def _record(document: dict[str, Any], agent: int, writing: int) -> None:
     async with open_server(app, grace=0) as url:
         os.write(writing, f"{url}/{secret}".encode())
         os.close(writing)
-        while _is_alive(agent):
+        while _is_alive(agent):  # noqa: ASYNC110 - nobody says when it ends
             await asyncio.sleep(_LOOK)
 
 

@@ -38,7 +38,7 @@ def forward_app(secret: str, upstream: str, spool: RecordingSpool) -> Starlette:
 
         is_local = urlsplit(upstream).hostname in LOOPBACK
         # The agent decides how long it waits.
-        async with httpx2.AsyncClient(timeout=None, trust_env=not is_local, follow_redirects=False) as client:  # noqa: S113
+        async with httpx2.AsyncClient(timeout=None, trust_env=not is_local, follow_redirects=False) as client:
             app.state.client = client
             yield
 

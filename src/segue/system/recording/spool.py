@@ -1,4 +1,4 @@
-"""The files of a recording while it is made: written before anything is passed on, so a kill loses nothing."""
+"""The files of a recording while it is made: stored before anything is passed on, so no kill loses it."""
 
 from __future__ import annotations
 
