@@ -45,7 +45,7 @@ class LaunchRecorder(Struct, frozen=True):
         """Return the command that records, and note once what the agent begins with."""
         folder = private_folder(services.processes.scratch(job.token) / _SPOOL)
         if not (folder / _BEGUN).exists():
-            found = await _look(job.workspace)
+            found = _Begun(await _look(job.workspace), job.prompt.text)
             write_atomic(folder / _BEGUN, msgspec.json.encode(found))
         document = json.dumps({"folder": str(folder), "upstream": self.upstream})
         starter = own_command("--segue-recorder", "segue.system.recording.child")
@@ -60,7 +60,8 @@ class LaunchRecorder(Struct, frozen=True):
 
     async def _keep(self, services: Services, job: Job, outcome: Outcome) -> AgentRecorded:
         spool = services.processes.scratch(job.token) / _SPOOL
-        before = msgspec.json.decode((spool / _BEGUN).read_bytes(), type=_Work)
+        begun = msgspec.json.decode((spool / _BEGUN).read_bytes(), type=_Begun)
+        before = begun.work
         after = await _look(job.workspace)
         shared = services.processes.shared(FOLDER)
         exchanges, left_out = await asyncio.to_thread(read_spool, spool)
@@ -68,7 +69,7 @@ class LaunchRecorder(Struct, frozen=True):
             self.agent,
             self.version,
             job.token,
-            job.prompt.text,
+            begun.prompt,
             str(job.workspace),
             str(shared.parent.parent),
             job.mode,
@@ -125,6 +126,13 @@ class _Work(Struct, frozen=True):
     head: str = ""
     branch: str = ""
     tree: str = ""
+
+
+class _Begun(Struct, frozen=True):
+    """What a launch began with. Who adopts it later may have worded the prompt otherwise."""
+
+    work: _Work
+    prompt: str
 
 
 async def _look(folder: Path) -> _Work:

@@ -52,7 +52,7 @@ def replay(
     launches: bool,
     settings: CommandSettings,
     output: Printer,
-) -> None:
+) -> int:
     """Show what would have been decided about recorded attempts under another judge or policy.
 
     RUN is the newest run if it is left out. No agent is launched, no check is run, and nothing is written.
@@ -84,8 +84,7 @@ def replay(
                 "--agent repeats launches; it decides nothing.",
                 hint="Leave --judge, --checks and --policy out",
             )
-        replay_agents(settings.load(), run_ids or ("last",), output)
-        return
+        return replay_agents(settings.load(), run_ids or ("last",), output)
     policy = _read_policy(checks, changed)
     if not (judge or checks or changed):
         raise UsageError(
@@ -99,6 +98,7 @@ def replay(
         output.data(result.to_json())
     else:
         output.text("\n".join(_describe(result)))
+    return 0
 
 
 def _read_policy(checks: tuple[str, ...], changed: Sequence[str]) -> OtherPolicy:

@@ -23,7 +23,9 @@ _LEFT_OUT = frozenset(
 """Parts of a request that say who asks, or what to cache: nothing of the work."""
 _DAYS = "(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*"
 _MONTHS = "(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*"
-_UUID = re.compile(r"(?<![0-9a-z])[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}(?![0-9a-z])", re.IGNORECASE)
+_UUID = re.compile(
+    r"(?<![0-9a-z])[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}(?![0-9a-z])", re.IGNORECASE
+)
 _PLAN = re.compile(r"\bplans/[a-z]+(?:-[a-z]+)+\.md\b")
 _VARYING = (
     (re.compile(r"x-anthropic-billing-header:[^\n]*"), "<billing>"),
