@@ -65,7 +65,7 @@ def test_a_recorded_run_is_replayed_without_its_vendor(real: Real) -> None:
     assert second.launch.session == first.launch.ended
     assert KEY not in repr((first, second)), "no key is stored"
 
-    done = place.segue("replay", "--agent", **NO_VENDOR)
+    done = place.segue("replay", "--agent", code=0, **NO_VENDOR)
     assert "all 3 requests and the work are as recorded" in done.stdout
     assert "all 2 requests and the work are as recorded" in done.stdout
     assert place.git("status", "--porcelain") == ""
@@ -110,4 +110,4 @@ def test_a_recording_survives_a_kill(real: Real) -> None:
     (event,), (path,) = real.events("agent.recorded"), recordings(real)
     assert event["requests"] == 2
     assert "Did one." in read_recording(path).exchanges[-1].body
-    real.place.segue("replay", "--agent", **NO_VENDOR)
+    real.place.segue("replay", "--agent", code=0, **NO_VENDOR)

@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from segue.domain.recording import Exchange, RecordedLaunch, Recording
+from segue.domain.recording import ModelExchange, RecordedLaunch, Recording
 from segue.runtime.replay.player import RecordedModel
 from segue.runtime.replay.requests import LaunchPlaces, find_difference, normalise, slug
 from segue.system.redact import Redactor
@@ -80,15 +80,15 @@ def test_any_request_equals_itself_and_not_a_longer_one(value: Any, word: str) -
     assert found.place == "messages[1]"
 
 
-def model(*exchanges: Exchange) -> RecordedModel:
+def model(*exchanges: ModelExchange) -> RecordedModel:
     launch = RecordedLaunch("claude", "1", "token", "", OLD, "/state/runs/7")
     return RecordedModel(Recording(launch, exchanges), *PLACES, {OLD: NEW}, Redactor())
 
 
 def test_answers_are_found_by_what_is_asked_and_lead_to_the_clone() -> None:
     """Two that were asked at once may come in another order; ids of now take the place of recorded ones."""
-    one = Exchange("POST", "/v1/messages", FIRST, 200, {}, json.dumps({"path": f"{OLD}/a"}))
-    two = Exchange("POST", "/v1/messages", {**FIRST, "model": "small"}, 200, {}, "{}")
+    one = ModelExchange("POST", "/v1/messages", FIRST, 200, {}, json.dumps({"path": f"{OLD}/a"}))
+    two = ModelExchange("POST", "/v1/messages", {**FIRST, "model": "small"}, 200, {}, "{}")
     played = model(one, two)
     small = json.dumps({**AGAIN, "model": "small"}).encode()
     assert played.play("POST", "/v1/messages", small) is two
@@ -100,6 +100,6 @@ def test_answers_are_found_by_what_is_asked_and_lead_to_the_clone() -> None:
 
 
 def test_what_was_recorded_and_is_not_asked_is_a_difference() -> None:
-    left = model(Exchange("HEAD", "/"), Exchange("POST", "/v1/messages", FIRST, 200)).finish()
+    left = model(ModelExchange("HEAD", "/"), ModelExchange("POST", "/v1/messages", FIRST, 200)).finish()
     assert left is not None
     assert (left.number, left.of, left.found) == (1, 1, None)

@@ -13,7 +13,7 @@ from segue.domain.job import Mode
 Change = Callable[[str], str]
 
 
-class Exchange(Struct, frozen=True, omit_defaults=True):
+class ModelExchange(Struct, frozen=True, omit_defaults=True):
     """One request of an agent, and the response."""
 
     method: str
@@ -63,7 +63,7 @@ class Recording(Struct, frozen=True):
     """A launch with its exchanges, in the order in which they began."""
 
     launch: RecordedLaunch
-    exchanges: tuple[Exchange, ...] = ()
+    exchanges: tuple[ModelExchange, ...] = ()
 
 
 def change_data(value: Any, change: Change) -> Any:

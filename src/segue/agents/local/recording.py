@@ -16,7 +16,7 @@ from segue.domain.errors import UsageError, WorkspaceError
 from segue.domain.events import AgentRecorded, Event, NoticeGiven
 from segue.domain.job import Job
 from segue.domain.outcome import Outcome
-from segue.domain.recording import Exchange, RecordedLaunch, Recording, change_body, change_data
+from segue.domain.recording import ModelExchange, RecordedLaunch, Recording, change_body, change_data
 from segue.ports import Problem
 from segue.system.files import private_folder, write_atomic
 from segue.system.git.repository import Repository
@@ -99,7 +99,7 @@ def read_recording(path: Path) -> Recording:
     try:
         with lzma.open(path) as file:
             first, *others = file.read().splitlines()
-        exchanges = tuple(msgspec.json.decode(line, type=Exchange) for line in others)
+        exchanges = tuple(msgspec.json.decode(line, type=ModelExchange) for line in others)
         return Recording(msgspec.json.decode(first, type=RecordedLaunch), exchanges)
     except FileNotFoundError:
         raise UsageError(
@@ -120,7 +120,7 @@ def recording_problems(isolation: Isolation) -> list[Problem]:
     return []
 
 
-class _Work(Struct, frozen=True):
+class _WorkState(Struct, frozen=True):
     """What is in a work tree."""
 
     head: str = ""
@@ -131,18 +131,18 @@ class _Work(Struct, frozen=True):
 class _Begun(Struct, frozen=True):
     """What a launch began with. Who adopts it later may have worded the prompt otherwise."""
 
-    work: _Work
+    work: _WorkState
     prompt: str
 
 
-async def _look(folder: Path) -> _Work:
+async def _look(folder: Path) -> _WorkState:
     """Return what is in a work tree; nothing where there is none, or git makes no tree of it."""
     try:
         repo = await Repository.open(folder)
         now = await repo.snapshot()
-        return _Work(now.head, now.branch, await repo.tree(now))
+        return _WorkState(now.head, now.branch, await repo.tree(now))
     except WorkspaceError:
-        return _Work()
+        return _WorkState()
 
 
 def write_recording(path: Path, recording: Recording, redactor: Redactor) -> int:
@@ -162,7 +162,7 @@ def write_recording(path: Path, recording: Recording, redactor: Redactor) -> int
     return path.stat().st_size
 
 
-def redact_exchange(one: Exchange, redactor: Redactor) -> Exchange:
+def redact_exchange(one: ModelExchange, redactor: Redactor) -> ModelExchange:
     """Return an exchange without secrets, also those that came in pieces."""
     return replace(
         one,

@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from segue.domain.recording import Exchange, Recording, change_body, change_data
+from segue.domain.recording import ModelExchange, Recording, change_body, change_data
 from segue.runtime.replay.requests import (
     LaunchPlaces,
     NormalRequest,
@@ -79,7 +79,7 @@ class RecordedModel:
 
         return Starlette(routes=[Route(f"/{secret}{{rest:path}}", answer, methods=_METHODS)])
 
-    def play(self, method: str, path: str, body: bytes) -> Exchange | None:
+    def play(self, method: str, path: str, body: bytes) -> ModelExchange | None:
         """Return the recorded exchange that a request belongs to; None: there is none."""
         if method != "POST":
             same = (one for one in self._exchanges if (one.method, one.path) == (method, path))
@@ -116,7 +116,7 @@ class RecordedModel:
     def _count(self, number: int) -> int:
         return 1 + sum(map(_asks, self._exchanges[:number]))
 
-    def _respond(self, request: Request, found: Exchange | None) -> Response:
+    def _respond(self, request: Request, found: ModelExchange | None) -> Response:
         if found is None:
             message = "This was not recorded: the replay ends here."
             return JSONResponse(
@@ -140,7 +140,7 @@ async def _cut(request: Request, body: bytes) -> AsyncIterator[bytes]:
     await drop_connection(request.scope, request.receive, reset=False)
 
 
-def _asks(one: Exchange) -> bool:
+def _asks(one: ModelExchange) -> bool:
     return one.method == "POST"
 
 

@@ -54,8 +54,8 @@ def _serve(document: dict[str, Any], agent: int, writing: int) -> None:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)  # the agent is asked to end, and may still say something
     nothing = os.open(os.devnull, os.O_RDWR)
-    for number in (0, 1, 2):
-        os.dup2(nothing, number)
+    for stream in (0, 1, 2):
+        os.dup2(nothing, stream)
     try:
         import asyncio
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from segue.domain.recording import Exchange
+from segue.domain.recording import ModelExchange
 
 MOST_BYTES = 256 * 1024 * 1024
 """Of all requests and responses of a launch; what comes after is forwarded and not recorded."""
@@ -75,7 +75,7 @@ class ExchangeSpool:
             self._place.with_suffix(".whole").touch()
 
 
-def read_spool(folder: Path) -> tuple[list[Exchange], int]:
+def read_spool(folder: Path) -> tuple[list[ModelExchange], int]:
     """Return the exchanges that were stored, and how many were left out."""
     try:
         left = (folder / "left-out").stat().st_size
@@ -84,12 +84,12 @@ def read_spool(folder: Path) -> tuple[list[Exchange], int]:
     return [_read(path.with_suffix("")) for path in sorted(folder.glob("*.request"))], left
 
 
-def _read(place: Path) -> Exchange:
+def _read(place: Path) -> ModelExchange:
     asked, head = _load(place.with_suffix(".request")), _load(place.with_suffix(".response"))
     headers = head.get("headers", {})
     sent = _decode(place.with_suffix(".sent"), asked.get("encoding", ""))
     got = _decode(place.with_suffix(".got"), headers.pop("content-encoding", ""))
-    return Exchange(
+    return ModelExchange(
         asked.get("method", ""),
         asked.get("path", ""),
         _json(sent),
