@@ -45,7 +45,7 @@ def summarise(opened: OpenRun, ended: SessionEnd, output: Printer) -> None:
         if ended.error is None and not opened.feedback and view.delivery is not None and view.delivery.url:
             output.note(f"Work on what comes back: segue follow {run.id}")
         if ended.error is None:
-            output.note(f"How well each task is proven: segue proof {run.id}")
+            output.note(f"Proof of each task: segue proof {run.id}")
         if ended.error is None and opened.source.next_step:
             output.note(opened.source.next_step)
     if ended.error:

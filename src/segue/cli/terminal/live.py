@@ -30,6 +30,8 @@ _WAITING = 3
 _FRAME = 10
 """Lines beside the rows: head, rule, bar, captions, news, and one for the cursor."""
 
+_AT_WORK = ("running", "parked")
+
 _CELLS: dict[str, Callable[[Progress, TaskView], str]] = {
     "lane": lambda _, task: str(task.lane),
     "task": lambda _, task: task.key or ("" if task.lane else "plan"),
@@ -42,7 +44,6 @@ _CELLS: dict[str, Callable[[Progress, TaskView], str]] = {
     "cost": lambda _, task: format_cost(task.usage.cost_usd),
     "last activity": lambda progress, task: progress.last.get(task.key, "") if task.state in _AT_WORK else "",
 }
-_AT_WORK = ("running", "parked")
 _OF_LANES = ("lane", "agent")
 """The columns that are shown only where several tasks are worked on at once."""
 _RIGHT = ("time", "tokens", "cost")
