@@ -13,7 +13,12 @@ from typing import Any
 
 from segue.fleet.drive import DriveEnd, Order, drive_apart
 
-_PRELOAD = ("segue.fleet.drive", "segue.store.journal", "segue.store.spool", "segue.flow.phases")
+_PRELOAD = (
+    *("psycopg", "platformdirs", "segue.fleet.drive", "segue.flow.phases", "segue.runtime.tables"),
+    *("segue.sources.plan.state", "segue.sources.plan.usual", "segue.domain.mistakes"),
+    *("segue.store.journal", "segue.store.spool", "segue.store.store"),
+)
+"""What every process that drives a run imports, also where it imports late."""
 PATIENCE = 60.0
 """Seconds for a run to end its agent when it is handed over."""
 
