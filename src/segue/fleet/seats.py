@@ -13,12 +13,6 @@ from typing import Any
 
 from segue.fleet.drive import DriveEnd, Order, drive_apart
 
-_PRELOAD = (
-    *("psycopg", "platformdirs", "segue.fleet.drive", "segue.flow.phases", "segue.runtime.tables"),
-    *("segue.sources.plan.state", "segue.sources.plan.usual", "segue.domain.mistakes"),
-    *("segue.store.journal", "segue.store.spool", "segue.store.store"),
-)
-"""What every process that drives a run imports, also where it imports late."""
 PATIENCE = 60.0
 """Seconds for a run to end its agent when it is handed over."""
 
@@ -32,7 +26,7 @@ class RunSeats:
     def __init__(self) -> None:
         self._context: Any = multiprocessing.get_context("forkserver" if hasattr(os, "fork") else "spawn")
         if hasattr(os, "fork"):
-            self._context.set_forkserver_preload(list(_PRELOAD))
+            self._context.set_forkserver_preload(["segue.fleet.warm"])
         self._at_work: dict[str, BaseProcess] = {}
         self._empty = asyncio.Event()
         self._empty.set()
