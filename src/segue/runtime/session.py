@@ -201,6 +201,8 @@ class _Session:
             if opened.fresh and not context.cloud and opened.carrier is None:
                 processes.warm()
             await self._announce(guard)
+            if opened.carrier is not None:
+                opened.carrier.disconnect()
             if context.checking.commands or context.checking.smoke:
                 await context.checking.prepare()
             await self._run_hooks(HookTime.BEFORE)
