@@ -1,6 +1,7 @@
-"""Imported by the process from which runs are forked: whatever each of them would do first is done here once."""
+"""Imported by the process from which runs are forked: does once what each of them would do first."""
 
 # ruff: noqa: F401
+import gc
 from contextlib import suppress
 
 import platformdirs
@@ -19,7 +20,6 @@ import segue.store.store
 from segue.domain.pattern import compile_all
 
 
-
 def _know(kind: type[Struct]) -> None:
     """Let msgspec look at the fields of a class and of those derived from it; it remembers them."""
     for derived in kind.__subclasses__():
@@ -31,3 +31,5 @@ def _know(kind: type[Struct]) -> None:
 
 compile_all()
 _know(Struct)
+gc.collect()
+gc.freeze()  # what is there is shared by all runs, and never looked at again

@@ -107,9 +107,7 @@ class App(Struct, frozen=True):
         url = self.loaded.settings.database_url
         return check_address(url.reveal()) if url else str(self.state_dir / "segue.db")
 
-    def store(
-        self, read_only: bool = False, buffered: bool = True, opened: Database | None = None
-    ) -> Store:
+    def store(self, read_only: bool = False, buffered: bool = True, opened: Database | None = None) -> Store:
         """Open the database; `buffered` keeps what cannot be written while it is away in files."""
         from segue.store import connect
 
