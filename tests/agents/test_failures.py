@@ -16,10 +16,11 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from segue.agents.claude.lines import ClaudeLines
+from segue.agents.cloud.errors import BY_US, make_unreachable, read_refusal
 from segue.agents.codex.lines import CodexLines
 from segue.agents.cursor.lines import CursorLines
 from segue.agents.cursor_cloud.api import RunSnapshot, Status
-from segue.agents.cursor_cloud.errors import BY_US, judge_end, judge_refusal, make_unreachable, read_refusal
+from segue.agents.cursor_cloud.errors import judge_end, judge_refusal
 from segue.agents.local.launch import ProcessEnd
 from segue.domain.failure import Failure, FailureKind
 from segue.domain.job import Mode
