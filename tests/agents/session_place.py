@@ -92,7 +92,12 @@ class SessionPlace:
     def job(self, text: str = "Write a poem", wall: float = 50.0, **more: Any) -> Job:
         prompt = execute_prompt(Task("1", text, ""), "", cloud=True)
         limits = Limits(wall=wall)
-        given = {"token": uuid.uuid4().hex, "prompt": prompt, "workspace": self.workspace, "limits": limits}
+        given: dict[str, Any] = {
+            "token": uuid.uuid4().hex,
+            "prompt": prompt,
+            "workspace": self.workspace,
+            "limits": limits,
+        }
         return Job(**(given | {"base": "main"} | more))
 
     def sim(self, what: str, body: Any) -> None:

@@ -195,7 +195,8 @@ class ClaudeCloud:
         if kind == "session.status_running":
             seen.notes["ran"] = when
         elif kind in ("session.status_idle", "session.status_terminated"):
-            seen.notes["stop"] = (when, as_table(event.get("stop_reason")))
+            stop = (when, as_table(event.get("stop_reason")))
+            seen.notes["stop"] = max(stop, seen.notes.get("stop", stop), key=lambda known: known[0])
         elif kind == "session.error":
             _note_error(as_table(event.get("error")), seen)
         elif kind not in _SILENT:

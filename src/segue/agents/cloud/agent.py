@@ -53,7 +53,7 @@ class CloudAgent:
         self.forget = services.processes.forget
 
     def check(self) -> list[Problem]:
-        """Return a problem if there is no key or an option is missing. The API is not asked before a launch."""
+        """Return what is missing: a key, or an option. The API is not asked before a launch."""
         name, key = self._read_key()
         usable = key and key.isascii() and key.isprintable() and " " not in key
         what = f"{name} has characters that no key has." if key else f"{name} is not set."

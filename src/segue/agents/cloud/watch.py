@@ -88,7 +88,8 @@ class SessionWatch:
                 async for said in _until(end, stream):
                     if said is None:
                         # It is open now; what was said before is only in the history.
-                        events, is_new = await self._look(), self._is_over()
+                        before, events = self.last, await self._look()
+                        is_new = self._is_over() or self.last is before  # it could not be read
                     else:
                         heard, is_new = True, self._vendor.read(said, self._seen)
                         events = self._seen.take()

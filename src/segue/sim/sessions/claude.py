@@ -224,8 +224,8 @@ def _show_events(happening: Happening) -> list[dict[str, Any]]:
             result = {"type": "agent.tool_result", "tool_use_id": name, "content": text, "is_error": False}
             return [use, {"id": f"{name}r", **result, **head}]
         case "error":
-            retry = {"type": "retrying" if data["kind"].startswith("repository_") else "exhausted"}
-            error = {"type": data["kind"], "message": data["message"], "retry_status": retry}
+            retry = {"type": "retrying" if data["error"].startswith("repository_") else "exhausted"}
+            error = {"type": data["error"], "message": data["message"], "retry_status": retry}
             return [{"id": name, "type": "session.error", "error": error, **head}]
         case "end" if data["word"] in ("", *_STOP_REASONS):
             return [

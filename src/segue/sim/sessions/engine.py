@@ -161,7 +161,7 @@ class SessionEngine(Struct):
         session.add("run")
         if entry.error:
             kind, _, message = entry.error.partition(" ")
-            session.add("error", kind=kind, message=message)
+            session.add("error", error=kind, message=message)
         await asyncio.sleep(self.script.delay if entry.delay is None else entry.delay)
         words = {"prompt": text, "turn": str(session.turns), "launch": str(session.number)}
         change = _plan_change(entry, words | {"slug": make_slug(text)}, session)
