@@ -44,7 +44,7 @@ class SimSession(Struct):
     base: str = ""
     branch: str = ""
     """The branch it works on, once that is known."""
-    created: float = field(default_factory=time.time)
+    created: float = field(default_factory=lambda: round(time.time(), 3))
     updated: float = field(default_factory=time.time)
     state: str = "idle"
     """`idle`, `working`, `ended`, `deleted`"""
