@@ -1,7 +1,7 @@
 """What a fleet of a given size asks of its Postgres, on paper, from costs that were measured on a small one.
 
-`python -m bench.fleet_sizes` prints the table of docs/fleet.md. Nothing is started but, for the yardstick, a
-Postgres; how long runs wait for a seat is simulated.
+`python -m bench.fleet_sizes` prints the table of docs/guides/fleet.md. Nothing is started but, for the
+yardstick, a Postgres; how long runs wait for a seat is simulated.
 """
 
 from __future__ import annotations
@@ -210,7 +210,7 @@ HEADINGS = ("agents", "workers", "writes/s", "reads/s", "written", "connections"
 
 
 def sizing_table(costs: Costs) -> str:
-    """Return the table of docs/fleet.md."""
+    """Return the table of docs/guides/fleet.md."""
     lines = ["| " + " | ".join(HEADINGS) + " |", "|---" * len(HEADINGS) + "|"]
     for demand in (estimate(agents, costs) for agents in SIZES):
         cells = (

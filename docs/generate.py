@@ -44,7 +44,7 @@ WIDTH = 90
 """Help is wrapped here, whatever the terminal of the person who runs this."""
 
 BLOCK = re.compile(
-    r"(?P<open><!-- (?P<name>help|settings|options|exit-codes|events|outputs|flows|phases|prompt|example"
+    r"(?P<open><!-- (?P<name>commands|settings|options|exit-codes|events|outputs|flows|phases|prompt|example"
     r"|sandbox|harmless|tables)"
     r"(?:: (?P<words>[a-z./ -]+?))? -->\n)"
     r".*?(?P<close><!-- /(?P=name) -->)",
@@ -78,7 +78,8 @@ OPTIONS: dict[str, type[Any]] = {
 
 def pages() -> list[Path]:
     """Return every page that may contain generated parts."""
-    return [ROOT / "README.md", ROOT / "ARCHITECTURE.md", *sorted((ROOT / "docs").glob("*.md"))]
+    top = [ROOT / name for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md")]
+    return [*top, *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 def commands() -> Iterator[tuple[str, click.Command]]:
@@ -107,6 +108,11 @@ def help_text(words: str) -> str:
         command = found
         context = click.Context(command, info_name=word, parent=context)
     return f"```text\n{command.get_help(context)}\n```\n"
+
+
+def _command_sections(_words: str) -> str:
+    """Return a section per command with its help."""
+    return "\n" + "\n".join(f"## {words}\n\n{help_text(words)}" for words, _ in commands()) + "\n"
 
 
 def settings(kind: type[Any] = Settings, prefix: str = "") -> Iterator[tuple[str, OptionField]]:
@@ -230,7 +236,7 @@ def _table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
 
 def _flat_tables(_words: str) -> str:
     """Return every flat table with its columns and its example of `tables.sql`."""
-    examples = (ROOT / "docs" / "tables.sql").read_text("utf-8").strip().split("\n\n")
+    examples = (ROOT / "docs" / "reference" / "tables.sql").read_text("utf-8").strip().split("\n\n")
     parts = []
     for table, example in zip(FLAT_TABLES.values(), examples, strict=True):
         columns = _table(
@@ -242,7 +248,7 @@ def _flat_tables(_words: str) -> str:
 
 
 _MAKERS: dict[str, Callable[[str], str]] = {
-    "help": help_text,
+    "commands": _command_sections,
     "settings": _settings_table,
     "options": _options_table,
     "exit-codes": _exit_code_table,
@@ -267,20 +273,31 @@ def rewritten(text: str) -> str:
     return BLOCK.sub(fill, text)
 
 
+def fresh() -> dict[Path, str]:
+    """Return every page, the manual page and the completion scripts as they should be."""
+    from docs.manual import shared_files
+
+    texts = {page: rewritten(page.read_text("utf-8")) for page in pages()}
+    return texts | {ROOT / path: text for path, text in shared_files(commands()).items()}
+
+
 def stale() -> list[Path]:
-    """Return the pages that are out of date."""
-    return [page for page in pages() if rewritten(page.read_text("utf-8")) != page.read_text("utf-8")]
+    """Return the files that are out of date."""
+    return [path for path, text in fresh().items() if not path.exists() or path.read_text("utf-8") != text]
 
 
 def main(arguments: list[str]) -> int:
-    """Rewrite the pages, or with --check name those that are out of date."""
+    """Rewrite the files, or with --check name those that are out of date."""
     changed = stale()
-    for page in changed:
+    texts = fresh()
+    for path in changed:
         if "--check" not in arguments:
-            page.write_text(rewritten(page.read_text("utf-8")), "utf-8")
-        click.echo(page.relative_to(ROOT))
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(texts[path], "utf-8")
+        click.echo(path.relative_to(ROOT))
     return 1 if changed and "--check" in arguments else 0
 
 
 if __name__ == "__main__":
+    sys.path.insert(0, str(ROOT))
     sys.exit(main(sys.argv[1:]))

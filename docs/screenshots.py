@@ -26,7 +26,7 @@ LARGEST = 150_000
 
 DESK: ViewportSize = {"width": 1200, "height": 820}
 PHONE: ViewportSize = {"width": 390, "height": 844}
-PARTS = ("plan", "feature", "build", "bridge")
+PARTS = ("story", "feature", "build", "bridge")
 TABLES = ("orchestrator_runs", "orchestrator_steps", "orchestrator_events", "orchestrator_prompts")
 
 PLAN = """# Newsletter
@@ -103,7 +103,7 @@ def surroundings(place: Path) -> dict[str, str]:
 def demo(place: Path) -> Path:
     """Run all parts of the demo; their databases become one."""
     click.echo("Running the demo ...")
-    words = segue("demo", "--dir", str(place / "demo"))
+    words = segue("demo", "--all", "--dir", str(place / "demo"))
     subprocess.run(words, env=surroundings(place), check=True, capture_output=True)
     databases = [place / "demo" / part / "state" / "segue.db" for part in PARTS]
     with closing(sqlite3.connect(databases[0])) as whole:
@@ -155,7 +155,7 @@ def wait_for_task(database: Path, key: str, patience: float = 60.0) -> None:
 def served(place: Path, database: Path) -> Iterator[str]:
     """The page; gives the link into it."""
     words = segue("serve", "--port", "0", "--json", "--database-url", str(database))
-    repo = place / "demo" / "plan" / "repo"
+    repo = place / "demo" / "story" / "repo"
     process = subprocess.Popen(words, cwd=repo, env=surroundings(place), stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None

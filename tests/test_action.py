@@ -18,7 +18,7 @@ from tests.test_docs import parse, simple_commands
 
 ROOT = Path(__file__).parents[1]
 ACTION: dict[str, Any] = yaml.safe_load((ROOT / "action.yml").read_text("utf-8"))
-PAGE = (ROOT / "docs" / "ci.md").read_text("utf-8")
+PAGE = (ROOT / "docs" / "guides" / "ci.md").read_text("utf-8")
 STEPS: list[dict[str, Any]] = ACTION["runs"]["steps"]
 WORK = '[[on]]\nphase = "execute"\nwrite = { "f{task}" = "the work of {task}" }\n'
 STUCK = '[[on]]\ntask = "2"\nsay = "I could not do it."\n' + WORK

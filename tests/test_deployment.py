@@ -122,4 +122,4 @@ def test_systemd_accepts_the_unit(tmp_path: Path) -> None:
 
 
 def test_the_table_of_sizes_is_the_computed_one() -> None:
-    assert sizing_table(Costs()) in (FOLDER.parent / "fleet.md").read_text()
+    assert sizing_table(Costs()) in (FOLDER.parent / "guides" / "fleet.md").read_text()

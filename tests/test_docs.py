@@ -106,8 +106,14 @@ def blocks(*infos: str, pages: list[Path] = PAGES) -> list[Block]:
     return found
 
 
+def path_of(name: str) -> Path:
+    """The page with this name, in whichever folder of the documentation it is."""
+    (found,) = (path for path in PAGES if path.name == name and path.parent != ROOT)
+    return found
+
+
 def page(name: str) -> str:
-    return (ROOT / "docs" / name).read_text("utf-8")
+    return path_of(name).read_text("utf-8")
 
 
 def spans(text: str) -> set[str]:
@@ -122,9 +128,8 @@ def rows(text: str) -> dict[str, set[str]]:
 
 
 def test_every_command_has_its_help_in_the_docs() -> None:
-    everything = "".join(path.read_text("utf-8") for path in PAGES)
-    missing = [words for words, _ in generate.commands() if f"<!-- help: {words} -->" not in everything]
-    assert missing == []
+    headings = set(_HEADING.findall(_FENCED.sub("", page("commands.md"))))
+    assert {words for words, _ in generate.commands()} - headings == set()
 
 
 def test_every_option_is_in_the_docs() -> None:
@@ -147,16 +152,16 @@ WORDS: dict[str, tuple[str, list[str]]] = {
     "exit codes": ("running.md", [str(code) for code in EXIT_CODES]),
     "failures": ("running.md", list(FailureKind)),
     "flows": ("running.md", list(FLOWS)),
-    "events": ("looking.md", list(EVENTS)),
+    "events": ("events.md", list(EVENTS)),
     "states": ("looking.md", list(RunState)),
-    "verdicts": ("looking.md", [*Result, *Action]),
+    "verdicts": ("events.md", [*Result, *Action]),
     "levels": ("proof.md", list(Level)),
     "kinds of tasks": ("proof.md", list(TaskKind)),
     "phases": ("data.md", list(PHASES)),
     "kinds of runs": ("data.md", list(RunKind)),
     "outputs": ("data.md", [kind.__name__ for kind in OUTPUTS]),
     "flows of your own": ("running.md", [name for name, phase in PHASES.items() if phase.run]),
-    "sockets": ("looking.md", list(Plugin.__struct_fields__)),
+    "sockets": ("events.md", list(Plugin.__struct_fields__)),
     "statuses": ("tasks.md", list(TaskStatus)),
     "agents": ("agents.md", list(BUILT_IN["agents"])),
     "abilities": ("agents.md", list(Capabilities.__struct_fields__)),
@@ -234,8 +239,14 @@ def test_links_lead_somewhere(path: Path) -> None:
 
 
 def test_every_page_is_reached_from_the_readme() -> None:
-    linked = {target for target, _ in _LINK.findall((ROOT / "README.md").read_text("utf-8"))}
-    assert {f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md")} - linked == set()
+    index = ROOT / "docs" / "README.md"
+    linked = {
+        (path.parent / target).resolve()
+        for path in (ROOT / "README.md", index)
+        for target, _ in _LINK.findall(path.read_text("utf-8"))
+    }
+    assert index in linked
+    assert set((ROOT / "docs").rglob("*.md")) - linked == set()
 
 
 def command_lines() -> Iterator[tuple[str, str]]:
@@ -277,8 +288,8 @@ def parse(words: list[str]) -> None:
         _, found, rest = command.resolve_command(context, rest)
         assert found is not None
         command = found
-    # --help and --version end the reading; a command may be named without its argument.
-    with suppress(click.exceptions.Exit, click.MissingParameter):
+    # --help and --version end the reading; a command may be named without its argument, a group alone.
+    with suppress(click.exceptions.Exit, click.MissingParameter, click.exceptions.NoArgsIsHelpError):
         command.make_context(command.name, rest, parent=context)
 
 
@@ -388,7 +399,7 @@ def rehearsal(tmp_path_factory: pytest.TempPathFactory) -> tuple[Place, str]:
 
 def test_the_machine_contract_is_as_shown(rehearsal: tuple[Place, str]) -> None:
     place, printed = rehearsal
-    shown = {b.before: b.text for b in blocks("json", pages=[ROOT / "docs" / "looking.md"])}
+    shown = {b.before: b.text for b in blocks("json", pages=[path_of("events.md")])}
     real = {json.loads(line)["type"]: json.loads(line) for line in printed.splitlines()}
     for line in shown["<!-- example: segue run plan.md --json -->"].splitlines():
         example = json.loads(line)
@@ -396,7 +407,7 @@ def test_the_machine_contract_is_as_shown(rehearsal: tuple[Place, str]) -> None:
         assert shape({**example, "data": {}} if "data" in example else example) == shape(seen)
     answer = json.loads(place.segue("status", "last", "--json").stdout)
     assert fits(json.loads(shown["<!-- example: segue status last --json -->"]), answer)
-    state = next(b.text for b in blocks("json", pages=[ROOT / "docs" / "tasks.md"]))
+    state = next(b.text for b in blocks("json", pages=[path_of("tasks.md")]))
     assert json.loads(state).keys() == json.loads(place.state_file().read_text()).keys()
 
 
@@ -430,7 +441,7 @@ def data_of_events(database: Path) -> set[tuple[str, str]]:
 
 
 def test_the_data_of_events_is_as_listed(rehearsal: tuple[Place, str], feature: Path, decided: Place) -> None:
-    listed = rows(page("looking.md"))
+    listed = rows(page("events.md"))
     databases = rehearsal[0].database, feature / "state" / "segue.db", decided.database
     seen = set[tuple[str, str]]().union(*map(data_of_events, databases))
     assert {("verdict", "criteria"), ("agent.ended", "facts"), ("task.marked", "by")} <= seen
@@ -438,7 +449,7 @@ def test_the_data_of_events_is_as_listed(rehearsal: tuple[Place, str], feature: 
 
 
 def test_the_state_of_a_feature_is_as_shown(feature: Path) -> None:
-    shown = json.loads(next(b.text for b in blocks("json", pages=[ROOT / "docs" / "speckit.md"])))
+    shown = json.loads(next(b.text for b in blocks("json", pages=[path_of("speckit.md")])))
     real = json.loads(next(feature.glob("repo/specs/*/state.json")).read_text())
     assert {**shape(shown), "tasks": {}} == {**shape(real), "tasks": {}}
     assert shape(shown["tasks"]["T012"]) == shape(next(iter(real["tasks"].values())))
@@ -453,7 +464,7 @@ def test_decisions_are_written_as_told(decided: Place) -> None:
 
 
 def queries(info: str = "sql") -> list[Block]:
-    return blocks(info, pages=[ROOT / "docs" / "data.md"])
+    return blocks(info, pages=[path_of("data.md")])
 
 
 def test_tables_and_views_are_explained_column_by_column(rehearsal: tuple[Place, str]) -> None:

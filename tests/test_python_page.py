@@ -1,4 +1,4 @@
-"""The examples of docs/python.md run as they are printed, one after the other, in a new repository."""
+"""The examples of docs/reference/python.md run as printed, one after the other, in a new repository."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 import segue
 from segue import public
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "python.md"
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "reference" / "python.md"
 PLAN = "## Task 1\n\nWrite hello.txt.\n\n## Task 2\n\nWrite bye.txt.\n"
 SCRIPT = """
 [[on]]
@@ -30,7 +30,7 @@ def example(name: str) -> str:
     found = re.search(
         rf"^```python {name}\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
     )
-    assert found, f"docs/python.md has no example called {name}"
+    assert found, f"docs/reference/python.md has no example called {name}"
     return found[1]
 
 

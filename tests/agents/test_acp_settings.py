@@ -14,7 +14,7 @@ from segue.domain.options import read_options
 from segue.sim.launchers import write_launchers
 from tests.cli.place import Place
 
-PAGE = Path(__file__).parents[2] / "docs" / "agents.md"
+PAGE = Path(__file__).parents[2] / "docs" / "guides" / "agents.md"
 MINE = """
 agent = "mine"
 [acp.mine]

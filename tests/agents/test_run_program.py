@@ -50,7 +50,7 @@ def test_lines_become_events_and_the_outcome(tmp_path: Path) -> None:
     assert outcome(items).usage == Usage(105, 2, None), "the last report counts; cost was not reported"
 
 
-@pytest.mark.parametrize("place", ["docs/python.md", "examples/plugins/segue_example.py"])
+@pytest.mark.parametrize("place", ["docs/reference/python.md", "examples/plugins/segue_example.py"])
 def test_the_example_agents_conform(place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = (ROOT / place).read_text("utf-8")
     if place.endswith(".md"):

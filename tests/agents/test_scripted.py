@@ -335,7 +335,7 @@ def test_a_missing_script_is_refused(tmp_path: Path) -> None:
 
 
 def test_the_documentation_names_every_key_in_the_order_of_play() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "scripted-agent.md").read_text()
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "scripted-agent.md").read_text()
     documented = re.findall(r"^\| `(\w+)(?: = [^`]*)?` \|", page, re.MULTILINE)
     assert documented == list(ScriptedEntry.__struct_fields__)
 

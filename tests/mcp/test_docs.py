@@ -15,7 +15,7 @@ from segue.cli.serve.mcp import mcp
 from segue.mcp.project import ServedProject
 from segue.mcp.server import make_server
 
-PAGE = (Path(__file__).parents[2] / "docs" / "mcp.md").read_text("utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "guides" / "mcp.md").read_text("utf-8")
 
 
 def test_every_tool_and_resource_is_explained(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""docs/litellm.md lists every provider, status and kind of profile."""
+"""docs/guides/litellm.md lists every provider, status and kind of profile."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.provider.place import catalogue
 
-PAGE = (Path(__file__).parents[2] / "docs" / "litellm.md").read_text("utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "guides" / "litellm.md").read_text("utf-8")
 SPANS = set(re.findall(r"`([^`\n]+)`", PAGE))
 
 

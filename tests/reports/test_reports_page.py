@@ -12,14 +12,14 @@ from segue.reports.selection import QUERIES, read_sql
 from segue.reports.statistics import Proportion, single_cases
 from tests.reports.dataset import Written
 
-PAGE = (Path(__file__).parents[2] / "docs" / "reports.md").read_text("utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "reports.md").read_text("utf-8")
 
 
 def test_every_query_is_shown_as_it_is() -> None:
     shown = re.findall(r"^### (\w+)\n.*?^```sql\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
     assert [name for name, _ in shown] == list(QUERIES)
     for name, text in shown:
-        assert text == read_sql(name), f"docs/reports.md shows another {name}.sql"
+        assert text == read_sql(name), f"docs/reference/reports.md shows another {name}.sql"
 
 
 def test_every_query_file_is_a_question() -> None:

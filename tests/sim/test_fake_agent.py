@@ -23,7 +23,7 @@ from segue.sim.cursor.script import ACTIONS, FAULTS, SELECTORS, SETTINGS
 from segue.sim.launchers import PROGRAMS, write_launchers
 from tests.cli.place import Place
 
-DOCS = Path(__file__).parents[2] / "docs" / "rehearsing.md"
+DOCS = Path(__file__).parents[2] / "docs" / "guides" / "rehearsing.md"
 STREAM = ("-p", "--trust", "--output-format", "stream-json")
 
 

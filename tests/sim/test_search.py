@@ -18,7 +18,7 @@ from segue.sim.search.app import FAULTS, SearchEntry, SearchScript, search_app
 from segue.system.http.server import start_server
 from tests.sim.described import describe_keys
 
-PAGE = (Path(__file__).parents[2] / "docs" / "searching.md").read_text("utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "guides" / "searching.md").read_text("utf-8")
 
 
 @pytest.fixture

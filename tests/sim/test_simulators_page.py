@@ -24,7 +24,7 @@ from segue.sim.llm.app import llm_app
 from segue.sim.script import ProgramScript, check_script
 from tests.sim.described import describe_keys
 
-PAGE = (Path(__file__).parents[2] / "docs" / "simulators.md").read_text("utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "simulators.md").read_text("utf-8")
 SPANS = set(re.findall(r"`([^`\n]+)`", PAGE))
 
 

@@ -58,7 +58,7 @@ def test_everything_about_a_task_is_in_the_file(tmp_path: Path) -> None:
 
 
 def test_the_file_is_as_documented(tmp_path: Path) -> None:
-    page = Path(__file__).parents[2] / "docs" / "speckit.md"
+    page = Path(__file__).parents[2] / "docs" / "guides" / "speckit.md"
     shown = json.loads(page.read_text("utf-8").split("```json\n")[1].split("```")[0])
     save(tmp_path / "state.json", SpecState().after("T012", "f00", done(verdict=PASSED)))
     real = json.loads((tmp_path / "state.json").read_bytes())

@@ -243,7 +243,7 @@ def test_every_column_has_the_type_that_is_told(filled: Store) -> None:
 
 
 def examples() -> dict[str, str]:
-    text = (ROOT / "docs" / "tables.md").read_text("utf-8")
+    text = (ROOT / "docs" / "reference" / "tables.md").read_text("utf-8")
     found = re.findall(r"^```sql table\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
     return {name: next(one for one in found if f"FROM segue_{name}" in one) for name in FLAT_TABLES}
 

@@ -251,7 +251,7 @@ def test_init_writes_what_needs_no_question(trap: Trap) -> None:
 
 
 def test_the_demo_needs_no_trust(trap: Trap) -> None:
-    trap.place.segue("demo", "plan", "--folder", str(trap.place.repo / "demo"), code=None)
+    trap.place.segue("demo", "feature", "--dir", str(trap.place.repo / "demo"))
     assert marks(trap) == []
 
 

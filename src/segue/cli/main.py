@@ -21,7 +21,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "task": ("run.task:task", "List tasks, accept or skip one."),
         "check": ("run.check:check", "Run the project's checks without an agent."),
         "experiment": ("run.experiment:experiment", "Compare agents and models on the same prompts."),
-        "demo": ("run.demo.command:demo", "Watch complete runs in a throwaway repository, without keys."),
+        "demo": ("run.demo.command:demo", "See Segue work in a throwaway repository, without keys."),
     },
     "Look": {
         "status": ("look.status:status", "List runs, or show one run with its tasks."),

@@ -289,7 +289,9 @@ def _check_simulator(name: str) -> None:
 
         near = get_close_matches(name, sorted(SIMULATORS), n=1)
         meant = f"; did you mean {near[0]}?" if near else ""
-        raise UsageError(f"{name}: no simulator reads this variable{meant}", hint="See docs/rehearsing.md")
+        raise UsageError(
+            f"{name}: no simulator reads this variable{meant}", hint="See docs/guides/rehearsing.md"
+        )
 
 
 def _path_of(variable: str) -> str:

@@ -236,7 +236,7 @@ class FlowSettings(Options, frozen=True):
 
 
 class ProofSettings(Options, frozen=True):
-    """Evidence beyond the checks: see docs/proof.md."""
+    """Evidence beyond the checks: see docs/explanation/proof.md."""
 
     independent: bool = False
     """Let an agent in the role `test` write tests from each task's text alone; the work must pass them."""
@@ -247,7 +247,7 @@ class ProofSettings(Options, frozen=True):
 
 
 class SandboxSettings(Options, frozen=True):
-    """What agents and checks may see and change: see docs/sandbox.md."""
+    """What agents and checks may see and change: see docs/guides/sandbox.md."""
 
     strength: Literal["standard", "strict"] = "standard"
     """`strict` hides your whole home but for the agent's own configuration and your toolchains."""
@@ -325,7 +325,7 @@ class Settings(Options, frozen=True):
     judged_by: AgentNames | None = None
     """Who decides whether a task is done: a model (`llm`), an `agent` in the role `verify` (each with the
     checks), the `checks` alone, or a list of those who must all agree. If unset: an agent in the flow
-    `build`, else a model."""
+    `build`; else a model if it is described or has a key, otherwise the agent."""
     require: Level | None = None
     """The least proof a task needs: `changed`, `judged`, `checked`, `tested`, `independent` or `held`; if
     unset, nothing may speak against it."""
@@ -409,14 +409,14 @@ class Settings(Options, frozen=True):
     notifiers: dict[str, dict[str, Any]] = {}
     """Options per notifier that is a plug-in; naming one switches it on."""
     deliveries: dict[str, dict[str, Any]] = {}
-    """Options per delivery: see docs/pull-requests.md."""
+    """Options per delivery: see docs/guides/pull-requests.md."""
     flows: dict[str, FlowSettings] = {}
     """Flows of your own, each a list of phases."""
     reviewers: dict[str, dict[str, Any]] = {}
-    """Options per reviewer: see docs/reviewing.md."""
+    """Options per reviewer: see docs/guides/reviewing.md."""
     profiles: dict[str, dict[str, Any]] = {}
-    """Models composed of several models: see docs/litellm.md."""
+    """Models composed of several models: see docs/guides/litellm.md."""
     agents: dict[str, dict[str, Any]] = {}
     """Options per agent: see `segue agent schema NAME`."""
     acp: dict[str, dict[str, Any]] = {}
-    """More agents that speak the Agent Client Protocol: see docs/agents.md."""
+    """More agents that speak the Agent Client Protocol: see docs/guides/agents.md."""

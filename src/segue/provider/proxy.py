@@ -123,7 +123,7 @@ def guard_proxy(app: AsgiApp, host: str, key: str) -> AsgiApp:
 
 
 class DocumentedEndpoints:
-    """Passes on what docs/litellm.md lists; LiteLLM's own pages, management and schema are closed."""
+    """Passes on what docs/guides/litellm.md lists; LiteLLM's own pages, management and schema are closed."""
 
     def __init__(self, app: AsgiApp) -> None:
         self._app = app
@@ -131,7 +131,7 @@ class DocumentedEndpoints:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on, or answer it with 404 or 405."""
         if scope["type"] == "http" and scope["path"] not in ENDPOINTS:
-            await send_error(send, 404, "there is no such endpoint; see docs/litellm.md")
+            await send_error(send, 404, "there is no such endpoint; see docs/guides/litellm.md")
         elif scope["type"] == "http" and scope["method"] != ENDPOINTS[scope["path"]]:
             await send_error(send, 405, f"this endpoint takes {ENDPOINTS[scope['path']]}")
         else:

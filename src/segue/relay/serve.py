@@ -48,7 +48,9 @@ def check(settings: RelaySettings, tokens: TokenFile) -> None:
     if tokens.created() is None:
         raise CredentialsError("The relay has no token yet.", hint="Create one with: segue relay token")
     if not settings.actions:
-        raise UsageError("No actions are configured.", hint="Add [relay.actions.NAME]: see docs/relay.md")
+        raise UsageError(
+            "No actions are configured.", hint="Add [relay.actions.NAME]: see docs/guides/relay.md"
+        )
     asking = {action.confirm for action in settings.actions.values()}
     if "terminal" in asking and not has_terminal():
         raise UsageError(

@@ -121,7 +121,7 @@ def read(path: Path, config: Path | None = None) -> Experiment:
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise UsageError(f"{path} cannot be read: {error}") from None
     except OptionError as error:
-        raise UsageError(f"{path}: {error}", hint="See docs/experiments.md") from None
+        raise UsageError(f"{path}: {error}", hint="See docs/guides/experiments.md") from None
     base = path.absolute().parent
     folder = base / (found.folder or f"{path.stem}.runs")
     template = base / found.template if found.template else None

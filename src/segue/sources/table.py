@@ -235,4 +235,6 @@ def _unknown_fields(rows: Sequence[tuple[int, Row]]) -> Iterator[Notice]:
 
 
 def _wrong(name: str, line: int, words: str) -> SourceError:
-    return SourceError(f"{name}, line {line} {words}.", kept=KEPT, hint="Fix the line; see docs/tasks.md")
+    return SourceError(
+        f"{name}, line {line} {words}.", kept=KEPT, hint="Fix the line; see docs/guides/tasks.md"
+    )

@@ -18,7 +18,7 @@ _ENTERPRISE_TOKENS = ("GH_ENTERPRISE_TOKEN", "GITHUB_ENTERPRISE_TOKEN")
 _GH_SECONDS = 20.0
 _GH_PASSED = ("GH_CONFIG_DIR", "DBUS_SESSION_BUS_ADDRESS")
 """Variables by which gh finds where it keeps its login."""
-_REST_WORDS = RestWords("", "GITHUB_API_URL, or api_url in [github]", "docs/issues.md")
+_REST_WORDS = RestWords("", "GITHUB_API_URL, or api_url in [github]", "docs/guides/issues.md")
 
 
 class GithubAccess(Struct, frozen=True):

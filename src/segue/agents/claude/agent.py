@@ -1,7 +1,7 @@
 """The claude agent: Claude Code, the program `claude`, without its terminal interface.
 
-See docs/claude.md for the flags and what they allow, and `lines` for what it prints. Each launch is one
-process that gets the prompt on stdin; all launches of a run share a configuration folder of their own.
+See docs/guides/agents.md for the flags and what they allow, and `lines` for what it prints. Each launch is
+one process that gets the prompt on stdin; all launches of a run share a configuration folder of their own.
 """
 
 from __future__ import annotations

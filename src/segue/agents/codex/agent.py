@@ -1,7 +1,7 @@
 """The codex agent: OpenAI's Codex CLI, as `codex exec`.
 
-See docs/codex.md for the flags and what they allow, and `lines` for what it prints. Each launch is one
-process that gets the prompt on stdin; all launches of a run share a CODEX_HOME of their own.
+See docs/guides/agents.md for the flags and what they allow, and `lines` for what it prints. Each launch is
+one process that gets the prompt on stdin; all launches of a run share a CODEX_HOME of their own.
 """
 
 from __future__ import annotations

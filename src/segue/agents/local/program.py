@@ -20,7 +20,7 @@ from segue.system.process.capture import probe
 from segue.system.process.processes import Command, child_environment
 
 SIM_PREFIX = "SEGUE_SIM_"
-"""Variables for the stand-ins of `segue sim bin` reach the agent: see docs/rehearsing.md."""
+"""Variables for the stand-ins of `segue sim bin` reach the agent: see docs/guides/rehearsing.md."""
 
 _PROBE_SECONDS = 20.0
 

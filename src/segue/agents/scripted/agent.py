@@ -6,7 +6,7 @@ whose selectors match the launch is played:
     [[on]]
     task = "2"                              # selectors: task, phase, attempt; a missing one matches all
     attempt = 1
-    write = { "src/hello.py" = "print()" }  # actions: see `ScriptedEntry`, and docs/scripted-agent.md
+    write = { "src/hello.py" = "print()" }  # actions: see `ScriptedEntry`, docs/reference/scripted-agent.md
     exit_code = 1
 
 In plan and ask mode nothing is edited.
@@ -216,7 +216,7 @@ def load_script(path: Path) -> AgentScript:
     except OptionError as error:
         # People count entries from one.
         place = re.sub(r"\[(\d+)\]", lambda found: f"[{int(found[1]) + 1}]", error.path)
-        hint = "docs/scripted-agent.md lists every key."
+        hint = "docs/reference/scripted-agent.md lists every key."
         raise UsageError(f"{path}: {place}: {error.message}", hint=hint) from None
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise UsageError(f"{path} is not a readable TOML file: {error}") from None

@@ -20,7 +20,7 @@ def mcp(http: bool, port: int, read_only: bool, settings: CommandSettings, outpu
 
     An agent or editor starts this command and talks to it over stdin and stdout. With --http it listens on
     this machine, and every request needs the token.
-    Runs are started in the background and outlive the server. See docs/mcp.md.
+    Runs are started in the background and outlive the server. See docs/guides/mcp.md.
 
     \b
     Examples:
@@ -63,5 +63,7 @@ def mcp(http: bool, port: int, read_only: bool, settings: CommandSettings, outpu
         asyncio.run(serve_http(project, read_only, port, announce))
         return
     if sys.stdin.isatty():
-        output.note("Waiting for an MCP client on stdin. Agents and editors start this command: docs/mcp.md")
+        output.note(
+            "Waiting for an MCP client on stdin. Agents and editors start this command: docs/guides/mcp.md"
+        )
     asyncio.run(serve_stdio(project, read_only))

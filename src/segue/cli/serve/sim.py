@@ -27,8 +27,8 @@ def sim() -> None:
 def bin_(folder: Path, output: Printer) -> None:
     """Write simulators of the Cursor CLI, stet, Gemini, Copilot, OpenCode, Qwen and Vibe to DIR.
 
-    Put DIR first on the PATH to use them instead of the real tools. See docs/rehearsing.md and
-    docs/simulators.md for what they do and how to make them fail.
+    Put DIR first on the PATH to use them instead of the real tools. See docs/guides/rehearsing.md and
+    docs/reference/simulators.md for what they do and how to make them fail.
 
     \b
     Examples:
@@ -67,7 +67,7 @@ _REPOS = click.option(
 def cursor(port: int, repos: tuple[str, ...], script: Path | None, output: Printer) -> None:
     """Simulate Cursor's cloud agents on loopback until Ctrl-C.
 
-    The agents push real commits to the bare repositories. See docs/simulators.md.
+    The agents push real commits to the bare repositories. See docs/reference/simulators.md.
 
     \b
     Examples:
@@ -117,7 +117,7 @@ def github(
     """Simulate GitHub's REST and GraphQL APIs on loopback until Ctrl-C.
 
     Point GITHUB_API_URL at it; gh reaches it with: gh config set http_unix_socket PATH.
-    See docs/simulators.md.
+    See docs/reference/simulators.md.
 
     \b
     Examples:
@@ -139,7 +139,7 @@ def github(
 def gitlab(port: int, repos: tuple[str, ...], script: Path | None, output: Printer) -> None:
     """Simulate GitLab's API for merge requests on loopback until Ctrl-C.
 
-    Name its address with `/api/v4` as `api` in `[deliveries.pr]`. See docs/simulators.md.
+    Name its address with `/api/v4` as `api` in `[deliveries.pr]`. See docs/reference/simulators.md.
 
     \b
     Examples:
@@ -157,7 +157,7 @@ def gitlab(port: int, repos: tuple[str, ...], script: Path | None, output: Print
 def llm(port: int, script: Path | None, output: Printer) -> None:
     """Simulate language models with scripted answers on loopback until Ctrl-C.
 
-    Supports OpenAI's, Anthropic's and Google's APIs. See docs/simulators.md.
+    Supports OpenAI's, Anthropic's and Google's APIs. See docs/reference/simulators.md.
 
     \b
     Examples:
@@ -175,7 +175,7 @@ def llm(port: int, script: Path | None, output: Printer) -> None:
 def ntfy(port: int, script: Path | None, output: Printer) -> None:
     """Simulate an ntfy server on loopback until Ctrl-C.
 
-    Name its address as `url` in `[notify.ntfy]`. See docs/simulators.md.
+    Name its address as `url` in `[notify.ntfy]`. See docs/reference/simulators.md.
 
     \b
     Examples:
@@ -193,7 +193,7 @@ def ntfy(port: int, script: Path | None, output: Printer) -> None:
 def slack(port: int, script: Path | None, output: Printer) -> None:
     """Simulate a channel of Slack, with buttons, on loopback until Ctrl-C.
 
-    Name its address with `/services/T0/B0/x` as `url` in `[notify.slack]`. See docs/simulators.md.
+    Name its address with `/services/T0/B0/x` as `url` in `[notify.slack]`. See docs/reference/simulators.md.
 
     \b
     Examples:
@@ -211,7 +211,7 @@ def slack(port: int, script: Path | None, output: Printer) -> None:
 def search(port: int, script: Path | None, output: Printer) -> None:
     """Simulate web search services with scripted results on loopback until Ctrl-C.
 
-    Supports the APIs of SearXNG, Brave and Tavily. See docs/searching.md.
+    Supports the APIs of SearXNG, Brave and Tavily. See docs/guides/searching.md.
 
     \b
     Examples:

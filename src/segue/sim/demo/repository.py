@@ -1,9 +1,10 @@
-"""Create throwaway git repositories for the demo: with a plan, empty, or with a Spec Kit feature."""
+"""Create throwaway git repositories for the demo: a shop with a plan, an empty one, a Spec Kit feature."""
 
 from __future__ import annotations
 
 import shutil
 import tempfile
+import tomllib
 from importlib.resources import as_file, files
 from pathlib import Path
 
@@ -28,11 +29,20 @@ class DemoRepository:
         self.state = folder / "state"
         """Segue's own folder."""
 
+    async def subjects(self) -> list[str]:
+        """Return the subjects of all commits."""
+        return (await _git(self.repo, "log", "--format=%s")).splitlines()
 
-async def create_with_plan(folder: Path | None = None) -> DemoRepository:
-    """Create a repository with a plan, and a script for the scripted agent beside it."""
+
+async def create_shop(folder: Path | None = None) -> DemoRepository:
+    """Create the repository of a small shop with a plan, and a script for the scripted agent beside it."""
     place = _make_folders(folder)
-    _copy("plan.md", place.plan)
+    for name, text in tomllib.loads((files("segue.sim.demo") / "shop.toml").read_text("utf-8"))[
+        "files"
+    ].items():
+        path = place.repo / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8", newline="\n")
     _copy("script.toml", place.folder / "script.toml")
     await _commit(place)
     return place
@@ -78,6 +88,7 @@ async def _commit(place: DemoRepository) -> None:
     await _git(place.repo, *_IDENTITY, "commit", "--quiet", "-m", "Add the tasks")
 
 
-async def _git(folder: Path, *arguments: str) -> None:
+async def _git(folder: Path, *arguments: str) -> str:
     done = await capture(["git", *arguments], cwd=folder, env=child_environment())
     assert done.exit_code == 0, done.err
+    return done.out.decode()

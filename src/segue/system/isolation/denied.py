@@ -12,7 +12,7 @@ _PLACE = pattern(r"""['"‘`](/[^'"’`\n]{1,300})['"’`]|(?:^|[\s:(])(/[^\s:'"
 _INSTALLED = pattern(r"/(node_modules|\.?venv|vendor)(/|$)")
 _LANE = (
     "In a lane your dependencies are read-only; lane_setup or lane_copy gives each lane its own "
-    "(docs/parallel.md#lanes)."
+    "(docs/guides/parallel.md#lanes)."
 )
 _LINES = 200
 
@@ -30,5 +30,6 @@ def explain_denied(text: str, *, by_rules: bool) -> str:
                 return _LANE
             where = f"{place} is" if place else "the place is"
             setting = f'["{place}"]' if place else "[…]"
-            return f"If {where} closed by the sandbox, sandbox.write = {setting} opens it (docs/sandbox.md)."
+            closed = f"If {where} closed by the sandbox"
+            return f"{closed}, sandbox.write = {setting} opens it (docs/guides/sandbox.md)."
     return ""

@@ -49,7 +49,7 @@ class Link:
     async def open(cls, folder: RunFolder, hold_fds: Sequence[int], tied: bool = False) -> Link:
         """Start a supervisor for the folder."""
         folder.prepare()
-        # Windows cannot inherit descriptors; docs/platforms.md says what that means for the lock.
+        # Windows cannot inherit descriptors; docs/reference/platforms.md says what that means for the lock.
         options = own_group(hidden=True)
         options |= {} if sys.platform == "win32" else {"pass_fds": tuple(hold_fds)}
         program, *arguments = part_command("--segue-supervisor", "segue.system.supervisor.main")

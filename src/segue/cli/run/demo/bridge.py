@@ -1,4 +1,4 @@
-"""The fourth part of the demo: an agent without keys, a subagent in the cloud, the relay, a reminder."""
+"""Another part of the demo: an agent without keys, a subagent in the cloud, the relay, a reminder."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from segue.bridge.conversations import begin_conversation
-from segue.cli.run.demo.runs import KEY, load_app
+from segue.cli.run.demo.runs import KEY, load_app, look_again
 from segue.cli.serve.conversation import converse
-from segue.cli.terminal.output import Printer, program
+from segue.cli.terminal.output import Printer
 from segue.sim.demo import repository
 from segue.sim.demo.repository import DemoRepository
 
@@ -54,14 +54,14 @@ async def show_bridge(folder: Path | None, output: Printer) -> int:
                 agents={"cursor-cloud": {"base_url": url}},
                 bridge={"allow_repos": ["demo/*"], "relay_url": relay},
             )
-            output.note(f"4. An agent without keys, a bridge, a relay and a reminder: {place.folder}\n")
+            output.note("An agent without keys, a bridge, a relay and a reminder.\n")
             with app.store() as store:
                 run, _ = begin_conversation(store, app, "cursor-cloud", _HOME, _MESSAGE)
             code = await converse(app, run, output, wait_reminders=True)
     finally:
         stop()
     if code == 0:
-        output.note(_SAID.format(segue=program(), remote=place.remote, state=place.state))
+        output.note(_SAID + look_again(place))
     return code
 
 
@@ -95,10 +95,5 @@ async def _relay(place: DemoRepository) -> AsyncIterator[str]:
 
 
 _SAID = """
-What happened: the agent printed four commands. The bridge launched one subagent, refused the other because
-its repository is not allowed, had the relay run the one action it knows, and sent the reminder when it was
-due. Each result was sent back to the agent, whose last answer contained no command.
-
-  Branches     {remote}    (git branch)
-  Look again   SEGUE_STATE_DIR={state} {segue} bridge show last
-"""
+The agent printed four commands. The bridge launched one subagent, refused the other because its repository
+is not allowed, let the relay run the one action it knows, and sent the reminder when it was due."""
