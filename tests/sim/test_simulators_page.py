@@ -22,6 +22,9 @@ from segue.sim.gitlab.app import gitlab_app
 from segue.sim.llm import script as llm
 from segue.sim.llm.app import llm_app
 from segue.sim.script import ProgramScript, check_script
+from segue.sim.sessions import script as sessions
+from segue.sim.sessions.app import session_app
+from segue.sim.sessions.claude import CLAUDE
 from tests.sim.described import describe_keys
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "simulators.md").read_text("utf-8")
@@ -35,6 +38,7 @@ SPANS = set(re.findall(r"`([^`\n]+)`", PAGE))
         *(hub.GithubScript, hub.GithubRepo, hub.GithubToken, hub.GithubFault),
         *(lab.GitlabScript, lab.GitlabToken, lab.GitlabFault),
         *(SlackScript, NtfyScript, ChatEntry),
+        *(sessions.SessionScript, sessions.SessionEntry, sessions.SessionFault),
     ],
 )
 def test_every_key_is_explained(model: type[Any]) -> None:
@@ -45,11 +49,15 @@ def test_every_fault_is_explained() -> None:
     assert [name for name, text in cloud.RUN_FAULTS.items() if f"| `{name}` | {text} |" not in PAGE] == []
     assert [name for name, text in hub.FAULTS.items() if f"| `{name}` | {text} |" not in PAGE] == []
     assert [name for name, text in lab.FAULTS.items() if f"| `{name}` | {text} |" not in PAGE] == []
+    assert [
+        name for name, text in sessions.REQUEST_FAULTS.items() if f"| `{name}` | {text} |" not in PAGE
+    ] == []
     assert set(cloud.REQUEST_FAULTS) - SPANS == set()
 
 
 def test_every_control_is_explained() -> None:
-    for app in (cloud_app(), llm_app(), github_app(), gitlab_app(), slack_app(), ntfy_app()):
+    others = (slack_app(), ntfy_app(), session_app(CLAUDE))
+    for app in (cloud_app(), llm_app(), github_app(), gitlab_app(), *others):
         paths = {path for route in app.routes if (path := getattr(route, "path", "")).startswith("/_sim/")}
         told = {span.partition(" ")[2].replace("{id}", "{agent}") for span in SPANS}
         assert paths - told <= {"/_sim/artifacts/{token}"}
@@ -63,6 +71,7 @@ def test_every_control_is_explained() -> None:
         ("github", hub.GithubScript),
         ("gitlab", lab.GitlabScript),
         ("slack", SlackScript),
+        ("sessions", sessions.SessionScript),
     ],
 )
 def test_the_scripts_can_be_played(info: str, model: type[Any]) -> None:

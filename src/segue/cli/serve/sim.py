@@ -94,7 +94,7 @@ def _add_sessions(name: str, title: str) -> None:
 
 _SESSIONS = """Simulate {title} on loopback until Ctrl-C.
 
-Its sessions push real commits to the bare repositories. See docs/clouds.md.
+Its sessions push real commits to the bare repositories. See docs/guides/clouds.md.
 
 \b
 Examples:
