@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from segue.domain.events import AgentText
-from tests.agents.session_place import REPO, VENDORS, SessionPlace, open_session_place
+from tests.agents.session_place import VENDORS, SessionPlace, open_session_place
+from tests.sim.cloud_desk import REPO
 
 [CLAUDE] = [vendor for vendor in VENDORS if vendor.name == "claude-cloud"]
 

@@ -45,9 +45,9 @@ def test_the_sdk_creates_messages_streams_and_archives(tmp_path: Path) -> None:
         assert kinds[0] == "user.message"
         assert {"agent.tool_use", "agent.tool_result", "agent.message"} <= set(kinds)
         listed = list(client.beta.sessions.events.list(session.id, types=["agent.message"]))
-        assert [event.content[0].text for event in listed if event.type == "agent.message"] == [
-            "Done: turn 1."
-        ]
+        [message] = listed
+        assert message.type == "agent.message"
+        assert message.content[0].to_dict() == {"type": "text", "text": "Done: turn 1."}
         again = client.beta.sessions.retrieve(session.id)
         assert again.usage.list_cost is not None
         assert (again.usage.input_tokens, again.usage.list_cost.amount) == (1000, "12")

@@ -37,7 +37,7 @@ _MARGIN = 60.0
 """Seconds before the newest event from which events are listed again: some may appear late."""
 _STOP_PAUSES = (0.0, 0.5, 1.0, 2.0, 4.0)
 _SERVICE = CloudService(
-    "Anthropic's API", "Anthropic", "ANTHROPIC_API_KEY and its workspace", "managed-agents-2026-04-01"
+    "Anthropic's API", "Anthropic", "ANTHROPIC_API_KEY and its workspace", "API 2026-04-01"
 )
 _STATES = frozenset({"idle", "running", "rescheduling", "terminated"})
 _SILENT = frozenset(
