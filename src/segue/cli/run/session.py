@@ -57,12 +57,7 @@ async def start(
     """Run a source and return the exit code."""
     async with open_run(app, named, tuple(only), start, restart=restart, units=units) as opened:
         if opened is None:
-            if output.json:
-                output.record(
-                    {"type": "done", "run": None, "state": "done", "exit_code": 0, "note": NO_TASKS}
-                )
-            output.text(NO_TASKS)
-            return 0
+            return report_nothing(output)
         if not opened.fresh:
             output.note(f"Resuming run {opened.run.id}, which did not finish.")
         elif opened.spec.base:
@@ -73,6 +68,14 @@ async def start(
             return await _detach(opened, output)
         ended = await show_session(opened, output, verbose, page)
     return await go_on(app, ended, output, verbose)
+
+
+def report_nothing(output: Printer) -> int:
+    """Say that no task is left to do; return the exit code."""
+    if output.json:
+        output.record({"type": "done", "run": None, "state": "done", "exit_code": 0, "note": NO_TASKS})
+    output.text(NO_TASKS)
+    return 0
 
 
 async def go_on(app: App, ended: SessionEnd, output: Printer, verbose: bool) -> int:
