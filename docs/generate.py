@@ -14,6 +14,7 @@ import click
 from segue.agents.acp.agent import AcpOptions
 from segue.agents.acp.profiles import Profile
 from segue.agents.claude.agent import ClaudeOptions
+from segue.agents.claude_cloud import ClaudeCloudOptions
 from segue.agents.codex.agent import CodexOptions
 from segue.agents.cursor.agent import CursorOptions
 from segue.agents.cursor_cloud.agent import CursorCloudOptions
@@ -57,6 +58,7 @@ OPTIONS: dict[str, type[Any]] = {
     "acp": Profile,
     "agents.gemini": AcpOptions,
     "agents.claude": ClaudeOptions,
+    "agents.claude-cloud": ClaudeCloudOptions,
     "agents.codex": CodexOptions,
     "agents.cursor": CursorOptions,
     "agents.cursor-cloud": CursorCloudOptions,
