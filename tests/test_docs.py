@@ -152,16 +152,16 @@ WORDS: dict[str, tuple[str, list[str]]] = {
     "exit codes": ("running.md", [str(code) for code in EXIT_CODES]),
     "failures": ("running.md", list(FailureKind)),
     "flows": ("running.md", list(FLOWS)),
-    "events": ("looking.md", list(EVENTS)),
+    "events": ("events.md", list(EVENTS)),
     "states": ("looking.md", list(RunState)),
-    "verdicts": ("looking.md", [*Result, *Action]),
+    "verdicts": ("events.md", [*Result, *Action]),
     "levels": ("proof.md", list(Level)),
     "kinds of tasks": ("proof.md", list(TaskKind)),
     "phases": ("data.md", list(PHASES)),
     "kinds of runs": ("data.md", list(RunKind)),
     "outputs": ("data.md", [kind.__name__ for kind in OUTPUTS]),
     "flows of your own": ("running.md", [name for name, phase in PHASES.items() if phase.run]),
-    "sockets": ("looking.md", list(Plugin.__struct_fields__)),
+    "sockets": ("events.md", list(Plugin.__struct_fields__)),
     "statuses": ("tasks.md", list(TaskStatus)),
     "agents": ("agents.md", list(BUILT_IN["agents"])),
     "abilities": ("agents.md", list(Capabilities.__struct_fields__)),
@@ -186,7 +186,6 @@ def test_agents_can_what_is_said_of_them(tmp_path: Path) -> None:
     assert {agent["name"]: set(agent["can"]) for agent in listed} == {
         name: abilities[name] for name in BUILT_IN["agents"]
     }
-    assert set(BUILT_IN["agents"]) <= rows((ROOT / "README.md").read_text("utf-8")).keys()
 
 
 def test_the_house_has_all_its_layers() -> None:
@@ -399,7 +398,7 @@ def rehearsal(tmp_path_factory: pytest.TempPathFactory) -> tuple[Place, str]:
 
 def test_the_machine_contract_is_as_shown(rehearsal: tuple[Place, str]) -> None:
     place, printed = rehearsal
-    shown = {b.before: b.text for b in blocks("json", pages=[path_of("looking.md")])}
+    shown = {b.before: b.text for b in blocks("json", pages=[path_of("events.md")])}
     real = {json.loads(line)["type"]: json.loads(line) for line in printed.splitlines()}
     for line in shown["<!-- example: segue run plan.md --json -->"].splitlines():
         example = json.loads(line)
@@ -441,7 +440,7 @@ def data_of_events(database: Path) -> set[tuple[str, str]]:
 
 
 def test_the_data_of_events_is_as_listed(rehearsal: tuple[Place, str], feature: Path, decided: Place) -> None:
-    listed = rows(page("looking.md"))
+    listed = rows(page("events.md"))
     databases = rehearsal[0].database, feature / "state" / "segue.db", decided.database
     seen = set[tuple[str, str]]().union(*map(data_of_events, databases))
     assert {("verdict", "criteria"), ("agent.ended", "facts"), ("task.marked", "by")} <= seen

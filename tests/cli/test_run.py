@@ -178,11 +178,6 @@ def test_a_dirty_work_tree_is_refused_unless_allowed(place: Place) -> None:
     place.segue("run", "plan.md", "--agent", "scripted", "--allow-dirty")
 
 
-def test_no_agent_chosen_is_a_usage_error(place: Place) -> None:
-    done = place.segue("run", "plan.md", code=2)
-    assert "--agent" in done.stderr
-
-
 def test_a_missing_program_ends_before_any_task(place: Place) -> None:
     place.config('agent = "command"\n[agents.command]\nargv = ["no-such-program-anywhere"]\n')
     done = place.segue("run", "plan.md", code=5)

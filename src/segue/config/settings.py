@@ -325,7 +325,7 @@ class Settings(Options, frozen=True):
     judged_by: AgentNames | None = None
     """Who decides whether a task is done: a model (`llm`), an `agent` in the role `verify` (each with the
     checks), the `checks` alone, or a list of those who must all agree. If unset: an agent in the flow
-    `build`, else a model."""
+    `build`; else a model if it is described or has a key, otherwise the agent."""
     require: Level | None = None
     """The least proof a task needs: `changed`, `judged`, `checked`, `tested`, `independent` or `held`; if
     unset, nothing may speak against it."""

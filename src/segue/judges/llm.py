@@ -53,7 +53,11 @@ class LlmJudge:
             return []
         name = self._options.api_key_env
         return [
-            Problem(f"The judge's key {name} is not set.", f"export {name}=…, or set judge.api_key_env", 4)
+            Problem(
+                f"The judge's key {name} is not set.",
+                f"export {name}=…, set judge.api_key_env, or let an agent judge: --judge agent",
+                4,
+            )
         ]
 
     async def judge(self, task: Task, evidence: Evidence) -> Verdict:

@@ -7,6 +7,7 @@ import platform
 import shutil
 import sqlite3
 import sys
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from msgspec import Struct
@@ -73,9 +74,9 @@ async def examine(app: App) -> list[HealthCheck]:
     return [*found, *(_agent(report, report.name == chosen) for report in agents)]
 
 
-def agent_reports(app: App) -> list[AgentReport]:
-    """Examine all agents concurrently: each may start a program or two."""
-    names = agent_names(app.loaded)
+def agent_reports(app: App, names: Sequence[str] = ()) -> list[AgentReport]:
+    """Examine these agents, or all, concurrently: each may start a program or two."""
+    names = names or agent_names(app.loaded)
     services = app.services(Processes(app.state_dir))
     with ThreadPoolExecutor(len(names)) as threads:
         return list(threads.map(lambda name: _report(app, name, services), names))
@@ -130,7 +131,7 @@ async def _repository(app: App) -> HealthCheck:
     except SegueError as error:
         return HealthCheck("repository", False, error.message, error.hint, needed=False)
     branch = now.branch or "detached"
-    if now.dirty:
+    if now.dirty and set(now.files) != {"segue.toml"}:
         fix = "Commit or stash before a run, or use --allow-dirty"
         return HealthCheck(
             "repository", False, f"{repo.root} ({branch}, uncommitted changes)", fix, needed=False

@@ -44,6 +44,7 @@ from segue.system.process.processes import Processes
 from segue.system.services import Services
 from segue.view.run import FOLDED, RunView
 
+SETTINGS = "segue.toml"
 _CUT_OFF = (RunState.RUNNING, RunState.PARKED, RunState.STOPPED)
 """States in which a run whose tasks are all done may still have to record its end."""
 
@@ -61,6 +62,12 @@ class Parts(Struct, frozen=True):
     def cloud(self) -> bool:
         """Whether the agents that edit work elsewhere."""
         return self.agents[Role.EXECUTE][0].agent.can.cloud
+
+    @property
+    def unstoppable(self) -> list[str]:
+        """The agents that keep working when Segue stops."""
+        agents = (chosen.agent for chain in self.agents.values() for chosen in chain)
+        return sorted({agent.name for agent in agents if agent.can.unstoppable})
 
 
 class OpenRun(Struct, frozen=True):
@@ -209,6 +216,9 @@ async def build_parts(plan: RunPlan, repo: Repository) -> tuple[Parts, list[str]
     reviewing = make_reviewing(app, services, cloud) if plan.flow.has("review") else None
     judging = make_judging(judges_of(plan.judge), app, services) if plan.judge else None
     check_programs(app)
+    if plan.agent_judges_by_default:
+        key = settings.judge.api_key_env
+        said.append(f"The agent also judges: {key} is not set, so no model can. Another judge: --judge NAME")
     building = make_building(app, plan.source.outline, services)
     if cloud and await repo.remote_url() is None:
         raise WorkspaceError(
@@ -350,12 +360,15 @@ def _refuse_taken(store: Store, run: Run) -> None:
 
 
 def exclude_state_files(home: Repository, source: Source, place: Repository | None = None) -> None:
-    """Keep the files that Segue itself writes out of the evidence.
+    """Keep the files that Segue itself writes, and the project's settings, out of the evidence.
 
+    No agent may change the settings, so a segue.toml that is not committed yet is no reason to refuse a run.
     In a work tree of the run's own, `place`, the same files are left out: yours are the ones that count.
     """
-    if source.own_files:
-        home.keep_out([*source.own_files, *source.kept_out])
+    settings = home.root.resolve() / SETTINGS
+    own = [*source.own_files, *source.kept_out] if source.own_files else []
+    if kept_out := [*own, *([settings] if settings.is_file() else [])]:
+        home.keep_out(kept_out)
         for folder in {path.parent for path in source.own_files}:
             clear_temporary(folder)
     if place is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -25,7 +26,8 @@ from segue.runtime.delivering import check_delivery
 from segue.runtime.flows import choose_flow, roles_of
 from segue.runtime.requirements import check_proof
 from segue.runtime.units import ALL, Units, select_tasks
-from segue.runtime.wiring import agent_kind
+from segue.runtime.wiring import agent_kind, make_agent
+from segue.system.process.processes import Processes
 
 _MOST_NOTICES = 3
 NO_TASKS = "No pending tasks to process."
@@ -81,6 +83,18 @@ class RunPlan(Struct, frozen=True):
             union=settings.merge_union,
         )
 
+    @property
+    def _overrides(self) -> dict[str, Any]:
+        """The settings that are stored, with the judge that was found: another process keeps it."""
+        stored = self.app.loaded.overrides
+        return {**stored, "judged_by": self.judge} if self.agent_judges_by_default else stored
+
+    @property
+    def agent_judges_by_default(self) -> bool:
+        """Whether the agent judges only because nobody else can."""
+        settings, planned = self.app.loaded.settings, self.source.outline is not None
+        return self.judge == "agent" and not (settings.judged_by or settings.roles.verify or planned)
+
     def spec(self, repo: Path, run: Run | None = None) -> RunSpec:
         """Return what is stored of the plan, so that another process can resume the run."""
         app = self.app
@@ -96,7 +110,7 @@ class RunPlan(Struct, frozen=True):
             tasks=self.chosen,
             titles={task.key: task.title for task in self.listing.tasks if task.key in wanted},
             config=str(app.config) if app.config else None,
-            settings=app.loaded.overrides,
+            settings=self._overrides,
             kind=RunKind.TRIAL if trial else self.source.run_kind,
             phases=self.flow.names,
             trial=trial,
@@ -146,7 +160,7 @@ def _plan(
     app: App, source: Source, flow: Flow, agent: str, listing: TaskList, chosen: tuple[str, ...]
 ) -> RunPlan:
     settings = app.loaded.settings
-    judge = judge_name(app, source) if flow.has("verify") else None
+    judge = judge_name(app, source, agent) if flow.has("verify") else None
     if judge is not None and settings.commit == "never":
         raise UsageError(
             'The judge looks at commits, but commit = "never".', hint='Set commit = "task" or "phase"'
@@ -237,10 +251,28 @@ def choose_agents(app: App, role: Role, default: str) -> tuple[AgentChoice, ...]
     return chain
 
 
-def judge_name(app: App, source: Source) -> str:
-    """Return who verifies: what was chosen, or an agent where agents do everything, or a model."""
+def judge_name(app: App, source: Source, agent: str) -> str:
+    """Return who verifies: what was chosen, or what is there: a model with a key, else the agent."""
     settings = app.loaded.settings
-    return settings.judged_by or ("agent" if source.outline is not None or settings.roles.verify else "llm")
+    if settings.judged_by:
+        return str(settings.judged_by)
+    if source.outline is not None or settings.roles.verify:
+        return "agent"
+    return "llm" if has_model_judge(app) or not _can_judge(app, agent) else "agent"
+
+
+def _can_judge(app: App, agent: str) -> bool:
+    """Return whether the agent has a mode in which it only answers, here."""
+    name = choose_agents(app, Role.VERIFY, agent)[0].agent
+    can = make_agent(name, app.loaded, app.services(Processes())).can
+    return can.ask_mode and not can.cloud
+
+
+def has_model_judge(app: App) -> bool:
+    """Return whether a model can judge: the settings describe one, or the environment has its key."""
+    settings, origins = app.loaded.settings, app.loaded.origins
+    described = any(path.startswith("judge.") for path in origins)
+    return described or bool(os.environ.get(settings.judge.api_key_env, "").strip())
 
 
 def judges_of(named: str | None) -> tuple[str, ...]:
@@ -287,6 +319,12 @@ def check_chains(chains: Mapping[Role, AgentChain], budget: Budget) -> None:
             f"Cloud agents and local ones cannot take turns at the same work: {names}.",
             hint="Name agents of one kind for the roles plan, execute and address",
         )
+    for chosen in chains.get(Role.PLAN, ()):
+        if chosen.agent.can.cloud and not chosen.agent.can.plan_mode:
+            raise UsageError(
+                f"Agent {chosen.agent.name} cannot plan: it has no mode in which it changes nothing.",
+                hint="Choose a flow without a plan, such as --flow execute, or another cloud agent",
+            )
     for chosen in chains.get(Role.TEST, ()):
         if chosen.agent.can.cloud:
             raise UsageError(

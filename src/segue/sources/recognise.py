@@ -50,13 +50,18 @@ def is_prompt(given: str, here: Path = Path()) -> bool:
 
 def is_feature(request: SourceRequest) -> bool:
     """Return whether a feature folder, its tasks.md or the bare name of a feature was named, or is found."""
-    known = any((place / ".specify").is_dir() for place in (request.repo, *request.repo.parents))
+    known = has_specify(request.repo)
     if request.named is None:
         return known or any_feature(request.here, request.repo)
     path = request.here / request.named
     if path.is_dir() or path.name == "tasks.md":
         return True
     return known and not path.suffix and not path.exists()
+
+
+def has_specify(repo: Path) -> bool:
+    """Return whether Spec Kit was set up in a repository or above it."""
+    return any((place / ".specify").is_dir() for place in (repo, *repo.parents))
 
 
 def find_features(root: Path) -> Iterator[Path]:

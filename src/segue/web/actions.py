@@ -1,4 +1,4 @@
-"""Actions on the page: stop and resume a run; retry, accept, skip or comment on a task; decide on a plan."""
+"""Actions on the page: stop, resume or propose a run; decide or comment on a task; decide on a plan."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from segue.runtime.app import App
 from segue.runtime.comments import comment as store_comment
 from segue.runtime.comments import edit_plan
 from segue.runtime.overrides import decide
+from segue.runtime.proposing import propose as propose_run
 from segue.runtime.stored import load_run_app
 from segue.view.load import state_of
 from segue.web import queries
@@ -67,6 +68,9 @@ async def comment(app: App, path: Fields, form: Fields) -> ActionResult:
     if not form.get("text", "").strip():
         raise UsageError("A comment needs words.", kept="Nothing was changed.")
     await store_comment(load_run_app(app, run), run, path["task"], text)
+    if form.get("then") == "retry":
+        await start_resume(app, await _read_run(app, path["run"]))
+        return ActionResult(f"Task {path['task']} is tried again, with what you said.", f"/runs/{run.id}")
     said = f"The comment on task {path['task']} is stored. Resume the run to send it to the agent."
     return ActionResult(said, f"/runs/{run.id}")
 
@@ -85,6 +89,15 @@ async def reject_plan(app: App, path: Fields, form: Fields) -> ActionResult:
     await store_comment(load_run_app(app, run), run, PLAN_GATE, form.get("text", ""))
     await start_resume(app, await _read_run(app, path["run"]))
     return ActionResult("Another plan is being made, with what you said.", f"/runs/{run.id}")
+
+
+async def propose(app: App, path: Fields, _form: Fields) -> ActionResult:
+    """Open a pull request with the work of a run that nobody works on."""
+    run = await _read_run(app, path["run"])
+    if state_of(run) in queries.ACTIVE:
+        raise Locked("The run is still running.", kept="Nothing was changed.", hint="Stop it first.")
+    found = await propose_run(app, run)
+    return ActionResult(found.words, f"/runs/{run.id}")
 
 
 async def _override(app: App, path: Fields, reason: str, *, skip: bool) -> ActionResult:
@@ -109,6 +122,7 @@ PAGES = ()
 ACTIONS = (
     ActionRoute("/runs/{run}/stop", stop),
     ActionRoute("/runs/{run}/resume", resume),
+    ActionRoute("/runs/{run}/propose", propose),
     ActionRoute("/runs/{run}/plan/edit", edit_steps),
     ActionRoute("/runs/{run}/plan/reject", reject_plan),
     ActionRoute(f"{_TASK}/comment", comment),

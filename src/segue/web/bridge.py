@@ -35,7 +35,7 @@ def query_conversations(request: PageRequest) -> Data:
     number, pages = request.page(len(runs), SIZE)
     return {
         "title": "Bridge",
-        "questions": [_describe_question(question) for question in _open_relay(request.app).open()],
+        "questions": list_questions(request.app),
         "conversations": [_summarize(request.store, run) for run in slice_page(runs, number, SIZE)],
         "total": len(runs),
         "page": number,
@@ -77,6 +77,11 @@ def _group_commands(turns: Sequence[Mapping[str, Any]]) -> dict[str, list[dict[s
     return {name: [one for one in commands if one["kind"] == name] for name in KINDS.values()}
 
 
+def list_questions(app: App) -> list[dict[str, Any]]:
+    """Return the questions of the relay that wait for an answer, most urgent first."""
+    return [_describe_question(question) for question in Questions(app.secret_dir / "relay").open()]
+
+
 def _describe_question(question: PendingQuestion) -> dict[str, Any]:
     """Describe a question: the whole command, and the digest that an answer to it must name."""
     asked = question.proposal
@@ -102,12 +107,8 @@ async def refuse(app: App, path: Mapping[str, str], form: Mapping[str, str]) -> 
 
 
 def _answer(app: App, path: Mapping[str, str], form: Mapping[str, str], *, yes: bool) -> ActionResult:
-    question = _open_relay(app).answer(path["question"], form.get("digest", ""), yes)
+    question = Questions(app.secret_dir / "relay").answer(path["question"], form.get("digest", ""), yes)
     return ActionResult(f"{'Allowed' if yes else 'Refused'}: {question.proposal.text}", "/bridge")
-
-
-def _open_relay(app: App) -> Questions:
-    return Questions(app.secret_dir / "relay")
 
 
 ACTIONS = (

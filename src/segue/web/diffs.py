@@ -12,6 +12,7 @@ from msgspec import ValidationError
 
 from segue.domain.diff import by_file
 from segue.domain.errors import SegueError
+from segue.domain.events import PatchMade, read_event
 from segue.domain.results import Output, read_as
 from segue.domain.run import Run
 from segue.fleet.looking import read_far_diff
@@ -40,11 +41,7 @@ def find_commits(store: Store, step: Mapping[str, Any]) -> tuple[str, str] | Non
     """Find the commits before and after the work of a step; None if it was not committed."""
     if step["task"] is None:
         return None
-    rows = store.query(
-        "SELECT seq, phase, output FROM orchestrator_steps WHERE run_id = ? AND task = ?"  # noqa: S608
-        f" AND phase IN ({', '.join('?' * len(_KEPT))}) ORDER BY seq",
-        [step["run_id"], step["task"], *_KEPT],
-    )
+    rows = _list_kept(store, step["run_id"], step["task"])
     before = [row for row in rows if row["seq"] < step["seq"]]
     base = next((_get_head(row) for row in before if row["phase"] == "base"), "")
     launching = step["phase"] in PHASES and PHASES[step["phase"]].role is not None
@@ -53,6 +50,33 @@ def find_commits(store: Store, step: Mapping[str, Any]) -> tuple[str, str] | Non
     if step["phase"] not in _EDITING:
         return _check_pair(base, _find_last(before))
     return _check_pair(_find_last(before), _find_next(rows, step) or _get_head(step))
+
+
+def find_task_commits(store: Store, run_id: str, task: str) -> tuple[str, str] | None:
+    """Find the commits before and after all work on a task; None if nothing of it was committed."""
+    rows = _list_kept(store, run_id, task)
+    base = next((_get_head(row) for row in rows if row["phase"] == "base"), "")
+    return _check_pair(base, _find_last(rows))
+
+
+def read_patch(store: Store, run_id: str, task: str, step: str = "") -> PatchMade | None:
+    """Return what the last attempt at a task left, or what one step left, as it was recorded then."""
+    where, values = ("AND step = ?", [step]) if step else ("AND data->>'task' = ?", [task])
+    rows = store.query(
+        "SELECT data FROM orchestrator_events WHERE run_id = ? AND type = 'patch'"  # noqa: S608
+        f" {where} ORDER BY seq DESC LIMIT 1",
+        [run_id, *values],
+    )
+    found = read_event(PatchMade.type, rows[0]["data"]) if rows else None
+    return found if isinstance(found, PatchMade) else None
+
+
+def _list_kept(store: Store, run_id: str, task: str) -> list[dict[str, Any]]:
+    return store.query(
+        "SELECT seq, phase, output FROM orchestrator_steps WHERE run_id = ? AND task = ?"  # noqa: S608
+        f" AND phase IN ({', '.join('?' * len(_KEPT))}) ORDER BY seq",
+        [run_id, task, *_KEPT],
+    )
 
 
 def _find_next(rows: list[dict[str, Any]], step: Mapping[str, Any]) -> str:

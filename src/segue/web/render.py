@@ -44,6 +44,8 @@ class PageRenderer:
         self._cache = VersionedCache[bytes](64, _MAX_AGE, lambda body: len(body) <= _MAX_BYTES)
         self._views = VersionedCache[RunView](256)
         self._menu = [entry for entry in list_pages() if entry.menu and entry.exists is None]
+        self._waiting = 0
+        """How many things waited for a person when somebody last counted; the script asks again."""
 
     def close(self) -> None:
         """Close the stores."""
@@ -114,14 +116,19 @@ class PageRenderer:
         with self._stores.borrow() as store:
             self._menu = [entry for entry in list_pages() if entry.menu and self._exists(entry, store)]
             query = dict(request.query_params)
-            return page.query(PageRequest(self._app, store, request.path_params, query, self._views))
+            data = page.query(PageRequest(self._app, store, request.path_params, query, self._views))
+        if page.path.startswith("/inbox"):
+            self._waiting = data["waiting"]
+        return data
 
     def _render_in_frame(
         self, template: str, page: PageRoute | None = None, part: bool = False, **values: Any
     ) -> str:
         here = (page.section or page.path) if page else ""
         frame = "part.html" if part else "base.html"
-        return render_template(template, frame=frame, menu=self._menu, here=here, **values)
+        return render_template(
+            template, frame=frame, menu=self._menu, here=here, waiting=self._waiting, **values
+        )
 
     def _exists(self, page: PageRoute, store: Store) -> bool:
         return page.exists is None or page.exists(self._app, store)

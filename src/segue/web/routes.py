@@ -24,10 +24,13 @@ Data = dict[str, Any]
 """The data of a page as JSON values, so that the page and its `.json` twin agree."""
 
 MODULES = (
+    "segue.web.inbox",
     "segue.web.runs",
     "segue.web.tasks",
     "segue.web.run",
+    "segue.web.talk",
     "segue.web.step",
+    "segue.web.task",
     "segue.web.proof",
     "segue.web.actions",
     "segue.web.reports",

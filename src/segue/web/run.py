@@ -45,13 +45,13 @@ def query_run(request: PageRequest) -> Data:
         "run": describe_run(run, view),
         "used": queries.describe_usage(view),
         "caps": queries.read_budget(request.app, run),
-        "open": [_describe_step(step) for step in steps if step["state"] == "started" and working],
+        "open": [describe_step(step) for step in steps if step["state"] == "started" and working],
         "tasks": [_describe_task(view, key, steps) for key in keys],
-        "whole": [_describe_step(step) for step in whole if step["phase"] not in HIDDEN],
-        "pull_request": _describe_request(view),
+        "whole": [describe_step(step) for step in whole if step["phase"] not in HIDDEN],
+        "pull_request": describe_request(view),
         "lanes": query_lanes(store, run, view, working, SIZE),
         "timeline": _build_timeline(run, state, [*whole, *steps], view),
-        "plan": _read_plan(request, run, view) if not going else None,
+        "plan": read_plan(request, run, view) if not going else None,
         "feed": read_feed(store, run.id),
         "done": view.done,
         "total": len(view.tasks),
@@ -60,7 +60,7 @@ def query_run(request: PageRequest) -> Data:
     }
 
 
-def _describe_request(view: RunView) -> dict[str, Any] | None:
+def describe_request(view: RunView) -> dict[str, Any] | None:
     """Return the pull request of the run, if it has one whose address can be opened."""
     found = view.delivery
     if found is None or not found.url.startswith(("https://", "http://")):
@@ -68,7 +68,7 @@ def _describe_request(view: RunView) -> dict[str, Any] | None:
     return {"number": found.number, "url": found.url, "draft": found.draft, "label": found.label}
 
 
-def _read_plan(request: PageRequest, run: Run, view: RunView) -> str | None:
+def read_plan(request: PageRequest, run: Run, view: RunView) -> str | None:
     """Return the plan as text to edit, while the run waits for a person's word on it."""
     if view.gate != PLAN_GATE or run.state is not RunState.NEEDS_HUMAN:
         return None
@@ -97,10 +97,11 @@ def _find_current(view: RunView) -> int:
 def _describe_task(view: RunView, key: str, steps: Rows) -> dict[str, Any]:
     shown = [step for step in steps if step["task"] == key and step["phase"] not in HIDDEN]
     known = queries.describe_task(view, view.tasks[key])
-    return {**known, "steps": [_describe_step(step) for step in shown]}
+    return {**known, "steps": [describe_step(step) for step in shown]}
 
 
-def _describe_step(step: dict[str, Any]) -> dict[str, Any]:
+def describe_step(step: dict[str, Any]) -> dict[str, Any]:
+    """Describe a step in one line of a task."""
     names = ("seq", "key", "task", "phase", "attempt", "agent", "model", "state", "started")
     ended = step["ended"]
     return {

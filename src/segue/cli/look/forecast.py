@@ -10,8 +10,10 @@ from segue.cli.options import CommandSettings, options
 from segue.cli.terminal.output import Printer
 
 if TYPE_CHECKING:
+    from segue.ports import Source
     from segue.reports.forecasting import Outlook
     from segue.reports.statistics import Prediction
+    from segue.runtime.app import App
 
 
 @click.command()
@@ -30,31 +32,36 @@ def forecast(source: str | None, settings: CommandSettings, output: Printer) -> 
       segue forecast plan.md
       segue forecast "Build a todo app with accounts" --agent claude --model opus
     """
-    from segue.domain.task import TaskStatus
-    from segue.reports.forecasting import Upcoming
-    from segue.reports.forecasting import forecast as ask_history
     from segue.system.reading import work_tree
 
     app = settings.look()
-    found = app.source(source, work_tree(app.repo))
-    chosen = app.loaded.settings
-    planned = found.outline is not None and not found.outline.is_planned()
-    pending = (
-        [task for task in found.look().tasks if task.status is TaskStatus.PENDING] if not planned else []
-    )
-    upcoming = Upcoming(
-        kind=found.run_kind,
-        key=found.key,
-        source=found.address,
-        setting=" ".join(part for part in (chosen.agent, chosen.model) if part),
-        tasks=None if planned else len(pending),
-    )
-    with app.store(read_only=True) as store:
-        outlook = ask_history(store, upcoming)
+    outlook = predict_run(app, app.source(source, work_tree(app.repo)))
     if output.json:
         output.data(outlook.to_json())
     else:
         output.text("\n".join(_describe(outlook)))
+
+
+def predict_run(app: App, source: Source) -> Outlook:
+    """Ask the history how long a run of the source will take with the chosen agent, and what it costs."""
+    from segue.domain.task import TaskStatus
+    from segue.reports.forecasting import Upcoming
+    from segue.reports.forecasting import forecast as ask_history
+
+    chosen = app.loaded.settings
+    planned = source.outline is not None and not source.outline.is_planned()
+    pending = (
+        [task for task in source.look().tasks if task.status is TaskStatus.PENDING] if not planned else []
+    )
+    upcoming = Upcoming(
+        kind=source.run_kind,
+        key=source.key,
+        source=source.address,
+        setting=" ".join(part for part in (chosen.agent, chosen.model) if part),
+        tasks=None if planned else len(pending),
+    )
+    with app.store(read_only=True) as store:
+        return ask_history(store, upcoming)
 
 
 def _describe(outlook: Outlook) -> list[str]:

@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     "--order", is_flag=True, default=None, help="With --jobs: begin the tasks strictly in their order."
 )
 @click.option("--fail-fast", is_flag=True, help="Begin no further task after one has failed.")
+@click.option("--yes", is_flag=True, help="Use what is found for what was not named, without asking.")
 @click.option("--dry-run", is_flag=True, help="Print every prompt; launch and write nothing.")
 @click.option("--detach", is_flag=True, help="Run in the background; follow with `segue logs -f`.")
 @click.option("--serve", is_flag=True, help="Show the run live in a browser until it ends.")
@@ -125,6 +126,7 @@ def run(
     pause_after_task: bool,
     restart: bool,
     fail_fast: bool,
+    yes: bool,
     dry_run: bool,
     detach: bool,
     serve: bool,
@@ -142,8 +144,12 @@ def run(
     default is the source in the configuration, or the feature that Spec Kit itself would use.
     Run the same command again to continue where the last run stopped.
 
+    Without SOURCE or agent, Segue looks for the tasks, an agent that is ready, and the command for the
+    tests, shows what it found, and asks once.
+
     \b
     Examples:
+      segue run                                      find tasks, agent and tests, and ask
       segue run plan.md --agent scripted             rehearse with the simulated agent
       segue run plan.md --agent command --task 3     only task 3
       segue run plan.md --from 4 --commit never      from task 4 on, without commits
@@ -176,6 +182,10 @@ def run(
     units = Units(stories, phases, until_checkpoint)
     app = settings.look(**more) if dry_run else settings.load(**more)
     _refuse_idle(app, settings.values["order"], fail_fast)
+    completed = _complete(settings, more, app, source, yes, dry_run, output)
+    if completed is None:
+        return session.report_nothing(output)
+    source, more, app = completed
     if settings.values["summary"]:
         refuse_summary(app)
     if fail_fast:
@@ -200,6 +210,28 @@ def run(
         )
 
     return _run_decided(settings, more, app, begin, output)
+
+
+def _complete(
+    settings: CommandSettings,
+    more: dict[str, Any],
+    app: App,
+    source: str | None,
+    yes: bool,
+    dry_run: bool,
+    output: Printer,
+) -> tuple[str | None, dict[str, Any], App] | None:
+    """Find what was not named; to print prompts, only the source is needed. None: there is nothing to do."""
+    from segue.runtime.first_run import needs_agent, needs_source
+
+    if not (needs_source(app, source) or (needs_agent(app) and not dry_run)):
+        return source, more, app
+    from segue.cli.run.first import complete, find_source
+
+    if dry_run:
+        return find_source(app, output if output.at_terminal() and not yes else None), more, app
+    completed = complete(settings, more, app, source, yes, output)
+    return completed and (*completed, settings.load(**completed[1]))
 
 
 def _run_decided(

@@ -18,6 +18,7 @@ from segue.cli.terminal.output import Printer, announce_page, error_text
 from segue.cli.terminal.progress import Progress
 from segue.domain.errors import AtGate, AtPlan, TwoLists, UsageError
 from segue.domain.run import Run
+from segue.flow.earlier import read_durations
 from segue.ports import Observer
 from segue.runtime.app import App
 from segue.runtime.background import detach
@@ -57,22 +58,27 @@ async def start(
     """Run a source and return the exit code."""
     async with open_run(app, named, tuple(only), start, restart=restart, units=units) as opened:
         if opened is None:
-            if output.json:
-                output.record(
-                    {"type": "done", "run": None, "state": "done", "exit_code": 0, "note": NO_TASKS}
-                )
-            output.text(NO_TASKS)
-            return 0
+            return report_nothing(output)
         if not opened.fresh:
             output.note(f"Resuming run {opened.run.id}, which did not finish.")
         elif opened.spec.base:
             output.note(f"{opened.spec.agent} starts from branch {opened.spec.base} of origin.")
+        for agent in opened.parts.unstoppable:
+            output.warn(f"{agent} cannot be stopped from here: Ctrl-C and time limits leave it at work.")
         if detach:
             if opened.warning:
                 output.warn(opened.warning)
             return await _detach(opened, output)
         ended = await show_session(opened, output, verbose, page)
     return await go_on(app, ended, output, verbose)
+
+
+def report_nothing(output: Printer) -> int:
+    """Say that no task is left to do; return the exit code."""
+    if output.json:
+        output.record({"type": "done", "run": None, "state": "done", "exit_code": 0, "note": NO_TASKS})
+    output.text(NO_TASKS)
+    return 0
 
 
 async def go_on(app: App, ended: SessionEnd, output: Printer, verbose: bool) -> int:
@@ -181,7 +187,9 @@ def _progress(opened: OpenRun) -> Progress:
     with opened.app.store(read_only=True) as store:
         known = store.events(opened.run.id, kinds=FOLDED) if not opened.fresh else ()
         view = RunView.of(opened.spec.titles, known)
-    return Progress(view, opened.app.loaded.settings.limits.budget())
+        earlier = read_durations(store, opened.source.key)
+    settings = opened.app.loaded.settings
+    return Progress(view, settings.limits.budget(), earlier, settings.jobs)
 
 
 def _notifier(opened: OpenRun, output: Printer) -> AbstractContextManager[Observer]:

@@ -35,14 +35,14 @@ def init(repo: Path | None, dry_run: bool, output: Printer) -> None:
             file.write(text)
     except FileExistsError:
         raise UsageError(f"{target} already exists.", kept="It was not changed.") from None
-    _trust(target)
+    trust_file(target)
     output.text(f"Wrote {target}")
     plans = [path.name for path in sorted(folder.glob("*.md")) if _has_tasks(path)]
     output.note(f"Next: segue run {plans[0] if plans else 'plan.md'} --agent scripted")
 
 
-def _trust(target: Path) -> None:
-    """Trust the file that was just written."""
+def trust_file(target: Path) -> None:
+    """Trust a file that the user has just let Segue write."""
     from segue.config.load import load
     from segue.config.trust import TrustedFiles
 

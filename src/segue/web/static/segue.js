@@ -90,10 +90,11 @@ function restoreFocus(focused, element) {
   const place = focused.id ? `#${CSS.escape(focused.id)}` : link || (row ? `#${CSS.escape(row.id)} > summary` : "");
   if (place) element.querySelector(place)?.focus({ preventScroll: true });
 }
-// An input in use is left alone until the next change.
+// An input in use, or with words that were not sent, is left alone until the next change.
 function isBusy(element) {
   const at = document.activeElement;
-  return at && element.contains(at) && (["SELECT", "TEXTAREA"].includes(at.tagName) || (at.tagName === "INPUT" && at.value !== ""));
+  if (at && element.contains(at) && (["SELECT", "TEXTAREA"].includes(at.tagName) || (at.tagName === "INPUT" && at.value !== ""))) return true;
+  return [...element.querySelectorAll("textarea, input:not([type=hidden])")].some((field) => field.value !== field.defaultValue);
 }
 
 let refreshing = false, again = false;
@@ -113,6 +114,22 @@ async function refresh() {
   }
 }
 
+/* How many things wait for a person, beside the inbox in the menu */
+const waiting = document.getElementById("waiting");
+let counted = 0, counting = null;
+async function countWaiting() {
+  if (!waiting || counting) return;
+  counting = setTimeout(async () => {
+    counted = Date.now();
+    counting = null;
+    const answer = await fetch("/inbox/count.json", { cache: "no-store" }).catch(() => null);
+    if (!answer?.ok) return;
+    const number = (await answer.json()).data.waiting;
+    waiting.textContent = number;
+    waiting.toggleAttribute("data-none", number === 0);
+  }, Math.max(0, counted + 2000 - Date.now()));
+}
+
 /* The stream */
 const from = document.body.dataset.liveFrom;
 const sign = document.getElementById("live");
@@ -120,7 +137,7 @@ let source = null, heard = Date.now(), last = "";
 
 function showState(away) {
   if (!sign) return;
-  sign.hidden = false;
+  sign.classList.remove("off");
   sign.classList.toggle("away", away);
   sign.lastElementChild.textContent = away ? "reconnecting" : "live";
 }
@@ -136,7 +153,7 @@ function connect() {
     if (kind === "events") document.dispatchEvent(new CustomEvent("segue:events", { detail: JSON.parse(message.data).events }));
     if (kind === "reset") document.dispatchEvent(new CustomEvent("segue:reset"));
     if (kind === "end") { source.close(); showState(true); }
-    if (kind !== "end" && kind !== "events") refresh();  // at a beat, too: no event reports that a process died
+    if (kind !== "end" && kind !== "events") { refresh(); countWaiting(); }  // at a beat, too: no event reports that a process died
   });
 }
 // Reopen a stream that is closed or silent for long (the machine slept).
@@ -158,7 +175,7 @@ document.addEventListener("submit", async (event) => {
   event.preventDefault();
   if (form.dataset.confirm && !confirm(form.dataset.confirm)) return;
   const buttons = form.querySelectorAll("button");
-  const body = new URLSearchParams(new FormData(form));
+  const body = new URLSearchParams(new FormData(form, event.submitter));
   buttons.forEach((button) => { button.disabled = true; });
   say("Working…");
   try {
@@ -173,12 +190,24 @@ document.addEventListener("submit", async (event) => {
 /* Filters that apply at once */
 document.addEventListener("change", (event) => { event.target.closest("form[data-auto]")?.requestSubmit(); });
 
+// A page inside another one has no heading of its own and is not live.
+function settle(fresh) {
+  for (const heading of fresh.querySelectorAll("h1")) {
+    const title = document.createElement("p");
+    title.className = "title";
+    title.append(...heading.childNodes);
+    heading.replaceWith(title);
+  }
+  for (const part of fresh.querySelectorAll("[data-live]")) { part.removeAttribute("data-live"); part.removeAttribute("id"); }
+}
+
 /* Steps: opened from their row or their bar, fetched when opened */
 async function load(row) {
   const body = row.querySelector(":scope > .body");
   row.dataset.loaded = row.dataset.mark;
   try {
     const fresh = await fetchPart(row.dataset.src);
+    settle(fresh);
     const inside = [...body.querySelectorAll("details")].map((one) => one.open);
     body.replaceChildren(fresh);
     [...body.querySelectorAll("details")].forEach((one, place) => { if (place in inside) one.open = inside[place]; });

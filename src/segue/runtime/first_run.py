@@ -1,0 +1,122 @@
+"""Finds what a run needs and nobody has named: the source, the agent, and a command for the checks."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from msgspec import Struct
+
+from segue.domain.run import TASK_RUNS
+from segue.runtime.app import App
+from segue.runtime.doctor import AgentReport, agent_reports
+from segue.runtime.registry import BUILT_IN
+from segue.runtime.sources import FoundSource, find_sources
+from segue.runtime.wiring import agent_names
+from segue.sources.recognise import any_feature, has_specify
+from segue.system.reading import work_tree
+
+_PREFERRED = ("claude", "codex", "cursor", "gemini", "copilot", "opencode", "qwen", "vibe")
+"""Agents that are used without being named, the first of them that is ready."""
+_SIGNS = {
+    "claude": ("CLAUDE.md", ".claude"),
+    "codex": (".codex",),
+    "cursor": (".cursor", ".cursorrules"),
+    "gemini": ("GEMINI.md", ".gemini"),
+    "copilot": (".github/copilot-instructions.md",),
+    "qwen": ("QWEN.md", ".qwen"),
+    "opencode": ("opencode.json", ".opencode"),
+}
+"""Files of a project that are written for one agent."""
+_NOT_PLANS = frozenset(
+    (
+        *("readme", "changelog", "contributing", "security", "code_of_conduct", "license", "history"),
+        *("agents", "claude", "gemini", "qwen", "architecture", "roadmap", "releasing", "support"),
+    )
+)
+"""Files that may have lists of boxes and are still no plans."""
+_MOST_RUNS = 20
+
+
+class FoundAgent(Struct, frozen=True):
+    """The agent that a run would use, and why this one."""
+
+    name: str
+    report: AgentReport
+    why: str
+    others: tuple[str, ...] = ()
+    """Other agents that are ready."""
+
+
+def needs_source(app: App, named: str | None) -> bool:
+    """Return whether nothing says what to run: no name, no setting, and no Spec Kit that chooses."""
+    if named is not None or app.loaded.settings.source is not None:
+        return False
+    root = work_tree(app.repo)
+    # Where an agent is chosen, this is no first run: then a feature comes before other sources.
+    return not (has_specify(root) or (not needs_agent(app) and any_feature(Path.cwd(), root)))
+
+
+def needs_agent(app: App) -> bool:
+    """Return whether nothing says who does the work."""
+    settings = app.loaded.settings
+    return not (settings.agent or settings.roles.execute)
+
+
+def list_sources(app: App) -> list[FoundSource]:
+    """Return the sources of a repository, those with something to do first; unlikely ones are left out."""
+    found = [one for one in find_sources(app) if _is_likely(one)]
+    return sorted(found, key=lambda one: one.tasks == one.done)
+
+
+def name_from_here(app: App, found: FoundSource) -> str:
+    """Return the source as it is named on a command line in the current folder."""
+    path = work_tree(app.repo) / found.source
+    return os.path.relpath(path) if path.exists() else found.source
+
+
+def find_agent(app: App) -> tuple[FoundAgent | None, list[AgentReport]]:
+    """Return the agent to use, and what is known about all that could be."""
+    own = [name for name in agent_names(app.loaded) if name not in BUILT_IN["agents"]]
+    configured = [name for name in app.loaded.settings.agents if name not in ("scripted", "cursor-cloud")]
+    names = list(dict.fromkeys([*own, *configured, *_PREFERRED]))
+    reports = agent_reports(app, names)
+    ready = {report.name: report for report in reports if report.ready}
+    if not ready:
+        return None, reports
+    name, why = _choose(app, ready, [*own, *configured])
+    others = tuple(one for one in ready if one != name)
+    return FoundAgent(name, ready[name], why, others), reports
+
+
+def _choose(app: App, ready: dict[str, AgentReport], configured: Sequence[str]) -> tuple[str, str]:
+    """Return one of the agents that are ready, and the reason."""
+    if len(ready) == 1:
+        return next(iter(ready)), "the only one that is ready here"
+    if used := next((name for name in _used_before(app) if name in ready), None):
+        return used, "used here last"
+    if named := next((name for name in configured if name in ready), None):
+        return named, "the settings have a table for it"
+    root = work_tree(app.repo)
+    for name, signs in _SIGNS.items():
+        sign = next((sign for sign in signs if (root / sign).exists()), None)
+        if sign is not None and name in ready:
+            return name, f"the project has {sign}"
+    known = [name for name, report in ready.items() if report.login not in (None, "not known")]
+    return next(iter([*known, *ready])), "the first that is ready"
+
+
+def _used_before(app: App) -> list[str]:
+    """Return the agents of earlier runs in this repository, the latest first."""
+    root = str(work_tree(app.repo))
+    if "://" not in app.database() and not Path(app.database()).exists():
+        return []
+    with app.store(read_only=True) as store:
+        runs = store.runs(limit=_MOST_RUNS, kinds=TASK_RUNS)
+    return [run.spec.agent.split(",")[0].split(":")[0] for run in runs if run.spec.repo == root]
+
+
+def _is_likely(found: FoundSource) -> bool:
+    stem = Path(found.source).stem.lower().replace("-", "_")
+    return found.kind != "planfile" or stem not in _NOT_PLANS

@@ -1,0 +1,148 @@
+"""The inbox: everything that waits for a person, in all repositories whose runs are in this store."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path, PurePath
+from typing import Any
+
+from segue.domain.errors import SegueError
+from segue.domain.run import Run, RunKind
+from segue.ports import Store
+from segue.reports.selection import select_kinds
+from segue.runtime.app import App
+from segue.view.load import state_of
+from segue.web import queries
+from segue.web.bridge import list_questions
+from segue.web.fleet import has_fleet
+from segue.web.routes import Data, PageRequest, PageRoute, slice_page
+from segue.web.run import describe_request, read_plan
+from segue.web.runs import name_source
+from segue.web.waiting import InboxItem, InboxKind, list_waiting, refuse_request
+
+SIZE = 20
+"""Items on one page."""
+
+DAYS = 30
+"""What nobody has touched for longer is left to the list of runs."""
+
+MOST = 300
+"""Runs that are looked at, the latest first."""
+
+_KINDS = (RunKind.PLAN, RunKind.FEATURE, RunKind.BUILD, RunKind.TASKS, RunKind.CONVERSATION)
+"""Trials of experiments wait for nobody: their failures are results."""
+
+_RUNS = f"""SELECT r.id FROM orchestrator_runs r
+ WHERE {select_kinds(_KINDS)} AND r.updated > ?
+ AND (r.state IN ('needs_human', 'failed', 'running', 'parked', 'queued')
+      OR (r.state = 'done' AND r.spec->>'worktree' IS NOT NULL))
+ AND NOT EXISTS (SELECT 1 FROM orchestrator_runs n
+                 WHERE n.source_key = r.source_key AND n.created > r.created)
+ ORDER BY r.updated DESC LIMIT {MOST}"""  # noqa: S608
+"""The runs in which something may wait: of each source the newest, because that one replaces the others."""
+
+
+def query_inbox(request: PageRequest) -> Data:
+    """Return what waits, that which waits longest first, and what is good to know."""
+    chosen = {name: request.text(name) for name in ("repo", "kind")}
+    found = list(_find_items(request))
+    repos = sorted({run.spec.repo for run, _ in found})
+    shown = [
+        (run, item)
+        for run, item in found
+        if chosen["repo"] in ("", run.spec.repo) and chosen["kind"] in ("", item.kind)
+    ]
+    decisions = sorted((one for one in shown if not one[1].kind.is_information), key=lambda one: one[1].since)
+    known = sorted((one for one in shown if one[1].kind.is_information), key=lambda one: -one[1].since)
+    number, pages = request.page(len(decisions), SIZE)
+    return {
+        "title": "Inbox",
+        "questions": [] if chosen["repo"] else list_questions(request.app),
+        "items": [_describe(request, *one) for one in slice_page(decisions, number, SIZE)],
+        "information": [_describe(request, *one) for one in known[:SIZE]],
+        "total": len(decisions),
+        "waiting": _count(found, request.app),
+        "page": number,
+        "pages": pages,
+        "filters": chosen,
+        "choices": {"repo": repos, "kind": [str(kind) for kind in InboxKind if kind != "approval"]},
+        "days": DAYS,
+    }
+
+
+def query_count(request: PageRequest) -> Data:
+    """Return how many things wait for a decision."""
+    return {"waiting": _count(list(_find_items(request)), request.app)}
+
+
+def _count(found: list[tuple[Run, InboxItem]], app: App) -> int:
+    return sum(not item.kind.is_information for _, item in found) + len(list_questions(app))
+
+
+def _find_items(request: PageRequest) -> Iterator[tuple[Run, InboxItem]]:
+    """Yield what waits, run by run; the work grows with what waits, not with what has happened."""
+    since = round(time.time() * 1000) - DAYS * 86_400_000
+    helpless = _find_helpless(request.app, request.store)
+    for row in request.store.query(_RUNS, [since]):
+        run = request.store.run(str(row["id"]))
+        if run is None:
+            continue
+        if run.id in helpless:
+            yield run, InboxItem(kind=InboxKind.LOST, why=helpless[run.id], since=run.updated)
+            continue
+        for item in list_waiting(run, request.view(run)):
+            yield run, item
+
+
+def _find_helpless(app: App, store: Store) -> dict[str, str]:
+    """Return the runs of a fleet that no worker can drive, and why."""
+    if not has_fleet(app, store):
+        return {}
+    from segue.fleet.status import read_status
+
+    try:
+        status = read_status(store)
+    except SegueError:
+        return {}
+    needs = {
+        run: f"No worker has what it needs: {', '.join(queue.needs) or 'any worker'}. Start one: segue worker"
+        for queue in status.queues
+        if not queue.served
+        for run in queue.runs
+    }
+    return {**needs, **dict.fromkeys(status.stalled, "Its worker is silent; another one takes it over.")}
+
+
+def _describe(request: PageRequest, run: Run, item: InboxItem) -> dict[str, Any]:
+    view = request.view(run)
+    task = view.tasks.get(item.task) if item.task else None
+    state = state_of(run, view)
+    gone = run.spec.origin is None and not Path(run.spec.repo).is_dir()
+    return {
+        "id": f"{run.id}-{item.task or item.kind}",
+        "kind": item.kind,
+        "run": {
+            **{"id": run.id, "name": name_source(run), "agent": run.spec.agent, "state": state},
+            **{"repo": run.spec.repo, "repo_name": PurePath(run.spec.repo).name, "kind": run.spec.kind},
+            **{"going": state in queries.ACTIVE, "fleet": run.spec.origin is not None, "gone": gone},
+        },
+        "task": queries.describe_task(view, task) if task else None,
+        "title": task.title if task else name_source(run),
+        "why": "The repository no longer exists." if gone else item.why,
+        "since": item.since,
+        "until": item.until,
+        "comments": list(view.comments.get(item.task or "", ())),
+        "plan": read_plan(request, run, view) if item.kind is InboxKind.PLAN else None,
+        "titles": [one.title for one in view.tasks.values()][:SIZE] if item.kind is InboxKind.PLAN else [],
+        "pull_request": describe_request(view),
+        "no_pull_request": refuse_request(run),
+        "tasks": len(view.tasks),
+        "done": view.done,
+    }
+
+
+PAGES = (
+    PageRoute("/inbox", "inbox.html", "Inbox", query_inbox, menu=True, live=True),
+    PageRoute("/inbox/count", "count.html", "Inbox", query_count, section="/inbox"),
+)
