@@ -21,6 +21,7 @@ from segue.web.render import to_json
 from segue.web.routes import PageRequest
 from tests.cli.place import Place
 from tests.reports.test_both import busy
+from tests.reports.test_experiments import trials
 from tests.web.place import Served, make_run, serving
 
 HOSTILE = "<script>alert(1)</script>\"><img src=x onerror=alert(2)>\x1b[31mred\x1b[0m\x07'--"
@@ -145,8 +146,17 @@ def links(served: Served, path: str) -> set[str]:
 
 def test_all_links_lead_somewhere(place: Place) -> None:
     busy().write(str(place.database))
+    trials(each=3).write(str(place.database))
     with serving(place) as served:
-        for page in ("/gaps", "/recovery", "/compare", "/steps?state=failed", "/events"):
+        assert served.get("/experiments/nothing").status_code == 404
+        for page in (
+            "/gaps",
+            "/recovery",
+            "/compare",
+            "/experiments/careful",
+            "/steps?state=failed",
+            "/events",
+        ):
             found = {link for link in links(served, page) if not link.startswith("/static/")}
             assert len(found) > 12, page
             for link in sorted(found)[:25]:
