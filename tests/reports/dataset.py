@@ -37,7 +37,7 @@ class Written:
         agent: str = "claude",
         model: str | None = "opus",
         kind: str = "build",
-        trial: dict[str, Any] | None = None,
+        trial: Any = None,
         **titles: str,
     ) -> WrittenRun:
         """Add a run; later runs are newer."""

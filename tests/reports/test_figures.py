@@ -34,6 +34,10 @@ def find(report: DatasetReport, name: str) -> ReportTable:
     return next(table for table in report.tables if table.name == name)
 
 
+def rows_of(table: ReportTable) -> list[tuple[Any, ...]]:
+    return [tuple(row) for row in table.rows]
+
+
 def numbers(rate: Any, cost: Any) -> tuple[Any, ...]:
     average = None if cost.value is None else pytest.approx(cost.value)
     return rate.n, rate.hits, cost.n, average
@@ -48,14 +52,16 @@ def test_the_sql_of_every_figure_gives_its_numbers(database: str) -> None:
                 return [tuple(row.values()) for row in store.query(table.sql)]
 
             settings, trend = find(compare, "by_setting"), find(compare, "trend")
-            assert ask(settings) == [(name, *numbers(rate, cost)) for name, rate, cost in settings.rows]
+            assert ask(settings) == [(name, *numbers(rate, cost)) for name, rate, cost in rows_of(settings)]
             periods = [row[1:] for row in ask(trend)]
             assert len(trend.rows) > 1 or chosen.sources
-            assert not trend.rows or periods == [numbers(rate, cost) for *_, rate, cost in trend.rows]
+            assert not trend.rows or periods == [numbers(rate, cost) for *_, rate, cost in rows_of(trend)]
             matrix = find(gaps, "first_verdicts")
-            wanted = [(phase, name, rate.n, rate.hits, len(rate.runs)) for phase, name, rate in matrix.rows]
+            wanted = [
+                (phase, name, rate.n, rate.hits, len(rate.runs)) for phase, name, rate in rows_of(matrix)
+            ]
             assert sorted(ask(matrix)) == sorted(wanted)
-            rates = {row[0]: row[1] for row in find(recovery, "actions").rows}
+            rates = {row[0]: row[1] for row in rows_of(find(recovery, "actions"))}
             for action, cases, recovered, runs in ask(find(recovery, "actions")):
                 assert (rates[action].n, rates[action].hits, len(rates[action].runs)) == (
                     cases,
