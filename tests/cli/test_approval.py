@@ -36,7 +36,7 @@ def editor(place: Place, script: str) -> None:
 def test_a_plan_waits_for_approval_and_resuming_is_the_word(place: Place) -> None:
     place.script(TWO)
     done = place.segue("run", GOAL, "--approve", code=3)
-    assert "The run waits for your word on the plan: the plan has 2 steps." in done.stderr
+    assert "The run waits for you to approve the plan: the plan has 2 steps." in done.stderr
     assert "segue task comment plan" in done.stderr
     assert place.subjects() == []
     assert tasks(place) == {"1": "pending", "2": "pending"}

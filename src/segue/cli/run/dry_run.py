@@ -95,9 +95,7 @@ def _describe_earlier(known: str, before: Sequence[str]) -> str:
 def _caveats(can: Capabilities) -> str:
     """Say what is only known at launch."""
     mark = " The agent's service adds a last line to find the launch again." if can.marks_prompt else ""
-    return (
-        f" What is in parentheses is known at launch, and the code of the markers is new for each one.{mark}"
-    )
+    return f" Text in parentheses is filled in at launch; every launch has its own code in the markers.{mark}"
 
 
 def _print_human(facts: Mapping[str, object], heading: str, output: Printer) -> None:

@@ -59,12 +59,12 @@ def _lines(forecast: Forecast, mean: float | None, measured: int) -> list[str]:
     lines = [
         f"──── with {jobs} at once ────",
         f"{_count(forecast.tasks, 'task')} in {_count(rounds, 'round')}: {forecast.speedup:.1f} × as fast as"
-        " one after the other, if all take equally long and none has to be done again.",
-        f"The longest chain is {_shorten(forecast.chain)}: with any number of jobs at most"
+        " one after the other, if all take equally long and none is repeated.",
+        f"The longest chain is {_shorten(forecast.chain)}: more jobs cannot make it more than"
         f" {forecast.bound:.1f} × as fast.",
     ]
     if jobs > forecast.width:
-        lines.append(f"No more than {forecast.width} can ever be at work at once.")
+        lines.append(f"At most {forecast.width} tasks can run at once.")
     if holdups := [f"{one.why} ({_count(one.tasks, 'task')})" for one in forecast.holdups[:_MOST_HOLDUPS]]:
         lines.append(f"What holds it up most: {'; '.join(holdups)}.")
     if mean is not None:
