@@ -27,6 +27,7 @@ from segue.runtime.plan import (
 from segue.runtime.units import ALL, Units, select_tasks
 from segue.runtime.wiring import make_agent
 from segue.system.process.processes import Processes
+from segue.view.amounts import format_count
 
 _NONCE = "dry-run"
 
@@ -72,8 +73,9 @@ def dry_run(
         before.append(task.key)
     if tasks and app.loaded.settings.jobs > 1:
         show_forecast(app, source, listing, tasks, output)
-    count = "1 task" if len(tasks) == 1 else f"{len(tasks)} tasks"
-    output.note(f"{count}; nothing was launched.{_caveats(can)}" if tasks else NO_TASKS)
+    output.note(
+        f"{format_count(len(tasks), 'task')}; nothing was launched.{_caveats(can)}" if tasks else NO_TASKS
+    )
     return 0
 
 
