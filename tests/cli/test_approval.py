@@ -230,7 +230,7 @@ def test_comments_that_nobody_would_read_are_refused(place: Place) -> None:
     place.segue("run", "plan.md", "--task", "1")
     assert "no task '9'" in place.segue("task", "comment", "9", "Hello", code=2).stderr
     assert "needs words" in place.segue("task", "comment", "2", "  ", code=2).stderr
-    assert "does not wait" in place.segue("task", "comment", "plan", "Hello", code=2).stderr
+    assert "is not waiting for you" in place.segue("task", "comment", "plan", "Hello", code=2).stderr
     assert "not from a plan" in place.segue("task", "edit", code=2).stderr
     assert "no effect" in place.segue("run", "plan.md", "--approve", code=2).stderr
     assert place.events("task.commented") == []

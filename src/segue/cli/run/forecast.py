@@ -58,8 +58,8 @@ def _lines(forecast: Forecast, mean: float | None, measured: int) -> list[str]:
     jobs, rounds = forecast.jobs, forecast.rounds
     lines = [
         f"──── with {jobs} at once ────",
-        f"{format_count(forecast.tasks, 'task')} in {format_count(rounds, 'round')}: {forecast.speedup:.1f} × as fast as"
-        " one after the other, if all take equally long and none is repeated.",
+        f"{format_count(forecast.tasks, 'task')} in {format_count(rounds, 'round')}: {forecast.speedup:.1f} ×"
+        " as fast as one after the other, if all take equally long and none is repeated.",
         f"The longest chain is {_shorten(forecast.chain)}: more jobs cannot make it more than"
         f" {forecast.bound:.1f} × as fast.",
     ]
