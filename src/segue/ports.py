@@ -49,6 +49,8 @@ class Capabilities(Struct, frozen=True):
     reports_cost: bool = False
     marks_prompt: bool = False
     """Adds a last line to the first prompt of a task, by which its launch is found again."""
+    unstoppable: bool = False
+    """Keeps working when Segue stops waiting for it: only its own page can stop it."""
 
 
 class Installation(Struct, frozen=True):
@@ -508,6 +510,9 @@ class Carrier(Protocol):
 
     def confirm(self) -> None:
         """Make sure that nobody has driven the run since its work was brought here; raises Locked."""
+
+    def disconnect(self) -> None:
+        """Close the connection to the database: agents may work for hours, and connections are few."""
 
     def stored(self, spec: RunSpec) -> RunSpec:
         """Return what other machines read: nothing in it is a path of this one."""

@@ -18,6 +18,7 @@ from segue.cli.terminal.output import Printer, announce_page, error_text
 from segue.cli.terminal.progress import Progress
 from segue.domain.errors import AtGate, AtPlan, TwoLists, UsageError
 from segue.domain.run import Run
+from segue.flow.earlier import read_durations
 from segue.ports import Observer
 from segue.runtime.app import App
 from segue.runtime.background import detach
@@ -62,12 +63,14 @@ async def start(
             output.note(f"Resuming run {opened.run.id}, which did not finish.")
         elif opened.spec.base:
             output.note(f"{opened.spec.agent} starts from branch {opened.spec.base} of origin.")
+        for agent in opened.parts.unstoppable:
+            output.warn(f"{agent} cannot be stopped from here: Ctrl-C and time limits leave it at work.")
         if detach:
             if opened.warning:
                 output.warn(opened.warning)
             return await _detach(opened, output)
         ended = await show_session(opened, output, verbose, page)
-    return await go_on(app, ended, output, verbose)
+    return await pass_gates(app, ended, output, verbose)
 
 
 def report_nothing(output: Printer) -> int:
@@ -78,7 +81,7 @@ def report_nothing(output: Printer) -> int:
     return 0
 
 
-async def go_on(app: App, ended: SessionEnd, output: Printer, verbose: bool) -> int:
+async def pass_gates(app: App, ended: SessionEnd, output: Printer, verbose: bool) -> int:
     """Ask at each gate whether the run continues, where a person is at the terminal; return the exit code."""
     while isinstance(ended.error, AtGate) and output.at_terminal():
         with app.store(read_only=True) as store:
@@ -94,9 +97,9 @@ async def go_on(app: App, ended: SessionEnd, output: Printer, verbose: bool) -> 
 
 
 async def _ask(app: App, run: Run, gate: AtGate, output: Printer) -> bool:
-    """Ask whether a run that waits at a gate goes on."""
+    """Ask whether a run that waits at a gate continues."""
     if not isinstance(gate, AtPlan):
-        return click.confirm("Go on?", err=True)
+        return click.confirm("Continue?", err=True)
     from segue.cli.run.approve import ask_about_plan
 
     return await ask_about_plan(app, run, output)
@@ -123,7 +126,7 @@ def _choose(error: UsageError, question: str, choices: Sequence[str], output: Pr
 
 
 def decide(undecided: Undecided, output: Printer) -> Mapping[str, Any]:
-    """Ask whether to start all the same; without a terminal or a yes, raise the error."""
+    """Ask whether to start anyway; without a terminal or a yes, raise the error."""
     _tell_or_raise(undecided, output)
     if not click.confirm(undecided.question, err=True):
         raise undecided
@@ -184,7 +187,9 @@ def _progress(opened: OpenRun) -> Progress:
     with opened.app.store(read_only=True) as store:
         known = store.events(opened.run.id, kinds=FOLDED) if not opened.fresh else ()
         view = RunView.of(opened.spec.titles, known)
-    return Progress(view, opened.app.loaded.settings.limits.budget())
+        earlier = read_durations(store, opened.source.key)
+    settings = opened.app.loaded.settings
+    return Progress(view, settings.limits.budget(), earlier, settings.jobs)
 
 
 def _notifier(opened: OpenRun, output: Printer) -> AbstractContextManager[Observer]:

@@ -38,13 +38,14 @@ def summarise(opened: OpenRun, ended: SessionEnd, output: Printer) -> None:
     if output.json:
         output.record({"type": "done", "run": ended.run, **_ending_data(ended)})
     elif not output.quiet:
-        print_tasks(output, view, f"Run {run.id}: {ended.state}")
+        print_tasks(output, view, f"Run {run.id}: {ended.state.replace('_', ' ')}", brief=True)
         _print_final(ended, output)
         if ended.worktree:
             output.text(f"\n{clean(ended.worktree.words)}")
-        output.note(f"Summary: {path}")
         if ended.error is None and not opened.feedback and view.delivery is not None and view.delivery.url:
             output.note(f"Work on what comes back: segue follow {run.id}")
+        if ended.error is None:
+            output.note(f"Proof of each task: segue proof {run.id}")
         if ended.error is None and opened.source.next_step:
             output.note(opened.source.next_step)
     if ended.error:
@@ -55,7 +56,7 @@ def refuse_summary(app: App) -> None:
     """Refuse a job summary where there is no job; a file is written anywhere."""
     if app.loaded.settings.summary == GITHUB and not os.environ.get(GITHUB_VARIABLE):
         raise UsageError(
-            f"--summary github has no effect: {GITHUB_VARIABLE} is not set, as in no job of GitHub Actions.",
+            f"--summary github has no effect: {GITHUB_VARIABLE} is only set in jobs of GitHub Actions.",
             kept="Nothing was started.",
             hint="Name a file instead: --summary summary.md",
         )
@@ -81,7 +82,7 @@ def _write_markdown(opened: OpenRun, ended: SessionEnd, store: Store, run: Run, 
         else:
             write_atomic(Path(place), data)
     except (OSError, SegueError) as failed:
-        output.warn(f"The summary could not be written, which changes nothing about the run: {failed}")
+        output.warn(f"The summary could not be written. The run is not affected: {failed}")
 
 
 def _print_final(ended: SessionEnd, output: Printer) -> None:
