@@ -12,12 +12,13 @@ from hypothesis import strategies as st
 from segue.conformance.agent import check_agent
 from segue.domain.events import AgentRaw, AgentStarted
 from tests.agents.session_place import SECRET, VENDORS, SessionPlace, Vendor, in_clone, open_session_place
+from tests.sim.cloud_desk import REPO
 
 
 @pytest.fixture(params=VENDORS, ids=lambda vendor: vendor.name)
 def vendor(request: pytest.FixtureRequest) -> Vendor:
     assert isinstance(request.param, Vendor)
-    return request.param
+    return request.param.in_repository(REPO.removeprefix("https://github.com/"))
 
 
 @pytest.fixture

@@ -28,7 +28,7 @@ class HostedPlace:
         place.env |= vendor.env
         table = "".join(f'{name} = "{value}"\n' for name, value in vendor.options.items())
         place.config(
-            f'agent = "{vendor.name}"\nflow = "execute"\n[agents.{vendor.name}]\nbase_url = "{url}"\n'
+            f'agent = "{vendor.name}"\nflow = "execute"\n[agents.{vendor.name}]\nbase_url = "{url}{vendor.base}"\n'
             f'repository = "{HOSTED}"\npoll_interval = 0.1\nretry_pause = 0.05\nsearch_delay = 0.2\n{table}'
         )
 
@@ -51,7 +51,7 @@ class HostedPlace:
 
 @pytest.fixture(params=VENDORS, ids=lambda vendor: vendor.name)
 def hosted(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[HostedPlace]:
-    vendor = request.param
+    vendor = request.param.in_repository("me/app")
     place = Place.make(tmp_path / "place", template=make_template({"plan.md": PLAN}))
     bare = tmp_path / "hosted.git"
     subprocess.run(["git", "clone", "-q", "--bare", place.repo, bare], check=True, env=place.env)
