@@ -107,9 +107,8 @@ class CopilotCloud:
         answer = await send(self._http, "GET", f"/agents/tasks/{quote(session, safe='')}", deadline)
         task = read_body(answer)
         self._pages[session] = as_text(task.get("html_url"))
-        sessions = sorted(
-            map(as_table, as_list(task.get("sessions"))), key=lambda one: str(one.get("created_at"))
-        )
+        sessions = [as_table(one) for one in as_list(task.get("sessions"))]
+        sessions.sort(key=lambda one: as_text(one.get("created_at")))
         newest = sessions[-1] if sessions else {}
         artifacts = [as_table(one) for one in as_list(task.get("artifacts"))]
         data = [(one.get("type"), as_table(one.get("data"))) for one in artifacts]
