@@ -26,7 +26,8 @@ const kinds = [];
 for await (const activity of jules.session(run.id).history()) kinds.push(activity.type);
 const listed = await jules.sessions({ pageSize: 10 });
 console.log(JSON.stringify({
-  state: outcome.state, pull: outcome.pullRequest, kinds, ids: listed.sessions.map((one) => one.id), id: run.id,
+  state: outcome.state, pull: outcome.pullRequest, kinds, id: run.id,
+  ids: listed.sessions.map((one) => one.id),
 }));
 """
 
