@@ -146,6 +146,7 @@ _DESCRIPTIONS: dict[type[e.Event], Callable[[Any], str | None]] = {
     e.AgentText: lambda v: f"agent: {v.text}",
     e.AgentTool: lambda v: f"agent uses {v.name} {pick_input('' if v.input is None else v.input)}".rstrip(),
     e.AgentOutput: lambda v: f"agent prints: {v.text}" if v.text else None,
+    e.AgentRecorded: lambda v: f"recorded {v.requests} requests of the agent to its model",
     e.AgentEnded: _describe_agent_end,
     e.VerdictGiven: _describe_verdict,
     e.Reviewed: _describe_review,
