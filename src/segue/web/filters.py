@@ -61,6 +61,7 @@ _TONES = {
 MEDIA_TYPES = {
     "segue.css": "text/css",
     "segue.js": "text/javascript",
+    "palette.js": "text/javascript",
     "theme.js": "text/javascript",
     "icon.svg": "image/svg+xml",
 }

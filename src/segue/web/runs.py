@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
 
@@ -31,10 +31,8 @@ def query_runs(request: PageRequest) -> Data:
     """Return one page of the runs that match, and the choices of the filters."""
     chosen = {name: request.text(name) for name in FILTERS}
     conditions = [(f"spec->>'{name}' = ?", chosen[name]) for name in _SPEC if chosen[name]]
-    if chosen["q"]:
-        conditions += [(f"({_WORDS})", f"%{escape_like(chosen['q'])}%")]
     kinds = (RunKind(chosen["kind"]),) if chosen["kind"] in set(RunKind) else TASK_RUNS
-    found = _find_ids(request.store, kinds, conditions, chosen["state"])
+    found = _find_ids(request.store, kinds, conditions, chosen)
     number, pages = request.page(len(found), SIZE)
     shown = slice_page(found, number, SIZE)
     return {
@@ -50,11 +48,15 @@ def query_runs(request: PageRequest) -> Data:
 
 
 def _find_ids(
-    store: Store, kinds: Sequence[RunKind], conditions: list[tuple[str, str]], state: str
+    store: Store, kinds: Sequence[RunKind], conditions: list[tuple[str, str]], chosen: Mapping[str, str]
 ) -> list[str]:
     """Find the ids of the runs that match, newest first."""
+    state = chosen["state"]
     where = " AND ".join([select_kinds(kinds), *(condition for condition, _ in conditions)])
-    values: list[object] = [value for text, value in conditions for _ in range(text.count("?"))]
+    values: list[object] = [value for _, value in conditions]
+    if chosen["q"]:
+        text, words = match_words(chosen["q"])
+        where, values = f"{where} AND {text}", [*values, *words]
     if state and state not in (RunState.RUNNING, RunState.PARKED, RunState.STOPPED):
         where, values = f"{where} AND state = ?", [*values, state]
         state = ""
@@ -63,6 +65,11 @@ def _find_ids(
     if not state:
         return [str(row["id"]) for row in rows]
     return [str(row["id"]) for row in rows if _actual_state(store, row) == state]
+
+
+def match_words(words: str) -> tuple[str, list[object]]:
+    """Return the condition for runs with these words, whatever their case, and its arguments."""
+    return f"({_WORDS})", [f"%{escape_like(words)}%"] * _WORDS.count("?")
 
 
 def _actual_state(store: Store, row: dict[str, Any]) -> str:
