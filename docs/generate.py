@@ -14,6 +14,7 @@ import click
 from segue.agents.acp.agent import AcpOptions
 from segue.agents.acp.profiles import Profile
 from segue.agents.claude.agent import ClaudeOptions
+from segue.agents.claude_cloud import ClaudeCloudOptions
 from segue.agents.codex.agent import CodexOptions
 from segue.agents.cursor.agent import CursorOptions
 from segue.agents.cursor_cloud.agent import CursorCloudOptions
@@ -45,7 +46,7 @@ WIDTH = 90
 
 BLOCK = re.compile(
     r"(?P<open><!-- (?P<name>commands|settings|options|exit-codes|events|outputs|flows|phases|prompt|example"
-    r"|sandbox|harmless|tables|script|queries)"
+    r"|sandbox|harmless|tables|script|queries|sizing)"
     r"(?:: (?P<words>[a-z./ -]+?))? -->\n)"
     r".*?(?P<close><!-- /(?P=name) -->)",
     re.DOTALL,
@@ -57,6 +58,7 @@ OPTIONS: dict[str, type[Any]] = {
     "acp": Profile,
     "agents.gemini": AcpOptions,
     "agents.claude": ClaudeOptions,
+    "agents.claude-cloud": ClaudeCloudOptions,
     "agents.codex": CodexOptions,
     "agents.cursor": CursorOptions,
     "agents.cursor-cloud": CursorCloudOptions,
@@ -259,6 +261,12 @@ def _query_table(_words: str) -> str:
     return _table(("query", "gives"), list(query_meanings().items()))
 
 
+def _sizing_table(_words: str) -> str:
+    from bench.fleet_sizes import Costs, sizing_table
+
+    return sizing_table(Costs()).rstrip("\n") + "\n"
+
+
 _MAKERS: dict[str, Callable[[str], str]] = {
     "commands": _command_sections,
     "settings": _settings_table,
@@ -275,6 +283,7 @@ _MAKERS: dict[str, Callable[[str], str]] = {
     "tables": _flat_tables,
     "script": _script_table,
     "queries": _query_table,
+    "sizing": _sizing_table,
 }
 
 

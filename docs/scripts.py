@@ -16,6 +16,7 @@ from segue.sim.github import script as github
 from segue.sim.gitlab import script as gitlab
 from segue.sim.llm import script as llm
 from segue.sim.search import app as search
+from segue.sim.sessions import script as sessions
 
 
 def _keys(*kinds: type[Any]) -> dict[str, str]:
@@ -51,6 +52,10 @@ SCRIPTS: dict[str, dict[str, str]] = {
     "gitlab request faults": gitlab.FAULTS,
     "llm": _keys(llm.LlmScript),
     "llm on": _keys(llm.LlmEntry),
+    "sessions": _keys(sessions.SessionScript),
+    "sessions on": _keys(sessions.SessionEntry),
+    "sessions faults": _keys(sessions.SessionFault),
+    "sessions request faults": sessions.REQUEST_FAULTS,
     "search": _keys(search.SearchScript),
     "search on": _keys(search.SearchEntry),
     "search faults": search.FAULTS,
