@@ -46,7 +46,7 @@ WIDTH = 90
 
 BLOCK = re.compile(
     r"(?P<open><!-- (?P<name>commands|settings|options|exit-codes|events|outputs|flows|phases|prompt|example"
-    r"|sandbox|harmless|tables|script|queries|sizing)"
+    r"|sandbox|harmless|tables|views|script|queries|sizing)"
     r"(?:: (?P<words>[a-z./ -]+?))? -->\n)"
     r".*?(?P<close><!-- /(?P=name) -->)",
     re.DOTALL,
@@ -209,8 +209,10 @@ def _prompt_of_example(_words: str) -> str:
 
 
 def _quote_file(path: str) -> str:
-    """Return a file of the repository as a code block."""
-    return f"```{Path(path).suffix.lstrip('.')}\n{(ROOT / path).read_text('utf-8')}```\n"
+    """Return a file of the repository as a code block; that of a simulator's script says whose it is."""
+    file = Path(path)
+    info = file.suffix.lstrip(".") + f" {file.stem}" * (file.parent.name == "simulators")
+    return f"```{info}\n{(ROOT / path).read_text('utf-8')}```\n"
 
 
 def _harmless_settings(_words: str) -> str:
@@ -249,6 +251,12 @@ def _flat_tables(_words: str) -> str:
     return "\n" + "\n".join(parts) + "\n"
 
 
+def _view_list(_words: str) -> str:
+    from docs.scripts import view_columns
+
+    return "\n" + "\n".join(f"{text}\n" for text in view_columns()) + "\n"
+
+
 def _script_table(words: str) -> str:
     from docs.scripts import SCRIPTS
 
@@ -281,6 +289,7 @@ _MAKERS: dict[str, Callable[[str], str]] = {
     "example": _quote_file,
     "harmless": _harmless_settings,
     "tables": _flat_tables,
+    "views": _view_list,
     "script": _script_table,
     "queries": _query_table,
     "sizing": _sizing_table,

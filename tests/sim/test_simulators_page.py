@@ -28,7 +28,8 @@ from segue.sim.sessions.app import session_app
 from segue.sim.sessions.claude import CLAUDE
 from segue.sim.sessions.script import SessionScript
 
-PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "simulators.md").read_text("utf-8")
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "reference" / "simulators.md").read_text("utf-8")
 SPANS = set(re.findall(r"`([^`\n]+)`", PAGE))
 
 
@@ -58,14 +59,15 @@ def test_the_scripts_can_be_played(info: str, model: type[Any]) -> None:
 
 
 def test_every_table_of_words_is_shown() -> None:
-    assert [name for name in SCRIPTS if f"<!-- script: {name} -->" not in PAGE] == []
+    shown = PAGE + (ROOT / "docs/reference/scripted-agent.md").read_text("utf-8")
+    assert [name for name in SCRIPTS if f"<!-- script: {name} -->" not in shown] == []
 
 
 @pytest.mark.parametrize(
     ("info", "variable", "words", "mode", "faults"),
     [
         ("acp", "SEGUE_SIM_ACP", acp.WORDS, "default", {"error"}),
-        ("sim", "SEGUE_SIM_AGENT", cursor.WORDS, "agent", {"quota"}),
+        ("cursor", "SEGUE_SIM_AGENT", cursor.WORDS, "agent", {"quota"}),
     ],
 )
 def test_the_scripts_of_programs_can_be_played(
