@@ -16,8 +16,11 @@ from segue.agents.acp.profiles import Profile
 from segue.agents.claude.agent import ClaudeOptions
 from segue.agents.claude_cloud import ClaudeCloudOptions
 from segue.agents.codex.agent import CodexOptions
+from segue.agents.copilot_cloud import CopilotCloudOptions
 from segue.agents.cursor.agent import CursorOptions
 from segue.agents.cursor_cloud.agent import CursorCloudOptions
+from segue.agents.devin import DevinOptions
+from segue.agents.jules import JulesOptions
 from segue.cli.help import EXIT_CODES
 from segue.cli.main import cli
 from segue.config.settings import DiagnosticSettings, SandboxSettings, Settings
@@ -63,8 +66,11 @@ OPTIONS: dict[str, type[Any]] = {
     "agents.claude": ClaudeOptions,
     "agents.claude-cloud": ClaudeCloudOptions,
     "agents.codex": CodexOptions,
+    "agents.copilot-cloud": CopilotCloudOptions,
     "agents.cursor": CursorOptions,
     "agents.cursor-cloud": CursorCloudOptions,
+    "agents.devin": DevinOptions,
+    "agents.jules": JulesOptions,
     "deliveries.pr": PullRequestOptions,
     "diagnostics": DiagnosticSettings,
     "github": GithubSettings,
