@@ -186,7 +186,6 @@ def test_agents_can_what_is_said_of_them(tmp_path: Path) -> None:
     assert {agent["name"]: set(agent["can"]) for agent in listed} == {
         name: abilities[name] for name in BUILT_IN["agents"]
     }
-    assert set(BUILT_IN["agents"]) <= rows((ROOT / "README.md").read_text("utf-8")).keys()
 
 
 def test_the_house_has_all_its_layers() -> None:
