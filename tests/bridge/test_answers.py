@@ -146,7 +146,7 @@ def test_who_may_not_answer_in_slack_changes_nothing(answered: Answered) -> None
     shown: list[str] = []
 
     def told() -> list[str]:
-        shown[:] = loopback.get(f"{slack}/_sim/messages").json()["messages"][0]["told"]
+        shown[:] = loopback.get(f"{slack}/_sim/messages").json()["messages"][0]["privately"]
         return shown
 
     until(told, "the person is told")

@@ -97,7 +97,7 @@ async def go_on(app: App, ended: SessionEnd, output: Printer, verbose: bool) -> 
 
 
 async def _ask(app: App, run: Run, gate: AtGate, output: Printer) -> bool:
-    """Ask whether a run that waits at a gate goes on."""
+    """Ask whether a run that waits at a gate continues."""
     if not isinstance(gate, AtPlan):
         return click.confirm("Go on?", err=True)
     from segue.cli.run.approve import ask_about_plan

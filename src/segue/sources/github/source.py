@@ -1,4 +1,4 @@
-"""Issues on GitHub as a source: read once for each run, told about their progress."""
+"""Issues on GitHub as a source: read once for each run; their progress is posted there."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _RESTORE_PATIENCE = 10.0
 
 
 class GithubIssues(ListedSource):
-    """The open issues of a repository that carry a label, belong to a milestone or are found by a query.
+    """The open issues of a repository with a label, belong to a milestone or are found by a query.
 
     They are read once by each object, so that a run works on what it began with.
     """
