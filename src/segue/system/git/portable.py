@@ -1,8 +1,8 @@
 """A run's clone as a value: packed on one machine, unpacked on another, and its work brought home.
 
 What is packed is a git bundle of everything beyond a base commit: where HEAD is, all branches, Segue's own
-refs, and what is uncommitted. That is a commit under `refs/segue/uncommitted`, with the exact bytes of the files;
-`refs/segue/staged` has what was staged, if something was.
+refs, and what is uncommitted. That is a commit under `refs/segue/uncommitted`, with the exact bytes of the
+files; `refs/segue/staged` has what was staged, if something was.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Tells people on GitHub how work on their issues is going: one comment per run, edited, and one label.
 
-What is to be posted is written down first, and posted by a thread. After a kill, or while GitHub is away, it is
-posted by the next run: whoever tells it looks first for what was posted already.
+What is to be posted is written down first, and posted by a thread. After a kill, or while GitHub is away, the
+next run posts it, after a look for what was posted already.
 """
 
 from __future__ import annotations
