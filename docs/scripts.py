@@ -1,4 +1,4 @@
-"""The lists that are read from the code: words of simulators' scripts, queries of reports, columns of views."""
+"""Lists that are read from the code: words of simulators' scripts, queries of reports, columns of views."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ VIEWS = {
     "orchestrator_step_summaries": "a view, one row per step",
     "orchestrator_errors": "a view, one row per `error` event",
     "orchestrator_tool_events": "a view, one row per `agent.tool` event",
-    "orchestrator_commands": "a view, one row per command of an agent (`origin` is `agent`), of a judge (`diagnostic`) or a check (`check`)",
+    "orchestrator_commands": "a view, one row per command; `origin` is `agent`, `diagnostic` or `check`",
     "orchestrator_verdicts": "a view, one row per `verdict` event",
     "orchestrator_launch_tools": "a view, one row per launch whose agent reports its tools",
 }
