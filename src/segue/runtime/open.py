@@ -145,11 +145,11 @@ async def open_run(
     parts, warnings = await build_parts(plan, home)
     warnings += said_first
     spec, said = await _choose_place(plan, parts, home, last)
-    spec, about = await aim(app, parts.services, home, spec)
+    spec, aimed = await aim(app, parts.services, home, spec)
     opener = _open_apart if spec.worktree else _open_in_place
     with app.store() as store:
         async with opener(plan, parts, store, home, spec, run) as opened:
-            words = "\n".join(filter(None, (*warnings, said, about, opened.warning)))
+            words = "\n".join(filter(None, (*warnings, said, aimed, opened.warning)))
             yield replace(opened, warning=words, past=past)
 
 
@@ -237,7 +237,7 @@ async def _choose_place(
     spec, wanted = plan.spec(home.root, run), settings.worktree or settings.delivery is not None
     if settings.base and not parts.cloud and settings.delivery is None:
         raise UsageError(
-            f"base (from {app.loaded.where('base')}) has no effect: {plan.agent} works where you stand.",
+            f"base (from {app.loaded.where('base')}) has no effect: {plan.agent} works on your own checkout.",
             hint="Switch to that branch, or leave it out",
         )
     lanes = settings.jobs > 1
