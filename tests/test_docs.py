@@ -248,6 +248,14 @@ def test_every_page_is_reached_from_the_readme() -> None:
     assert set((ROOT / "docs").rglob("*.md")) - linked == set()
 
 
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+def test_tables_have_heads(path: Path) -> None:
+    """A table that an empty line cuts in two is shown as text."""
+    lines = ["", *_FENCED.sub("", path.read_text("utf-8")).splitlines(), ""]
+    begun = [n for n in range(1, len(lines)) if lines[n].startswith("|") and not lines[n - 1].startswith("|")]
+    assert [lines[n] for n in begun if not re.fullmatch(r"[| :-]+", lines[n + 1])] == []
+
+
 def words_by_hand(path: Path) -> int:
     """How many words of a page somebody wrote: those outside of generated parts, examples included."""
     written = generate.BLOCK.sub("", path.read_text("utf-8"))
