@@ -156,7 +156,7 @@ WORDS: dict[str, tuple[str, list[str]]] = {
     "states": ("looking.md", list(RunState)),
     "verdicts": ("events.md", [*Result, *Action]),
     "levels": ("proof.md", list(Level)),
-    "kinds of tasks": ("proof.md", list(TaskKind)),
+    "kinds of tasks": ("tasks.md", list(TaskKind)),
     "phases": ("data.md", list(PHASES)),
     "kinds of runs": ("data.md", list(RunKind)),
     "outputs": ("data.md", [kind.__name__ for kind in OUTPUTS]),
