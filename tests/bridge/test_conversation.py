@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import signal
 import threading
 from pathlib import Path
 
-import httpx2
 import pytest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+from starlette.routing import Route
 
+from segue.system.http.server import start_server
+from tests import loopback
 from tests.bridge.conftest import APP, HOME, WORKS, Bridge
 from tests.cli.place import DEADLINE, until
 
@@ -50,7 +56,7 @@ def test_no_more_subagents_than_allowed_work_at_once(bridge: Bridge) -> None:
     bridge.configure(concurrency=1)
     many = "\n".join(f"SUBAGENT: repo=github.com/me/app, prompt=Task {n}" for n in range(4))
     on = [WORKS, {"prompt": "bridge", "turn": 1, "say": many}, {"prompt": "bridge", "say": "ok"}]
-    httpx2.post(f"{bridge.url}/_sim/script", json={"on": on, "active_limit": 1}).raise_for_status()
+    loopback.post(f"{bridge.url}/_sim/script", json={"on": on, "active_limit": 1}).raise_for_status()
     bridge.run("go")
     assert [c["result"]["status"] for c in bridge.last()["conversation"][0]["commands"]] == ["done"] * 4
 
@@ -113,7 +119,7 @@ def test_results_come_as_they_are_ready_when_nobody_waits(bridge: Bridge) -> Non
     process = bridge.place.start("bridge", "run", "--repo", HOME, "--no-wait", "go")
     until(bridge.follow_ups, "the quick one is told")
     assert "slow is done" not in bridge.follow_ups()[0]
-    httpx2.post(f"{bridge.url}/_sim/release", json={}).raise_for_status()
+    loopback.post(f"{bridge.url}/_sim/release", json={}).raise_for_status()
     assert process.wait(DEADLINE) == 0
     assert "slow is done" in bridge.follow_ups()[1]
 
@@ -144,13 +150,51 @@ def test_kill_9_launches_nothing_twice(bridge: Bridge, asked: int, later: float)
     assert len(bridge.last()["conversation"]) == 2
 
 
+@pytest.mark.parametrize("answers", [False, True], ids=["nobody is there", "it never answers"])
+def test_kill_9_neither_loses_nor_doubles_the_report_of_a_subagent(bridge: Bridge, answers: bool) -> None:
+    """The subagent has ended; its report is under way, or has arrived, when the conversation is killed."""
+    seen: list[tuple[str, str]] = []
+    arrived = threading.Event()
+
+    async def receive(request: Request) -> JSONResponse:
+        seen.append((request.headers["x-webhook-id"], (await request.json())["status"]))
+        if answers and not arrived.is_set():
+            arrived.set()
+            await asyncio.Event().wait()
+        return JSONResponse({})
+
+    app = Starlette(routes=[Route("/", receive, methods=["POST"])])
+    url, stop = start_server(app)
+    if not answers:
+        stop()
+    bridge.place.env["SEGUE_COMPLETION_SECRET"] = "whsec-of-the-test-and-long-enough-for-v0"
+    bridge.configure(completion_url=url)
+    bridge.replies(DELEGATE, "ok")
+    process = bridge.place.start("bridge", "run", "--repo", HOME, "go")
+    started = "SELECT count(*) FROM orchestrator_steps WHERE key LIKE '%/completion'"
+    until(lambda: len(bridge.launches()) == 2, "the subagent is launched")
+    until(arrived.is_set if answers else lambda: bridge.place.rows(started) == [(1,)], "it is reported")
+    process.kill()
+    process.wait(DEADLINE)
+    if not answers:
+        url, stop = start_server(app, port=int(url.rpartition(":")[2]))
+    for _ in range(2):
+        bridge.place.segue("bridge", "resume", "last")
+    stop()
+    assert len(seen) == (2 if answers else 1), "again where nobody said that it arrived"
+    assert {status for _, status in seen} == {"FINISHED"}
+    assert len({name for name, _ in seen}) == 1, "the receiver knows it by its id"
+    assert bridge.repos() == [HOME, APP]
+    assert bridge.last()["state"] == "done"
+
+
 def test_a_running_subagent_is_adopted(bridge: Bridge) -> None:
     bridge.replies(DELEGATE, "ok", works={**WORKS, "hold": True})
     process = bridge.place.start("bridge", "run", "--repo", HOME, "go")
     until(lambda: len(bridge.launches()) == 2, "the subagent is launched")
     process.kill()
     process.wait(DEADLINE)
-    httpx2.post(f"{bridge.url}/_sim/release", json={}).raise_for_status()
+    loopback.post(f"{bridge.url}/_sim/release", json={}).raise_for_status()
     assert bridge.run("go").stdout.strip() == "ok"
     assert len(bridge.repos()) == 2
 
