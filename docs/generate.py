@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from msgspec.structs import asdict
 
 from segue.agents.acp.agent import AcpOptions
 from segue.agents.acp.profiles import Profile
@@ -23,11 +24,12 @@ from segue.agents.devin import DevinOptions
 from segue.agents.jules import JulesOptions
 from segue.cli.help import EXIT_CODES
 from segue.cli.main import cli
+from segue.config.load import LoadedSettings
 from segue.config.settings import DiagnosticSettings, SandboxSettings, Settings
 from segue.config.trust import HARMLESS, is_harmless
 from segue.deliveries.options import PullRequestOptions
 from segue.domain.events import EVENTS
-from segue.domain.options import OptionField, option_fields
+from segue.domain.options import OptionField, option_fields, read_options
 from segue.domain.proof import IndependentTests, Proof, Tampering
 from segue.domain.results import OUTPUTS
 from segue.domain.scenario import RequestOptions, Scenario
@@ -39,11 +41,15 @@ from segue.prompts.task import execute_prompt, list_earlier
 from segue.relay.options import ActionSettings
 from segue.reports.card.card import CheckCard, ContestedCard, CriterionCard, ProofCard
 from segue.reviewers.options import CommandReviewOptions, StetOptions
+from segue.runtime.app import App
+from segue.runtime.registry import BUILT_IN
+from segue.runtime.wiring import make_agent
 from segue.searchers.options import SearchSettings
 from segue.sources.options import GithubSettings
 from segue.sources.speckit.source import SpecKit
 from segue.store.flat import FLAT_TABLES
 from segue.system.isolation.limits import ATTEMPTS, NOT_STOPPED
+from segue.system.process.processes import Processes
 from segue.view.levels import MEANINGS, describe_proof
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -51,7 +57,8 @@ WIDTH = 90
 """Help is wrapped here, whatever the terminal of the person who runs this."""
 
 BLOCK = re.compile(
-    r"(?P<open><!-- (?P<name>commands|settings|options|exit-codes|events|outputs|flows|phases|prompt|example"
+    r"(?P<open><!-- (?P<name>abilities"
+    r"|commands|settings|options|exit-codes|events|outputs|flows|phases|prompt|example"
     r"|sandbox|harmless|tables|views|levels|card|script|queries|sizing)"
     r"(?:: (?P<words>[a-z./ -]+?))? -->\n)"
     r".*?(?P<close><!-- /(?P=name) -->)",
@@ -298,7 +305,19 @@ def _sizing_table(_words: str) -> str:
     return sizing_table(Costs()).rstrip("\n") + "\n"
 
 
+def _ability_table(_words: str) -> str:
+    """Return what each agent can do."""
+    chosen = read_options(Settings, {"agents": {"command": {"argv": ["true"]}}})
+    app = App(LoadedSettings(chosen), ROOT)
+    services = app.services(Processes())
+    agents = [make_agent(name, app.loaded, services) for name in sorted(BUILT_IN["agents"])]
+    able = {agent.name: [name for name, has in asdict(agent.can).items() if has] for agent in agents}
+    rows = [(f"`{name}`", ", ".join(f"`{ability}`" for ability in can)) for name, can in able.items()]
+    return _table(("agent", "can"), rows)
+
+
 _MAKERS: dict[str, Callable[[str], str]] = {
+    "abilities": _ability_table,
     "commands": _command_sections,
     "settings": _settings_table,
     "options": _options_table,
