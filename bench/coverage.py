@@ -101,7 +101,7 @@ def _try_difference(runs: int, correlation: float, one: float, other: float) -> 
 def paired_cells() -> Iterator[tuple[str, Trial]]:
     """Yield the difference of two settings on the same tasks, which differ in how hard they are."""
     effects = ((0.0, 0.0), (1.0, 0.5), (1.5, 1.0), (0.5, 1.5))
-    for tasks, runs, (hard, luck), shift in product((3, 8, 20), (2, 5, 10), effects, (0.0, 1.0)):
+    for tasks, runs, (hard, luck), shift in product((3, 8, 20), (3, 5, 10), effects, (0.0, 1.0)):
         name = f"{tasks} tasks, {runs} runs each, effects {hard}/{luck}, shift {shift}"
         yield name, _try_paired(tasks, runs, hard, luck, shift)
 

@@ -19,7 +19,7 @@ HARDEST = (
     *("beta, 3 runs, correlation 0.6, rate 0.5", "beta, 10 runs, correlation 0.2, rate 0.05"),
     *("logit-normal, 10 runs, correlation 0.6, rate 0.2", "5 runs each, correlation 0.6, 0.8 − 0.5"),
     *("10 runs each, correlation 0.6, 0.5 − 0.5", "20 tasks, 5 runs each, effects 0.5/1.5, shift 0.0"),
-    "8 tasks, 2 runs each, effects 1.5/1.0, shift 1.0",
+    "8 tasks, 3 runs each, effects 0.5/1.5, shift 1.0",
 )
 CELLS: dict[str, Trial] = {**dict(rate_cells()), **dict(difference_cells()), **dict(paired_cells())}
 
