@@ -156,7 +156,7 @@ class CloudJob(Struct, frozen=True):
         return BY_US[word] if word and not self.profile.can.unstoppable else failure
 
     def _keeps_working(self, session: str) -> Failure:
-        page = self.vendor.page(session)
+        page = self.vendor.page(session) or f"session {session}"
         what = (
             f"the cloud agent did not finish within its time limit, and cannot be stopped from here: {page}"
         )
@@ -166,12 +166,15 @@ class CloudJob(Struct, frozen=True):
         self, started: StartedSession, last: CloudLook | None, seen: Transcript, failure: Failure | None
     ) -> Outcome:
         look, session = last or CloudLook(""), started.session
-        branches = await find_branches(self.job.workspace, self.order.repository, session, look)
+        asked = session.branch if self.profile.pushes else ""
+        repository = self.order.repository
+        branches, verified = await find_branches(self.job.workspace, repository, asked, look)
         facts: dict[str, Any] = {
             "agent_id": session.id,
             "url": self.vendor.page(session.id) or None,
             "status": look.word or None,
             "branches": list(branches),
+            "verified": verified,
             "pull_requests": sorted(set(look.pulls)),
             "adopted": started.adopted,
             **look.facts,
