@@ -6,6 +6,7 @@ import importlib
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import click
@@ -106,12 +107,17 @@ class LazyGroup(click.Group):
 
 def unknown_command(name: str, ctx: click.Context) -> click.UsageError:
     """Return the error for a command that the group of this context does not have."""
-    from difflib import get_close_matches
+    from segue.domain.nearest import suggest
 
     names = ctx.command.list_commands(ctx) if isinstance(ctx.command, click.Group) else []
-    near = get_close_matches(name, names, n=1)
-    hint = f"Did you mean `{ctx.command_path} {near[0]}`?" if near else f"See `{ctx.command_path} --help`."
-    return click.UsageError(f"There is no command {name!r}. {hint}", ctx)
+    hint = suggest(name, names, f"`{ctx.command_path} {{}}`")
+    if not hint and ctx.parent is None and (Path(name).exists() or len(name.split()) > 1):
+        from shlex import quote
+
+        hint = f" Did you mean `segue run {quote(name)}`?"
+    return click.UsageError(
+        f"There is no command {name!r}.{hint or f' See `{ctx.command_path} --help`.'}", ctx
+    )
 
 
 @click.group(
@@ -142,6 +148,7 @@ def run(args: Sequence[str]) -> int:
     except click.exceptions.Exit as error:
         return error.exit_code
     except click.ClickException as error:
+        error.message = error.message.replace("is not a valid integer range", "is not a whole number")
         error.show()
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):

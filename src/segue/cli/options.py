@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 FILE = click.Path(path_type=Path, dir_okay=False)
 FOLDER = click.Path(path_type=Path, file_okay=False)
+_EXISTING = click.Path(path_type=Path, file_okay=False, exists=True)
+_REPO = "The repository to work in (default: the current folder)."
 PORT = click.IntRange(0, 65535)
 
 
@@ -172,9 +174,8 @@ SHARED: dict[str, Callable[[Any], Any]] = {
         show_default=True,
         help="When to use colour; NO_COLOR is respected.",
     ),
-    "repo": click.option(
-        "-C", "--repo", type=FOLDER, help="The repository to work in (default: the current folder)."
-    ),
+    "repo": click.option("-C", "--repo", type=_EXISTING, help=_REPO),
+    "new_repo": click.option("-C", "--repo", type=FOLDER, help=_REPO),
     "config": click.option(
         "--config", "config_file", type=FILE, help="Use this file instead of the project's segue.toml."
     ),

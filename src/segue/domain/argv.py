@@ -32,7 +32,10 @@ def split(command: str) -> list[str]:
             f"{command!r} needs a shell, and Segue never uses one: write a list of commands "
             'such as ["npm ci", "npm test"], or put it into a script'
         )
-    words = shlex.split(command)
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        raise ValueError(f"a quotation mark in {command!r} is not closed") from None
     if not words:
         raise ValueError("a command cannot be empty")
     return words

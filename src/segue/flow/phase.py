@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from segue.domain.errors import UsageError
+from segue.domain.nearest import suggest
 from segue.domain.role import Role
 
 if TYPE_CHECKING:
@@ -66,8 +67,11 @@ def make_flow(name: str, phases: Sequence[str], known: Mapping[str, Phase]) -> F
     place = f"The flow {name!r}"
     for phase in phases:
         if phase not in known or known[phase].run is None:
-            listed = ", ".join(one.name for one in known.values() if one.run is not None)
-            raise UsageError(f"{place} names an unknown phase {phase!r}.", hint=f"Known phases: {listed}")
+            names = [one.name for one in known.values() if one.run is not None]
+            raise UsageError(
+                f"{place} names an unknown phase {phase!r}.{suggest(phase, names)}",
+                hint=f"Known phases: {', '.join(names)}",
+            )
     if len(set(phases)) < len(phases):
         raise UsageError(f"{place} names a phase twice: {', '.join(phases)}.")
     if "execute" not in phases:

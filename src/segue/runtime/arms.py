@@ -14,7 +14,7 @@ from msgspec import Struct
 from segue.config.load import join_settings
 from segue.domain.errors import UsageError
 from segue.domain.role import AgentChoice, read_chain
-from segue.system.reading import read_file
+from segue.system.reading import explain_unreadable, read_file
 
 Table = dict[str, Any]
 
@@ -125,5 +125,5 @@ def read_prompt_file(where: str, own: Mapping[str, Any], base: Path) -> Table:
     try:
         text = read_file(base / str(named)).decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{where}.prompt_file: {named} cannot be read: {error}") from None
+        raise UsageError(f"{where}.prompt_file: {explain_unreadable(base / str(named), error)}") from None
     return {**table, "prompt": text.strip()}

@@ -24,7 +24,9 @@ _LEAST_PATH = 12
 
 @click.command()
 @click.argument("run_id", metavar="[RUN]", required=False)
-@click.option("-n", "--limit", default=20, show_default=True, help="How many runs to list.")
+@click.option(
+    "-n", "--limit", type=click.IntRange(min=1), default=20, show_default=True, help="How many runs to list."
+)
 @options("repo", "config", "database", "json", "color")
 def status(run_id: str | None, limit: int, settings: CommandSettings, output: Printer) -> None:
     """List the runs, or show the tasks of RUN (`last` for the newest).

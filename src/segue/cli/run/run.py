@@ -109,7 +109,7 @@ if TYPE_CHECKING:
 @click.option("--log-file", metavar="FILE", help="Write a structured log; `-` is stderr.")
 @click.option("--log-format", type=click.Choice(["json", "text"]), help="Format of the log.")
 @options(
-    "trust", "verbose", "plan_format", "task_list", "repo", "config", "database", "json", "quiet", "color"
+    "trust", "verbose", "plan_format", "task_list", "new_repo", "config", "database", "json", "quiet", "color"
 )
 def run(
     source: str | None,
