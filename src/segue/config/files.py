@@ -92,10 +92,11 @@ def read_toml(path: Path, inside: Path | None = None) -> dict[str, Any]:
     try:
         values = tomllib.loads(read_file(path, inside, _LARGEST).decode("utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
+        hint = 'Text needs quotes in TOML: agent = "claude"; `segue init --dry-run` prints an example'
         raise UsageError(
             f"The configuration file {explain_unreadable(path, error)}",
             kept="Nothing was started.",
-            hint='Text needs quotes in TOML: agent = "claude"; `segue init --dry-run` prints an example',
+            hint="Save it as UTF-8" if isinstance(error, UnicodeDecodeError) else hint,
         ) from error
     if path.name == "pyproject.toml":
         values = _table(_table(values, "tool"), "segue")

@@ -19,4 +19,4 @@ def find_nearest(word: str, known: Iterable[str], alike: float = _ALIKE) -> str 
 def suggest(word: str, known: Iterable[str], form: str = "{!r}", alike: float = _ALIKE) -> str:
     """Return ` Did you mean …?`, to be added to a sentence; empty if no known name is like the word."""
     near = find_nearest(word, known, alike)
-    return "" if near is None else f" Did you mean {form.format(near)}?"
+    return "" if near is None else f" Did you mean {form.format(str(near))}?"

@@ -145,7 +145,7 @@ def _check_settings(
     try:
         App.load(place, config, settings, need="nothing")
     except UsageError as error:
-        said = str(error).removesuffix(" (from command line)")
+        said = str(error).removesuffix(" (from command line)").removesuffix(" (agent, from command line)")
         raise UsageError(f"{path}: {where}: {said}", hint=error.hint) from None
 
 
