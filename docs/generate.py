@@ -45,7 +45,7 @@ WIDTH = 90
 
 BLOCK = re.compile(
     r"(?P<open><!-- (?P<name>commands|settings|options|exit-codes|events|outputs|flows|phases|prompt|example"
-    r"|sandbox|harmless|tables)"
+    r"|sandbox|harmless|tables|script|queries)"
     r"(?:: (?P<words>[a-z./ -]+?))? -->\n)"
     r".*?(?P<close><!-- /(?P=name) -->)",
     re.DOTALL,
@@ -247,6 +247,18 @@ def _flat_tables(_words: str) -> str:
     return "\n" + "\n".join(parts) + "\n"
 
 
+def _script_table(words: str) -> str:
+    from docs.scripts import SCRIPTS
+
+    return _table(("word", "meaning"), [(f"`{name}`", meaning) for name, meaning in SCRIPTS[words].items()])
+
+
+def _query_table(_words: str) -> str:
+    from docs.scripts import query_meanings
+
+    return _table(("query", "gives"), list(query_meanings().items()))
+
+
 _MAKERS: dict[str, Callable[[str], str]] = {
     "commands": _command_sections,
     "settings": _settings_table,
@@ -261,6 +273,8 @@ _MAKERS: dict[str, Callable[[str], str]] = {
     "example": _quote_file,
     "harmless": _harmless_settings,
     "tables": _flat_tables,
+    "script": _script_table,
+    "queries": _query_table,
 }
 
 

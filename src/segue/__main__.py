@@ -10,6 +10,7 @@ PARTS = {
     "--segue-postgres": "segue.system.postgres.child:main",
     "--segue-scripted": "segue.agents.scripted.child:main",
     "--segue-acp": "segue.agents.acp.child:main",
+    "--segue-recorder": "segue.system.recording.child:main",
     "--segue-sim": "segue.sim.launchers:run",
     "--segue-sim-orphan": "segue.sim.orphan_child:main",
 }

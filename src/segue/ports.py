@@ -509,6 +509,9 @@ class Carrier(Protocol):
     def confirm(self) -> None:
         """Make sure that nobody has driven the run since its work was brought here; raises Locked."""
 
+    def disconnect(self) -> None:
+        """Close the connection to the database: agents may work for hours, and connections are few."""
+
     def stored(self, spec: RunSpec) -> RunSpec:
         """Return what other machines read: nothing in it is a path of this one."""
 

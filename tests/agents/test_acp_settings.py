@@ -70,6 +70,10 @@ def test_a_plan_that_changed_something_is_undone(place: Place) -> None:
             "[agents.gemini]\nforce = true\n",
             "agents.gemini.force: is not an option (from {file})",
         ),
+        (
+            "[agents.gemini]\nrecord = true\n",
+            "agents.gemini.record: what gemini says to its model cannot be recorded: only claude and codex",
+        ),
     ],
 )
 def test_a_wrong_table_is_a_clear_error(place: Place, text: str, complaint: str) -> None:

@@ -9,9 +9,12 @@ import re
 import struct
 import subprocess
 import termios
+from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
+from segue.cli.terminal.cells import width
 from segue.cli.terminal.output import AGENT_VARIABLES
 from tests.cli.place import DEADLINE, Place
 
@@ -33,7 +36,18 @@ usage = { input_tokens = 1900, output_tokens = 100, cost_usd = 0.5 }
 delay = 0.6
 write = { "{task}.txt" = "x" }
 """
-UNTIL = r"Task 3 waits for a usage limit to end, until \w{3} \d+ \w{3} \d\d:\d\d:\d\d, (in \d+ s|now)"
+_PLAN = """# Plan
+
+## Task 1
+Write a fairly long text into one.txt, so that a narrow terminal has to cut this.
+
+## Task 2
+データベースの接続プールを実装して、失敗した場合は三回まで再試行する。
+
+## Task 3
+Write three 👩‍👩‍👧 ❤️ e\u0301.
+"""
+UNTIL = r"Task 3 waits until \w{3} \d+ \w{3} \d\d:\d\d:\d\d, (in \d+ s|now): usage limit"
 
 
 def shown(place: Place, columns: int, *args: str, code: int = 0, **env: str) -> str:
@@ -72,29 +86,42 @@ def lines_of(text: str) -> list[str]:
 
 
 @pytest.fixture
-def busy(place: Place) -> Place:
+def busy(tmp_path: Path) -> Place:
+    place = Place.make(tmp_path, _PLAN)
     place.script(_SCRIPT)
     place.env |= {"SEGUE_LIMITS__ATTEMPTS": "3", "SEGUE_LIMITS__COST_USD": "10"}
     return place
 
 
-@pytest.mark.parametrize("columns", [80, 100, 140])
+@pytest.mark.parametrize("columns", [60, 80, 100, 200])
 def test_the_table_fits_its_terminal_and_shows_what_matters(busy: Place, columns: int) -> None:
     lines = lines_of(shown(busy, columns, "run", "plan.md"))
     end = next(i for i, line in enumerate(lines) if re.match(r"Run .*: done$", line))
-    frames, summary = lines[:end], lines[end:]
-    assert max(map(len, frames)) <= columns
+    run_id = lines[end].split()[1].rstrip(":")
+    begin = next(i for i, line in enumerate(lines) if line.startswith("task "))
+    frames, summary = lines[begin:end], lines[end:]
+    assert max(map(width, frames)) <= columns
     heads = [line.split() for line in frames if line.startswith("task ")]
-    assert {"task", "title", "state", "phase", "time", "cost", "last", "activity"} <= set(heads[-1])
-    assert "tokens" in heads[-1]
+    assert {"task", "title", "state", "time"} <= set(heads[-1])
+    assert ("phase" in heads[-1], "cost" in heads[-1]) == (columns > 60, columns > 80)
+    assert any("Write a fairly long text into" in line for line in frames), "titles stay readable"
+    assert any(re.match(r"2 +データベースの接続プールを実", line) for line in frames)
+    rows = [line.partition("pending") for line in frames]
+    below = [(one, other) for (one, *found), (other, *more) in pairwise(rows) if found[0] and more[0]]
+    assert all(width(one) == width(other) for one, other in below), "aligned, also below wide letters"
+    hints = {line for line in frames if line.startswith("Ctrl-C")}
+    assert hints == {f"Ctrl-C stops and saves · run {run_id}"}
+    assert any(re.search(r"░ 0 of 3 tasks done · no estimate yet", line) for line in frames)
+    assert any(re.search(r"█░+ 1 of 3 tasks done · about \d+s left", line) for line in frames)
     assert any(re.match(r"3 .* parked ", line) for line in frames)
     assert any(re.match(UNTIL, line) for line in frames), "parked, and until when"
-    assert any(re.match(r"2 .*execute 2", line) for line in frames), "the attempt"
+    assert columns == 60 or any(re.match(r"2 .*execute 2", line) for line in frames), "the attempt"
     assert any(re.match(r"\d\d:\d\d:\d\d usage limit: task 3", line) for line in frames)
     used = [line for line in frames if "launches" in line][-1]
     assert re.search(r"5 launches · [\d,]+ tokens · \$1\.75 of \$10\.00 \(18 %\)$", used), used
-    assert max(len(line) for line in summary if re.match(r"TASK|\d |total|─", line)) <= columns
+    assert max(map(width, summary)) <= columns
     assert "total  3 done; 5 launches" in "\n".join(summary)
+    assert f"Proof of each task: segue proof {run_id}" in summary
 
 
 def test_several_tasks_at_once_have_a_row_per_lane(busy: Place) -> None:
@@ -152,5 +179,6 @@ def test_quiet_says_nothing_and_no_terminal_gets_lines(busy: Place) -> None:
     assert "\x1b" not in done.stderr + done.stdout
     rows = [line for line in done.stdout.splitlines() if re.match(r"TASK|\d |total", line)]
     assert rows[0].split()[:3] == ["TASK", "TITLE", "STATE"]
-    assert len({row.index("done") for row in rows[1:3]} | {rows[0].index("STATE")}) == 1, "aligned"
+    starts = {width(row.partition(" done ")[0]) for row in rows[1:3]}
+    assert starts == {rows[0].index("STATE") - 1}, "aligned"
     assert rows[-1].split()[-1] == "$1.25"

@@ -205,6 +205,8 @@ def test_on_postgres(place: Place, postgres: str) -> None:
         (("--policy", "limits.resolutions=many"), "expected a number"),
         (("--policy", "require=perfect"), "expected changed, judged"),
         (("--policy", "require=tested", "--checks", EXISTS), "cannot be replayed together"),
+        (("--agent",), "is recorded"),
+        (("--agent", "--judge", "checks"), "decides nothing"),
     ],
 )
 def test_what_has_no_effect_is_refused(recorded: Place, options: tuple[str, ...], told: str) -> None:

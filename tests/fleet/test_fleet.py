@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from tests.cli.place import until
+from tests.cli.place import DEADLINE, until
 from tests.fleet.machines import ALLOW, Fleet, gate, launches
 
 
@@ -172,13 +172,16 @@ def test_a_worker_that_is_told_to_end_leaves_or_hands_over(fleet: Fleet, hold: i
     machine = fleet.machine(ALLOW + f"hold = {hold}\n").start()
     until(lambda: launches(log), "an agent works")
     until(lambda: fleet.ask("SELECT 1 FROM segue_fleet.places WHERE run_id = %s", run), "it is driven")
+    follow = fleet.user.start("logs", "-f", run)
     machine.end(signal.SIGTERM)
     working = machine.has_agent()
     assert working == bool(hold)
     assert fleet.state(run) == ("running" if hold else "queued")
     opened.touch()
+    assert follow.poll() is None, "the run has not ended"
     machine.start()
     fleet.until(run, "done")
+    assert follow.wait(DEADLINE) == 0
     assert launches(log) == (1 if hold else 2)
     assert len(fleet.events(run, "step.adopted")) == (1 if hold else 0) or not hold
 

@@ -21,6 +21,7 @@ from segue.system.http.server import start_server
 from tests.cli.place import PLAN, until
 from tests.crash.points import compiler
 from tests.fleet.machines import ALLOW, Fleet, Machine, can_rename, gate, launches, make_fleet
+from tests.notify.servers import webhook
 from tests.store.cluster import own_cluster
 from tests.store.test_postgres import break_connections
 
@@ -94,9 +95,13 @@ def test_a_run_that_two_machines_cannot_drive_needs_a_person(fleet: Fleet) -> No
     """They may work on its repository, but not with the settings that come with it."""
     fleet.user.env["SEGUE_CHECKS"] = '["true"]'
     (run,) = fleet.submit("plan.md", "--agent", "scripted", "--task", "1")
-    refusing = [fleet.machine().start() for _ in range(2)]
-    until(lambda: count(fleet, "segue_fleet.workers") == 2, "both workers are there")
-    fleet.until(run, "needs_human")
+    with webhook() as hook:
+        notified = f'{ALLOW}[notify.webhook]\nurl = "{hook.url}"\n'
+        refusing = [fleet.machine(notified).start() for _ in range(2)]
+        until(lambda: count(fleet, "segue_fleet.workers") == 2, "both workers are there")
+        fleet.until(run, "needs_human")
+        until(hook.json, "people are notified")
+        assert [said["title"] for said in hook.json()] == [f"Run {run} needs a human"]
     note = fleet.ask("SELECT note FROM orchestrator_runs WHERE id = %s", run)[0][0]
     assert note.startswith("2 workers could not drive it: This worker takes no powerful settings")
     for machine in refusing:

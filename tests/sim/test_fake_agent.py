@@ -19,11 +19,9 @@ from typing import Any
 import pytest
 
 from segue.sim.cursor import agent as cursor_agent
-from segue.sim.cursor.script import ACTIONS, FAULTS, SELECTORS, SETTINGS
 from segue.sim.launchers import PROGRAMS, write_launchers
 from tests.cli.place import Place
 
-DOCS = Path(__file__).parents[2] / "docs" / "guides" / "rehearsing.md"
 STREAM = ("-p", "--trust", "--output-format", "stream-json")
 
 
@@ -403,13 +401,3 @@ class TestLaunchers:
 @pytest.fixture
 def place(tmp_path: Path) -> Place:
     return Place.make(tmp_path / "place")
-
-
-def test_the_documentation_names_every_key_and_fault() -> None:
-    documented = re.findall(r"^\| `(\w+)` \| (.*) \|$", DOCS.read_text("utf-8"), re.MULTILINE)
-    assert documented == [
-        *SETTINGS.items(),
-        *SELECTORS.items(),
-        *ACTIONS.items(),
-        *FAULTS.items(),
-    ]

@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import re
 import subprocess
 import sys
-import tomllib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import httpx2
 import pytest
 
-from segue.sim.script import check_script
-from segue.sim.search.app import FAULTS, SearchEntry, SearchScript, search_app
+from segue.sim.search.app import search_app
 from segue.system.http.server import start_server
-from tests.sim.described import describe_keys
-
-PAGE = (Path(__file__).parents[2] / "docs" / "guides" / "searching.md").read_text("utf-8")
 
 
 @pytest.fixture
@@ -64,17 +57,3 @@ def test_the_command_serves(tmp_path: Path) -> None:
             assert found["results"][0]["title"] == "T"
         finally:
             process.terminate()
-
-
-@pytest.mark.parametrize("model", [SearchScript, SearchEntry])
-def test_every_key_is_explained(model: type[Any]) -> None:
-    assert [row for row in describe_keys(model) if row not in PAGE] == []
-
-
-def test_every_fault_is_explained() -> None:
-    assert [name for name, text in FAULTS.items() if f"| `{name}` | {text} |" not in PAGE] == []
-
-
-def test_the_script_on_the_page_can_be_played() -> None:
-    [text] = re.findall(r"^```toml search\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
-    check_script(tomllib.loads(text), SearchScript)

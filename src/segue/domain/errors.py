@@ -170,3 +170,7 @@ class Interrupted(SegueError):
     """Ctrl-C or `segue stop`."""
 
     exit_code = 130
+
+
+class HandedOver(SegueError):
+    """The worker that drives a run ends; another one continues it."""

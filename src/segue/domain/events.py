@@ -656,6 +656,20 @@ class AgentEnded(Event, frozen=True):
         )
 
 
+class AgentRecorded(Event, frozen=True):
+    """What an agent and its model said to each other was recorded, because `record = true`."""
+
+    type: ClassVar[str] = "agent.recorded"
+    file: str
+    """In the folder of the run, on the machine that launched the agent."""
+    requests: int
+    bytes: int
+    version: str = ""
+    """Of the agent's program."""
+    whole: bool = True
+    """Whether nothing was left out and no response was cut."""
+
+
 class TraceSpan(Event, frozen=True):
     """A model that Segue serves was called."""
 

@@ -13,11 +13,24 @@ def pattern(text: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
     return cast("re.Pattern[AnyStr]", _Pattern(text, flags))
 
 
+def compile_all() -> None:
+    """Compile every pattern that was made so far."""
+    for made in _MADE:
+        made.compile()
+
+
 class _Pattern:
     def __init__(self, text: str | bytes, flags: int) -> None:
         self.pattern, self._flags = text, flags
+        _MADE.append(self)
 
-    def __getattr__(self, name: str) -> Any:
+    def compile(self) -> re.Pattern[Any]:
         compiled = re.compile(self.pattern, self._flags)
         self.__dict__.update((method, getattr(compiled, method)) for method in _METHODS)
-        return getattr(compiled, name)
+        return compiled
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.compile(), name)
+
+
+_MADE: list[_Pattern] = []

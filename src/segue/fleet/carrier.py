@@ -46,7 +46,10 @@ class WorkCarrier:
         if find_work(self._database, self._run.id) != self._known:
             raise Locked(f"Another worker has just driven run {self._run.id}.", kept="Nothing was changed.")
         settle_at(self._database, self._run.id, self._place)
-        self._database.close()  # an agent may work for hours, and connections are few
+
+    def disconnect(self) -> None:
+        """Close the connection to the database: agents may work for hours, and connections are few."""
+        self._database.close()
 
     def stored(self, spec: RunSpec) -> RunSpec:
         """Return what other machines read: nothing in it is a path of this one."""

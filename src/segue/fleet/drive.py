@@ -125,7 +125,8 @@ async def _work(order: Order, database: Postgres, run: Run, place: Path) -> Driv
     given = {"database_url": order.address, "state_dir": str(place)}
     app = App.load(repo.root, command_line=given, stored=run.spec.settings)
     named = source_here(run, repo.root, place)
-    with app.store(buffered=False) as store:  # another machine could not read the files
+    # Another machine could not read what is buffered in files.
+    with app.store(buffered=False, opened=database) as store:
         async with open_portable(app, store, run, repo, named, carrier) as opened:
             _refuse_agents(opened, order.worker.allow_agents)
             with _notifier(opened) as observer:

@@ -261,19 +261,6 @@ class Register:
 
         self._change(write)
 
-    def give_back(self, runs: Collection[str]) -> None:
-        """Let other workers continue runs that were stopped because this worker ends."""
-
-        def write(database: Postgres) -> None:
-            for run in runs:
-                database.execute(
-                    "UPDATE orchestrator_runs SET state = 'queued', updated = {now}"
-                    " WHERE id = ? AND state = 'stopped' AND owner IS NULL",
-                    run,
-                )
-
-        self._change(write)
-
     def stop(self, run: str) -> bool:
         """Stop a run that nobody drives; False if somebody does."""
         sql = (

@@ -13,7 +13,6 @@ from typing import Any
 
 from segue.fleet.drive import DriveEnd, Order, drive_apart
 
-_PRELOAD = ("segue.fleet.drive", "segue.store.journal", "segue.store.spool", "segue.flow.phases")
 PATIENCE = 60.0
 """Seconds for a run to end its agent when it is handed over."""
 
@@ -27,7 +26,7 @@ class RunSeats:
     def __init__(self) -> None:
         self._context: Any = multiprocessing.get_context("forkserver" if hasattr(os, "fork") else "spawn")
         if hasattr(os, "fork"):
-            self._context.set_forkserver_preload(list(_PRELOAD))
+            self._context.set_forkserver_preload(["segue.fleet.warm"])
         self._at_work: dict[str, BaseProcess] = {}
         self._empty = asyncio.Event()
         self._empty.set()

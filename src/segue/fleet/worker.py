@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection
 
 from segue import __version__
 from segue.domain.errors import SegueError, StoreError
+from segue.domain.events import Recorded, RunEnded
 from segue.domain.run import Run, RunState
 from segue.fleet import schedules
 from segue.fleet.drive import OVER, DriveEnd, Order, identify_machine
@@ -24,12 +25,13 @@ from segue.fleet.seats import RunSeats
 from segue.fleet.tidy import tidy
 from segue.runtime.app import App
 from segue.runtime.registry import names
+from segue.runtime.wiring import make_run_notifier
 from segue.store.database import Watch
 from segue.system import identity
 
 BEAT = 10.0
 """Seconds between two signs of life."""
-_POLL = 5.0
+_POLL = 10.0
 """Seconds between two looks into the queue, for what nobody rings about."""
 _NEWS_PAUSE = 0.5
 """Seconds between two looks because something was submitted: in a large fleet much is."""
@@ -159,11 +161,19 @@ class Worker:
         if not end.done:
             self._say(f"Run {run} could not be driven here: {end.said}")
             if await asyncio.to_thread(self._register.note_failure, run, self._machine, end.said):
+                await asyncio.to_thread(self._ask_people, run, end.said)
                 return
         if now.state is RunState.PARKED and now.wake:
             await ring(self._queue, [bell_of(now, now.wake / 1000)])
         elif not end.done and not await self._pass_on(now):
             await ring(self._queue, [bell_of(now, time.time() + _AGAIN)])
+
+    def _ask_people(self, run: str, said: str) -> None:
+        """Notify people that no machine could drive a run."""
+        notifier = make_run_notifier(self._app, {}, self._say)
+        if notifier is not None:
+            with notifier:
+                notifier(Recorded(run, 0, 0, None, RunEnded(RunState.NEEDS_HUMAN, said)))
 
     async def _pass_on(self, run: Run) -> bool:
         """Leave a run that could not be driven here to another machine; False if no other one could.
@@ -246,7 +256,6 @@ class Worker:
             if runs:
                 self._say(f"Handing over {len(runs)} runs; their agents are ended.")
             await self._seats.hand_over()
-            await asyncio.to_thread(self._register.give_back, runs)
         elif runs:
             self._say(
                 f"Leaving {len(runs)} agents at work; their runs are kept for this machine for {hold:g} s."

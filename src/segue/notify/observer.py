@@ -157,7 +157,7 @@ def _report(recorded: Recorded, titles: Mapping[str, str]) -> _Due | None:
             return _report_task(recorded.run, recorded.seq, recorded.event, titles)
         case RunParked():
             return _report_parked(recorded.run, recorded.event, titles)
-        case RunEnded():
+        case RunEnded(state) if state != RunState.QUEUED:  # else another worker continues it
             return _report_run(recorded.run, recorded.seq, recorded.event)
     return None
 

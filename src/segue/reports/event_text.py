@@ -100,7 +100,7 @@ def _describe_span(event: e.TraceSpan) -> str:
     return f"{model} {format_duration(event.seconds)}{used}{cost}{ending}"
 
 
-def _pick_input(given: Any) -> Any:
+def pick_input(given: Any) -> Any:
     """Return the most informative part of the input of a tool, or all of it."""
     known = given if isinstance(given, Mapping) else {}
     return next((known[name] for name in _INFORMATIVE if known.get(name)), given)
@@ -144,8 +144,9 @@ _DESCRIPTIONS: dict[type[e.Event], Callable[[Any], str | None]] = {
     e.Committed: lambda v: f"committed {v.commit[:10]}",
     e.AgentStarted: lambda v: f"agent started: {Path(v.argv0).name}",
     e.AgentText: lambda v: f"agent: {v.text}",
-    e.AgentTool: lambda v: f"agent uses {v.name} {_pick_input('' if v.input is None else v.input)}".rstrip(),
+    e.AgentTool: lambda v: f"agent uses {v.name} {pick_input('' if v.input is None else v.input)}".rstrip(),
     e.AgentOutput: lambda v: f"agent prints: {v.text}" if v.text else None,
+    e.AgentRecorded: lambda v: f"recorded {v.requests} requests of the agent to its model",
     e.AgentEnded: _describe_agent_end,
     e.VerdictGiven: _describe_verdict,
     e.Reviewed: _describe_review,

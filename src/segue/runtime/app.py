@@ -25,6 +25,7 @@ from segue.system.secrets import secret_folder
 from segue.system.sensitive import project_secrets, secrets_of
 
 if TYPE_CHECKING:
+    from segue.store.database import Database
     from segue.system.isolation.isolate import Isolation
     from segue.system.process.processes import Processes
     from segue.system.services import Services
@@ -110,7 +111,7 @@ class App(Struct, frozen=True):
         url = self.loaded.settings.database_url
         return check_address(url.reveal()) if url else str(self.state_dir / "segue.db")
 
-    def store(self, read_only: bool = False, buffered: bool = True) -> Store:
+    def store(self, read_only: bool = False, buffered: bool = True, opened: Database | None = None) -> Store:
         """Open the database; `buffered` keeps what cannot be written while it is away in files."""
         from segue.store import connect
 
@@ -121,7 +122,7 @@ class App(Struct, frozen=True):
         patience = settings.limits.patience if settings.store.patience is None else settings.store.patience
         redactor = None if read_only else self.redactor()
         spools = self.state_dir / "runs" if buffered else None
-        return connect(self.database(), read_only, spools, patience, self.tell, redactor)
+        return connect(self.database(), read_only, spools, patience, self.tell, redactor, opened)
 
     def run_folder(self, run_id: str) -> Path:
         """Return the private folder where the supervisor of a run keeps what its agents print."""

@@ -14,6 +14,7 @@ from segue.config.load import environment_of
 from segue.config.settings import FinalSettings
 from segue.domain.errors import (
     CredentialsError,
+    HandedOver,
     Interrupted,
     JudgeFailed,
     LeaseLost,
@@ -189,6 +190,8 @@ class _Session:
             if not finished:
                 message = f"The run reached its time limit of {limit:g} s."
                 raise TimeLimit(message, kept=kept, hint=hint) from None
+            if self._opened.carrier is not None and stop not in finished:
+                raise HandedOver("The worker ends; another one continues.", kept=kept) from None
             raise Interrupted(f"Run {run} was stopped; its agent was ended.", kept=kept, hint=hint) from None
 
     async def _work(self) -> list[FinalReport]:
@@ -201,6 +204,8 @@ class _Session:
             if opened.fresh and not context.cloud and opened.carrier is None:
                 processes.warm()
             await self._announce(guard)
+            if opened.carrier is not None:
+                opened.carrier.disconnect()
             if context.checking.commands or context.checking.smoke:
                 await context.checking.prepare()
             await self._run_hooks(HookTime.BEFORE)
@@ -396,6 +401,8 @@ def state_after(error: SegueError | None) -> RunState:
         return RunState.NEEDS_HUMAN
     if isinstance(error, ServiceAway | StoreAway):
         return RunState.PARKED
+    if isinstance(error, HandedOver):
+        return RunState.QUEUED
     return RunState.STOPPED if isinstance(error, Interrupted | TimeLimit | JudgeFailed) else RunState.FAILED
 
 

@@ -50,6 +50,12 @@ def _check_options(socket: str, name: str, table: dict[str, Any], loaded: Loaded
         return
     options = getattr(kind, "Options", Options if name in registry.BUILT_IN[socket] else None)
     mistake = find_unknown(options, table) if options is not None else None
+    if mistake is not None and (socket, mistake.path) == ("agents", "record"):
+        raise UsageError(
+            f"{place}.record: what {name} says to its model cannot be recorded: only claude and codex can be "
+            f"pointed at Segue's recorder (from {loaded.where(f'{place}.record')})",
+            hint="Leave it out",
+        )
     if mistake is not None:
         path = f"{place}.{mistake.path}"
         message = mistake.message.replace("did you mean ", f"did you mean {place}.")

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from segue.store.database import Database
     from segue.store.store import SqlStore
     from segue.system.redact import Redactor
 
@@ -18,6 +19,7 @@ def connect(
     patience: float = 0.0,
     tell: Callable[[str], None] | None = None,
     redactor: Redactor | None = None,
+    opened: Database | None = None,
 ) -> SqlStore:
     """Open the store at a `postgres://` URL or in an SQLite file, which is created and migrated if need be.
 
@@ -27,9 +29,16 @@ def connect(
     called when that happens, connecting waits as long for a database that is away; without `spools`, so do
     writes, for two minutes.
     What is written passes the `redactor`; without one, everything is stored as it is.
+    A connection that was `opened` already is used, and closed with the store.
     """
     from segue.store.store import SqlStore
 
     return SqlStore(
-        address, read_only=read_only, spools=spools, patience=patience, tell=tell, redactor=redactor
+        address,
+        read_only=read_only,
+        spools=spools,
+        patience=patience,
+        tell=tell,
+        redactor=redactor,
+        opened=opened,
     )

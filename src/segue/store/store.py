@@ -58,6 +58,7 @@ class SqlStore:
         patience: float = 0.0,
         tell: Callable[[str], None] | None = None,
         redactor: Redactor | None = None,
+        opened: Database | None = None,
     ) -> None:
         self._address = address
         self._boundary = Boundary(redactor)
@@ -68,7 +69,7 @@ class SqlStore:
         self._keeper: StoreRuntime | None = None
         self._lock = threading.Lock()
         self._database = persist(
-            self._long or (), lambda _again: self._readable() if read_only else self._writable()
+            self._long or (), lambda _again: self._readable() if read_only else self._writable(opened)
         )
         self._database.pauses = self._long or self._database.pauses
         self._seen: int | None = None
@@ -305,8 +306,8 @@ class SqlStore:
     def __exit__(self, *_: object) -> None:
         self.disconnect()
 
-    def _writable(self) -> Database:
-        database = open_database(self._address)
+    def _writable(self, opened: Database | None = None) -> Database:
+        database = opened or open_database(self._address)
         try:
             migrate(database)
         except BaseException:

@@ -63,14 +63,20 @@ def _build_conditions(
         parts.append("(step LIKE ? ESCAPE '!' OR data->>'task' = ?)")
         values += [f"task/{_escape_like(chosen['task'])}/%", chosen["task"]]
     if chosen["q"]:
-        # As encoded in JSON: quotes and line breaks have a backslash there.
-        written = json.dumps(chosen["q"], ensure_ascii=False)[1:-1]
-        parts.append("lower(CAST(data AS text)) LIKE lower(?) ESCAPE '!'")
-        values.append(f"%{_escape_like(written)}%")
+        text, value = match_text(chosen["q"])
+        parts.append(text)
+        values.append(value)
     if place:
         parts.append(f"(run_id, seq) {'>' if later else '<'} (?, ?)")
         values += place
     return " AND ".join(parts), values
+
+
+def match_text(words: str) -> tuple[str, str]:
+    """Return the condition for events with these words, whatever their case, and its argument."""
+    # As encoded in JSON: quotes and line breaks have a backslash there.
+    written = json.dumps(words, ensure_ascii=False)[1:-1]
+    return "lower(CAST(data AS text)) LIKE lower(?) ESCAPE '!'", f"%{_escape_like(written)}%"
 
 
 def _escape_like(text: str) -> str:

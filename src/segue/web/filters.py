@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import time
 from collections.abc import Mapping
 from functools import cache
@@ -114,6 +115,7 @@ def create_environment() -> Environment:
         shortened=shorten,
         local=to_local,
         since=find_beginning,
+        highlight=highlight,
         asset=link_asset,
     )
     return made
@@ -127,6 +129,17 @@ def split_words(name: str) -> str:
 def shorten(text: str, most: int) -> str:
     """Shorten a text to one line of at most this many characters."""
     return plain(clean(str(text)[: 8 * most]), most)
+
+
+def highlight(text: str, words: str) -> Any:
+    """Mark the words in a text, whatever their case."""
+    if not words:
+        return text
+    parts = re.split(f"({re.escape(words)})", clean(text), flags=re.IGNORECASE)
+    marked = (
+        Markup("<mark>{}</mark>").format(part) if place % 2 else part for place, part in enumerate(parts)
+    )
+    return Markup("").join(marked)
 
 
 def to_local(url: Any) -> str:

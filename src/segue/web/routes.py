@@ -28,6 +28,7 @@ MODULES = (
     "segue.web.runs",
     "segue.web.tasks",
     "segue.web.run",
+    "segue.web.talk",
     "segue.web.step",
     "segue.web.task",
     "segue.web.proof",

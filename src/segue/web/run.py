@@ -101,6 +101,7 @@ def _describe_task(view: RunView, key: str, steps: Rows) -> dict[str, Any]:
 
 
 def describe_step(step: dict[str, Any]) -> dict[str, Any]:
+    """Describe a step in one line of a task."""
     names = ("seq", "key", "task", "phase", "attempt", "agent", "model", "state", "started")
     ended = step["ended"]
     return {

@@ -69,7 +69,7 @@ class StepOutput(Output, frozen=True):
 def query_step(request: PageRequest) -> Data:
     """Return everything about one step; long texts are cut, with their full length."""
     store = request.store
-    run, step = _find_step(request)
+    run, step = find_step(request)
     known = read_texts(request, run, step)
     names = ("seq", "key", "gen", "task", "phase", "attempt", "agent", "model", "state", "started", "ended")
     output = StepOutput.read(step["output"])
@@ -101,7 +101,7 @@ def query_step(request: PageRequest) -> Data:
 
 def query_text(request: PageRequest) -> Data:
     """Return one long text of a step, a piece at a time."""
-    run, step = _find_step(request)
+    run, step = find_step(request)
     found = read_texts(request, run, step).get(request.path["name"])
     if found is None:
         raise NotFound("The step has no such text.", hint=f"See /runs/{run.id}/steps/{step['seq']}")
@@ -171,7 +171,8 @@ def _describe_failure(failure: Failure | str | None) -> dict[str, Any] | None:
     return to_builtins(failure) if failure is not None else None
 
 
-def _find_step(request: PageRequest) -> tuple[Run, dict[str, Any]]:
+def find_step(request: PageRequest) -> tuple[Run, dict[str, Any]]:
+    """Find the run and the step that an address names."""
     run = queries.get_run(request.store, request.path["run"])
     return run, queries.get_step(request.store, run.id, _parse_number(request.path["seq"]))
 

@@ -23,13 +23,15 @@ from segue.agents.local.program import (
     find_key,
     in_home,
 )
+from segue.agents.local.recording import LaunchRecorder, recording_problems
 from segue.domain.events import Event
 from segue.domain.job import Job, Mode
 from segue.domain.options import Amount, Count, NonNegative, NonNegativeFloat, Options
 from segue.domain.outcome import Outcome
-from segue.ports import Capabilities
+from segue.ports import Capabilities, Problem
 from segue.system.isolation.policy import Places
 from segue.system.process.processes import Command
+from segue.system.recording.child import MARK
 from segue.system.services import Services
 
 _CLAUDE = Program(
@@ -41,7 +43,9 @@ _CLAUDE = Program(
     LOGIN,
     LoginProbe(("auth", "status", "--json"), r'"loggedIn"\s*:\s*false\b', r'"loggedIn"\s*:\s*true\b'),
 )
-_KEYS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN")
+KEYS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN")
+ADDRESS, _VENDOR = "ANTHROPIC_BASE_URL", "https://api.anthropic.com"
+_OTHER_VENDORS = ("CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_USE_FOUNDRY")
 _QUIET = {"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1"}
 _TOOLS, _WEB = "Read,Grep,Glob", "WebSearch,WebFetch"
 
@@ -63,12 +67,14 @@ class ClaudeOptions(Options, frozen=True):
     """How often Claude retries a request that its service refused; its own default is 10."""
     extra_args: list[str] = []
     """More arguments, after all others."""
-    pass_env: list[str] = field(default_factory=lambda: [*_KEYS, "ANTHROPIC_BASE_URL"])
+    pass_env: list[str] = field(default_factory=lambda: [*KEYS, ADDRESS])
     """Environment variables that the agent may see."""
     own_config_dir: bool = True
     """Use a CLAUDE_CONFIG_DIR per run if a key or token is set; else your login."""
     result_grace: NonNegativeFloat = 60.0
     """Seconds of silence after a result, while a command runs in the background."""
+    record: bool = False
+    """Record what Claude and its model say to each other, for `segue replay --agent`."""
 
     def __post_init__(self) -> None:
         check_program_name(self.agent_cmd)
@@ -90,8 +96,19 @@ class ClaudeAgent:
         self._options, self._services, self._variables = options, services, variables or {}
         set_for_it = {**_QUIET, **self._variables}
         self._program = InstalledProgram(_CLAUDE, options.agent_cmd, self._passed, self._key, set_for_it)
-        self.check, self.installation = self._program.check, self._program.installation
+        self.installation = self._program.installation
         self.forget = services.processes.forget
+
+    def check(self) -> list[Problem]:
+        """Return what keeps Claude Code from working here, or from being recorded."""
+        found = self._program.check()
+        if not self._options.record:
+            return found
+        other = find_key(_OTHER_VENDORS, self._options.pass_env)
+        if other is not None:
+            message = f"With {other}, Claude Code cannot be recorded: it talks to another vendor."
+            found.append(Problem(message, "Leave agents.claude.record out.", 2))
+        return [*found, *recording_problems(self._services.isolation)]
 
     def run(self, job: Job) -> AsyncGenerator[Event | Outcome, None]:
         """Run Claude Code on the job and report what it prints."""
@@ -103,10 +120,20 @@ class ClaudeAgent:
             self._command(job),
             lines,
             patience=lambda: lines.patience(grace, job.limits),
+            recorder=self._recorder(),
         )
+
+    def _recorder(self) -> LaunchRecorder | None:
+        if not self._options.record:
+            return None
+        given = os.environ.get(ADDRESS) if ADDRESS in self._options.pass_env else None
+        upstream = self._variables.get(ADDRESS) or given or _VENDOR
+        return LaunchRecorder(self.name, self.installation().version or "", upstream)
 
     def _command(self, job: Job) -> Command:
         variables = {"CLAUDE_CODE_MAX_RETRIES": str(self._options.max_retries)}
+        if self._options.record:
+            variables[ADDRESS] = MARK
         if self._options.own_config_dir and self._key():
             variables["CLAUDE_CONFIG_DIR"] = str(self._services.processes.shared("claude-config"))
         given = variables.get("CLAUDE_CONFIG_DIR") or os.environ.get("CLAUDE_CONFIG_DIR")
@@ -144,5 +171,5 @@ class ClaudeAgent:
         return [*self._options.pass_env, "CLAUDE_CONFIG_DIR"]
 
     def _key(self) -> str | None:
-        given = next((name for name in _KEYS if name in self._variables), None)
-        return given or find_key(_KEYS, self._options.pass_env)
+        given = next((name for name in KEYS if name in self._variables), None)
+        return given or find_key(KEYS, self._options.pass_env)

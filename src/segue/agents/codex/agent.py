@@ -18,6 +18,7 @@ from typing import Literal
 from msgspec import field
 
 from segue.agents.codex.lines import LOGIN, CodexLines
+from segue.agents.codex.provider import KEY, find_provider, point_at
 from segue.agents.local.launch import SessionUsage, flag, run_program
 from segue.agents.local.program import (
     InstalledProgram,
@@ -27,17 +28,18 @@ from segue.agents.local.program import (
     find_key,
     in_home,
 )
+from segue.agents.local.recording import LaunchRecorder, recording_problems
 from segue.domain.events import Event
 from segue.domain.job import Job, Mode
 from segue.domain.options import NonNegativeFloat, Options
 from segue.domain.outcome import Outcome
 from segue.domain.signals import SHORT_RETRY
-from segue.ports import Capabilities
+from segue.ports import Capabilities, Problem
 from segue.system.isolation.policy import Places
 from segue.system.process.processes import Command
+from segue.system.recording.child import MARK
 from segue.system.services import Services
 
-_KEY = "CODEX_API_KEY"
 _MACHINES = {"x86_64": "x64", "amd64": "x64", "aarch64": "arm64", "arm64": "arm64"}
 # On every start it asks several hosts about plugins and updates, and waits for those it cannot reach.
 _QUIET = ["-c", "analytics.enabled=false", "--disable", "plugins"]
@@ -56,12 +58,14 @@ class CodexOptions(Options, frozen=True):
     """Settings of Codex, each as `-c` takes it: `model_reasoning_effort="high"`."""
     extra_args: list[str] = []
     """More arguments, before the prompt."""
-    pass_env: list[str] = field(default_factory=lambda: [_KEY])
+    pass_env: list[str] = field(default_factory=lambda: [KEY])
     """Environment variables that the agent may see."""
     own_config_dir: bool = True
     """Use a CODEX_HOME per run if a key or a provider is set; else your login."""
     offline_grace: NonNegativeFloat = 120.0
     """Seconds that Codex may try to reach its service before it is stopped."""
+    record: bool = False
+    """Record what Codex and its model say to each other, for `segue replay --agent`."""
 
     def __post_init__(self) -> None:
         check_program_name(self.agent_cmd)
@@ -106,8 +110,21 @@ class CodexAgent:
         """`variables` are set for the program."""
         self._options, self._services = options, services
         self._program = InstalledProgram(_CODEX, options.agent_cmd, self._passed, self._key, variables)
-        self.check, self.installation = self._program.check, self._program.installation
+        self.installation = self._program.installation
         self.forget = services.processes.forget
+
+    def check(self) -> list[Problem]:
+        """Return what keeps Codex from working here, or from being recorded."""
+        found = self._program.check()
+        if not self._options.record:
+            return found
+        if not self._key():
+            message = f"Codex can be recorded with {KEY} or a provider of your own, not with its login."
+            found.append(Problem(message, f"Set {KEY}, or leave agents.codex.record out.", 2))
+        elif find_provider(self._options.config).base_url is None:
+            message = "Codex cannot be recorded: agents.codex.config does not say its provider's base_url."
+            found.append(Problem(message, 'Add model_providers.NAME.base_url="…" to it.', 2))
+        return [*found, *recording_problems(self._services.isolation)]
 
     def run(self, job: Job) -> AsyncGenerator[Event | Outcome, None]:
         """Run Codex on the job and report what it prints."""
@@ -122,7 +139,17 @@ class CodexAgent:
                 return None
             return max(0.0, lines.offline_since + grace - time.monotonic())
 
-        return run_program(self._services, job, self._command(job), lines, patience, give_up=note.touch)
+        return run_program(
+            *(self._services, job, self._command(job), lines, patience),
+            give_up=note.touch,
+            recorder=self._recorder(),
+        )
+
+    def _recorder(self) -> LaunchRecorder | None:
+        if not self._options.record:
+            return None
+        upstream = find_provider(self._options.config).base_url or ""
+        return LaunchRecorder(self.name, self.installation().version or "", upstream)
 
     def _command(self, job: Job) -> Command:
         variables, homes = self._own_folders(), self._homes()
@@ -155,11 +182,15 @@ class CodexAgent:
             *("--skip-git-repo-check", *self._sandbox(job)),
             *flag("-c", job.web and 'web_search="live"'),
             *flag("-m", job.model),
-            *(part for setting in self._options.config for part in ("-c", setting)),
+            *(part for setting in self._settings() for part in ("-c", setting)),
             *self._options.extra_args,
             *session,
             "-",
         ]
+
+    def _settings(self) -> list[str]:
+        own = self._options.config
+        return point_at(own, MARK) if self._options.record else own
 
     def _sandbox(self, job: Job) -> list[str]:
         is_free = job.mode is Mode.EDIT and self._options.sandbox == "none"
@@ -178,4 +209,4 @@ class CodexAgent:
     def _key(self) -> str | None:
         """Return what replaces a login: a key, or a provider of the user's own."""
         has_provider = any(setting.startswith("model_provider") for setting in self._options.config)
-        return "agents.codex.config" if has_provider else find_key([_KEY], self._options.pass_env)
+        return "agents.codex.config" if has_provider else find_key([KEY], self._options.pass_env)

@@ -15,7 +15,7 @@ import time
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from pathlib import Path
-from typing import Protocol, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -32,6 +32,9 @@ from segue.system.files import write_atomic
 from segue.system.isolation.policy import Places
 from segue.system.process.processes import Chunk, Command, Exit, Processes, capture, child_environment
 from segue.system.services import Services
+
+if TYPE_CHECKING:
+    from segue.agents.local.recording import LaunchRecorder
 
 NOTHING = Places()
 _PLAIN_FAILURES = (FailureKind.CRASH, FailureKind.UNKNOWN, FailureKind.NO_RESULT)
@@ -174,11 +177,13 @@ async def run_program(
     reader: Reader,
     patience: Callable[[], float | None] = lambda: None,
     give_up: Callable[[], None] = lambda: None,
+    recorder: LaunchRecorder | None = None,
 ) -> AsyncGenerator[Event | Outcome, None]:
     """Run the command, or adopt it if the job's token is known; the last item is the outcome.
 
     `patience` returns how many seconds of silence are acceptable now (None: as many as the job's limits
-    allow). After that the program is stopped and `give_up` is called.
+    allow). After that the program is stopped and `give_up` is called. `recorder` is between the program and
+    its model, where the user wants that.
     """
     kept = command.limits.kept_bytes
     streams = {
@@ -190,6 +195,8 @@ async def run_program(
         command = enclose(services, job, command)
     else:  # there is much to look at, so it is done in a thread
         command = await asyncio.to_thread(enclose, services, job, command)
+    if recorder is not None:
+        command = await recorder.begin(services, job, command)
     items = cast("AsyncGenerator[Chunk | Exit, None]", services.processes.run(job.token, command))
     async with aclosing(items):
         while True:
@@ -210,6 +217,8 @@ async def run_program(
     end = ProcessEnd(item, streams["out"].tail, streams["err"].tail)
     outcome = _explain(services, reader.outcome(end, time.time()), end)
     await _clear(services, job)
+    if recorder is not None:
+        yield await recorder.keep(services, job, outcome)
     killed = {} if item.signal is None else {"signal": item.signal}
     yield replace(outcome, facts={"pid": item.pid, "adopted": item.adopted, **killed, **outcome.facts})
 

@@ -22,7 +22,7 @@ from segue.system.sweep import belongs, newest, size_of
 
 _ENDED = (RunState.DONE, RunState.FAILED)
 _DAY = 86400.0
-_SCRATCH = {"worktrees": re.compile(r"tmp[a-z0-9_]{8}"), "scratch": re.compile(r"pg-[a-z0-9_]{8}")}
+_SCRATCH = {"worktrees": re.compile(r"tmp[a-z0-9_]{8}"), "scratch": re.compile(r"(?:pg|replay)-[a-z0-9_]{8}")}
 """Temporary folders that remain when Segue is killed: parent folder → name pattern."""
 
 

@@ -1,4 +1,4 @@
-"""`segue replay`: decide again about recorded attempts, without launching agents."""
+"""`segue replay`: decide again about recorded attempts, or repeat launches that were recorded."""
 
 from __future__ import annotations
 
@@ -37,19 +37,30 @@ _SETTINGS = ("limits.resolutions", "require")
     metavar="SETTING=VALUE",
     help="Decide with another limits.resolutions or require (repeatable).",
 )
+@click.option(
+    "--agent",
+    "launches",
+    is_flag=True,
+    help="Launch recorded agents again, with their recorded models, up to the first difference.",
+)
 @options("repo", "config", "trust", "database", "json")
 def replay(
     run_ids: tuple[str, ...],
     judge: str | None,
     checks: tuple[str, ...],
     changed: tuple[str, ...],
+    launches: bool,
     settings: CommandSettings,
     output: Printer,
-) -> None:
+) -> int:
     """Show what would have been decided about recorded attempts under another judge or policy.
 
     RUN is the newest run if it is left out. No agent is launched, no check is run, and nothing is written.
     Only a judge that asks a model costs something.
+
+    With --agent, the launches of Claude Code and Codex that were recorded (record = true) are repeated in a
+    clone of the repository. Recorded answers take the place of the model: no network and no key is needed.
+    It ends with 3 where an agent asks or does something else than recorded.
 
     \b
     Examples:
@@ -57,6 +68,7 @@ def replay(
       segue replay last --policy limits.resolutions=0
       segue replay 20261115-0219 20261116-1003 --policy require=tested
       segue replay last --judge llm:gpt-4o --json
+      segue replay last --agent
     """
     import asyncio
 
@@ -64,9 +76,20 @@ def replay(
     from segue.domain.errors import UsageError
     from segue.runtime.replay.replay import replay_runs
 
+    if launches:
+        from segue.cli.data.replay_agent import replay_agents
+
+        if judge or checks or changed:
+            raise UsageError(
+                "--agent repeats launches; it decides nothing.",
+                hint="Leave --judge, --checks and --policy out",
+            )
+        return replay_agents(settings.load(), run_ids or ("last",), output)
     policy = _read_policy(checks, changed)
     if not (judge or checks or changed):
-        raise UsageError("There is nothing to decide differently.", hint="Add --judge, --checks or --policy")
+        raise UsageError(
+            "There is nothing to decide differently.", hint="Add --judge, --checks, --policy or --agent"
+        )
     app, judges = _make_judges(settings, judge)
     with app.store(read_only=True) as store:
         found = {run.id: run for run in (find_run(store, app, name) for name in run_ids or ("last",))}
@@ -75,6 +98,7 @@ def replay(
         output.data(result.to_json())
     else:
         output.text("\n".join(_describe(result)))
+    return 0
 
 
 def _read_policy(checks: tuple[str, ...], changed: Sequence[str]) -> OtherPolicy:

@@ -18,6 +18,7 @@ from segue.cli.terminal.output import Printer, announce_page, error_text
 from segue.cli.terminal.progress import Progress
 from segue.domain.errors import AtGate, AtPlan, TwoLists, UsageError
 from segue.domain.run import Run
+from segue.flow.earlier import read_durations
 from segue.ports import Observer
 from segue.runtime.app import App
 from segue.runtime.background import detach
@@ -184,7 +185,9 @@ def _progress(opened: OpenRun) -> Progress:
     with opened.app.store(read_only=True) as store:
         known = store.events(opened.run.id, kinds=FOLDED) if not opened.fresh else ()
         view = RunView.of(opened.spec.titles, known)
-    return Progress(view, opened.app.loaded.settings.limits.budget())
+        earlier = read_durations(store, opened.source.key)
+    settings = opened.app.loaded.settings
+    return Progress(view, settings.limits.budget(), earlier, settings.jobs)
 
 
 def _notifier(opened: OpenRun, output: Printer) -> AbstractContextManager[Observer]:

@@ -38,13 +38,14 @@ def summarise(opened: OpenRun, ended: SessionEnd, output: Printer) -> None:
     if output.json:
         output.record({"type": "done", "run": ended.run, **_ending_data(ended)})
     elif not output.quiet:
-        print_tasks(output, view, f"Run {run.id}: {ended.state}")
+        print_tasks(output, view, f"Run {run.id}: {ended.state.replace('_', ' ')}", brief=True)
         _print_final(ended, output)
         if ended.worktree:
             output.text(f"\n{clean(ended.worktree.words)}")
-        output.note(f"Summary: {path}")
         if ended.error is None and not opened.feedback and view.delivery is not None and view.delivery.url:
             output.note(f"Work on what comes back: segue follow {run.id}")
+        if ended.error is None:
+            output.note(f"Proof of each task: segue proof {run.id}")
         if ended.error is None and opened.source.next_step:
             output.note(opened.source.next_step)
     if ended.error:

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
 
+from segue.cli.terminal.cells import join, pad, width
 from segue.cli.terminal.output import one_line
 from segue.cli.terminal.progress import Progress, describe_waits
 from segue.cli.terminal.table import GAP, STYLES, fit_columns
-from segue.cli.terminal.task_table import format_cost
+from segue.cli.terminal.task_table import format_cost, name_state
 from segue.domain.events import Recorded
 from segue.view.amounts import format_duration, format_quantity
 from segue.view.task import TaskView
@@ -26,28 +27,34 @@ _ROWS = 20
 """How many tasks are shown at once, if the terminal is high enough; the caption counts the rest."""
 _WAITING = 3
 """How many of the tasks that wait are shown with the reason."""
-_FRAME = 9
-"""Lines beside the rows: head, rule, captions, news, and one for the cursor."""
+_FRAME = 10
+"""Lines beside the rows: head, rule, bar, captions, news, and one for the cursor."""
+
+_AT_WORK = ("running", "parked")
 
 _CELLS: dict[str, Callable[[Progress, TaskView], str]] = {
     "lane": lambda _, task: str(task.lane),
     "task": lambda _, task: task.key or ("" if task.lane else "plan"),
     "title": lambda _, task: task.title,
-    "state": lambda _, task: _state(task),
+    "state": lambda _, task: name_state(task),
     "phase": lambda _, task: f"{task.phase} {task.attempts}" if task.attempts else task.phase,
     "agent": lambda _, task: task.agent,
     "time": lambda progress, task: _elapsed(progress.view.task_seconds(task, time.time())),
     "tokens": lambda _, task: _count(task.usage.tokens) if task.usage.tokens else "",
     "cost": lambda _, task: format_cost(task.usage.cost_usd),
-    "last activity": lambda progress, task: progress.last.get(task.key, "") if task.started else "",
+    "last activity": lambda progress, task: progress.last.get(task.key, "") if task.state in _AT_WORK else "",
 }
 _OF_LANES = ("lane", "agent")
 """The columns that are shown only where several tasks are worked on at once."""
 _RIGHT = ("time", "tokens", "cost")
-_LEAST = {"title": 12, "last activity": 18}
-"""The columns whose text is cut, and what must be left of it."""
-_DROPPED = ("tokens", "cost", "agent", "title", "phase", "last activity")
+_LEAST = {"title": 30, "last activity": 13}
+"""The columns whose text is cut, and what should be left of it."""
+_DROPPED = ("tokens", "cost", "agent", "last activity", "phase", "time")
 """Which columns a narrow terminal loses first; the totals stay in the caption."""
+_BAR = 20
+"""How wide the bar is, where there is room."""
+_LONG = 60
+"""A longer text is cut on every terminal; only the key of a task is not."""
 
 
 class LiveTable(Struct):
@@ -85,7 +92,7 @@ class LiveTable(Struct):
 
         shown = self._window(min(_ROWS, max(3, height - _FRAME - len(self._waiting()))))
         widths = self._fit(shown, width)
-        yield _line([(_aligned(name, name, size), "bold") for name, size in widths.items()])
+        yield _line([(pad(name, size, name in _RIGHT), "bold") for name, size in widths.items()])
         yield Text("─" * min(width, sum(widths.values()) + len(GAP) * (len(widths) - 1)), style="dim")
         for row in shown:
             yield _line([self._cell(row, name, size) for name, size in widths.items()])
@@ -95,23 +102,24 @@ class LiveTable(Struct):
     def _cell(self, row: TaskView, name: str, size: int) -> tuple[str, str]:
         styles = {"state": STYLES.get(row.state, ""), "last activity": "dim"}
         styles["task"] = "bold" if row.state == "running" else ""
-        return _aligned(name, one_line(_CELLS[name](self.progress, row), size), size), styles.get(name, "")
+        text = one_line(_CELLS[name](self.progress, row), size)
+        return pad(text, size, name in _RIGHT), styles.get(name, "")
 
-    def _fit(self, rows: list[TaskView], width: int) -> dict[str, int]:
+    def _fit(self, rows: list[TaskView], room: int) -> dict[str, int]:
         """Return the columns that fit, with their widths. They only grow, so that the table does not jump."""
         for name, cell in _CELLS.items():
-            longest = max((len(cell(self.progress, row)) for row in rows), default=0)
-            self._widths[name] = max(self._widths.get(name, len(name)), min(longest, 40))
+            longest = max((width(cell(self.progress, row)) for row in rows), default=0)
+            self._widths[name] = max(
+                self._widths.get(name, len(name)), longest if name == "task" else min(longest, _LONG)
+            )
         widths = {name: self._widths[name] for name in _CELLS if self._used(name)}
-        sizes, left = fit_columns(widths, _LEAST, _DROPPED, width)
+        sizes, left = fit_columns(widths, _LEAST, _DROPPED, room)
         # What is left is given to the texts: to the title up to its length, the rest to the activity.
-        if "title" in sizes:
-            room = left // 2 if "last activity" in sizes else left
-            more = max(0, min(widths["title"] - sizes["title"], room))
-            sizes["title"] += more
-            left -= more
+        share = left // 2 if "last activity" in sizes else left
+        more = max(0, min(widths["title"] - sizes["title"], share))
+        sizes["title"] += more
         if "last activity" in sizes:
-            sizes["last activity"] += max(0, min(left, 60))
+            sizes["last activity"] += max(0, min(left - more, 60))
         return sizes
 
     def _used(self, name: str) -> bool:
@@ -130,19 +138,38 @@ class LiveTable(Struct):
         first = max(0, min(current - most // 2, len(rows) - most))
         return rows[first : first + most]
 
-    def _captions(self, width: int) -> list[Text]:
-        from rich.text import Text
-
-        lines = [Text("")]
-        lines += [Text(one_line(words, width), style="dim") for words in self._waiting()]
+    def _captions(self, room: int) -> Iterator[Text]:
+        yield _text("")
+        yield self._bar(room)
+        for words in self._waiting():
+            yield _text(one_line(words, room), "dim")
         for at, text in self.progress.news:
             stamp = time.strftime("%H:%M:%S", time.localtime(at))
-            lines.append(Text(one_line(f"{stamp} {text}", width), style="dim"))
-        waits = describe_waits(self.progress.view, time.time())
-        lines += [Text(one_line(words, width), style="yellow") for words in waits]
-        lines.append(Text(one_line(f"run {self.run} · {self._states()} · Ctrl-C stops and saves", width)))
-        lines.append(Text(one_line(self._used_so_far(), width)))
-        return lines
+            yield _text(one_line(f"{stamp} {text}", room), "dim")
+        for words in islice(describe_waits(self.progress.view, time.time()), _WAITING):
+            yield _text(one_line(words, room), "yellow")
+        for words in islice(self._for_people(), _WAITING):
+            yield _text(one_line(words, room), "red")
+        yield _text(join(self._used_so_far(), room))
+        yield _text(join(["Ctrl-C stops and saves", f"run {self.run}"], room))
+
+    def _bar(self, room: int) -> Text:
+        """Return how much is done, as a bar and in words, and how long the rest takes."""
+        view = self.progress.view
+        if not view.tasks:
+            return _text("no tasks yet")
+        share = view.done / len(view.tasks)
+        size = min(_BAR, room // 4)
+        full = int(share * size)
+        expected = self.progress.estimate(time.time())
+        left = expected.words if expected else ("no estimate yet",)
+        words = [
+            f"{view.done} of {len(view.tasks)} tasks done",
+            *(left if share < 1 else ()),
+            *self._states(),
+        ]
+        line = _text("█" * full, "green").append("░" * (size - full), "dim")
+        return line.append(" " + join(words, room - size - 1))
 
     def _waiting(self) -> list[str]:
         """Say how many tasks wait for others, and what the first of them wait for."""
@@ -151,16 +178,24 @@ class LiveTable(Struct):
         count = f"{len(waiting)} task waits" if len(waiting) == 1 else f"{len(waiting)} tasks wait"
         return [f"{count} for others:", *(f"{task.key} {task.waits}" for task in first)] if waiting else []
 
-    def _states(self) -> str:
-        tasks = self.progress.view.tasks.values()
-        counts = Counter(_WORDS.get(task.state, task.state) for task in tasks)
-        return " · ".join(f"{count} {state}" for state, count in sorted(counts.items()))
+    def _for_people(self) -> Iterator[str]:
+        for task in self.progress.view.tasks.values():
+            if task.state == "needs_human":
+                yield f"Task {task.key} waits for a person: {task.reason}"
 
-    def _used_so_far(self) -> str:
+    def _states(self) -> list[str]:
+        """Count the tasks that are in neither of the usual states."""
+        counts = Counter(name_state(task) for task in self.progress.view.tasks.values())
+        return [f"{count} {state}" for state, count in sorted(counts.items()) if state not in _USUAL]
+
+    def _used_so_far(self) -> list[str]:
         """Return time, launches, tokens and money, and what is allowed of them."""
         view, caps = self.progress.view, self.progress.budget
         tokens, cost = view.usage.tokens, view.usage.cost_usd
-        used = [_elapsed(view.seconds(time.time())), _of(view.launches, caps.launches, "launch", "launches")]
+        used = [
+            _elapsed(view.seconds(time.time())),
+            _of(view.launches, caps.launches, "launch", "launches"),
+        ]
         if tokens or caps.tokens:
             used.append(_of(tokens, caps.tokens, "token", "tokens"))
         if caps.cost_usd:
@@ -168,31 +203,24 @@ class LiveTable(Struct):
             used.append(f"{format_quantity(cost or 0.0, 'cost_usd')} of ${caps.cost_usd:,.2f} {share}")
         else:
             used.append(format_cost(cost))
-        return " · ".join(filter(None, [*used, self.progress.counts()]))
+        return [*used, *self.progress.counts()]
 
 
-_WORDS = {"needs_human": "need a human"}
+_USUAL = ("done", "pending", "running")
+
+
+def _text(words: str, style: str = "") -> Text:
+    from rich.text import Text
+
+    return Text("", no_wrap=True, overflow="crop").append(words, style)
 
 
 def _line(cells: list[tuple[str, str]]) -> Text:
-    from rich.text import Text
-
-    line = Text(no_wrap=True, overflow="crop")
+    line = _text("")
     for text, style in cells:
         line.append(text, style).append(GAP)
     line.rstrip()
     return line
-
-
-def _aligned(name: str, text: str, size: int) -> str:
-    """Return the text in exactly the width of its column, also when its letters are two cells wide."""
-    from rich.cells import cell_len, set_cell_size
-
-    return " " * max(0, size - cell_len(text)) + text if name in _RIGHT else set_cell_size(text, size)
-
-
-def _state(task: TaskView) -> str:
-    return "needs human" if task.state == "needs_human" else task.state
 
 
 def _elapsed(seconds: float | None) -> str:

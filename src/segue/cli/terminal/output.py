@@ -13,6 +13,7 @@ from typing import Any
 import click
 from msgspec import Struct
 
+from segue.cli.terminal.cells import cut
 from segue.cli.terminal.table import draw, print_wrapped
 from segue.domain.errors import SegueError
 from segue.domain.pattern import pattern
@@ -27,8 +28,7 @@ _HIDDEN = pattern("[\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff
 
 def one_line(text: str, width: int = 100) -> str:
     """Return the text on one line, cut to the width."""
-    flat = " ".join(clean(text).split())
-    return flat if len(flat) <= width else flat[: width - 1] + "…"
+    return cut(" ".join(clean(text).split()), width)
 
 
 def short_paths(text: str) -> str:

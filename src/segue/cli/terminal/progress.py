@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct, field
 
+from segue.cli.terminal.eta import Estimate, estimate
 from segue.domain.budget import Budget
 from segue.domain.events import (
     AgentReplaced,
@@ -47,6 +48,10 @@ class Progress(Struct):
 
     view: RunView
     budget: Budget = Budget()
+    earlier: dict[str, float] = field(default_factory=dict)
+    """How many seconds tasks of this source took before, by their keys."""
+    jobs: int = 1
+    """How many tasks are worked on at once."""
     last: dict[str, str] = field(default_factory=dict)
     """What happened last to a task, by its key; the planning has an empty one."""
     news: deque[tuple[float, str]] = field(default_factory=lambda: deque(maxlen=_LAST_NEWS))
@@ -74,9 +79,13 @@ class Progress(Struct):
         numbers = range(1, self.view.lane_count + 1)
         return [at_work.get(number) or TaskView("", "", "free", lane=number) for number in numbers]
 
-    def counts(self) -> str:
+    def counts(self) -> list[str]:
         """Return the fallbacks, searches and plans so far, in words."""
-        return " · ".join(_counts(self.view))
+        return list(_counts(self.view))
+
+    def estimate(self, now: float) -> Estimate | None:
+        """Return how long the rest takes; None: nothing is known yet."""
+        return estimate(self.view, self.earlier, self.jobs, now)
 
 
 def describe_waits(view: RunView, now: float) -> Iterator[str]:
@@ -84,7 +93,7 @@ def describe_waits(view: RunView, now: float) -> Iterator[str]:
     for task in view.tasks.values():
         if task.state == "parked" and task.wake:
             name = f"Task {task.key}" if task.key else "The plan"
-            yield f"{name} waits for a usage limit to end, {describe_until(task.wake, now)}"
+            yield f"{name} waits {describe_until(task.wake, now)}: usage limit"
     for since, wait in view.waits.values():
         passed = format_duration(max(0.0, now - since / 1000))
         yield f"Waiting for {wait.service} since {passed}, {describe_until(wait.until, now)}: {wait.reason}"

@@ -6,10 +6,14 @@ from collections.abc import Collection, Mapping, Sequence
 
 import click
 
+from segue.cli.terminal.cells import pad, width
+
 STYLES = {"done": "green", "PASS": "green", "running": "cyan", "FAIL": "red", "PARTIAL": "yellow"}
 STYLES |= {"failed": "red", "needs_human": "red", "stopped": "yellow", "parked": "yellow", "pending": "dim"}
 STYLES |= {"queued": "yellow", "blocked": "yellow", "changed, not verified": "yellow"}
 GAP = "  "
+_TINY = 8
+"""Less than this of a text says nothing."""
 
 
 def draw(
@@ -17,12 +21,12 @@ def draw(
 ) -> list[str]:
     """Return the lines of a table with a heading; the columns named in `right` are aligned right."""
     lines = [[name.upper() for name in columns], *rows]
-    widths = [max(map(len, cells)) for cells in zip(*lines, strict=True)]
+    widths = [max(map(width, cells)) for cells in zip(*lines, strict=True)]
     drawn = []
     for line in lines:
         cells = []
-        for name, cell, width in zip(columns, line, widths, strict=True):
-            text = cell.rjust(width) if name in right else cell.ljust(width)
+        for name, cell, size in zip(columns, line, widths, strict=True):
+            text = pad(cell, size, name in right)
             cells.append(_paint(text, _style(cell)) if colored else text)
         drawn.append(GAP.join(cells).rstrip())
     return drawn
@@ -34,13 +38,15 @@ def fit_columns(
     """Return the columns that fit into the room, each with its width, and the room that is left.
 
     Those in `least` shrink to what they need at least; if that is not enough, those in `dropped` go, one by
-    one.
+    one; if even that is not enough, what is left of `least` shrinks further.
     """
-    sizes = {name: min(width, least.get(name, width)) for name, width in widths.items()}
+    sizes = {name: min(size, least.get(name, size)) for name, size in widths.items()}
     for name in dropped:
         if _total(sizes) <= room:
             break
         sizes.pop(name, None)
+    for name in sizes.keys() & least.keys():
+        sizes[name] = max(min(sizes[name], _TINY), sizes[name] + min(0, room - _total(sizes)))
     return sizes, room - _total(sizes)
 
 

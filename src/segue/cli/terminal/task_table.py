@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from collections.abc import Iterator, Sequence
 
 import click
 
+from segue.cli.terminal.cells import join, width
 from segue.cli.terminal.output import Printer, clean, one_line, terminal_width
 from segue.cli.terminal.table import draw, fit_columns
 from segue.domain.outcome import Usage
@@ -16,29 +18,47 @@ from segue.view.task import TaskView
 
 _COLUMNS = ("task", "lane", "title", "state", "phase", "tries", "time", "verdict", "commit", "tokens", "cost")
 _RIGHT = {"lane", "tries", "time", "tokens", "cost"}
-_DROPPED = ("lane", "commit", "phase", "tries", "tokens")
+_DROPPED = ("lane", "phase", "commit", "tries", "tokens", "cost", "time")
 """The columns that a narrow terminal loses, in this order."""
-_LEAST, _USEFUL, _MOST = 16, 22, 48
-"""Widths of a title: never less, enough to keep all columns, never more."""
+_USEFUL, _MOST = 30, 48
+"""Widths of a title: other columns go before it gets less, and it never gets more."""
+_FAILED = ("needs_human", "failed", "stopped", "parked", "running")
+_ENDED = ("done", "skipped", "replanned")
+_FEW, _MANY = 3, 12
+"""How many tasks that have not begun, and how many others, are listed where something failed."""
 
 
-def print_tasks(output: Printer, view: RunView, title: str = "") -> None:
-    """Print one line per task with phase, time, verdict and usage, and a line of totals."""
+def print_tasks(output: Printer, view: RunView, title: str = "", brief: bool = False) -> None:
+    """Print one line per task with time, proof and usage, and a line of totals."""
+    lines = task_lines(view, terminal_width(), output.colored(), brief)
+    output.painted("\n".join([*filter(None, [clean(title)]), *lines]))
+
+
+def task_lines(view: RunView, terminal: int | None, colored: bool, brief: bool) -> list[str]:
+    """Return the table for a terminal of this width, or for no terminal.
+
+    A brief one begins with what failed; where something failed, most of the other tasks are only counted.
+    """
     now = time.time()
     tasks = [*([view.planning] if view.planning else []), *view.tasks.values()]
-    rows = [_cells(task, view.task_seconds(task, now)) for task in tasks]
+    listed, left_out = _choose(tasks) if brief else (tasks, ())
+    rows = [_cells(task, view.task_seconds(task, now)) for task in listed]
     # What was done at the same time is not added up.
     at_once = any(task.lane for task in tasks)
     seconds = view.seconds(now) if at_once else sum(view.task_seconds(task, now) or 0.0 for task in tasks)
     rows.append(_totals(view, seconds))
     columns = [name for name in _COLUMNS if name in ("task", "title") or any(row[name] for row in rows)]
-    columns, room = _fit(columns, rows, terminal_width())
+    columns, room = _fit(columns, rows, terminal)
+    total = rows[-1]
+    narrow = total["title"] if width(total["title"]) > room or "cost" not in columns else ""
     for row in rows:
         row["title"] = one_line(row["title"], room)
     cells = [[row[name] for name in columns] for row in rows]
-    lines = draw(columns, cells, output.colored(), right=_RIGHT)
-    rule = "─" * max(len(click.unstyle(line)) for line in lines)
-    output.painted("\n".join(filter(None, [clean(title), *lines[:-1], rule, lines[-1]])))
+    lines = draw(columns, cells, colored, right=_RIGHT)
+    rule = "─" * max(width(click.unstyle(line)) for line in lines)
+    if narrow and terminal is not None:
+        lines[-1] = join([f"total  {narrow}", total["time"], total["cost"]], terminal)
+    return [*lines[:-1], *left_out, rule, lines[-1]]
 
 
 def format_cost(cost: float | None) -> str:
@@ -46,12 +66,33 @@ def format_cost(cost: float | None) -> str:
     return "" if cost is None else format_quantity(cost, "cost_usd")
 
 
+def name_state(task: TaskView) -> str:
+    """Return the state of a task in words."""
+    return task.state.replace("_", " ")
+
+
+def _choose(tasks: Sequence[TaskView]) -> tuple[list[TaskView], list[str]]:
+    """Return the tasks to list, those that failed first, and lines that count the others."""
+    failed = [task for task in tasks if task.state in _FAILED]
+    ended = [task for task in tasks if task.state in _ENDED]
+    open_ = [task for task in tasks if task.state not in (*_FAILED, *_ENDED)]
+    if not failed and not open_:
+        return ended, []
+    listed = [*failed[:_MANY], *ended[-_MANY:], *open_[:_FEW]]
+    return listed, list(_count([*failed[_MANY:], *ended[:-_MANY], *open_[_FEW:]]))
+
+
+def _count(tasks: Sequence[TaskView]) -> Iterator[str]:
+    for state, count in Counter(name_state(task) for task in tasks).items():
+        yield f"… and {count} more {'task is' if count == 1 else 'tasks are'} {state}"
+
+
 def _cells(task: TaskView, seconds: float | None) -> dict[str, str]:
     return {
-        "task": one_line(task.key or "plan", 40),
+        "task": clean(task.key) or "plan",
         "lane": str(task.lane or ""),
         "title": task.title,
-        "state": task.state,
+        "state": name_state(task),
         "phase": task.phase,
         "tries": str(task.attempts or ""),
         "time": "" if seconds is None else format_duration(seconds),
@@ -67,19 +108,19 @@ def _usage_cells(usage: Usage) -> dict[str, str]:
 
 
 def _totals(view: RunView, seconds: float) -> dict[str, str]:
-    counts = Counter(task.state for task in view.tasks.values())
-    states = ", ".join(f"{count} {state.replace('_', ' ')}" for state, count in counts.items())
+    counts = Counter(name_state(task) for task in view.tasks.values())
+    states = ", ".join(f"{count} {state}" for state, count in counts.items())
     launches = f"{view.launches} launch{'' if view.launches == 1 else 'es'}"
     row = dict.fromkeys(_COLUMNS, "")
     row |= {"task": "total", "title": f"{states}; {launches}", "time": format_duration(seconds)}
     return row | _usage_cells(view.usage)
 
 
-def _fit(columns: list[str], rows: list[dict[str, str]], width: int | None) -> tuple[list[str], int]:
+def _fit(columns: list[str], rows: list[dict[str, str]], room: int | None) -> tuple[list[str], int]:
     """Return the columns that fit beside the title, and the width left for the title."""
-    wanted = min(_MOST, max(len(row["title"]) for row in rows))
-    if width is None:
+    wanted = min(_MOST, max(width(row["title"]) for row in rows))
+    if room is None:
         return columns, wanted
-    widths = {name: max(len(name), *(len(row[name]) for row in rows)) for name in columns}
-    sizes, left = fit_columns(widths, {"title": min(wanted, _USEFUL)}, _DROPPED, width)
-    return list(sizes), max(_LEAST, min(wanted, sizes["title"] + left))
+    widths = {name: max(len(name), *(width(row[name]) for row in rows)) for name in columns}
+    sizes, left = fit_columns(widths, {"title": min(wanted, _USEFUL)}, _DROPPED, room)
+    return list(sizes), min(wanted, sizes["title"] + max(0, left))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -43,6 +44,8 @@ async def bundle_base(repo: Repository, commit: str, most: int = MOST_BYTES) -> 
 
 async def make_bundle(repo: Repository, refs: Mapping[str, str], base: str, most: int) -> bytes:
     """Return a bundle of these refs, without what the commit `base` contains."""
+    if set(refs.values()) == {base}:
+        return _head(refs, base) + _empty_pack(is_long=len(base) == 64)
     wanted = "".join(f"{commit}\n" for commit in dict.fromkeys(refs.values()))
     wanted += f"^{base}\n" if base else ""
     packing = ("pack-objects", "--revs", "--thin", "--stdout", "--quiet", "--delta-base-offset")
@@ -76,6 +79,12 @@ async def run_long(
             kept="What is there is as git left it.",
             hint="Look what git waits for, then try again",
         ) from None
+
+
+def _empty_pack(is_long: bool) -> bytes:
+    """Return a pack without objects: its name, version 2, their number, and the hash of that."""
+    said = b"PACK" + (2).to_bytes(4) + (0).to_bytes(4)
+    return said + (hashlib.sha256(said) if is_long else hashlib.sha1(said, usedforsecurity=False)).digest()
 
 
 def _head(refs: Mapping[str, str], base: str) -> bytes:

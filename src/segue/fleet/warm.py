@@ -1,0 +1,35 @@
+"""Imported by the process from which runs are forked: does once what each of them would do first."""
+
+# ruff: noqa: F401
+import gc
+from contextlib import suppress
+
+import platformdirs
+import psycopg
+from msgspec import Struct, json
+
+import segue.domain.mistakes
+import segue.fleet.drive
+import segue.flow.phases
+import segue.runtime.tables
+import segue.sources.plan.state
+import segue.sources.plan.usual
+import segue.store.journal
+import segue.store.spool
+import segue.store.store
+from segue.domain.pattern import compile_all
+
+
+def _know(kind: type[Struct]) -> None:
+    """Let msgspec look at the fields of a class and of those derived from it; it remembers them."""
+    for derived in kind.__subclasses__():
+        if derived.__module__.startswith("segue."):
+            with suppress(NameError, TypeError):  # some are never read from JSON
+                json.Decoder(derived)
+        _know(derived)
+
+
+compile_all()
+_know(Struct)
+gc.collect()
+gc.freeze()  # what is there is shared by all runs, and never looked at again

@@ -1,0 +1,1 @@
+"""Records what an agent and its model say to each other: a small server between them."""
