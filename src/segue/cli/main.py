@@ -150,6 +150,9 @@ def run(args: Sequence[str]) -> int:
     except click.ClickException as error:
         error.message = error.message.replace("is not a valid integer range", "is not a whole number")
         error.show()
+        if isinstance(error, click.UsageError) and error.ctx is None:
+            known = [word for word in args[:1] if word in COMMANDS]
+            click.echo(f"Try '{' '.join(['segue', *known])} --help' for help.", err=True)
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
         click.echo("segue: interrupted", err=True)

@@ -71,7 +71,10 @@ class Experiment(Options, frozen=True):
         if self.arms:
             return read_arms(self.arms, agents, self.settings, len(self.prompts))
         if not agents:
-            raise UsageError("agents: name at least one, or describe [arms.NAME].")
+            raise UsageError(
+                "agents: name at least one, or describe [arms.NAME].",
+                hint='Write agents = ["claude", "codex"]',
+            )
         return tuple(Arm("", choice, self.settings) for choice in agents)
 
 
@@ -141,7 +144,9 @@ def _check_settings(
     """Find mistakes in settings before a trial does."""
     idle = [name for name in ELSEWHERE if name in settings]
     if idle:
-        raise UsageError(f"{path}: {where}: {', '.join(idle)} has no effect in an experiment.")
+        raise UsageError(
+            f"{path}: {where}: {', '.join(idle)} has no effect in an experiment.", hint="Leave it out"
+        )
     try:
         App.load(place, config, settings, need="nothing")
     except UsageError as error:
@@ -192,7 +197,10 @@ def _prompt_folder(prompt: str) -> str:
 
 def _check_prompt(prompt: str, where: str) -> None:
     if not is_prompt(prompt) or "\0" in prompt or len(prompt.encode("utf-8", "replace")) > _LONGEST:
-        raise UsageError(f"{where}: {prompt[:60]!r} must be a sentence of several words, up to 100 kB.")
+        raise UsageError(
+            f"{where}: {prompt[:60]!r} must be a sentence of several words, up to 100 kB.",
+            hint='Write prompts = ["Build a todo app"]',
+        )
 
 
 def refuse_changed(store: Store, experiment: Experiment) -> None:

@@ -62,7 +62,11 @@ def _check_command(name: str, argv: Sequence[str], hooks: Sequence[SourceHook]) 
             hint=f"Known hooks: {', '.join(known)}",
         )
     if tuple(argv) != _SKIP and "/" not in argv[0] and shutil.which(argv[0]) is None:
-        raise ToolMissing(f"The hook {name} cannot run: {argv[0]} was not found.", kept=_KEPT)
+        raise ToolMissing(
+            f"The hook {name} cannot run: {argv[0]} was not found.",
+            kept=_KEPT,
+            hint=f'Install {argv[0]}, or leave the hook out: hooks."{name}" = "skip"',
+        )
 
 
 def _describe_optional(hooks: Sequence[SourceHook], settings: Settings) -> Iterator[str]:

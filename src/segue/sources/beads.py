@@ -159,7 +159,8 @@ def _read_lines(data: bytes, name: str) -> Iterator[_Bead]:
         try:
             facts = json.loads(line)
         except (ValueError, RecursionError):
-            raise SourceError(f"{name}, line {number} is not JSON.", kept=KEPT) from None
+            hint = f"Write it again: bd export -o {BEADS}/{_FILE}"
+            raise SourceError(f"{name}, line {number} is not JSON.", kept=KEPT, hint=hint) from None
         if not isinstance(facts, dict) or facts.get("_type", "issue") != "issue":
             continue
         key = facts.get("id")

@@ -265,7 +265,11 @@ def _choose_tag(document: Any, tag: str, name: str) -> tuple[str, list[Any]]:
         if isinstance(value, dict) and isinstance(value.get("tasks"), list)
     }
     if not tags:
-        raise SourceError(f"{name} has no list of tasks as Task Master writes it.", kept=KEPT)
+        raise SourceError(
+            f"{name} has no list of tasks as Task Master writes it.",
+            kept=KEPT,
+            hint="Let Task Master write it again: task-master list",
+        )
     chosen = next((known for known in (tag, "master") if known in tags), next(iter(tags)))
     return chosen, tags[chosen]
 

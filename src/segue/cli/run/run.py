@@ -321,5 +321,5 @@ def _agent_settings(agents: tuple[str, ...]) -> dict[str, Any]:
     try:
         agent, roles = read_agent_options(agents)
     except ValueError as error:
-        raise UsageError(f"--agent: {error}.") from None
+        raise UsageError(f"--agent: {error}.", hint="See: segue agent list") from None
     return {"agent": agent, "roles": roles}
