@@ -14,6 +14,7 @@ import click
 from segue.agents.acp.agent import AcpOptions
 from segue.agents.acp.profiles import Profile
 from segue.agents.claude.agent import ClaudeOptions
+from segue.agents.claude_cloud import ClaudeCloudOptions
 from segue.agents.codex.agent import CodexOptions
 from segue.agents.cursor.agent import CursorOptions
 from segue.agents.cursor_cloud.agent import CursorCloudOptions
@@ -45,7 +46,7 @@ WIDTH = 90
 
 BLOCK = re.compile(
     r"(?P<open><!-- (?P<name>commands|settings|options|exit-codes|events|outputs|flows|phases|prompt|example"
-    r"|sandbox|harmless|tables|script|queries)"
+    r"|sandbox|harmless|tables|views|script|queries|sizing)"
     r"(?:: (?P<words>[a-z./ -]+?))? -->\n)"
     r".*?(?P<close><!-- /(?P=name) -->)",
     re.DOTALL,
@@ -57,6 +58,7 @@ OPTIONS: dict[str, type[Any]] = {
     "acp": Profile,
     "agents.gemini": AcpOptions,
     "agents.claude": ClaudeOptions,
+    "agents.claude-cloud": ClaudeCloudOptions,
     "agents.codex": CodexOptions,
     "agents.cursor": CursorOptions,
     "agents.cursor-cloud": CursorCloudOptions,
@@ -207,8 +209,10 @@ def _prompt_of_example(_words: str) -> str:
 
 
 def _quote_file(path: str) -> str:
-    """Return a file of the repository as a code block."""
-    return f"```{Path(path).suffix.lstrip('.')}\n{(ROOT / path).read_text('utf-8')}```\n"
+    """Return a file of the repository as a code block; that of a simulator's script says whose it is."""
+    file = Path(path)
+    info = file.suffix.lstrip(".") + f" {file.stem}" * (file.parent.name == "simulators")
+    return f"```{info}\n{(ROOT / path).read_text('utf-8')}```\n"
 
 
 def _harmless_settings(_words: str) -> str:
@@ -247,6 +251,12 @@ def _flat_tables(_words: str) -> str:
     return "\n" + "\n".join(parts) + "\n"
 
 
+def _view_list(_words: str) -> str:
+    from docs.scripts import view_columns
+
+    return "\n" + "\n".join(f"{text}\n" for text in view_columns()) + "\n"
+
+
 def _script_table(words: str) -> str:
     from docs.scripts import SCRIPTS
 
@@ -257,6 +267,12 @@ def _query_table(_words: str) -> str:
     from docs.scripts import query_meanings
 
     return _table(("query", "gives"), list(query_meanings().items()))
+
+
+def _sizing_table(_words: str) -> str:
+    from bench.fleet_sizes import Costs, sizing_table
+
+    return sizing_table(Costs()).rstrip("\n") + "\n"
 
 
 _MAKERS: dict[str, Callable[[str], str]] = {
@@ -273,8 +289,10 @@ _MAKERS: dict[str, Callable[[str], str]] = {
     "example": _quote_file,
     "harmless": _harmless_settings,
     "tables": _flat_tables,
+    "views": _view_list,
     "script": _script_table,
     "queries": _query_table,
+    "sizing": _sizing_table,
 }
 
 

@@ -1,9 +1,14 @@
-"""The tables that explain the scripts of simulators: every key, selector, action and fault."""
+"""Lists that are read from the code: words of simulators' scripts, queries of reports, columns of views."""
 
 from __future__ import annotations
 
+import sqlite3
+import tempfile
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
+from segue.agents.scripted.agent import ScriptedEntry
 from segue.domain.options import options_schema
 from segue.reports.selection import QUERIES, read_sql
 from segue.sim.acp import script as acp
@@ -16,6 +21,8 @@ from segue.sim.github import script as github
 from segue.sim.gitlab import script as gitlab
 from segue.sim.llm import script as llm
 from segue.sim.search import app as search
+from segue.sim.sessions import script as sessions
+from segue.store import connect
 
 
 def _keys(*kinds: type[Any]) -> dict[str, str]:
@@ -51,6 +58,11 @@ SCRIPTS: dict[str, dict[str, str]] = {
     "gitlab request faults": gitlab.FAULTS,
     "llm": _keys(llm.LlmScript),
     "llm on": _keys(llm.LlmEntry),
+    "sessions": _keys(sessions.SessionScript),
+    "sessions on": _keys(sessions.SessionEntry),
+    "sessions faults": _keys(sessions.SessionFault),
+    "sessions request faults": sessions.REQUEST_FAULTS,
+    "scripted": _keys(ScriptedEntry),
     "search": _keys(search.SearchScript),
     "search on": _keys(search.SearchEntry),
     "search faults": search.FAULTS,
@@ -65,3 +77,35 @@ def query_meanings() -> dict[str, str]:
         comment = read_sql(name).partition("\nWITH ")[0].replace("\n-- ", " ").removeprefix("-- ")
         found[f"[`{name}`](../../src/segue/reports/sql/{name}.sql)"] = comment.partition(". ")[0].rstrip(".")
     return found
+
+
+VIEWS = {
+    "orchestrator_events": "one row per event",
+    "orchestrator_prompts": "each prompt once; a `prompt` event names it by its digest",
+    "orchestrator_signals": "messages to a run, such as `stop`",
+    "orchestrator_slots": "today always empty",
+    "orchestrator_migrations": "the applied versions of the schema",
+    "orchestrator_run_summaries": "a view, one row per run",
+    "orchestrator_step_summaries": "a view, one row per step",
+    "orchestrator_errors": "a view, one row per `error` event",
+    "orchestrator_tool_events": "a view, one row per `agent.tool` event",
+    "orchestrator_commands": "a view, one row per command; `origin` is `agent`, `diagnostic` or `check`",
+    "orchestrator_verdicts": "a view, one row per `verdict` event",
+    "orchestrator_launch_tools": "a view, one row per launch whose agent reports its tools",
+}
+"""What the smaller tables and the views of the journal are about."""
+
+
+def view_columns() -> list[str]:
+    """Return a sentence per table or view of `VIEWS`, with its columns as a new database has them."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "segue.db"
+        with connect(path):
+            pass
+        with closing(sqlite3.connect(path)) as connection:
+            query = "SELECT name FROM pragma_table_info(?)"
+            found = {view: [name for (name,) in connection.execute(query, (view,))] for view in VIEWS}
+    return [
+        f"`{view}`, {about}: {', '.join(f'`{name}`' for name in found[view])}."
+        for view, about in VIEWS.items()
+    ]

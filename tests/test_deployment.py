@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 import yaml  # type: ignore[import-untyped]
-from bench.fleet_sizes import Costs, sizing_table
 
 from segue.cli.fleet.worker import worker
 from segue.config.worker import WorkerSettings
@@ -119,7 +118,3 @@ def test_systemd_accepts_the_unit(tmp_path: Path) -> None:
         ["systemd-analyze", "verify", str(copy)], capture_output=True, text=True, check=False
     )
     assert [line for line in done.stderr.splitlines() if UNIT.name in line] == []
-
-
-def test_the_table_of_sizes_is_the_computed_one() -> None:
-    assert sizing_table(Costs()) in (FOLDER.parent / "guides" / "fleet.md").read_text()

@@ -49,6 +49,8 @@ class Capabilities(Struct, frozen=True):
     reports_cost: bool = False
     marks_prompt: bool = False
     """Adds a last line to the first prompt of a task, by which its launch is found again."""
+    unstoppable: bool = False
+    """Keeps working when Segue stops waiting for it: only its own page can stop it."""
 
 
 class Installation(Struct, frozen=True):

@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from segue.agents.cloud.errors import read_refusal
 from segue.agents.cursor_cloud.agent import CursorCloudAgent, CursorCloudOptions
 from segue.agents.cursor_cloud.api import Status, make_agent_id, parse_status
-from segue.agents.cursor_cloud.errors import read_refusal, read_stream_error
+from segue.agents.cursor_cloud.errors import read_stream_error
 from segue.domain.events import AgentStarted, AgentUsage
 from segue.domain.options import OptionError, read_options
 from segue.runtime import registry

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 import subprocess
 import sys
 import time
@@ -13,7 +12,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from segue.agents.scripted.agent import ScriptedAgent, ScriptedEntry, ScriptedOptions, load_script
+from segue.agents.scripted.agent import ScriptedAgent, ScriptedOptions, load_script
 from segue.domain.errors import UsageError
 from segue.domain.events import AgentOutput, AgentStarted, AgentText, AgentTool, AgentUsage
 from segue.domain.failure import FailureKind
@@ -332,12 +331,6 @@ def test_a_malformed_script_is_refused_by_name(tmp_path: Path, script: str, name
 def test_a_missing_script_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"none\.toml"):
         load_script(tmp_path / "none.toml")
-
-
-def test_the_documentation_names_every_key_in_the_order_of_play() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "reference" / "scripted-agent.md").read_text()
-    documented = re.findall(r"^\| `(\w+)(?: = [^`]*)?` \|", page, re.MULTILINE)
-    assert documented == list(ScriptedEntry.__struct_fields__)
 
 
 def test_a_one_file_build_finds_the_child_behind_its_own_switch(repo: Path) -> None:

@@ -154,7 +154,7 @@ def test_the_tables_fit_a_terminal_of_100_columns(place: Place) -> None:
             shown += piece
         assert done.wait(DEADLINE) == 0
     lines = shown.decode().splitlines()
-    tables = lines[: next(i for i, line in enumerate(lines) if line.startswith("codex: "))]
+    tables = lines[: next(i for i, line in enumerate(lines) if line.startswith("claude-cloud: "))]
     assert max(map(len, tables)) <= 100
     row = next(line for line in tables if line.startswith("claude"))
     assert row.split()[1:4] == ["ready", "2.1.325", "ANTHROPIC_API_KEY"]

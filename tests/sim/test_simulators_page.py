@@ -24,13 +24,18 @@ from segue.sim.llm import script as llm
 from segue.sim.llm.app import llm_app
 from segue.sim.script import ProgramScript, ScriptWords, check_script
 from segue.sim.search.app import SearchScript, search_app
+from segue.sim.sessions.app import session_app
+from segue.sim.sessions.claude import CLAUDE
+from segue.sim.sessions.script import SessionScript
 
-PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "simulators.md").read_text("utf-8")
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "reference" / "simulators.md").read_text("utf-8")
 SPANS = set(re.findall(r"`([^`\n]+)`", PAGE))
 
 
 def test_every_control_is_explained() -> None:
-    for app in (cloud_app(), llm_app(), github_app(), gitlab_app(), slack_app(), ntfy_app(), search_app()):
+    others = (slack_app(), ntfy_app(), search_app(), session_app(CLAUDE))
+    for app in (cloud_app(), llm_app(), github_app(), gitlab_app(), *others):
         paths = {path for route in app.routes if (path := getattr(route, "path", "")).startswith("/_sim/")}
         explained = {span.partition(" ")[2].replace("{id}", "{agent}") for span in SPANS}
         assert paths - explained <= {"/_sim/artifacts/{token}"}
@@ -45,6 +50,7 @@ def test_every_control_is_explained() -> None:
         ("gitlab", lab.GitlabScript),
         ("slack", SlackScript),
         ("search", SearchScript),
+        ("sessions", SessionScript),
     ],
 )
 def test_the_scripts_can_be_played(info: str, model: type[Any]) -> None:
@@ -53,14 +59,15 @@ def test_the_scripts_can_be_played(info: str, model: type[Any]) -> None:
 
 
 def test_every_table_of_words_is_shown() -> None:
-    assert [name for name in SCRIPTS if f"<!-- script: {name} -->" not in PAGE] == []
+    shown = PAGE + (ROOT / "docs/reference/scripted-agent.md").read_text("utf-8")
+    assert [name for name in SCRIPTS if f"<!-- script: {name} -->" not in shown] == []
 
 
 @pytest.mark.parametrize(
     ("info", "variable", "words", "mode", "faults"),
     [
         ("acp", "SEGUE_SIM_ACP", acp.WORDS, "default", {"error"}),
-        ("sim", "SEGUE_SIM_AGENT", cursor.WORDS, "agent", {"quota"}),
+        ("cursor", "SEGUE_SIM_AGENT", cursor.WORDS, "agent", {"quota"}),
     ],
 )
 def test_the_scripts_of_programs_can_be_played(

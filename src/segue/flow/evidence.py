@@ -9,6 +9,7 @@ from segue.domain.events import NoticeGiven, PatchMade
 from segue.domain.failure import Failure, FailureKind
 from segue.domain.outcome import Outcome
 from segue.domain.results import LaunchOutput
+from segue.domain.role import Role
 from segue.domain.verdict import Action, Result, Verdict
 from segue.domain.workspace import Snapshot, WorkChanges
 from segue.flow.context import RunContext
@@ -45,8 +46,14 @@ def verdict_after(failure: Failure | None, changed: bool = False) -> Verdict:
 
 
 def start_of(context: RunContext, state: TaskState) -> str:
-    """Return what a launch starts from: a cloud agent gets the branch, others the commit."""
-    return state.base.branch if context.cloud else state.base.head
+    """Return what a launch starts from: a cloud agent gets the branch, others the commit.
+
+    One that cannot continue a session starts where the last attempt has stopped.
+    """
+    if not context.cloud:
+        return state.base.head
+    continues = context.agents[Role.EXECUTE][0].agent.can.follow_up
+    return state.base.branch if continues else state.now.branch
 
 
 def changes_since(context: RunContext, state: TaskState, key: str, allow_no_change: bool) -> Conclude:

@@ -63,6 +63,12 @@ class Parts(Struct, frozen=True):
         """Whether the agents that edit work elsewhere."""
         return self.agents[Role.EXECUTE][0].agent.can.cloud
 
+    @property
+    def unstoppable(self) -> list[str]:
+        """The agents that keep working when Segue stops."""
+        agents = (chosen.agent for chain in self.agents.values() for chosen in chain)
+        return sorted({agent.name for agent in agents if agent.can.unstoppable})
+
 
 class OpenRun(Struct, frozen=True):
     """A run that may start: everything a user could have got wrong has been checked."""

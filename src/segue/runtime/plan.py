@@ -319,6 +319,12 @@ def check_chains(chains: Mapping[Role, AgentChain], budget: Budget) -> None:
             f"Cloud agents and local ones cannot take turns at the same work: {names}.",
             hint="Name agents of one kind for the roles plan, execute and address",
         )
+    for chosen in chains.get(Role.PLAN, ()):
+        if chosen.agent.can.cloud and not chosen.agent.can.plan_mode:
+            raise UsageError(
+                f"Agent {chosen.agent.name} cannot plan: it has no mode in which it changes nothing.",
+                hint="Choose a flow without a plan, such as --flow execute, or another cloud agent",
+            )
     for chosen in chains.get(Role.TEST, ()):
         if chosen.agent.can.cloud:
             raise UsageError(

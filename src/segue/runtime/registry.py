@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 BUILT_IN: Mapping[str, Mapping[str, str]] = {
     "agents": {
         "claude": "segue.agents.claude.agent:ClaudeAgent",
+        "claude-cloud": "segue.agents.claude_cloud:CLAUDE_CLOUD",
         "codex": "segue.agents.codex.agent:CodexAgent",
         "command": "segue.agents.command:CommandAgent",
         "copilot": "segue.agents.acp.agent:COPILOT",

@@ -162,6 +162,20 @@ def run_cloud(port: int, repos: Sequence[str], script: Path | None, report: Call
     _serve(cloud_app(loaded, table), port, report)
 
 
+def run_sessions(
+    vendor: str, port: int, repos: Sequence[str], script: Path | None, report: Callable[[str], None]
+) -> None:
+    """Serve the cloud agents of a vendor; `report` gets the line with the address."""
+    from segue.sim.sessions.app import session_app
+    from segue.sim.sessions.script import SessionScript
+    from segue.sim.sessions.vendors import load_vendor
+
+    table = dict(_split_repo(repo) for repo in repos)
+    loaded = load_script(script, SessionScript) if script else SessionScript()
+    _check_bare({**loaded.repos, **table})
+    _serve(session_app(load_vendor(vendor), loaded, table), port, report)
+
+
 def run_github(
     port: int,
     repos: Sequence[str],

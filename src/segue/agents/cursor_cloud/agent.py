@@ -9,14 +9,17 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from pathlib import Path
+from functools import partial
 from typing import Literal
-from urllib.parse import urlsplit
 
 from msgspec import structs
 
+from segue.agents.cloud.connection import SharedConnection
+from segue.agents.cloud.options import check_address, find_origin
 from segue.agents.cursor_cloud.api import CloudRequest
-from segue.agents.cursor_cloud.cloud_run import CloudRun, SharedConnection, fail_without_run
+from segue.agents.cursor_cloud.client import CloudV1
+from segue.agents.cursor_cloud.client_v0 import CloudApi, CloudV0
+from segue.agents.cursor_cloud.cloud_run import CloudRun, fail_without_run, make_headers
 from segue.domain.answer import LONGEST_ANSWER
 from segue.domain.errors import CredentialsError, SegueError
 from segue.domain.events import Event
@@ -26,8 +29,7 @@ from segue.domain.options import Count, OptionError, Options, Seconds
 from segue.domain.outcome import Outcome
 from segue.domain.repository import canonical
 from segue.ports import Capabilities, Installation, Problem
-from segue.system.git.repository import Repository
-from segue.system.http.client import LOOPBACK, HttpPolicy
+from segue.system.http.client import HttpPolicy
 from segue.system.services import Services
 
 KEY = "CURSOR_API_KEY"
@@ -58,24 +60,13 @@ class CursorCloudOptions(Options, frozen=True):
     """Seconds before the first retry of a request; doubled each time."""
 
     def __post_init__(self) -> None:
-        _check_address(self.base_url)
+        check_address(self.base_url)
         structs.force_setattr(self, "base_url", self.base_url.rstrip("/"))
         if self.repository is not None:
             try:
                 structs.force_setattr(self, "repository", canonical(self.repository))
             except ValueError as error:
                 raise OptionError("repository", str(error)) from None
-
-
-def _check_address(url: str) -> None:
-    parts = urlsplit(url)
-    if parts.username or parts.password:
-        raise OptionError("base_url", f"must not contain a user or password; the key comes from {KEY}")
-    if not parts.hostname:
-        raise OptionError("base_url", "must name a server")
-    if parts.scheme != "https" and not (parts.scheme == "http" and parts.hostname in LOOPBACK):
-        message = "must begin with https:// (or http:// on this machine): the key is sent there"
-        raise OptionError("base_url", message)
 
 
 class CursorCloudAgent:
@@ -103,7 +94,8 @@ class CursorCloudAgent:
             attempts=_ATTEMPTS,
         )
         streams = options.max_streams if options.stream else 0
-        self._connection = SharedConnection(options.base_url, options.api_version, streams, policy)
+        headers, make = partial(make_headers, options.api_version), CloudV1 if current else CloudV0
+        self._connection = SharedConnection[CloudApi](options.base_url, headers, policy, streams, make)
 
     def check(self) -> list[Problem]:
         """Return a problem if there is no key. The API is not asked before the first launch."""
@@ -154,25 +146,13 @@ class CursorCloudAgent:
         return CloudRequest(
             token=job.token,
             prompt=job.prompt.text,
-            repository=self._options.repository or await _find_origin(job.workspace),
+            repository=self._options.repository or await find_origin(job.workspace, self.name),
             base=job.base or "",
             plan=job.mode is not Mode.EDIT,
             model=job.model,
             name=title if labels else "",
             auto_create_pr=self._options.auto_create_pr,
         )
-
-
-async def _find_origin(workspace: Path) -> str:
-    """Return the hosted repository that the workspace is a clone of."""
-    url = await (await Repository.open(workspace)).remote_url("origin")
-    hint = "set agents.cursor-cloud.repository to the repository's address"
-    if url is None:
-        raise ValueError(f"the workspace has no remote called origin; {hint}")
-    try:
-        return canonical(url)
-    except ValueError as error:
-        raise ValueError(f"the remote origin: {error}; {hint}") from None
 
 
 def _read_key() -> str:

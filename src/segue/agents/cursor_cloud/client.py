@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
-from datetime import datetime
 from typing import Any
 from urllib.parse import quote
 
+from segue.agents.cloud.calls import compute_age, listen, read_body, read_name, send
+from segue.agents.cloud.errors import CloudError
+from segue.agents.cloud.sse import SseFrame
 from segue.agents.cursor_cloud.api import (
     TURN,
     Branch,
@@ -17,11 +19,9 @@ from segue.agents.cursor_cloud.api import (
     make_agent_id,
     parse_status,
 )
-from segue.agents.cursor_cloud.errors import CloudError, make_bad_answer, make_unreachable, read_refusal
-from segue.agents.cursor_cloud.sse import SseFrame, SseParser
 from segue.agents.local.values import as_count, as_list, as_table, as_text
 from segue.domain.events import AgentUsage
-from segue.system.http.client import HttpClient, HttpError, HttpResponse, parse_date
+from segue.system.http.client import HttpClient
 
 
 class CloudV1:
@@ -53,7 +53,7 @@ class CloudV1:
         answer = await send(
             self._http, "POST", "/v1/agents", deadline, body=body, headers=headers, repeatable=True
         )
-        return RunRef(agent, _read_id(answer, as_table(read_body(answer).get("run")), "run"))
+        return RunRef(agent, read_name(answer, as_table(read_body(answer).get("run")), "id", "a run"))
 
     async def find(self, token: str, deadline: float) -> RunRef | None:
         """Return the agent that was launched with this token, if there is one."""
@@ -72,7 +72,7 @@ class CloudV1:
             return RunRef(agent, run)
         answer = await send(self._http, "GET", f"{_path(agent)}/runs", deadline, query={"limit": "1"})
         items = as_list(read_body(answer).get("items")) or [None]
-        return RunRef(agent, _read_id(answer, as_table(items[0]), "run"))
+        return RunRef(agent, read_name(answer, as_table(items[0]), "id", "a run"))
 
     async def follow_up(self, last: RunRef, request: CloudRequest, deadline: float) -> RunRef:
         """Start another run. The API may ignore the key here, so this is not repeated blindly."""
@@ -84,7 +84,7 @@ class CloudV1:
             body=_make_body(request),
             headers={"Idempotency-Key": request.token},
         )
-        return RunRef(last.agent, _read_id(answer, as_table(read_body(answer).get("run")), "run"))
+        return RunRef(last.agent, read_name(answer, as_table(read_body(answer).get("run")), "id", "a run"))
 
     async def get(self, ref: RunRef, deadline: float) -> RunSnapshot:
         """Return the state of a run."""
@@ -105,18 +105,11 @@ class CloudV1:
         self, ref: RunRef, last_id: str | None, silence: float
     ) -> AsyncGenerator[SseFrame, None]:
         """Yield what a run says after an id; only this version has streams."""
-        headers = {"Accept": "text/event-stream", **({"Last-Event-ID": last_id} if last_id else {})}
-        parser = SseParser()
-        try:
-            async with self._http.stream(f"{_run_path(ref)}/stream", headers, silence) as (head, pieces):
-                if head.status != 200:
-                    raise read_refusal(head)
-                async with aclosing(pieces):
-                    async for piece in pieces:
-                        for frame in parser.feed(piece):
-                            yield frame
-        except HttpError as error:
-            raise make_unreachable(error) from None
+        headers = {"Last-Event-ID": last_id} if last_id else {}
+        async with aclosing(listen(self._http, f"{_run_path(ref)}/stream", headers, silence)) as frames:
+            async for frame in frames:
+                if frame is not None:
+                    yield frame
 
     async def cancel(self, ref: RunRef, deadline: float) -> bool:
         """Cancel a run; return False if it had already ended."""
@@ -147,38 +140,6 @@ class CloudV1:
         )
 
 
-async def send(http: HttpClient, method: str, path: str, deadline: float, **more: Any) -> HttpResponse:
-    """Send a request; raises CloudError unless it succeeds."""
-    try:
-        answer = await http.request(method, path, deadline=deadline, **more)
-    except HttpError as error:
-        raise make_unreachable(error) from None
-    if not 200 <= answer.status < 300:
-        raise read_refusal(answer)
-    return answer
-
-
-def read_body(answer: HttpResponse) -> Mapping[str, Any]:
-    """Return the object in an answer."""
-    try:
-        found = answer.json()
-    except ValueError:
-        raise make_bad_answer(answer, "it is not JSON") from None
-    if not isinstance(found, Mapping):
-        raise make_bad_answer(answer, "it is not an object")
-    return found
-
-
-def compute_age(answer: HttpResponse, created: Any) -> float | None:
-    """Return the seconds since something was created, by the server's clock; ours may be wrong."""
-    now = parse_date(answer.headers.get("date", ""))
-    try:
-        then = datetime.fromisoformat(created)
-    except (TypeError, ValueError):
-        return None
-    return max(0.0, now - then.timestamp()) if now is not None and then.tzinfo else None
-
-
 def _make_body(request: CloudRequest) -> dict[str, Any]:
     model = {"model": {"id": request.model}} if request.model else {}
     return {"prompt": {"text": request.prompt}, "mode": "plan" if request.plan else "agent", **model}
@@ -190,13 +151,6 @@ def _path(agent: str) -> str:
 
 def _run_path(ref: RunRef) -> str:
     return f"{_path(ref.agent)}/runs/{quote(ref.run, safe='')}"
-
-
-def _read_id(answer: HttpResponse, found: Mapping[str, Any], what: str) -> str:
-    name = found.get("id")
-    if not isinstance(name, str) or not name:
-        raise make_bad_answer(answer, f"no id of a {what}")
-    return name
 
 
 def _read_branches(git: Any) -> tuple[Branch, ...]:

@@ -10,6 +10,8 @@ from contextlib import aclosing
 from typing import Any
 from urllib.parse import quote
 
+from segue.agents.cloud.calls import compute_age, read_body, send
+from segue.agents.cloud.errors import CloudError
 from segue.agents.cursor_cloud.api import (
     TURN,
     Branch,
@@ -19,8 +21,7 @@ from segue.agents.cursor_cloud.api import (
     Status,
     parse_status,
 )
-from segue.agents.cursor_cloud.client import CloudV1, compute_age, read_body, send
-from segue.agents.cursor_cloud.errors import CloudError
+from segue.agents.cursor_cloud.client import CloudV1
 from segue.agents.local.values import as_list, as_table, as_text
 from segue.domain.events import AgentUsage
 from segue.system.http.client import HttpClient

@@ -5,26 +5,18 @@ from __future__ import annotations
 import asyncio
 import base64
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
-from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import aclosing, suppress
 from pathlib import Path
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from segue import __version__
+from segue.agents.cloud.connection import Connection
+from segue.agents.cloud.errors import BY_US, HANG, TIMEOUT, CloudError
 from segue.agents.cursor_cloud.api import CloudRequest, RunRef, RunSnapshot, Status
-from segue.agents.cursor_cloud.client import CloudV1
-from segue.agents.cursor_cloud.client_v0 import CloudApi, CloudV0
-from segue.agents.cursor_cloud.errors import (
-    BY_US,
-    HANG,
-    SERVICE,
-    TIMEOUT,
-    CloudError,
-    judge_end,
-    judge_refusal,
-)
+from segue.agents.cursor_cloud.client_v0 import CloudApi
+from segue.agents.cursor_cloud.errors import CURSOR, judge_end, judge_refusal
 from segue.agents.cursor_cloud.reading import StreamReader
 from segue.agents.cursor_cloud.watch import Pace, RunStarter, RunWatch, StartedRun, loop_time
 from segue.agents.local.launch import count_usage
@@ -35,57 +27,13 @@ from segue.domain.job import Job, Mode
 from segue.domain.outcome import Outcome
 from segue.domain.patience import Wait
 from segue.domain.repository import same_repository
-from segue.system.http.client import HttpClient, HttpPolicy
 
 
-class Connection(Struct):
-    """An open connection."""
-
-    api: CloudApi
-    slots: asyncio.Semaphore | None
-    """The streams that may be open at once; None: no streams."""
-    _loop: asyncio.AbstractEventLoop
-    _stack: AsyncExitStack
-    _users: int = 0
-
-
-class SharedConnection:
-    """Opens the connection for the first run and closes it after the last."""
-
-    def __init__(self, base_url: str, version: str, streams: int, policy: HttpPolicy) -> None:
-        """`streams` is how many runs may be streamed at once; 0: none."""
-        self._base_url, self._version, self._streams, self._policy = base_url, version, streams, policy
-        self._connection: Connection | None = None
-
-    @asynccontextmanager
-    async def open(self, key: str) -> AsyncIterator[Connection]:
-        """Return the connection, shared with all other runs in this event loop."""
-        shared = self._connection
-        if shared is None or shared._loop is not asyncio.get_running_loop():
-            shared = self._connection = await self._connect(key)
-        shared._users += 1
-        try:
-            yield shared
-        finally:
-            shared._users -= 1
-            if not shared._users:
-                self._connection = None if self._connection is shared else self._connection
-                await shared._stack.aclose()
-
-    async def _connect(self, key: str) -> Connection:
-        stack = AsyncExitStack()
-        http = HttpClient(self._base_url, _make_headers(self._version, key), self._policy)
-        await stack.enter_async_context(http)
-        api: CloudApi = CloudV1(http) if self._version == "v1" else CloudV0(http)
-        slots = asyncio.Semaphore(self._streams) if self._streams else None
-        return Connection(api, slots, asyncio.get_running_loop(), stack)
-
-
-def _make_headers(version: str, key: str) -> Mapping[str, str]:
+def make_headers(version: str, key: str) -> Mapping[str, str]:
+    """Return the headers that contain the key."""
     # v1 takes both schemes; v0 documents only the older one.
     basic = "Basic " + base64.b64encode(f"{key}:".encode()).decode()
-    scheme = f"Bearer {key}" if version == "v1" else basic
-    return {"Authorization": scheme, "User-Agent": f"segue/{__version__}"}
+    return {"Authorization": f"Bearer {key}" if version == "v1" else basic}
 
 
 _NO_TEXT = {Mode.PLAN: "plan", Mode.ASK: "answer"}
@@ -113,7 +61,7 @@ _NOTE = "cancelled"
 class CloudRun(Struct, frozen=True):
     """One job in the cloud."""
 
-    connection: Connection
+    connection: Connection[CloudApi]
     job: Job
     request: CloudRequest
     poll: float
@@ -174,7 +122,7 @@ class CloudRun(Struct, frozen=True):
                 safe = self.connection.api.mints_ids or not error.unsure
                 if not error.away or not safe or not self.job.limits.patience:
                     raise
-                new, wait = wait is None, wait or Wait(SERVICE, error.message, self.job.limits.patience)
+                new, wait = wait is None, wait or Wait(CURSOR.name, error.message, self.job.limits.patience)
                 pause = wait.pause(error.message)
                 if new:
                     yield wait.began

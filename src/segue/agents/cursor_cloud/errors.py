@@ -1,140 +1,24 @@
-"""Errors of the Cloud Agents API as one exception, and why a cloud run failed, in plain words."""
+"""Why a run of Cursor's failed, in plain words."""
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
+from segue.agents.cloud import errors
+from segue.agents.cloud.errors import BY_US, LOST, CloudError, CloudService, judge_reason, read_error
 from segue.agents.cursor_cloud.api import RunSnapshot, Status
-from segue.agents.local.values import as_table, as_text, clip
-from segue.domain.classify import classify
+from segue.agents.local.values import clip
 from segue.domain.failure import Failure, FailureKind
-from segue.system.http.client import HttpError, HttpResponse
 
 _MESSAGE_CHARS = 500
-_BY_STATUS = {
-    400: "validation_error",
-    401: "unauthorized",
-    403: "forbidden",
-    404: "not_found",
-    409: "conflict",
-    410: "stream_expired",
-    429: "rate_limit_exceeded",
-}
-"""Codes for bodies without one."""
-
-_DENIED = frozenset({"unauthorized", "forbidden", "api_key_not_found", "plan_required"})
-_GONE = frozenset({"not_found", "agent_not_found", "run_not_found", "agent_archived", "agent_deleted"})
-
-UNREACHABLE = "unreachable"
-BAD_ANSWER = "bad_answer"
-
-
-class CloudError(Exception):
-    """The API refused or did not answer; `status` is 0 if there was no HTTP answer."""
-
-    def __init__(
-        self,
-        code: str,
-        message: str,
-        *,
-        status: int = 0,
-        retry_after: float | None = None,
-        sent: bool = True,
-        unknown_host: bool = False,
-    ) -> None:
-        super().__init__(f"{message} ({code})")
-        self.code = code
-        self.message = message
-        self.status = status
-        self.retry_after = retry_after
-        self.sent = sent
-        self.unknown_host = unknown_host
-
-    @property
-    def denied(self) -> bool:
-        """True if the reason is the key, the plan or the role."""
-        return self.status in (401, 403) or self.code in _DENIED
-
-    @property
-    def gone(self) -> bool:
-        """True if what was asked for does not exist (any more)."""
-        return self.status == 404 or self.code in _GONE
-
-    @property
-    def limited(self) -> bool:
-        """True if there were too many requests."""
-        return self.status == 429 or self.code == "rate_limit_exceeded"
-
-    @property
-    def away(self) -> bool:
-        """True if the service does not work now but may later."""
-        return self.status >= 500 or (self.code == UNREACHABLE and not self.unknown_host)
-
-    @property
-    def unsure(self) -> bool:
-        """True if the request may have been executed nevertheless."""
-        if self.code in (UNREACHABLE, BAD_ANSWER):
-            return self.sent
-        return self.status >= 500 or self.code == "agent_id_conflict"
-
-
-def read_refusal(answer: HttpResponse) -> CloudError:
-    """Return the error in an answer that is not 2xx."""
-    try:
-        code, message = _read_error(answer.json())
-    except ValueError:
-        code = message = ""  # an HTML page from a proxy
-    return CloudError(
-        code or _BY_STATUS.get(answer.status, f"http_{answer.status}"),
-        clip(message, _MESSAGE_CHARS) or f"HTTP status {answer.status}",
-        status=answer.status,
-        retry_after=answer.retry_after() if answer.status == 429 else None,
-    )
+CURSOR = CloudService("Cursor's API", "Cursor", "CURSOR_API_KEY and what your plan and role allow")
+_EXPIRED = "Cursor let the run expire: that is its own time limit, not one of Segue's"
 
 
 def read_stream_error(data: Any) -> CloudError:
     """Return the error in an `error` event of a stream."""
-    code, message = _read_error(data)
+    code, message = read_error(data)
     return CloudError(code or "read_stream_error", clip(message, _MESSAGE_CHARS) or "the stream failed")
-
-
-def make_unreachable(error: HttpError) -> CloudError:
-    """Return the error for a request without an answer."""
-    return CloudError(
-        UNREACHABLE, f"no answer from the API: {error}", sent=error.sent, unknown_host=error.unknown_host
-    )
-
-
-def make_bad_answer(answer: HttpResponse, what: str) -> CloudError:
-    """Return the error for a success that cannot be understood."""
-    return CloudError(BAD_ANSWER, f"the API's answer cannot be understood: {what}", status=answer.status)
-
-
-def _read_error(body: Any) -> tuple[str, str]:
-    """Return code and message from any of the four shapes: nested, flat, a text, a text and a message."""
-    outer = as_table(body)
-    inner = outer.get("error")
-    if isinstance(inner, str):
-        return "", as_text(outer.get("message")) or inner
-    found = as_table(inner) or outer
-    message = as_text(found.get("message"))
-    help_url = as_text(found.get("helpUrl"))
-    return as_text(found.get("code")), f"{message} See {help_url}" if help_url else message
-
-
-SERVICE = "Cursor's API"
-TIMEOUT = Failure(
-    FailureKind.TIMEOUT, "the cloud agent did not finish within its time limit and was cancelled"
-)
-HANG = Failure(FailureKind.HANG, "the cloud agent did nothing for too long and was cancelled")
-INTERRUPTED = Failure(FailureKind.INTERRUPTED, "the cloud agent was cancelled by Segue")
-LOST = Failure(FailureKind.LOST, "the cloud agent or its run is gone: deleted, or not visible with this key")
-
-BY_US = {"timeout": TIMEOUT, "hang": HANG, "interrupted": INTERRUPTED}
-"""Why we have cancelled a run, by the note that is kept until its outcome is stored."""
-
-_EXPIRED = "Cursor let the run expire: that is its own time limit, not one of Segue's"
 
 
 def judge_end(snapshot: RunSnapshot, cancelled: str) -> Failure | None:
@@ -151,43 +35,9 @@ def judge_end(snapshot: RunSnapshot, cancelled: str) -> Failure | None:
         case Status.GONE:
             return LOST
         case _:
-            return _read_reason(snapshot.error)
-
-
-def _read_reason(error: str) -> Failure:
-    """Return the run's own reason for its failure; a usage limit is recognised."""
-    if not error.strip():
-        return Failure(FailureKind.CRASH, "Cursor says that the run failed, but not why")
-    known = classify(1, None, None, "", error, "", time.time())
-    if known is not None and known.kind is not FailureKind.CRASH:
-        return known
-    return Failure(FailureKind.CRASH, f"the cloud agent failed: {clip(error.strip(), _MESSAGE_CHARS)}")
+            return judge_reason(snapshot.error, CURSOR)
 
 
 def judge_refusal(error: CloudError, late: bool) -> Failure:
-    """Return why the API could not be used; `late` if the job's time was up."""
-    said = f"{error.message} ({error.code})"
-    if error.limited:
-        until = None if error.retry_after is None else time.time() + error.retry_after
-        return Failure(FailureKind.RATE_LIMIT, f"Cursor's API limits requests: {said}", until=until)
-    if error.denied:
-        hint = "; check CURSOR_API_KEY and what your plan and role allow"
-        return Failure(FailureKind.AUTH, f"Cursor's API refuses: {said}{hint}")
-    if error.gone:
-        return LOST
-    if error.code == "agent_busy":
-        return Failure(
-            FailureKind.TIMEOUT, f"the cloud agent was busy with something else all the time: {said}"
-        )
-    if error.unknown_host:
-        return Failure(FailureKind.NOT_STARTED, f"Cursor's API was not found; check base_url: {said}")
-    if late:
-        return Failure(FailureKind.TIMEOUT, f"the time limit passed while asking Cursor's API: {said}")
-    if error.status >= 500 or error.code == UNREACHABLE:
-        doubt = ", and did not say whether it has launched the agent" if error.unsure else ""
-        return Failure(FailureKind.OUTAGE, f"Cursor's API is down or cannot be reached{doubt}: {said}")
-    if error.unsure:
-        return Failure(
-            FailureKind.UNKNOWN, f"Cursor's API did not say whether it has launched the agent: {said}"
-        )
-    return Failure(FailureKind.NOT_STARTED, f"Cursor's API did not launch the agent: {said}")
+    """Return why Cursor's API could not be used; `late` if the job's time was up."""
+    return errors.judge_refusal(error, late, CURSOR)

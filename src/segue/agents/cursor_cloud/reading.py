@@ -10,9 +10,9 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
+from segue.agents.cloud.sse import Freshness, SseFrame
 from segue.agents.cursor.lines import read_tool_use
 from segue.agents.cursor_cloud.api import Status, parse_status
-from segue.agents.cursor_cloud.sse import Freshness, SseFrame
 from segue.agents.local.lines import thinking_event
 from segue.agents.local.values import as_table, as_text, clip, shrink, split
 from segue.domain.answer import LONGEST_ANSWER, AnswerText

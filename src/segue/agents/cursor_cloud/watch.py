@@ -10,21 +10,13 @@ from contextlib import aclosing
 from msgspec import Struct
 from msgspec.structs import replace
 
+from segue.agents.cloud.errors import HANG, LOST, TIMEOUT, UNREACHABLE, CloudError
+from segue.agents.cloud.sse import Freshness, Resume, SseFrame
 from segue.agents.cursor_cloud.api import CloudRequest, RunRef, RunSnapshot
 from segue.agents.cursor_cloud.client import CloudV1
 from segue.agents.cursor_cloud.client_v0 import CloudApi
-from segue.agents.cursor_cloud.errors import (
-    HANG,
-    LOST,
-    SERVICE,
-    TIMEOUT,
-    UNREACHABLE,
-    CloudError,
-    judge_refusal,
-    read_stream_error,
-)
+from segue.agents.cursor_cloud.errors import CURSOR, judge_refusal, read_stream_error
 from segue.agents.cursor_cloud.reading import StreamReader, parse_data
-from segue.agents.cursor_cloud.sse import Freshness, Resume, SseFrame
 from segue.domain.events import Event
 from segue.domain.failure import Failure
 from segue.domain.patience import Wait
@@ -238,7 +230,7 @@ class RunWatch:
         if not self._pace.patience or loop_time() >= self._pace.deadline:
             return []
         if self._wait is None:
-            self._wait = Wait(SERVICE, reason, self._pace.patience)
+            self._wait = Wait(CURSOR.name, reason, self._pace.patience)
             return [self._wait.began]
         self._wait.pause(reason)
         return []

@@ -115,8 +115,11 @@ class ScriptedEntry(Options, frozen=True):
     """One `[[on]]` table: three selectors, then the actions in the order in which they are done."""
 
     task: str | int | None = None
+    """Matches the task with this key."""
     phase: str | None = None
+    """Matches this phase: `execute`, `plan`, …"""
     attempt: Annotated[int, Meta(ge=1)] | None = None
+    """Matches the attempt with this number, from 1."""
     stderr: str | None = None
     """Print this on stderr."""
     say: str | None = None
@@ -132,17 +135,17 @@ class ScriptedEntry(Options, frozen=True):
     append: dict[str, str] = {}
     """Append to files: path = content."""
     edit: dict[str, tuple[str, str]] = {}
-    """Replace text in files: path = [old, new]."""
+    """Replace text in files: path = [old, new]; a file without it ends the agent."""
     delete: list[str] = []
     """Delete files."""
     run: Commands = Commands()
-    """Run commands in the workspace; one that fails ends the agent."""
+    """Run commands without a shell; one that fails ends the agent."""
     commit: str | None = None
-    """Commit everything with this message."""
+    """Commit everything with this message, which agents should leave to Segue."""
     orphan: bool = False
     """Leave a background process behind."""
     usage: UsageEntry | None = None
-    """Report this usage."""
+    """Report `input_tokens`, `output_tokens` and `cost_usd`; missing ones are estimated."""
     limit: str | None = None
     """Print this line and give up without a result."""
     hang: bool = False
@@ -154,7 +157,7 @@ class ScriptedEntry(Options, frozen=True):
     plan: str | None = None
     """The result in plan mode."""
     verdict: VerdictEntry | None = None
-    """What to answer as a judge."""
+    """Answer as a judge: `unmet` (keys of criteria, or "all"), `evidence`, `action`, `request`, `caveats`."""
     exit_code: Annotated[int, Meta(ge=0, le=255)] = 0
     """End with this exit code."""
 

@@ -63,6 +63,8 @@ async def start(
             output.note(f"Resuming run {opened.run.id}, which did not finish.")
         elif opened.spec.base:
             output.note(f"{opened.spec.agent} starts from branch {opened.spec.base} of origin.")
+        for agent in opened.parts.unstoppable:
+            output.warn(f"{agent} cannot be stopped from here: Ctrl-C and time limits leave it at work.")
         if detach:
             if opened.warning:
                 output.warn(opened.warning)

@@ -54,9 +54,14 @@ _PORT = click.option("--port", type=PORT, default=0, help="The port (default: a 
 _SCRIPT = click.option("--script", type=FILE, help="What it answers, as TOML or JSON.")
 
 
+_REPOS = click.option(
+    "--repo", "repos", multiple=True, metavar="URL=PATH", help="A bare repository and its URL."
+)
+
+
 @sim.command("cursor")
 @_PORT
-@click.option("--repo", "repos", multiple=True, metavar="URL=PATH", help="A bare repository and its URL.")
+@_REPOS
 @_SCRIPT
 @options()
 def cursor(port: int, repos: tuple[str, ...], script: Path | None, output: Printer) -> None:
@@ -71,6 +76,31 @@ def cursor(port: int, repos: tuple[str, ...], script: Path | None, output: Print
     from segue.sim.services import run_cloud
 
     run_cloud(port, repos, script, output.text)
+
+
+def _add_sessions(name: str, title: str) -> None:
+    """Add the command that simulates a vendor's cloud agents."""
+
+    @sim.command(name, help=_SESSIONS.format(name=name, title=title))
+    @_PORT
+    @_REPOS
+    @_SCRIPT
+    @options()
+    def command(port: int, repos: tuple[str, ...], script: Path | None, output: Printer) -> None:
+        from segue.sim.services import run_sessions
+
+        run_sessions(name, port, repos, script, output.text)
+
+
+_SESSIONS = """Simulate {title} on loopback until Ctrl-C.
+
+Its sessions push real commits to the bare repositories. See docs/guides/clouds.md.
+
+\b
+Examples:
+  segue sim {name} --repo https://github.com/me/app=/tmp/app.git
+"""
+_add_sessions("claude-cloud", "Claude Managed Agents")
 
 
 @sim.command("github")

@@ -77,6 +77,10 @@ class Remote(Struct):
         """Delete a branch."""
         await self._git("update-ref", "-d", f"refs/heads/{branch}")
 
+    async def point(self, ref: str, commit: str) -> None:
+        """Let a ref point to a commit: that of a pull request, or a new branch."""
+        await self._git("update-ref", ref, commit)
+
     async def _is_change(self, parent: str | None, change: Change) -> bool:
         paths = [*change.write, *change.delete]
         if parent is None or not paths:

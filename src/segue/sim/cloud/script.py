@@ -7,7 +7,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Generic, Literal, Protocol, TypeVar
 
 import msgspec
 from msgspec import Struct, field
@@ -229,15 +229,34 @@ def pick_play(deck: Deck[CloudEntry], prompt: str, turn: int, launch: int) -> Cl
     return CloudPlay(entry, words | {name: value or "" for name, value in groups.items()})
 
 
-class CloudFaults(Struct):
+class CountedFault(Protocol):
+    """A fault that concerns some of the requests that match its pattern."""
+
+    @property
+    def pattern(self) -> str:
+        """Method and path, `*` for any part."""
+
+    @property
+    def after(self) -> int:
+        """How many matching requests pass first."""
+
+    @property
+    def times(self) -> int:
+        """How many fail then; 0: all."""
+
+
+F = TypeVar("F", bound=CountedFault)
+
+
+class FaultCounter(Struct, Generic[F]):
     """The faults of requests, and how many matching requests each has seen."""
 
-    faults: list[CloudFault]
+    faults: list[F]
     _seen: dict[int, int] = field(default_factory=dict)
 
-    def pick(self, method: str, path: str) -> CloudFault | None:
+    def pick(self, method: str, path: str) -> F | None:
         """Count the request for every fault that matches it, and return the first fault that is due."""
-        chosen: CloudFault | None = None
+        chosen: F | None = None
         for index, fault in enumerate(self.faults):
             if not _is_request_match(fault.pattern, method, path):
                 continue

@@ -15,7 +15,7 @@ from msgspec import Struct, field
 from segue.sim.cloud.objects import Checkout, CloudAgentRecord, CloudRunRecord
 from segue.sim.cloud.remote import Remotes
 from segue.sim.cloud.requests import CloudRefusal
-from segue.sim.cloud.script import CloudEntry, CloudFaults, CloudScript, RateLimiter, make_slug
+from segue.sim.cloud.script import CloudEntry, CloudFault, CloudScript, FaultCounter, RateLimiter, make_slug
 from segue.sim.script import Deck
 from segue.sim.services import RequestLog
 
@@ -32,7 +32,7 @@ class Cloud(Struct):
 
     script: CloudScript
     deck: Deck[CloudEntry]
-    faults: CloudFaults
+    faults: FaultCounter[CloudFault]
     remotes: Remotes = field(default_factory=Remotes)
     limiter: RateLimiter = field(default_factory=RateLimiter)
     log: RequestLog = field(default_factory=RequestLog)
@@ -47,7 +47,7 @@ class Cloud(Struct):
     @classmethod
     def make(cls, script: CloudScript, repos: Mapping[str, Path]) -> Cloud:
         """Create a simulator without agents."""
-        cloud = cls(script, Deck([]), CloudFaults([]))
+        cloud = cls(script, Deck([]), FaultCounter([]))
         cloud.load(script)
         for url, bare in repos.items():
             cloud.remotes.add(url, bare)
@@ -57,7 +57,7 @@ class Cloud(Struct):
         """Play another script from its beginning; agents and repositories stay."""
         self.script = script
         self.deck = Deck(script.on)
-        self.faults = CloudFaults(list(script.faults))
+        self.faults = FaultCounter(list(script.faults))
         for url, bare in script.repos.items():
             self.remotes.add(url, bare)
 

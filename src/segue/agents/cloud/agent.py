@@ -1,0 +1,132 @@
+"""A cloud agent of any vendor, made from its profile."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+
+from msgspec import Struct
+
+from segue.agents.cloud.connection import SharedConnection
+from segue.agents.cloud.options import CloudOptions, find_origin
+from segue.agents.cloud.run import CloudJob, fail_to_start
+from segue.agents.cloud.values import (
+    CloudOrder,
+    CloudProfile,
+    CloudSession,
+    CloudVendor,
+    make_branch,
+    make_key,
+)
+from segue.domain.answer import LONGEST_ANSWER
+from segue.domain.errors import CredentialsError, SegueError
+from segue.domain.events import Event
+from segue.domain.failure import Failure, FailureKind
+from segue.domain.job import Job, Mode
+from segue.domain.outcome import Outcome
+from segue.ports import Installation, Problem
+from segue.prompts.cloud import mark_prompt, push_again_note, push_note
+from segue.system.http.client import HttpPolicy
+from segue.system.services import Services
+
+_ATTEMPTS = 4
+"""How often a request is sent before people see that the API is waited for."""
+_STREAMS = 20
+
+
+class CloudAgent:
+    """Has the work done by sessions of one vendor."""
+
+    def __init__(self, profile: CloudProfile, options: CloudOptions, services: Services) -> None:
+        self.name, self.can = profile.name, profile.can
+        self._profile, self._options, self._services = profile, options, services
+        policy = HttpPolicy(
+            *(options.max_connections, _STREAMS),
+            max_bytes=4 * LONGEST_ANSWER,
+            pause=options.retry_pause,
+            attempts=_ATTEMPTS,
+        )
+        self._connection = SharedConnection[CloudVendor](
+            options.base_url, profile.headers, policy, _STREAMS, lambda http: profile.connect(http, options)
+        )
+        self.forget = services.processes.forget
+
+    def check(self) -> list[Problem]:
+        """Return what is missing: a key, or an option. The API is not asked before a launch."""
+        name, key = self._read_key()
+        usable = key and key.isascii() and key.isprintable() and " " not in key
+        what = f"{name} has characters that no key has." if key else f"{name} is not set."
+        wanted = f"Create a key at {self._profile.where} and set {name}."
+        problems = [] if usable else [Problem(what, wanted, CredentialsError.exit_code)]
+        return [*problems, *self._profile.check(self._options)]
+
+    def installation(self) -> Installation:
+        """Return where the key comes from; there is no program."""
+        name, key = self._read_key()
+        return Installation(version=self._profile.service.version, login=name if key else None)
+
+    async def run(self, job: Job) -> AsyncGenerator[Event | Outcome, None]:
+        """Launch, adopt or continue a session, watch it, and report how it ended."""
+        try:
+            order = await self._make_order(job)
+        except (SegueError, ValueError) as error:
+            yield fail_to_start(Failure(FailureKind.NOT_STARTED, str(error)), job)
+            return
+        if problems := self.check():
+            kind = FailureKind.AUTH if not self._read_key()[1] else FailureKind.NOT_STARTED
+            yield fail_to_start(Failure(kind, problems[0].message), job)
+            return
+        async with self._connection.open(self._read_key()[1]) as connection:
+            work = CloudJob(
+                *(self._profile, connection.api, connection.slots, job, order),
+                *(self._options.poll_interval, self._options.search_delay, self._services.processes),
+            )
+            async with aclosing(work.events()) as events:
+                async for event in events:
+                    yield event
+
+    def _read_key(self) -> tuple[str, str]:
+        """Return the variable with the key, and the key."""
+        found = {name: os.environ.get(name, "").strip() for name in self._profile.keys}
+        name = next((name for name, key in found.items() if key), self._profile.keys[0])
+        return name, found[name]
+
+    async def _make_order(self, job: Job) -> CloudOrder:
+        if job.mode is not Mode.EDIT:
+            raise ValueError(f"{self.name} has no {job.mode} mode")
+        if job.model and not self._profile.takes_model:
+            raise ValueError(f"{self.name} takes no model: {self._profile.service.maker} chooses it")
+        repository = self._options.repository or await find_origin(job.workspace, self.name)
+        key, branch = make_key(job.token), make_branch(job.token)
+        note = ""
+        if self._profile.pushes and job.session:
+            note = push_again_note(CloudSession.parse(job.session).branch or branch)
+        elif self._profile.pushes:
+            note = push_note(repository, job.base or "", branch)
+        labels = job.labels
+        what = f"task {labels.get('task', '')}, {labels.get('phase', '')} " if labels else ""
+        return CloudOrder(
+            key=key,
+            prompt=mark_prompt(job.prompt, note, key),
+            repository=repository,
+            base=job.base or "",
+            branch=branch,
+            model=job.model,
+            title=f"Segue {labels.get('run', '')[:8]}: {what}[{key}]",
+        )
+
+
+class CloudKind(Struct, frozen=True):
+    """Takes the place of an agent's class: makes a CloudAgent with a profile."""
+
+    profile: CloudProfile
+
+    @property
+    def Options(self) -> type[CloudOptions]:  # noqa: N802 - the name by which every variant has its options
+        """The type of its options."""
+        return self.profile.options
+
+    def __call__(self, options: CloudOptions, services: Services) -> CloudAgent:
+        """Make the agent."""
+        return CloudAgent(self.profile, options, services)

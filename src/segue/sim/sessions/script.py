@@ -1,0 +1,103 @@
+"""What a script of the simulated sessions may say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from segue.domain.options import Options
+from segue.sim.script import check_pattern
+
+REQUEST_FAULTS = {
+    "refuse": "answers `status` with `message`, and does nothing",
+    "lost": "does what was asked, and cuts the connection instead of answering",
+    "silent": "does what was asked, and never answers",
+    "failed": "does what was asked, and answers 500",
+    "missing": "answers 404, as for a session that is too new to be found",
+    "lag": "leaves the newest session out of a list",
+}
+"""What can go wrong with a request."""
+
+
+class SessionEntry(Options, frozen=True):
+    """What sessions do with one message."""
+
+    prompt: str | None = None
+    """messages that this regular expression is found in"""
+    turn: int | None = None
+    """1 is the launch, 2 the first follow-up, …"""
+    launch: int | None = None
+    """the session with this number, from 1"""
+    times: int = 0
+    """the entry serves this many messages; 0: any number"""
+    write: Mapping[str, str] | None = None
+    """files to write: path = content; unset: one small file"""
+    delete: Sequence[str] = []
+    """files to delete"""
+    say: str | None = None
+    """its reply"""
+    delay: float | None = None
+    """seconds it works"""
+    hold: bool = False
+    """works until `POST /_sim/release`"""
+    push: bool = True
+    """whether it pushes what it wrote"""
+    branch: str | None = None
+    """the branch it pushes, whatever it was asked for"""
+    pull: bool | None = None
+    """whether it opens a pull request; unset: as the vendor does"""
+    during: str = ""
+    """the vendor's word for its state while it works"""
+    end: str = ""
+    """the vendor's word for how it ends; unset: well"""
+    error: str = ""
+    """the vendor's word for an error, and after a space its message"""
+
+    def __post_init__(self) -> None:
+        check_pattern(self.prompt)
+
+
+class SessionFault(Options, frozen=True):
+    """A fault of requests: which ones, how often, and its details."""
+
+    fault: str
+    """what goes wrong"""
+    on: str = ""
+    """method and path, `*` for any part: `POST /v1/sessions`; empty: any request"""
+    after: int = 0
+    """this many matching requests pass first"""
+    times: int = 1
+    """then this many fail; 0: all"""
+    status: int = 500
+    """the HTTP status of a refusal"""
+    message: str = ""
+    """its message"""
+    retry_after: str | None = None
+    """its header Retry-After"""
+
+    def __post_init__(self) -> None:
+        if self.fault not in REQUEST_FAULTS:
+            raise ValueError(f"there is no fault {self.fault!r}; there are {', '.join(REQUEST_FAULTS)}")
+
+    @property
+    def pattern(self) -> str:
+        """The requests that have the fault."""
+        return self.on or "* *"
+
+
+class SessionScript(Options, frozen=True):
+    """Everything a script can say."""
+
+    on: Sequence[SessionEntry] = []
+    """what sessions do; the first entry that matches is used"""
+    faults: Sequence[SessionFault] = []
+    """what goes wrong with requests"""
+    repos: Mapping[str, Path] = {}
+    """repository address = local bare repository"""
+    keys: Sequence[str] = []
+    """the keys that are known; empty: any key"""
+    delay: float = 0.02
+    """seconds every session works"""
+    usage: Mapping[str, Any] = {}
+    """what each message uses, in the vendor's words"""

@@ -1,0 +1,151 @@
+"""Cloud agents beside Cursor's against their simulators, and short words for what tests ask of them."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx2
+
+from segue.agents.claude_cloud import CLAUDE_CLOUD
+from segue.agents.cloud.agent import CloudAgent, CloudKind
+from segue.domain.job import Job, Limits
+from segue.domain.options import read_options
+from segue.domain.task import Task
+from segue.prompts.task import execute_prompt
+from segue.sim.script import check_script
+from segue.sim.sessions.app import SimVendor, session_app
+from segue.sim.sessions.claude import CLAUDE
+from segue.sim.sessions.script import SessionScript
+from segue.system.http.server import start_server
+from segue.system.process.processes import Processes
+from segue.system.services import Services
+from tests.agents.cloud_place import Ended
+from tests.agents.items import lend, run_to_end
+from tests.sim.cloud_desk import DEADLINE, REPO, bare_repository, git
+
+SECRET = "sk_0123456789abcdef0123456789"
+
+
+@dataclass(frozen=True)
+class Vendor:
+    """A vendor's agent and simulator, the paths of its API, and what its agent needs."""
+
+    kind: CloudKind
+    sim: SimVendor
+    launch: str
+    listing: str
+    look: str
+    env: Mapping[str, str]
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        return self.kind.profile.name
+
+
+VENDORS = [
+    Vendor(
+        CLAUDE_CLOUD,
+        CLAUDE,
+        *("POST /v1/sessions", "GET /v1/sessions", "GET /v1/sessions/*"),
+        {"ANTHROPIC_API_KEY": SECRET},
+        {"agent_id": "agent_1", "environment_id": "env_1"},
+    ),
+]
+
+
+@dataclass(frozen=True)
+class SessionPlace:
+    """A simulator, a clone of its repository, and agents with short pauses."""
+
+    vendor: Vendor
+    url: str
+    folder: Path
+    bare: Path
+
+    @property
+    def workspace(self) -> Path:
+        return self.folder / "work"
+
+    def make(self, services: Services, **options: Any) -> CloudAgent:
+        given = {"base_url": self.url, "repository": REPO, "poll_interval": 0.05, "retry_pause": 0.02}
+        given |= {"search_delay": 0.1, **self.vendor.options, **options}
+        return self.vendor.kind(read_options(self.vendor.kind.Options, given), services)
+
+    def run(self, job: Job, **options: Any) -> Ended:
+        """Do the job in an event loop of its own, as a Segue that was started again would."""
+
+        async def do() -> Ended:
+            async with Processes(self.folder / "run") as processes, asyncio.timeout(DEADLINE):
+                return Ended(await run_to_end(self.make(lend(processes, SECRET), **options), job))
+
+        return asyncio.run(do())
+
+    def job(self, text: str = "Write a poem", wall: float = 50.0, **more: Any) -> Job:
+        prompt = execute_prompt(Task("1", text, ""), "", cloud=True)
+        limits = Limits(wall=wall)
+        given: dict[str, Any] = {
+            "token": uuid.uuid4().hex,
+            "prompt": prompt,
+            "workspace": self.workspace,
+            "limits": limits,
+        }
+        return Job(**(given | {"base": "main"} | more))
+
+    def sim(self, what: str, body: Any) -> None:
+        httpx2.post(f"{self.url}/_sim/{what}", json=body, trust_env=False).raise_for_status()
+
+    def plays(self, **entry: Any) -> None:
+        self.sim("on", [entry])
+
+    def breaks(self, fault: str, on: str, **more: Any) -> None:
+        self.sim("faults", {"faults": [{"fault": fault, "on": on, **more}]})
+
+    def state(self) -> dict[str, int]:
+        found: dict[str, int] = httpx2.get(f"{self.url}/_sim/state", trust_env=False).json()
+        return found
+
+    def asked(self, pattern: str) -> list[dict[str, Any]]:
+        """The requests with this method and path."""
+        method, _, path = pattern.partition(" ")
+        seen = httpx2.get(f"{self.url}/_sim/log", trust_env=False).json()["requests"]
+        return [one for one in seen if one["method"] == method and one["path"] == path]
+
+    def has_branch(self, name: str) -> bool:
+        return bool(git(self.bare, "for-each-ref", f"refs/heads/{name}"))
+
+
+@contextmanager
+def open_session_place(vendor: Vendor, folder: Path, **script: Any) -> Iterator[SessionPlace]:
+    """A place whose simulator plays the script; the vendor's key is in the environment meanwhile."""
+    bare = bare_repository(folder)
+    url, stop = start_server(session_app(vendor.sim, check_script(script, SessionScript), {REPO: bare}))
+    before = {name: os.environ.get(name) for name in vendor.env}
+    os.environ.update(vendor.env)
+    try:
+        yield SessionPlace(vendor, url, folder, bare)
+    finally:
+        stop()
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+def in_clone(place: SessionPlace) -> Callable[[Services], CloudAgent]:
+    """Makes agents whose workspace has the simulator's repository as its origin."""
+
+    def make(services: Services) -> CloudAgent:
+        subprocess.run(["git", "-C", services.repo, "remote", "add", "origin", place.bare], check=False)
+        return place.make(services)
+
+    return make

@@ -1,0 +1,82 @@
+"""A plan of two tasks through each cloud agent beside Cursor's, also with a kill at the worst time."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from segue.sim.sessions.app import session_app
+from segue.system.http.server import start_server
+from tests.agents.session_place import VENDORS, Vendor
+from tests.cli.place import DEADLINE, Place, make_template, until
+from tests.sim.cloud_desk import git
+
+HOSTED = "https://github.com/me/app"
+PLAN = "# Plan\n\n## Task 1\nWrite one.\n\n## Task 2\nWrite two.\n"
+
+
+class HostedPlace:
+    """A place with a plan, a hosted repository and a simulated vendor."""
+
+    def __init__(self, place: Place, vendor: Vendor, url: str, bare: Path) -> None:
+        self.place, self.vendor, self.url, self.bare = place, vendor, url, bare
+        place.env |= vendor.env
+        table = "".join(f'{name} = "{value}"\n' for name, value in vendor.options.items())
+        place.config(
+            f'agent = "{vendor.name}"\nflow = "execute"\n[agents.{vendor.name}]\nbase_url = "{url}"\n'
+            f'repository = "{HOSTED}"\npoll_interval = 0.1\nretry_pause = 0.05\nsearch_delay = 0.2\n{table}'
+        )
+
+    def asks(self, pattern: str) -> list[dict[str, Any]]:
+        method, _, path = pattern.partition(" ")
+        seen = httpx2.get(f"{self.url}/_sim/log").json()["requests"]
+        return [one for one in seen if (one["method"], one["path"]) == (method, path)]
+
+    def sim(self, what: str, body: Any) -> None:
+        httpx2.post(f"{self.url}/_sim/{what}", json=body).raise_for_status()
+
+    def sessions(self) -> object:
+        return httpx2.get(f"{self.url}/_sim/state").json()["sessions"]
+
+    def work(self) -> list[set[str]]:
+        """The files on each branch."""
+        branches = git(self.bare, "for-each-ref", "--format=%(refname)", "refs/heads/").split()
+        return [set(git(self.bare, "ls-tree", "-r", "--name-only", name).split()) for name in branches]
+
+
+@pytest.fixture(params=VENDORS, ids=lambda vendor: vendor.name)
+def hosted(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[HostedPlace]:
+    vendor = request.param
+    place = Place.make(tmp_path / "place", template=make_template({"plan.md": PLAN}))
+    bare = tmp_path / "hosted.git"
+    subprocess.run(["git", "clone", "-q", "--bare", place.repo, bare], check=True, env=place.env)
+    place.git("remote", "add", "origin", str(bare))
+    url, stop = start_server(session_app(vendor.sim, None, {HOSTED: bare}))
+    yield HostedPlace(place, vendor, url, bare)
+    stop()
+
+
+def test_a_plan_of_two_tasks_is_done_on_chained_branches(hosted: HostedPlace) -> None:
+    hosted.place.segue("run", "plan.md")
+    assert hosted.sessions() == 2
+    assert hosted.place.json("status", "last")["state"] == "done"
+    both = {"plan.md", "notes/session-1-1.md", "notes/session-2-1.md"}
+    assert sorted(map(len, hosted.work())) == [1, 2, 3], "each task has a branch of its own"
+    assert both in hosted.work(), "the second starts where the first ended"
+
+
+def test_killed_before_the_launch_was_answered_it_is_adopted(hosted: HostedPlace) -> None:
+    hosted.sim("faults", {"faults": [{"fault": "silent", "on": hosted.vendor.launch}]})
+    process = hosted.place.start("run", "plan.md")
+    until(lambda: hosted.sessions() == 1, "the session is launched")
+    process.kill()
+    process.wait(DEADLINE)
+    hosted.place.segue("resume")
+    assert hosted.sessions() == 2, "one for each task"
+    assert len(hosted.asks(hosted.vendor.launch)) == 2
+    assert any(event["adopted"] for event in hosted.place.events("agent.started"))
