@@ -132,6 +132,7 @@ def cli() -> None:
     \b
     Examples:
       segue demo                                 see it work, without keys
+      segue run                                  find tasks, agent and tests, and ask
       segue run plan.md --agent scripted         rehearse a plan
       segue run plan.md --dry-run                print every prompt, launch nothing
       segue status                               list runs
