@@ -179,7 +179,7 @@ OPTIONS = [
     Mistake(f"{RUN} --phase 4", 2, ("no phase '4'",)),
     Mistake(f"{RUN} --until-checkpoint", 2, ("no checkpoint after task 1", "**Checkpoint**")),
     Mistake(f"{RUN} --jobs 0", 2, ("0 is not in the range",)),
-    Mistake(f"{RUN} --jobs many", 2, ("'many' is not a whole number",)),
+    Mistake(f"{RUN} --jobs many", 2, ("'many' is not a valid number",)),
     Mistake(f"{RUN} --order", 2, ("--order has no effect", "--jobs 4")),
     Mistake(f"{RUN} --fail-fast", 2, ("--fail-fast has no effect",)),
     Mistake(f"{RUN} --approve", 2, ("--approve has no effect", "--dry-run")),
@@ -313,7 +313,7 @@ DATA = [
 ]
 SERVICES = [
     Mistake("serve --port 99999", 2, ("99999 is not in the range",)),
-    Mistake("serve --port x", 2, ("'x' is not a whole number",)),
+    Mistake("serve --port x", 2, ("'x' is not a valid number",)),
     Mistake("notify test", 2, ("No notifier is configured", "docs/")),
     Mistake("submit plan.md --agent scripted", 2, ("shares a Postgres database", "SEGUE_DATABASE_URL")),
     Mistake("submit plan.md --at tomorrow", 2, ("'tomorrow' is not a time", "03:00")),

@@ -149,7 +149,6 @@ def run(args: Sequence[str]) -> int:
     except click.exceptions.Exit as error:
         return error.exit_code
     except click.ClickException as error:
-        error.message = error.message.replace("is not a valid integer range", "is not a whole number")
         error.show()
         if isinstance(error, click.UsageError) and error.ctx is None:
             known = [word for word in args[:1] if word in COMMANDS]

@@ -22,7 +22,15 @@ FILE = click.Path(path_type=Path, dir_okay=False)
 FOLDER = click.Path(path_type=Path, file_okay=False)
 _EXISTING = click.Path(path_type=Path, file_okay=False, exists=True)
 _REPO = "The repository to work in (default: the current folder)."
-PORT = click.IntRange(0, 65535)
+
+
+class WholeNumber(click.IntRange):
+    """A whole number within bounds, by the name that people use."""
+
+    name = "number"
+
+
+PORT = WholeNumber(0, 65535)
 
 
 class CommandSettings(Struct, frozen=True):
@@ -192,7 +200,7 @@ SHARED: dict[str, Callable[[Any], Any]] = {
     ),
     "task_list": click.option(
         "--task-list",
-        type=click.IntRange(1, 2),
+        type=WholeNumber(1, 2),
         help="Which list counts, where a tasks.md has two of the same tasks.",
     ),
 }

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from segue.cli.options import CommandSettings, options
+from segue.cli.options import CommandSettings, WholeNumber, options
 from segue.cli.terminal.output import Printer
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ _DROPPED = ("repository", "started", "agent")
 @click.command()
 @click.argument("run_id", metavar="[RUN]", required=False)
 @click.option(
-    "-n", "--limit", type=click.IntRange(min=1), default=20, show_default=True, help="How many runs to list."
+    "-n", "--limit", type=WholeNumber(min=1), default=20, show_default=True, help="How many runs to list."
 )
 @options("repo", "config", "database", "json", "color")
 def status(run_id: str | None, limit: int, settings: CommandSettings, output: Printer) -> None:

@@ -13,7 +13,7 @@ import click
 from msgspec import Struct
 from msgspec.structs import replace
 
-from segue.cli.options import CommandSettings
+from segue.cli.options import CommandSettings, WholeNumber
 from segue.cli.run.first_view import describe_found
 from segue.cli.terminal.output import Printer, short_paths
 from segue.domain.errors import CredentialsError, ToolMissing, UsageError
@@ -117,7 +117,7 @@ def find_source(app: App, ask: Printer | None) -> str:
     if ask is None:
         raise UsageError(message, kept=_KEPT, hint=join(["segue", "run", name_from_here(app, todo[0])]))
     ask.warn(message)
-    number = click.prompt("Number", type=click.IntRange(1, len(lines)), err=True)
+    number = click.prompt("Number", type=WholeNumber(1, len(lines)), err=True)
     return name_from_here(app, todo[number - 1])
 
 

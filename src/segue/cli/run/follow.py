@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from segue.cli.options import CommandSettings, options
+from segue.cli.options import CommandSettings, WholeNumber, options
 from segue.cli.terminal.output import Printer, clean
 
 if TYPE_CHECKING:
@@ -21,9 +21,7 @@ if TYPE_CHECKING:
 @click.option(
     "--every", type=click.FloatRange(0.0), default=60.0, show_default=True, help="Seconds between two looks."
 )
-@click.option(
-    "--rounds", type=click.IntRange(1), metavar="N", help="How often to send the agent back at most."
-)
+@click.option("--rounds", type=WholeNumber(1), metavar="N", help="How often to send the agent back at most.")
 @options("trust", "verbose", "repo", "config", "database", "json", "quiet", "color")
 def follow(
     run_id: str | None,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from segue.cli.options import CommandSettings, IssueChoice, issue_options, options
+from segue.cli.options import CommandSettings, IssueChoice, WholeNumber, issue_options, options
 from segue.cli.terminal.output import Printer
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     help="Wait for your word on the plan of a build before anything is built (default on a terminal).",
 )
 @click.option("--pause-after-task", is_flag=True, help="Wait for you after each task.")
-@click.option("--jobs", type=click.IntRange(1, 64), metavar="N", help="Work on up to N tasks at once.")
+@click.option("--jobs", type=WholeNumber(1, 64), metavar="N", help="Work on up to N tasks at once.")
 @click.option(
     "--order", is_flag=True, default=None, help="With --jobs: begin the tasks strictly in their order."
 )
