@@ -49,6 +49,7 @@ SLOW = {
     "tests/provider/": "imports LiteLLM",
     "tests/web/test_browser": "drives a browser",
     "tests/test_docs.py": "runs what the documentation shows",
+    "tests/test_package.py": "builds and installs the package",
 }
 """How names of slow tests begin, and why they are slow. `pytest -m "not slow"` leaves them out."""
 _TOGETHER = "tests/provider/"

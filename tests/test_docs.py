@@ -248,6 +248,19 @@ def test_every_page_is_reached_from_the_readme() -> None:
     assert set((ROOT / "docs").rglob("*.md")) - linked == set()
 
 
+def words_by_hand(path: Path) -> int:
+    """How many words of a page somebody wrote: those outside of generated parts, examples included."""
+    written = generate.BLOCK.sub("", path.read_text("utf-8"))
+    return sum(any(map(str.isalnum, word)) for word in written.split())
+
+
+def test_the_documentation_is_short() -> None:
+    pages = {path: words_by_hand(path) for path in PAGES}
+    assert pages.pop(ROOT / "README.md") <= 900
+    assert pages.pop(ROOT / "ARCHITECTURE.md") <= 1_800
+    assert sum(pages.values()) <= 35_000
+
+
 def command_lines() -> Iterator[tuple[str, str]]:
     """Every `segue …` that a page shows: in consoles, in examples of help texts, in backticks."""
     for block in blocks("console", "sh", "text"):

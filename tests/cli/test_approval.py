@@ -36,7 +36,7 @@ def editor(place: Place, script: str) -> None:
 def test_a_plan_waits_for_approval_and_resuming_is_the_word(place: Place) -> None:
     place.script(TWO)
     done = place.segue("run", GOAL, "--approve", code=3)
-    assert "The run waits for your word on the plan: the plan has 2 steps." in done.stderr
+    assert "The run waits for you to approve the plan: the plan has 2 steps." in done.stderr
     assert "segue task comment plan" in done.stderr
     assert place.subjects() == []
     assert tasks(place) == {"1": "pending", "2": "pending"}
@@ -230,7 +230,7 @@ def test_comments_that_nobody_would_read_are_refused(place: Place) -> None:
     place.segue("run", "plan.md", "--task", "1")
     assert "no task '9'" in place.segue("task", "comment", "9", "Hello", code=2).stderr
     assert "needs words" in place.segue("task", "comment", "2", "  ", code=2).stderr
-    assert "does not wait" in place.segue("task", "comment", "plan", "Hello", code=2).stderr
+    assert "is not waiting for you" in place.segue("task", "comment", "plan", "Hello", code=2).stderr
     assert "not from a plan" in place.segue("task", "edit", code=2).stderr
     assert "no effect" in place.segue("run", "plan.md", "--approve", code=2).stderr
     assert place.events("task.commented") == []

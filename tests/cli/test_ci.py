@@ -97,5 +97,5 @@ def test_a_job_summary_without_a_job_is_refused_before_anything_starts(place: Pl
     place.script(WORK)
     place.env.pop("GITHUB_STEP_SUMMARY", None)
     done = place.segue("run", "plan.md", "--summary", "github", code=2)
-    assert "no job of GitHub Actions" in done.stderr
+    assert "only set in jobs of GitHub Actions" in done.stderr
     assert json.loads(place.segue("status", "--json").stdout)["data"] == []

@@ -173,7 +173,7 @@ def test_on_a_terminal_people_are_asked(lending: Place, answer: str, code: int) 
             break
         said += part
     assert process.wait(lending.patience) == code
-    assert b"Start all the same? [y/N]" in said
+    assert b"Start anyway? [y/N]" in said
 
 
 def test_the_workflow_of_the_documentation_works_while_its_engine_writes_a_journal(lending: Place) -> None:

@@ -137,8 +137,9 @@ def test_several_tasks_at_once_have_a_row_per_lane(busy: Place) -> None:
     assert any(re.match(r"\d +free", line) for line in frames)
 
 
-def test_a_run_that_goes_on_shows_what_was_done_before(busy: Place) -> None:
-    busy.segue("run", "plan.md", code=3, SEGUE_LIMITS__ATTEMPTS="1")
+def test_a_resumed_run_shows_what_was_done_before(busy: Place) -> None:
+    failed = busy.segue("run", "plan.md", code=3, SEGUE_LIMITS__ATTEMPTS="1").stdout.splitlines()
+    assert [line[0] for line in failed[1:5]] == ["T", "2", "1", "3"], "what failed comes first"
     lines = lines_of(shown(busy, 120, "resume"))
     first = next(i for i, line in enumerate(lines) if "launches" in line)
     told = re.search(r"launches · (\d),000 tokens · \$\d\.\d\d of", lines[first])

@@ -110,7 +110,7 @@ def test_with_several_jobs_it_says_what_that_can_save(place: Place) -> None:
     (place.repo / "plan.md").write_text(PARTS)
     text = place.segue("run", "plan.md", "--jobs", "2", "--dry-run").stdout
     assert "3 tasks in 2 rounds: 1.5 × as fast as one after the other" in text
-    assert "The longest chain is 1 → 3: with any number of jobs at most 1.5 × as fast." in text
+    assert "The longest chain is 1 → 3: more jobs cannot make it more than 1.5 × as fast." in text
     assert "What holds it up most: both name src/a.py (1 task)." in text
     *prompts, forecast = map(
         json.loads, place.segue("run", "plan.md", "--jobs", "2", "--dry-run", "--json").stdout.splitlines()

@@ -311,7 +311,7 @@ def test_a_person_at_the_terminal_is_asked_at_a_gate(
     )
     feature.more_config('gates = ["checkpoint"]\n')
     ended, said = at_terminal(feature, typed, "run")
-    assert "Go on? [y/N]" in said
+    assert "Continue? [y/N]" in said
     assert ended == code
     assert path.read_text().count("[x]") == done
 

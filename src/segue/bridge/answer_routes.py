@@ -156,7 +156,7 @@ class AnswerRoutes:
         await self._tell_slack(press.response_url, reply)
 
     async def _tell_slack(self, where: str, reply: AnswerReply) -> None:
-        """Put what happened in the place of the message; what can be repeated is told to one person alone."""
+        """Put what happened in the place of the message; what can be repeated goes to one person alone."""
         hook = self._settings.slack.url
         if hook is None or _origin(where) != _origin(hook.reveal()):
             return  # only to the server that the notification was sent to

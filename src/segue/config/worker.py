@@ -23,7 +23,7 @@ class WorkerSettings(Options, frozen=True):
     allow_settings: tuple[str, ...] = ()
     """Powerful settings that who submits may give, such as `checks`; none if unset."""
     hold: NonNegativeFloat = 120
-    """Seconds for which runs are kept for this machine when its worker is told to end (SIGTERM): their agents
+    """Seconds for which runs are kept for this machine when its worker gets SIGTERM: their agents
     continue, and the worker that starts next adopts them. 0: they go back to the queue at once."""
     cache_gb: NonNegativeFloat = 10
     """Gigabytes of clones to keep, so that they need not be fetched again."""

@@ -9,7 +9,7 @@ from typing import Any
 from segue.domain import events as e
 from segue.domain.until import describe_until
 from segue.domain.verdict import Result
-from segue.view.amounts import format_duration
+from segue.view.amounts import format_count, format_duration
 from segue.view.levels import describe_proof
 
 
@@ -86,7 +86,7 @@ def _describe_review(event: e.Reviewed) -> str:
     if event.failure:
         return f"reviewer failed: {event.failure}"
     dismissed = f", {event.dismissed} dismissed" if event.dismissed else ""
-    return f"{event.findings} findings{dismissed}"
+    return format_count(event.findings, "finding") + dismissed
 
 
 def _describe_span(event: e.TraceSpan) -> str:
@@ -135,11 +135,11 @@ _DESCRIPTIONS: dict[type[e.Event], Callable[[Any], str | None]] = {
     e.TaskBlocked: lambda event: f"task {event.task} waits for {', '.join(event.by)}: {event.why}",
     e.TaskEnded: _describe_task_end,
     e.StepAdopted: lambda _: "continues where it was interrupted",
-    e.PlanRevised: lambda v: f"plan of {len(v.new)} steps: {v.reason}",
+    e.PlanRevised: lambda v: f"plan of {format_count(len(v.new), 'step')}: {v.reason}",
     e.AgentReplaced: lambda v: f"{v.agent} is unavailable ({v.reason}): switched to {v.next}",
     e.CheckRun: _describe_check,
     e.Tampered: lambda v: "tampering: " + " ".join(finding.text for finding in v.findings),
-    e.SearchDone: lambda v: f"searched {v.query!r}: {v.failure or len(v.results)} results",
+    e.SearchDone: lambda v: f"searched {v.query!r}: {v.failure or format_count(len(v.results), 'result')}",
     e.DiagnosticRun: _describe_diagnostic,
     e.Committed: lambda v: f"committed {v.commit[:10]}",
     e.AgentStarted: lambda v: f"agent started: {Path(v.argv0).name}",

@@ -49,5 +49,5 @@ async def choose_base(app: App, repo: Repository, source: Source, before: str | 
     if named:
         return start, message
     push = "Push your work" if start == base else f"Merge {start} and your work into one branch, and push it"
-    hint = f"{push}; or start there all the same: --base {start}"
-    raise Undecided(message, hint, "Start all the same?", {"base": start})
+    hint = f"{push}; or start there anyway: --base {start}"
+    raise Undecided(message, hint, "Start anyway?", {"base": start})

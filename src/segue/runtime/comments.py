@@ -68,7 +68,7 @@ async def _open_again(held: HeldRun, task: Task) -> None:
     said = await held.journal.emit(StateImported(f"Task {task.key} is pending again.", task.key))
     held.source.mark(task, Completion(TaskStatus.PENDING, run.id, said.seq))
     if run.state is RunState.DONE:
-        note = f"Task {task.key} is to be done again, with what was said about it."
+        note = f"Task {task.key} will be done again, with the comment on it."
         await held.journal.set_state(RunState.NEEDS_HUMAN, note)
 
 
@@ -78,7 +78,7 @@ def _check_plan(app: App, run: Run) -> None:
         if load_view(store, run).gate == PLAN_GATE:
             return
     raise UsageError(
-        f"Run {run.id} does not wait for your word on its plan.",
+        f"Run {run.id} is not waiting for you to approve its plan.",
         kept="Nothing was changed.",
         hint="Change the steps that are left: segue task edit   Comment on one: segue task comment KEY",
     )

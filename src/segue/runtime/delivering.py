@@ -228,7 +228,7 @@ class Delivering(Struct, frozen=True):
             if await self.has_work():
                 await self.deliver(delivery, note=why.message)
         except SegueError as error:  # why the run ended matters more
-            await self.journal.emit(NoticeGiven(f"What is done so far was not proposed: {error.message}"))
+            await self.journal.emit(NoticeGiven(f"The work done so far was not proposed: {error.message}"))
 
     async def deliver(self, delivery: Delivery, note: str = "") -> Delivered:
         """Deliver the work as a step of the journal; `note` says why it is not ready yet."""

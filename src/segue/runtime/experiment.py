@@ -273,14 +273,14 @@ async def _when_free(
 
     One that was submitted to a fleet is waited for.
     """
-    told = False
+    announced = False
     while True:
         run = last_run(app, store, experiment, trial)
         if run is None or not _is_driven(run):
             return run
-        if run.spec.origin is not None and not told:
+        if run.spec.origin is not None and not announced:
             report("waiting", trial, run)
-            told = True
+            announced = True
         await asyncio.to_thread(store.wait_for_change, 1.0)
 
 

@@ -145,11 +145,11 @@ async def open_run(
     parts, warnings = await build_parts(plan, home)
     warnings += said_first
     spec, said = await _choose_place(plan, parts, home, last)
-    spec, told = await aim(app, parts.services, home, spec)
+    spec, aimed = await aim(app, parts.services, home, spec)
     opener = _open_apart if spec.worktree else _open_in_place
     with app.store() as store:
         async with opener(plan, parts, store, home, spec, run) as opened:
-            words = "\n".join(filter(None, (*warnings, said, told, opened.warning)))
+            words = "\n".join(filter(None, (*warnings, said, aimed, opened.warning)))
             yield replace(opened, warning=words, past=past)
 
 

@@ -28,8 +28,8 @@ def check_preconditions(settings: Settings, source: Source) -> list[str]:
     if source.open_checklists and not settings.ignore_checklists:
         raise Undecided(
             f"Some checklists have unchecked items: {'; '.join(source.open_checklists)}.",
-            "Check them, or start all the same with --ignore-checklists",
-            "Start all the same?",
+            "Check them, or start anyway with --ignore-checklists",
+            "Start anyway?",
             {"ignore_checklists": True},
         )
     hooks = source.hooks

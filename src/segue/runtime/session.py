@@ -279,7 +279,7 @@ class _Session:
         missing = await missing_from_clone(self._opened.repo, work)
         if missing:
             raise NeedsHuman(
-                f"The work of this run is not all there: {'; '.join(missing)}.",
+                f"Some work of this run is missing: {'; '.join(missing)}.",
                 kept="Nothing was deleted; git keeps unreachable commits for some time.",
                 hint="Bring them back with: git branch NAME COMMIT",
             )

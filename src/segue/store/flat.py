@@ -52,7 +52,7 @@ _TEXT = {
     "runs": """one row per run
 run_id text: when it began, and four random digits
 kind text: `plan`, `feature`, `build`, `tasks`, `trial`, `conversation`, `inbox` or `model_call`
-state text: how it stands
+state text: its state, such as `done`
 note text: why
 source_kind text: the kind of source
 source text: what was run

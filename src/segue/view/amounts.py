@@ -22,3 +22,8 @@ def format_duration(seconds: float) -> str:
     hours, minutes = divmod(minutes, 60)
     sign = "-" if seconds < 0 else ""
     return f"{sign}{hours}h{minutes:02d}m" if hours else f"{sign}{minutes}m{rest:02d}s"
+
+
+def format_count(number: int, what: str) -> str:
+    """Format a number of things: `1 task`, `3 tasks`."""
+    return f"{number} {what}{'' if number == 1 else 's'}"

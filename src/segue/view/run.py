@@ -271,7 +271,7 @@ class RunView(Struct):
         task = self._owner(at.step)
         if task is None or event.phase in (None, "commit", "revise"):
             return
-        self.work.go_on(task, at.ts)
+        self.work.unpause(task, at.ts)
         if event.phase == "merge":
             self.work.begin_merge(task, at.ts)
         task.phase = event.phase or task.phase

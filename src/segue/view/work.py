@@ -107,7 +107,7 @@ class Work(Struct):
             self._paused[task.key] = self._open[task.key]
             self._close(task.key, ts)
 
-    def go_on(self, task: TaskView, ts: int) -> None:
+    def unpause(self, task: TaskView, ts: int) -> None:
         """Continue the work on a task that paused, if it did."""
         last = self._paused.pop(task.key, None)
         if last is None or last.end is None:

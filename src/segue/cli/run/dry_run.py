@@ -27,6 +27,7 @@ from segue.runtime.plan import (
 from segue.runtime.units import ALL, Units, select_tasks
 from segue.runtime.wiring import make_agent
 from segue.system.process.processes import Processes
+from segue.view.amounts import format_count
 
 _NONCE = "dry-run"
 
@@ -72,8 +73,9 @@ def dry_run(
         before.append(task.key)
     if tasks and app.loaded.settings.jobs > 1:
         show_forecast(app, source, listing, tasks, output)
-    count = "1 task" if len(tasks) == 1 else f"{len(tasks)} tasks"
-    output.note(f"{count}; nothing was launched.{_caveats(can)}" if tasks else NO_TASKS)
+    output.note(
+        f"{format_count(len(tasks), 'task')}; nothing was launched.{_caveats(can)}" if tasks else NO_TASKS
+    )
     return 0
 
 
@@ -95,9 +97,7 @@ def _describe_earlier(known: str, before: Sequence[str]) -> str:
 def _caveats(can: Capabilities) -> str:
     """Say what is only known at launch."""
     mark = " The agent's service adds a last line to find the launch again." if can.marks_prompt else ""
-    return (
-        f" What is in parentheses is known at launch, and the code of the markers is new for each one.{mark}"
-    )
+    return f" Text in parentheses is filled in at launch; every launch has its own code in the markers.{mark}"
 
 
 def _print_human(facts: Mapping[str, object], heading: str, output: Printer) -> None:

@@ -19,7 +19,11 @@ if TYPE_CHECKING:
 @click.argument("run_id", metavar="[RUN]", required=False)
 @click.option("--once", is_flag=True, help="Look once, work on what is there, and end.")
 @click.option(
-    "--every", type=click.FloatRange(0.0), default=60.0, show_default=True, help="Seconds between two looks."
+    "--every",
+    type=click.FloatRange(0.0),
+    default=60.0,
+    show_default=True,
+    help="Seconds between two looks at it.",
 )
 @click.option("--rounds", type=WholeNumber(1), metavar="N", help="How often to send the agent back at most.")
 @options("trust", "verbose", "repo", "config", "database", "json", "quiet", "color")
@@ -110,8 +114,9 @@ async def _work(app: App, run: Run, sight: Sight, most: int, verbose: bool, outp
 def _stuck(sight: Sight, run: Run) -> Exception:
     from segue.domain.errors import NeedsHuman
 
+    titles = "; ".join(item.title for item in sight.stuck[:5])
     return NeedsHuman(
-        f"This was worked on and is still there: {'; '.join(item.title for item in sight.stuck[:5])}.",
+        f"The agent worked on this, but it is still open: {titles}.",
         kept="Everything done so far is in the pull request.",
         hint=f"Look at {sight.stuck[0].url or sight.delivered.url}, or at: segue logs {run.id}",
     )

@@ -13,7 +13,7 @@ from segue.domain.waits import plan_waits
 from segue.flow.earlier import read_durations, read_touched
 from segue.ports import Source
 from segue.runtime.app import App
-from segue.view.amounts import format_duration
+from segue.view.amounts import format_count, format_duration
 
 _MOST_OF_CHAIN = 8
 _MOST_HOLDUPS = 2
@@ -58,14 +58,16 @@ def _lines(forecast: Forecast, mean: float | None, measured: int) -> list[str]:
     jobs, rounds = forecast.jobs, forecast.rounds
     lines = [
         f"──── with {jobs} at once ────",
-        f"{_count(forecast.tasks, 'task')} in {_count(rounds, 'round')}: {forecast.speedup:.1f} × as fast as"
-        " one after the other, if all take equally long and none has to be done again.",
-        f"The longest chain is {_shorten(forecast.chain)}: with any number of jobs at most"
+        f"{format_count(forecast.tasks, 'task')} in {format_count(rounds, 'round')}: {forecast.speedup:.1f} ×"
+        " as fast as one after the other, if all take equally long and none is repeated.",
+        f"The longest chain is {_shorten(forecast.chain)}: more jobs cannot make it more than"
         f" {forecast.bound:.1f} × as fast.",
     ]
     if jobs > forecast.width:
-        lines.append(f"No more than {forecast.width} can ever be at work at once.")
-    if holdups := [f"{one.why} ({_count(one.tasks, 'task')})" for one in forecast.holdups[:_MOST_HOLDUPS]]:
+        lines.append(f"At most {forecast.width} tasks can run at once.")
+    if holdups := [
+        f"{one.why} ({format_count(one.tasks, 'task')})" for one in forecast.holdups[:_MOST_HOLDUPS]
+    ]:
         lines.append(f"What holds it up most: {'; '.join(holdups)}.")
     if mean is not None:
         lines.append(
@@ -73,10 +75,6 @@ def _lines(forecast: Forecast, mean: float | None, measured: int) -> list[str]:
             f" about {format_duration(mean * rounds)} instead of {format_duration(mean * forecast.tasks)}."
         )
     return lines
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def _shorten(chain: Sequence[str]) -> str:

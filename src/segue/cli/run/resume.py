@@ -31,7 +31,7 @@ def resume(run_id: str | None, verbose: bool, settings: CommandSettings, output:
 
     from msgspec.structs import replace
 
-    from segue.cli.run.session import go_on, show_session
+    from segue.cli.run.session import pass_gates, show_session
     from segue.cli.run.summary import refuse_summary
     from segue.cli.runs import find_run, find_unfinished
     from segue.domain.errors import UsageError
@@ -76,6 +76,6 @@ def resume(run_id: str | None, verbose: bool, settings: CommandSettings, output:
     async def proceed() -> int:
         async with reopen_run(app, run) as opened:
             ended = await show_session(opened, output, verbose)
-        return await go_on(app, ended, output, verbose)
+        return await pass_gates(app, ended, output, verbose)
 
     return asyncio.run(proceed())

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 @click.option(
     "--approve/--no-approve",
     default=None,
-    help="Wait for your word on the plan of a build before anything is built (default on a terminal).",
+    help="Wait until you approve the plan of a build (default on a terminal).",
 )
 @click.option("--pause-after-task", is_flag=True, help="Wait for you after each task.")
 @click.option("--jobs", type=WholeNumber(1, 64), metavar="N", help="Work on up to N tasks at once.")

@@ -70,7 +70,7 @@ async def start(
                 output.warn(opened.warning)
             return await _detach(opened, output)
         ended = await show_session(opened, output, verbose, page)
-    return await go_on(app, ended, output, verbose)
+    return await pass_gates(app, ended, output, verbose)
 
 
 def report_nothing(output: Printer) -> int:
@@ -81,7 +81,7 @@ def report_nothing(output: Printer) -> int:
     return 0
 
 
-async def go_on(app: App, ended: SessionEnd, output: Printer, verbose: bool) -> int:
+async def pass_gates(app: App, ended: SessionEnd, output: Printer, verbose: bool) -> int:
     """Ask at each gate whether the run continues, where a person is at the terminal; return the exit code."""
     while isinstance(ended.error, AtGate) and output.at_terminal():
         with app.store(read_only=True) as store:
@@ -97,9 +97,9 @@ async def go_on(app: App, ended: SessionEnd, output: Printer, verbose: bool) -> 
 
 
 async def _ask(app: App, run: Run, gate: AtGate, output: Printer) -> bool:
-    """Ask whether a run that waits at a gate goes on."""
+    """Ask whether a run that waits at a gate continues."""
     if not isinstance(gate, AtPlan):
-        return click.confirm("Go on?", err=True)
+        return click.confirm("Continue?", err=True)
     from segue.cli.run.approve import ask_about_plan
 
     return await ask_about_plan(app, run, output)
@@ -126,7 +126,7 @@ def _choose(error: UsageError, question: str, choices: Sequence[str], output: Pr
 
 
 def decide(undecided: Undecided, output: Printer) -> Mapping[str, Any]:
-    """Ask whether to start all the same; without a terminal or a yes, raise the error."""
+    """Ask whether to start anyway; without a terminal or a yes, raise the error."""
     _tell_or_raise(undecided, output)
     if not click.confirm(undecided.question, err=True):
         raise undecided

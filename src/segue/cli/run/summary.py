@@ -63,7 +63,7 @@ def refuse_summary(app: App) -> None:
         )
     if app.loaded.settings.summary == GITHUB and not os.environ.get(GITHUB_VARIABLE):
         raise UsageError(
-            f"--summary github has no effect: {GITHUB_VARIABLE} is not set, as in no job of GitHub Actions.",
+            f"--summary github has no effect: {GITHUB_VARIABLE} is only set in jobs of GitHub Actions.",
             kept="Nothing was started.",
             hint="Name a file instead: --summary summary.md",
         )
@@ -89,7 +89,7 @@ def _write_markdown(opened: OpenRun, ended: SessionEnd, store: Store, run: Run, 
         else:
             write_atomic(Path(place), data)
     except (OSError, SegueError) as failed:
-        output.warn(f"The summary could not be written, which changes nothing about the run: {failed}")
+        output.warn(f"The summary could not be written. The run is not affected: {failed}")
 
 
 def _print_final(ended: SessionEnd, output: Printer) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from msgspec import Struct
 
-from segue.view.amounts import format_duration
+from segue.view.amounts import format_count, format_duration
 from segue.view.run import RunView
 from segue.view.task import TaskView
 
@@ -27,8 +27,7 @@ class Estimate(Struct, frozen=True):
         """How long, and how that is known."""
         minutes = round(self.seconds / 60)
         left = format_duration(60.0 * minutes) if minutes > 2 else f"{max(1, round(self.seconds))}s"
-        basis = "measured on 1 task" if self.measured == 1 else f"measured on {self.measured} tasks"
-        return f"about {left.removesuffix('00s')} left", basis
+        return f"about {left.removesuffix('00s')} left", f"measured on {format_count(self.measured, 'task')}"
 
 
 def estimate(view: RunView, earlier: Mapping[str, float], jobs: int, now: float) -> Estimate | None:

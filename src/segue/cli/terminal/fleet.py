@@ -10,7 +10,7 @@ from segue.fleet.status import FleetStatus, WorkerStatus
 def show_fleet(found: FleetStatus, output: Printer) -> None:
     """Print the workers, then the queues, then what needs attention."""
     if not found.workers:
-        output.text("No worker is here. On each machine: segue worker")
+        output.text("No workers yet. Start one on each machine: segue worker")
     else:
         output.table(
             ["worker", "host", "state", "seats", "at work on", "seen"],
@@ -40,9 +40,9 @@ def show_fleet(found: FleetStatus, output: Printer) -> None:
             [(one.name, one.cron, one.source, moment(one.last), moment(one.next)) for one in found.schedules],
         )
     states = ", ".join(f"{count} {state.replace('_', ' ')}" for state, count in sorted(found.states.items()))
-    output.text(f"\nRuns: {states or 'none'}; {found.finished_hour} were finished in the last hour.")
+    output.text(f"\nRuns: {states or 'none'}; {found.finished_hour} finished in the last hour.")
     if found.stalled:
-        output.warn(f"Their worker is silent, another one takes over: {', '.join(found.stalled)}")
+        output.warn(f"The workers of these runs are silent, so others take over: {', '.join(found.stalled)}")
 
 
 def _row(worker: WorkerStatus, now: int) -> tuple[object, ...]:

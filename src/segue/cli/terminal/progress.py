@@ -96,7 +96,7 @@ def describe_waits(view: RunView, now: float) -> Iterator[str]:
             yield f"{name} waits {describe_until(task.wake, now)}: usage limit"
     for since, wait in view.waits.values():
         passed = format_duration(max(0.0, now - since / 1000))
-        yield f"Waiting for {wait.service} since {passed}, {describe_until(wait.until, now)}: {wait.reason}"
+        yield f"Waiting for {wait.service}, {passed} so far, {describe_until(wait.until, now)}: {wait.reason}"
 
 
 def _counts(view: RunView) -> Iterator[str]:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
+from segue.cli.terminal.cells import pad
 from segue.cli.terminal.output import Printer, clean, one_line
 from segue.reports.formatting import format_cell, format_heading
 from segue.reports.pivot import MATRIX, pivot
@@ -165,7 +166,7 @@ def timeline_lines(timeline: Timeline, width: int) -> Iterable[str]:
     """Yield a line per task: title, steps as letters of their phases, result, time."""
     left = width // 3
     for lane in timeline.lanes:
-        name = one_line(f"{lane.task} {lane.title}".strip(), left).ljust(left)
+        name = pad(one_line(f"{lane.task} {lane.title}".strip(), left), left)
         sign = {"done": "✓", "needs_human": "✗"}.get(lane.state, "·")
         spent = format_duration(sum(step.seconds for step in lane.bars))
         yield f"{name} {lane_text(lane, timeline.seconds, width - left - _TIME)} {sign} {spent}"

@@ -9,7 +9,14 @@ import click
 from segue.cli.terminal.cells import pad, width
 
 STYLES = {"done": "green", "PASS": "green", "running": "cyan", "FAIL": "red", "PARTIAL": "yellow"}
-STYLES |= {"failed": "red", "needs_human": "red", "stopped": "yellow", "parked": "yellow", "pending": "dim"}
+STYLES |= {
+    "failed": "red",
+    "needs_human": "red",
+    "needs human": "red",
+    "stopped": "yellow",
+    "parked": "yellow",
+    "pending": "dim",
+}
 STYLES |= {"queued": "yellow", "blocked": "yellow", "changed, not verified": "yellow"}
 GAP = "  "
 _TINY = 8

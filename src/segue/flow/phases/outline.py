@@ -56,7 +56,7 @@ async def _stop_for_approval(context: RunContext, building: Building) -> None:
     text = f"the plan has {steps} step{'' if steps == 1 else 's'}"
     await context.emit(GateReached(PLAN_GATE, text))
     raise AtPlan(
-        f"The run waits for your word on the plan: {text}.",
+        f"The run waits for you to approve the plan: {text}.",
         kept="The plan is stored; nothing was built yet.",
         hint=f"Look: segue task edit --run {run}   Approve: segue resume {run}   "
         f'Reject: segue task comment plan "WHAT SHOULD BE DIFFERENT" --run {run}, then resume',
