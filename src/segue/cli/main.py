@@ -105,13 +105,20 @@ class LazyGroup(click.Group):
         return super().resolve_command(ctx, args)
 
 
+def _is_file(name: str) -> bool:
+    try:
+        return Path(name).exists()
+    except OSError:  # too long for a path
+        return False
+
+
 def unknown_command(name: str, ctx: click.Context) -> click.UsageError:
     """Return the error for a command that the group of this context does not have."""
     from segue.domain.nearest import suggest
 
     names = ctx.command.list_commands(ctx) if isinstance(ctx.command, click.Group) else []
     hint = suggest(name, names, f"`{ctx.command_path} {{}}`")
-    if not hint and ctx.parent is None and (Path(name).exists() or len(name.split()) > 1):
+    if not hint and ctx.parent is None and (len(name.split()) > 1 or _is_file(name)):
         from shlex import quote
 
         hint = f" Did you mean `segue run {quote(name)}`?"

@@ -80,7 +80,10 @@ def explain_unreadable(path: Path, error: Exception) -> str:
     if isinstance(error, UnicodeDecodeError):
         line = error.object[: error.start].count(b"\n") + 1
         return f"{path} is not UTF-8: line {line} cannot be read."
-    return f"{path} cannot be read: {str(error).rstrip('.')}."
+    import tomllib  # only mistakes need it
+
+    kind = " as TOML" if isinstance(error, tomllib.TOMLDecodeError) else ""
+    return f"{path} cannot be read{kind}: {str(error).rstrip('.')}."
 
 
 def suggest_path(path: Path) -> str:

@@ -354,15 +354,15 @@ def _bytes_of(path: Path) -> bytes:
         data = read_file(path)
     except OSError as error:
         message = f"{INVALID} {explain_unreadable(path, error)}"
-        raise SourceError(message, kept=_KEPT, hint=_advise(path)) from error
+        raise SourceError(message, kept=_KEPT, hint=_advise(path, error)) from error
     if not data.strip():
         raise SourceError(f"{INVALID} {path} is empty.", kept=_KEPT, hint="Write `## Task 1` and what to do.")
     return data
 
 
-def _advise(path: Path) -> str:
+def _advise(path: Path, error: OSError) -> str:
     """Say what to do about a plan that cannot be read; one word may be meant as a goal."""
-    if not path.exists() and not path.suffix:
+    if isinstance(error, FileNotFoundError) and not path.suffix:
         return 'Name a file, or say in several words what to build: segue run "Build a todo app"'
     return "Check the path and who may read it."
 
