@@ -1,4 +1,4 @@
-"""How soon the page of a run with 100,000 events begins to arrive, and those beside it."""
+"""How soon every page begins to arrive, on a store with a million events."""
 
 from __future__ import annotations
 
@@ -20,37 +20,63 @@ from bench.reports import EVENT, RUN, STEP, MadeUpRun
 from bench.table import Figure, seconds
 from segue.store import connect
 
-TARGET = 0.2
+TARGET = 0.1
 TASKS = 2000
+RUNS = 900
+"""Runs of a thousand events each, beside the large one; every tenth waits for a person."""
 
 
 def figures(quick: bool) -> Iterator[Figure]:
-    """Ask the real server, over HTTP: the median of ten answers."""
-    events = 10_000 if quick else 100_000
+    """Ask the real server, over HTTP: the median of ten answers, and of the CPU time that they took."""
+    events, runs = (10_000, 50) if quick else (100_000, RUNS)
     with tempfile.TemporaryDirectory(prefix="segue-bench-") as folder:
-        step = _build(Path(folder) / "segue.db", events)
-        with _served(Path(folder)) as (address, token):
+        step = _build(Path(folder) / "segue.db", events, runs)
+        with _served(Path(folder)) as (address, token, pid):
             for name, path in _pages(events, step).items():
-                took = sorted(_first_byte(address, token, path) for _ in range(10))[5]
-                aim = f"≤ {seconds(TARGET)}" if name.startswith("a run") else ""
-                held = took <= TARGET if aim and not quick else None
-                yield Figure(f"first byte of {name}", seconds(took), "", "", aim, held)
+                asked = [_first_byte(address, token, path, pid) for _ in range(10)]
+                took, cpu = (sorted(part)[5] for part in zip(*asked, strict=True))
+                first = f"at first {seconds(asked[0][0])}"
+                held = None if quick else min(took, cpu) <= TARGET
+                aim = f"≤ {seconds(TARGET)}"
+                yield Figure(
+                    f"first byte of {name}", f"{seconds(took)}, CPU {seconds(cpu)}", first, "", aim, held
+                )
 
 
 def _pages(events: int, step: int) -> dict[str, str]:
+    large = "/runs/run-000001"
     return {
-        f"a run with {events:,} events": "/runs/run-000001",
-        f"a step among {events:,} events": f"/runs/run-000001/steps/{step}",
-        f"a run with {TASKS:,} tasks": "/runs/many-tasks",
+        "the inbox": "/inbox",
+        "the number of things that wait": "/inbox/count.json",
         "the list of runs": "/runs",
+        "a search in the list of runs": "/runs?q=app+3&state=needs_human",
+        f"a run with {events:,} events": large,
+        f"a run with {TASKS:,} tasks": "/runs/many-tasks",
+        "a task": f"{large}/tasks/4",
+        "the diff of a task": f"{large}/tasks/4/diff",
+        "a proof card": f"{large}/tasks/4/proof",
+        "the conversation about a task": f"{large}/tasks/4/conversation",
+        "the end of that conversation": f"{large}/tasks/4/conversation?end=1",
+        "a search in that conversation": f"{large}/tasks/4/conversation?q=todos",
+        f"a step among {events:,} events": f"{large}/steps/{step}",
+        "the tasks of a source": "/tasks",
+        "all steps": "/steps",
+        "all events": "/events",
+        "the palette": "/palette.json?q=app",
     }
 
 
-def _build(path: Path, events: int) -> int:
+def _build(path: Path, events: int, runs: int) -> int:
     """Make the data set; the number of a step in the middle of it."""
     connect(path).disconnect()
     with closing(sqlite3.connect(path)) as connection:
-        MadeUpRun(1, random.Random(1), events).write(connection)
+        chance = random.Random(1)
+        MadeUpRun(1, chance, events).write(connection)
+        for number in range(2, runs + 2):
+            MadeUpRun(number, chance, 1000).write(connection)
+        now = round(time.time() * 1000)
+        waits = "UPDATE orchestrator_runs SET state = 'needs_human', source_key = id, updated = ?"
+        connection.execute(f"{waits} WHERE CAST(substr(id, 5) AS integer) % 10 = 0", [now])
         _many_tasks(connection)
         connection.commit()
         steps = "SELECT seq FROM orchestrator_steps WHERE run_id = 'run-000001' AND task = '4' ORDER BY seq"
@@ -88,25 +114,33 @@ def _many_tasks(connection: sqlite3.Connection) -> None:
 
 
 @contextmanager
-def _served(folder: Path) -> Iterator[tuple[str, str]]:
+def _served(folder: Path) -> Iterator[tuple[str, str, int]]:
     argv = [sys.executable, "-m", "segue", "serve", "--port", "0", "--json"]
     env = {**os.environ, "SEGUE_STATE_DIR": str(folder), "XDG_STATE_HOME": str(folder / "user")}
     with subprocess.Popen(argv, env=env, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         try:
             said = json.loads(process.stdout.readline())
-            yield f"127.0.0.1:{urlsplit(said['link']).port}", Path(said["token_file"]).read_text().strip()
+            token = Path(said["token_file"]).read_text().strip()
+            yield f"127.0.0.1:{urlsplit(said['link']).port}", token, process.pid
         finally:
             process.terminate()
 
 
-def _first_byte(address: str, token: str, path: str) -> float:
+def _cpu(pid: int) -> float:
+    """Seconds of the processor that a process has used."""
+    times = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(times[11]) + int(times[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def _first_byte(address: str, token: str, path: str, pid: int) -> tuple[float, float]:
+    """Seconds on the clock, and of the processor: others may use this machine too."""
     connection = HTTPConnection(address)
-    began = time.perf_counter()
+    began, used = time.perf_counter(), _cpu(pid)
     connection.request("GET", path, headers={"authorization": f"Bearer {token}"})
     answer = connection.getresponse()
     answer.read(1)
     took = time.perf_counter() - began
     assert answer.status == 200, answer.read()
     connection.close()
-    return took
+    return took, _cpu(pid) - used

@@ -10,21 +10,27 @@ from pathlib import Path
 from typing import Any
 
 import click
+from msgspec.structs import asdict
 
 from segue.agents.acp.agent import AcpOptions
 from segue.agents.acp.profiles import Profile
 from segue.agents.claude.agent import ClaudeOptions
 from segue.agents.claude_cloud import ClaudeCloudOptions
 from segue.agents.codex.agent import CodexOptions
+from segue.agents.copilot_cloud import CopilotCloudOptions
 from segue.agents.cursor.agent import CursorOptions
 from segue.agents.cursor_cloud.agent import CursorCloudOptions
+from segue.agents.devin import DevinOptions
+from segue.agents.jules import JulesOptions
 from segue.cli.help import EXIT_CODES
 from segue.cli.main import cli
+from segue.config.load import LoadedSettings
 from segue.config.settings import DiagnosticSettings, SandboxSettings, Settings
 from segue.config.trust import HARMLESS, is_harmless
 from segue.deliveries.options import PullRequestOptions
 from segue.domain.events import EVENTS
-from segue.domain.options import OptionField, option_fields
+from segue.domain.options import OptionField, option_fields, read_options
+from segue.domain.proof import IndependentTests, Proof, Tampering
 from segue.domain.results import OUTPUTS
 from segue.domain.scenario import RequestOptions, Scenario
 from segue.flow.phase import PRESETS, Phase
@@ -33,20 +39,27 @@ from segue.judges.options import JudgeSettings
 from segue.judges.rls.options import RlsOptions
 from segue.prompts.task import execute_prompt, list_earlier
 from segue.relay.options import ActionSettings
+from segue.reports.card.card import CheckCard, ContestedCard, CriterionCard, ProofCard
 from segue.reviewers.options import CommandReviewOptions, StetOptions
+from segue.runtime.app import App
+from segue.runtime.registry import BUILT_IN
+from segue.runtime.wiring import make_agent
 from segue.searchers.options import SearchSettings
 from segue.sources.options import GithubSettings
 from segue.sources.speckit.source import SpecKit
 from segue.store.flat import FLAT_TABLES
 from segue.system.isolation.limits import ATTEMPTS, NOT_STOPPED
+from segue.system.process.processes import Processes
+from segue.view.levels import MEANINGS, describe_proof
 
 ROOT = Path(__file__).resolve().parent.parent
 WIDTH = 90
 """Help is wrapped here, whatever the terminal of the person who runs this."""
 
 BLOCK = re.compile(
-    r"(?P<open><!-- (?P<name>commands|settings|options|exit-codes|events|outputs|flows|phases|prompt|example"
-    r"|sandbox|harmless|tables|views|script|queries|sizing)"
+    r"(?P<open><!-- (?P<name>abilities"
+    r"|commands|settings|options|exit-codes|events|outputs|flows|phases|prompt|example"
+    r"|sandbox|harmless|tables|views|levels|card|script|queries|sizing)"
     r"(?:: (?P<words>[a-z./ -]+?))? -->\n)"
     r".*?(?P<close><!-- /(?P=name) -->)",
     re.DOTALL,
@@ -60,8 +73,11 @@ OPTIONS: dict[str, type[Any]] = {
     "agents.claude": ClaudeOptions,
     "agents.claude-cloud": ClaudeCloudOptions,
     "agents.codex": CodexOptions,
+    "agents.copilot-cloud": CopilotCloudOptions,
     "agents.cursor": CursorOptions,
     "agents.cursor-cloud": CursorCloudOptions,
+    "agents.devin": DevinOptions,
+    "agents.jules": JulesOptions,
     "deliveries.pr": PullRequestOptions,
     "diagnostics": DiagnosticSettings,
     "github": GithubSettings,
@@ -170,6 +186,11 @@ def _described(kind: type[Any]) -> tuple[str, str]:
     return meaning, ", ".join(f"`{name}`" for name in kind.__struct_encode_fields__)
 
 
+def _card_table(_words: str) -> str:
+    kinds = (ProofCard, CriterionCard, CheckCard, ContestedCard, Tampering, IndependentTests)
+    return _table(("object", "fields"), [_described(kind) for kind in kinds])
+
+
 def _flow_table(_words: str) -> str:
     rows = [(f"`{name}`", " → ".join(f"`{phase}`" for phase in phases)) for name, phases in PRESETS.items()]
     return _table(("flow", "phases"), rows)
@@ -251,10 +272,19 @@ def _flat_tables(_words: str) -> str:
     return "\n" + "\n".join(parts) + "\n"
 
 
-def _view_list(_words: str) -> str:
-    from docs.scripts import view_columns
+def _view_list(words: str) -> str:
+    from docs.scripts import JOURNAL, VIEWS, view_columns
 
-    return "\n" + "\n".join(f"{text}\n" for text in view_columns()) + "\n"
+    found = view_columns(JOURNAL if words == "journal" else VIEWS)
+    return "\n" + "\n".join(f"{text}\n" for text in found) + "\n"
+
+
+def _level_table(_words: str) -> str:
+    rows = [
+        (f"`{level}`", describe_proof(Proof(level=level, by="NAME")), meaning)
+        for level, meaning in MEANINGS.items()
+    ]
+    return _table(("level", "shown as", "what is known"), rows)
 
 
 def _script_table(words: str) -> str:
@@ -275,7 +305,19 @@ def _sizing_table(_words: str) -> str:
     return sizing_table(Costs()).rstrip("\n") + "\n"
 
 
+def _ability_table(_words: str) -> str:
+    """Return what each agent can do."""
+    chosen = read_options(Settings, {"agents": {"command": {"argv": ["true"]}}})
+    app = App(LoadedSettings(chosen), ROOT)
+    services = app.services(Processes())
+    agents = [make_agent(name, app.loaded, services) for name in sorted(BUILT_IN["agents"])]
+    able = {agent.name: [name for name, has in asdict(agent.can).items() if has] for agent in agents}
+    rows = [(f"`{name}`", ", ".join(f"`{ability}`" for ability in can)) for name, can in able.items()]
+    return _table(("agent", "can"), rows)
+
+
 _MAKERS: dict[str, Callable[[str], str]] = {
+    "abilities": _ability_table,
     "commands": _command_sections,
     "settings": _settings_table,
     "options": _options_table,
@@ -290,6 +332,8 @@ _MAKERS: dict[str, Callable[[str], str]] = {
     "harmless": _harmless_settings,
     "tables": _flat_tables,
     "views": _view_list,
+    "levels": _level_table,
+    "card": _card_table,
     "script": _script_table,
     "queries": _query_table,
     "sizing": _sizing_table,

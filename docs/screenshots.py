@@ -184,8 +184,8 @@ def shoot(browser: Browser, link: str) -> None:
     page = context.new_page()
     page.goto(link)
     page.wait_for_url("**/runs")
-    runs = {run["kind"]: run for run in reversed(told(page, f"{url}/runs.json")["runs"])}
-    live = told(page, f"{url}/runs.json")["runs"][0]["id"]
+    runs = {run["kind"]: run for run in reversed(read_json(page, f"{url}/runs.json")["runs"])}
+    live = read_json(page, f"{url}/runs.json")["runs"][0]["id"]
     build, feature = f"{url}/runs/{runs['prompt']['id']}", f"{url}/runs/{runs['speckit']['id']}"
     take(page, f"{url}/runs", "runs", height=600)
     take(page, build, "run", height=1000)
@@ -208,14 +208,14 @@ def shoot(browser: Browser, link: str) -> None:
     take(page, f"{url}/gaps", "phone", size=PHONE)
 
 
-def told(page: Page, address: str) -> Any:
+def read_json(page: Page, address: str) -> Any:
     """What a twin says."""
     return page.request.get(address).json()["data"]
 
 
 def failed_verification(page: Page, run: str) -> str:
     """The address of the step in which the judge said no."""
-    steps = [step for task in told(page, f"{run}.json")["tasks"] for step in task["steps"]]
+    steps = [step for task in read_json(page, f"{run}.json")["tasks"] for step in task["steps"]]
     return f"{run}/steps/" + str(
         next(s["seq"] for s in steps if s["phase"] == "verify" and s["result"] == "FAIL")
     )

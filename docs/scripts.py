@@ -79,6 +79,13 @@ def query_meanings() -> dict[str, str]:
     return found
 
 
+JOURNAL = {
+    "orchestrator_runs": "one row per run; `spec` is what was asked for, `lease` ends its owner's claim",
+    "orchestrator_steps": "one row per attempt at a phase of a task; `output` is how it ended, "
+    "`tries` above 1 that it was interrupted, `superseded` when a later `gen` replaced it",
+}
+"""What the two large tables of the journal are about."""
+
 VIEWS = {
     "orchestrator_events": "one row per event",
     "orchestrator_prompts": "each prompt once; a `prompt` event names it by its digest",
@@ -96,16 +103,16 @@ VIEWS = {
 """What the smaller tables and the views of the journal are about."""
 
 
-def view_columns() -> list[str]:
-    """Return a sentence per table or view of `VIEWS`, with its columns as a new database has them."""
+def view_columns(tables: dict[str, str]) -> list[str]:
+    """Return a sentence per table or view, with its columns as a new database has them."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "segue.db"
         with connect(path):
             pass
         with closing(sqlite3.connect(path)) as connection:
             query = "SELECT name FROM pragma_table_info(?)"
-            found = {view: [name for (name,) in connection.execute(query, (view,))] for view in VIEWS}
+            found = {view: [name for (name,) in connection.execute(query, (view,))] for view in tables}
     return [
         f"`{view}`, {about}: {', '.join(f'`{name}`' for name in found[view])}."
-        for view, about in VIEWS.items()
+        for view, about in tables.items()
     ]

@@ -156,7 +156,7 @@ WORDS: dict[str, tuple[str, list[str]]] = {
     "states": ("looking.md", list(RunState)),
     "verdicts": ("events.md", [*Result, *Action]),
     "levels": ("proof.md", list(Level)),
-    "kinds of tasks": ("proof.md", list(TaskKind)),
+    "kinds of tasks": ("tasks.md", list(TaskKind)),
     "phases": ("data.md", list(PHASES)),
     "kinds of runs": ("data.md", list(RunKind)),
     "outputs": ("data.md", [kind.__name__ for kind in OUTPUTS]),
@@ -246,6 +246,14 @@ def test_every_page_is_reached_from_the_readme() -> None:
     }
     assert index in linked
     assert set((ROOT / "docs").rglob("*.md")) - linked == set()
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+def test_tables_have_heads(path: Path) -> None:
+    """A table that an empty line cuts in two is shown as text."""
+    lines = ["", *_FENCED.sub("", path.read_text("utf-8")).splitlines(), ""]
+    begun = [n for n in range(1, len(lines)) if lines[n].startswith("|") and not lines[n - 1].startswith("|")]
+    assert [lines[n] for n in begun if not re.fullmatch(r"[| :-]+", lines[n + 1])] == []
 
 
 def words_by_hand(path: Path) -> int:

@@ -8,7 +8,7 @@ import subprocess
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,9 @@ import httpx2
 
 from segue.agents.claude_cloud import CLAUDE_CLOUD
 from segue.agents.cloud.agent import CloudAgent, CloudKind
+from segue.agents.copilot_cloud import COPILOT_CLOUD
+from segue.agents.devin import DEVIN as DEVIN_AGENT
+from segue.agents.jules import JULES as JULES_AGENT
 from segue.domain.job import Job, Limits
 from segue.domain.options import read_options
 from segue.domain.task import Task
@@ -23,6 +26,9 @@ from segue.prompts.task import execute_prompt
 from segue.sim.script import check_script
 from segue.sim.sessions.app import SimVendor, session_app
 from segue.sim.sessions.claude import CLAUDE
+from segue.sim.sessions.copilot import COPILOT
+from segue.sim.sessions.devin import DEVIN
+from segue.sim.sessions.jules import JULES
 from segue.sim.sessions.script import SessionScript
 from segue.system.http.server import start_server
 from segue.system.process.processes import Processes
@@ -45,12 +51,19 @@ class Vendor:
     look: str
     env: Mapping[str, str]
     options: Mapping[str, Any] = field(default_factory=dict)
+    base: str = ""
+    """What the address of the API ends with."""
 
     @property
     def name(self) -> str:
         return self.kind.profile.name
 
+    def in_repository(self, name: str) -> Vendor:
+        """The same with the paths of this repository, for an API that has it in them."""
+        return replace(self, launch=self.launch.format(name), listing=self.listing.format(name))
 
+
+_ORG = "/v3/organizations/org-1"
 VENDORS = [
     Vendor(
         CLAUDE_CLOUD,
@@ -58,6 +71,25 @@ VENDORS = [
         *("POST /v1/sessions", "GET /v1/sessions", "GET /v1/sessions/*"),
         {"ANTHROPIC_API_KEY": SECRET},
         {"agent_id": "agent_1", "environment_id": "env_1"},
+    ),
+    Vendor(
+        DEVIN_AGENT,
+        DEVIN,
+        *(f"POST {_ORG}/sessions", f"GET {_ORG}/sessions", f"GET {_ORG}/sessions/*"),
+        {"DEVIN_API_KEY": SECRET, "DEVIN_ORG_ID": "org-1"},
+    ),
+    Vendor(
+        JULES_AGENT,
+        JULES,
+        *("POST /v1alpha/sessions", "GET /v1alpha/sessions", "GET /v1alpha/sessions/*"),
+        {"JULES_API_KEY": SECRET},
+        base="/v1alpha",
+    ),
+    Vendor(
+        COPILOT_CLOUD,
+        COPILOT,
+        *("POST /agents/repos/{}/tasks", "GET /agents/repos/{}/tasks", "GET /agents/tasks/*"),
+        {"GH_TOKEN": SECRET},
     ),
 ]
 
@@ -76,7 +108,12 @@ class SessionPlace:
         return self.folder / "work"
 
     def make(self, services: Services, **options: Any) -> CloudAgent:
-        given = {"base_url": self.url, "repository": REPO, "poll_interval": 0.05, "retry_pause": 0.02}
+        given = {
+            "base_url": self.url + self.vendor.base,
+            "repository": REPO,
+            "poll_interval": 0.05,
+            "retry_pause": 0.02,
+        }
         given |= {"search_delay": 0.1, **self.vendor.options, **options}
         return self.vendor.kind(read_options(self.vendor.kind.Options, given), services)
 
@@ -126,6 +163,7 @@ class SessionPlace:
 @contextmanager
 def open_session_place(vendor: Vendor, folder: Path, **script: Any) -> Iterator[SessionPlace]:
     """A place whose simulator plays the script; the vendor's key is in the environment meanwhile."""
+    vendor = vendor.in_repository(REPO.removeprefix("https://github.com/"))
     bare = bare_repository(folder)
     url, stop = start_server(session_app(vendor.sim, check_script(script, SessionScript), {REPO: bare}))
     before = {name: os.environ.get(name) for name in vendor.env}

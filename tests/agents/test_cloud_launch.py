@@ -141,10 +141,9 @@ import asyncio, sys
 from pathlib import Path
 from tests.agents.cloud_place import CloudPlace
 from tests.sim.cloud_desk import Desk
-import httpx2
 
 async def main(url, folder, token):
-    place = CloudPlace(Desk(url, httpx2.Client(), Path(folder)), Path(folder))
+    place = CloudPlace(Desk(url, loopback.client(), Path(folder)), Path(folder))
     async with place.agent() as agent:
         async for event in agent.run(place.job(token=token)):
             print(event.type, flush=True)

@@ -17,12 +17,11 @@ MEMORY = 120 * 1024**2
 _WATCHER = """
 import asyncio, json, sys
 from pathlib import Path
-import httpx2
 from tests.agents.cloud_place import CloudPlace, Ended
 from tests.sim.cloud_desk import Desk
 
 async def main(url, folder, many):
-    desk = Desk(url, httpx2.Client(base_url=url, timeout=60, trust_env=False), Path(folder))
+    desk = Desk(url, loopback.client(base_url=url, timeout=60), Path(folder))
     place = CloudPlace(desk, Path(folder))
     most = 0
 

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import httpx2
 import pytest
 
 from segue.sim.cloud.app import cloud_app
 from segue.sim.cloud.script import CloudScript
 from segue.system.http.server import start_server
+from tests import loopback
 from tests.cli.place import Place
 
 HOME = "https://github.com/me/agent-env"
@@ -42,7 +42,7 @@ class Bridge:
 
     def script(self, *entries: dict[str, Any]) -> None:
         """Set the script of the agents."""
-        httpx2.post(f"{self.url}/_sim/script", json={"on": list(entries)}).raise_for_status()
+        loopback.post(f"{self.url}/_sim/script", json={"on": list(entries)}).raise_for_status()
 
     def replies(self, *says: str, works: dict[str, Any] = WORKS) -> None:
         """Set the replies of the conversation's agent, turn by turn; the last one repeats."""
@@ -50,7 +50,7 @@ class Bridge:
         self.script(works, *turns, {"prompt": "bridge", "say": says[-1]})
 
     def requests(self, path: str = "") -> list[dict[str, Any]]:
-        log = httpx2.get(f"{self.url}/_sim/log").json()
+        log = loopback.get(f"{self.url}/_sim/log").json()
         found = log["requests"] if isinstance(log, dict) else log
         return [r for r in found if r["method"] == "POST" and r["path"].startswith(path)]
 

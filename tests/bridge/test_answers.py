@@ -21,6 +21,7 @@ from segue.runtime.app import App
 from segue.sim.chat.ntfy import NtfyScript, ntfy_app
 from segue.sim.chat.slack import SlackScript, slack_app
 from segue.system.http.server import start_server
+from tests import loopback
 from tests.cli.place import DEADLINE, Place, until
 from tests.notify.servers import webhook
 from tests.warm import start_segue
@@ -65,7 +66,7 @@ class Answered:
             stop()
 
     def post(self, token: str, **kwargs: Any) -> httpx2.Response:
-        return httpx2.post(f"{self.url}/answers", content=token, timeout=120, **kwargs)
+        return loopback.post(f"{self.url}/answers", content=token, timeout=120, **kwargs)
 
     def state(self, run: str) -> str:
         return str(self.place.json("status", run)["state"])
@@ -96,7 +97,7 @@ def answered(tmp_path: Path) -> Iterator[Answered]:
 
 
 def post(url: str, **body: Any) -> Any:
-    return httpx2.post(url, json=body, timeout=120).json()
+    return loopback.post(url, json=body, timeout=120).json()
 
 
 def test_a_button_in_slack_decides_and_the_run_continues(answered: Answered) -> None:
@@ -107,7 +108,7 @@ def test_a_button_in_slack_decides_and_the_run_continues(answered: Answered) -> 
     run = answered.needs_person()
 
     def message() -> Any:
-        return httpx2.get(f"{slack}/_sim/messages").json()["messages"][0]
+        return loopback.get(f"{slack}/_sim/messages").json()["messages"][0]
 
     def press(**more: Any) -> list[int]:
         found = post(f"{slack}/_sim/press", button="Accept", message=0, **more)
@@ -145,13 +146,13 @@ def test_who_may_not_answer_in_slack_changes_nothing(answered: Answered) -> None
     shown: list[str] = []
 
     def told() -> list[str]:
-        shown[:] = httpx2.get(f"{slack}/_sim/messages").json()["messages"][0]["told"]
+        shown[:] = loopback.get(f"{slack}/_sim/messages").json()["messages"][0]["privately"]
         return shown
 
     until(told, "the person is told")
     assert "You may not answer here" in shown[0]
     assert answered.state(run) == "needs_human"
-    wrong = httpx2.post(f"{answered.url}/answers/slack", content=b"payload=x")
+    wrong = loopback.post(f"{answered.url}/answers/slack", content=b"payload=x")
     assert wrong.status_code == 401
 
 
@@ -177,17 +178,17 @@ def test_a_link_asks_before_it_decides(answered: Answered) -> None:
         answered.serve()
         run = answered.needs_person()
         skip = next(one for one in hook.json()[0]["answers"] if one["action"] == "skip")
-    page = httpx2.get(skip["link"])
+    page = loopback.get(skip["link"])
     assert page.status_code == 200
     assert "<button>Skip</button>" in page.text
     assert "frame-ancestors 'none'" in page.headers["content-security-policy"]
     assert answered.decisions() == [], "who looks where a link leads decides nothing"
     headers = {"Origin": answered.url, "Accept": "text/html"}
-    assert httpx2.post(skip["link"], headers={"Origin": "http://evil.example"}).status_code == 403
-    done = httpx2.post(skip["link"], headers=headers, timeout=120)
+    assert loopback.post(skip["link"], headers={"Origin": "http://evil.example"}).status_code == 403
+    done = loopback.post(skip["link"], headers=headers, timeout=120)
     assert done.status_code == 200
     assert f"Task 1 is skipped. Run {run} continues." in done.text
-    assert httpx2.post(skip["link"], headers=headers, timeout=120).status_code == 409
+    assert loopback.post(skip["link"], headers=headers, timeout=120).status_code == 409
     until(lambda: answered.state(run) == "done", "the run continues to its end")
     assert not (answered.place.repo / "f1").exists()
 
@@ -198,7 +199,7 @@ def test_what_is_not_signed_too_old_or_unknown_is_refused(answered: Answered) ->
     good = answered.token(run, "accept")
     for wrong in ("", "x", good[:-1], good.replace(".", ""), good[1:], f"{good}0"):
         assert answered.post(wrong).status_code == 401
-        assert httpx2.get(f"{answered.url}/answers", params={"token": wrong}).status_code == 401
+        assert loopback.get(f"{answered.url}/answers", params={"token": wrong}).status_code == 401
     old = answered.post(answered.token(run, "accept", expires=1))
     assert old.status_code == 410
     assert f"segue task accept 1 --run {run}" in old.text
@@ -288,21 +289,21 @@ def test_simulators_refuse_what_the_services_refuse() -> None:
     url, stop = start_server(slack_app(SlackScript()))
     try:
         hook = f"{url}/services/T/B/x"
-        assert httpx2.post(hook, json={"text": "x"}).text == "ok"
-        assert httpx2.post(hook, json={}).status_code == 400
+        assert loopback.post(hook, json={"text": "x"}).text == "ok"
+        assert loopback.post(hook, json={}).status_code == 400
         long = {"type": "section", "text": {"type": "plain_text", "text": "x" * 3001}}
-        assert httpx2.post(hook, json={"text": "x", "blocks": [long]}).text == "invalid_blocks"
+        assert loopback.post(hook, json={"text": "x", "blocks": [long]}).text == "invalid_blocks"
         post(f"{url}/_sim/on", on=[{"fault": "rate_limited", "times": 1, "retry_after": "1"}])
-        assert httpx2.post(hook, json={"text": "x"}).headers["retry-after"] == "1"
+        assert loopback.post(hook, json={"text": "x"}).headers["retry-after"] == "1"
     finally:
         stop()
     url, stop = start_server(ntfy_app())
     try:
         action = {"action": "http", "label": "a", "url": "http://127.0.0.1:9/"}
         good = {"topic": "t", "message": "m", "actions": [action]}
-        assert httpx2.post(url, json=good).json()["event"] == "message"
-        assert httpx2.post(url, json={**good, "actions": [action] * 4}).json()["code"] == 40018
-        assert json.loads(httpx2.get(f"{url}/t/json?poll=1").text)["message"] == "m"
+        assert loopback.post(url, json=good).json()["event"] == "message"
+        assert loopback.post(url, json={**good, "actions": [action] * 4}).json()["code"] == 40018
+        assert json.loads(loopback.get(f"{url}/t/json?poll=1").text)["message"] == "m"
         assert post(f"{url}/_sim/press", button="a")["answers"][0]["status"] == 0
     finally:
         stop()

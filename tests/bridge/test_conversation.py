@@ -7,9 +7,9 @@ import signal
 import threading
 from pathlib import Path
 
-import httpx2
 import pytest
 
+from tests import loopback
 from tests.bridge.conftest import APP, HOME, WORKS, Bridge
 from tests.cli.place import DEADLINE, until
 
@@ -50,7 +50,7 @@ def test_no_more_subagents_than_allowed_work_at_once(bridge: Bridge) -> None:
     bridge.configure(concurrency=1)
     many = "\n".join(f"SUBAGENT: repo=github.com/me/app, prompt=Task {n}" for n in range(4))
     on = [WORKS, {"prompt": "bridge", "turn": 1, "say": many}, {"prompt": "bridge", "say": "ok"}]
-    httpx2.post(f"{bridge.url}/_sim/script", json={"on": on, "active_limit": 1}).raise_for_status()
+    loopback.post(f"{bridge.url}/_sim/script", json={"on": on, "active_limit": 1}).raise_for_status()
     bridge.run("go")
     assert [c["result"]["status"] for c in bridge.last()["conversation"][0]["commands"]] == ["done"] * 4
 
@@ -113,7 +113,7 @@ def test_results_come_as_they_are_ready_when_nobody_waits(bridge: Bridge) -> Non
     process = bridge.place.start("bridge", "run", "--repo", HOME, "--no-wait", "go")
     until(bridge.follow_ups, "the quick one is told")
     assert "slow is done" not in bridge.follow_ups()[0]
-    httpx2.post(f"{bridge.url}/_sim/release", json={}).raise_for_status()
+    loopback.post(f"{bridge.url}/_sim/release", json={}).raise_for_status()
     assert process.wait(DEADLINE) == 0
     assert "slow is done" in bridge.follow_ups()[1]
 
@@ -150,7 +150,7 @@ def test_a_running_subagent_is_adopted(bridge: Bridge) -> None:
     until(lambda: len(bridge.launches()) == 2, "the subagent is launched")
     process.kill()
     process.wait(DEADLINE)
-    httpx2.post(f"{bridge.url}/_sim/release", json={}).raise_for_status()
+    loopback.post(f"{bridge.url}/_sim/release", json={}).raise_for_status()
     assert bridge.run("go").stdout.strip() == "ok"
     assert len(bridge.repos()) == 2
 

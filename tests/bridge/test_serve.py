@@ -19,6 +19,7 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from segue.system.http.server import start_server
+from tests import loopback
 from tests.bridge.conftest import HOME, Bridge
 from tests.bridge.test_conversation import DELEGATE
 from tests.cli.place import DEADLINE, until
@@ -59,7 +60,7 @@ class Served:
 
     def ask(self, method: str, path: str, **kwargs: Any) -> httpx2.Response:
         headers = {"Authorization": f"Bearer {TOKEN}", **kwargs.pop("headers", {})}
-        return httpx2.request(method, f"{self.url}{path}", headers=headers, timeout=120, **kwargs)
+        return loopback.request(method, f"{self.url}{path}", headers=headers, timeout=120, **kwargs)
 
     def say(self, message: str, **more: str) -> str:
         answer = self.ask("POST", "/messages", json={"message": message, **more})
@@ -111,13 +112,13 @@ def test_messages_are_carried_out_and_conversations_shown(served: Served) -> Non
 
 
 def test_who_is_no_friend_is_refused(served: Served) -> None:
-    assert httpx2.get(f"{served.url}/conversations").status_code == 401
+    assert loopback.get(f"{served.url}/conversations").status_code == 401
     assert served.ask("GET", "/conversations", headers={"Host": "evil.example"}).status_code == 403
     assert served.ask("GET", "/conversations", headers={"Origin": "http://evil.example"}).status_code == 403
     assert served.ask("GET", "/messages").status_code == 405
     assert served.ask("GET", "/conversations/nothing").status_code == 404
     assert served.ask("POST", "/messages", content=b"{" * 1_100_000).status_code == 413
-    assert httpx2.get(f"{served.url}/health").status_code == 200
+    assert loopback.get(f"{served.url}/health").status_code == 200
 
 
 def test_wrong_messages_are_refused(served: Served) -> None:
@@ -133,16 +134,16 @@ def test_wrong_messages_are_refused(served: Served) -> None:
 def test_webhooks_must_be_signed(served: Served) -> None:
     body = delivery("bc-1")
     url = f"{served.url}/webhooks/cursor"
-    assert httpx2.post(url, content=body).status_code == 401
-    assert httpx2.post(url, content=body, headers=signed(body, "1", "wrong")).status_code == 401
-    assert httpx2.post(url, content=body + b" ", headers=signed(body, "1")).status_code == 401
-    assert httpx2.post(url, content=b"{", headers=signed(b"{", "1")).status_code == 400
-    assert httpx2.post(url, content=body, headers=signed(body, "1")).json()["data"]["taken"] is True
-    assert httpx2.post(url, content=body, headers=signed(body, "1")).json()["data"]["taken"] is False
-    again = httpx2.post(url, content=body, headers=signed(body, "another id"))
+    assert loopback.post(url, content=body).status_code == 401
+    assert loopback.post(url, content=body, headers=signed(body, "1", "wrong")).status_code == 401
+    assert loopback.post(url, content=body + b" ", headers=signed(body, "1")).status_code == 401
+    assert loopback.post(url, content=b"{", headers=signed(b"{", "1")).status_code == 400
+    assert loopback.post(url, content=body, headers=signed(body, "1")).json()["data"]["taken"] is True
+    assert loopback.post(url, content=body, headers=signed(body, "1")).json()["data"]["taken"] is False
+    again = loopback.post(url, content=body, headers=signed(body, "another id"))
     assert again.json()["data"]["taken"] is False, "the id is not signed, the body is"
     old = delivery("bc-1", timestamp=(datetime.now(UTC) - timedelta(days=2)).isoformat())
-    assert httpx2.post(url, content=old, headers=signed(old, "2")).status_code == 400
+    assert loopback.post(url, content=old, headers=signed(old, "2")).status_code == 400
     assert served.ask("POST", "/webhooks/cursor", content=body).status_code == 401, (
         "the token is no signature"
     )
@@ -154,8 +155,8 @@ def test_an_address_that_names_a_conversation_must_be_signed(served: Served) -> 
     address = served.until_done(name, 1)["webhook"]
     body = delivery("bc-7")
     for path in (f"/webhooks/cursor?conversation={name}", address.replace(name, "other")):
-        assert httpx2.post(served.url + path, content=body, headers=signed(body, "1")).status_code == 401
-    taken = httpx2.post(served.url + address, content=body, headers=signed(body, "1"))
+        assert loopback.post(served.url + path, content=body, headers=signed(body, "1")).status_code == 401
+    taken = loopback.post(served.url + address, content=body, headers=signed(body, "1"))
     assert taken.json()["data"]["taken"] is True
 
 
@@ -174,7 +175,7 @@ def test_a_real_webhook_is_confirmed_and_told(served: Served) -> None:
         "webhook": {"url": served.url + served.conversation(name)["webhook"], "secret": SECRET},
     }
     key = httpx2.BasicAuth("crsr_test_key_1234", "")
-    answer = httpx2.post(f"{served.bridge.url}/v0/agents", json=body, auth=key)
+    answer = loopback.post(f"{served.bridge.url}/v0/agents", json=body, auth=key)
     assert answer.status_code == 201, answer.text
     told = served.until_done(name, 2)["conversation"][1]
     assert f"agent_id={answer.json()['id']}, status=done" in told["results"]
@@ -182,7 +183,9 @@ def test_a_real_webhook_is_confirmed_and_told(served: Served) -> None:
     assert len(served.conversation(name)["conversation"]) == 2
     replayed = delivery(answer.json()["id"], "ERROR")
     headers = signed(replayed, "replay")
-    assert httpx2.post(f"{served.url}/webhooks/cursor", content=replayed, headers=headers).status_code == 200
+    assert (
+        loopback.post(f"{served.url}/webhooks/cursor", content=replayed, headers=headers).status_code == 200
+    )
     until(lambda: any("stale" in outcome for outcome in outcomes(served)), "the API is asked")
 
 
@@ -200,7 +203,7 @@ def test_many_webhooks_with_duplicates(served: Served) -> None:
     """Each is stored before it is answered: none is lost, even if the process is killed."""
 
     async def flood() -> list[int]:
-        async with httpx2.AsyncClient(limits=httpx2.Limits(max_connections=20), timeout=60) as client:
+        async with loopback.async_client(limits=httpx2.Limits(max_connections=20), timeout=60) as client:
 
             async def post(number: int) -> int:
                 body = delivery(f"bc-{number % DIFFERENT}")

@@ -6,8 +6,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-import httpx2
-
+from tests import loopback
 from tests.cli.place import Place
 
 PROJECT = "me/app"
@@ -22,7 +21,7 @@ class Hosted:
         self.place, self.origin, self.service, self.url = place, origin, service, url
         name = "GITHUB_TOKEN" if service == "github" else "GITLAB_TOKEN"
         place.env[name] = TOKEN
-        self.http = httpx2.Client(base_url=url, timeout=60, trust_env=False)
+        self.http = loopback.client(base_url=url, timeout=60)
         place.script(WORK)
         self.settings("")
 

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import httpx2
 import pytest
 
 from segue.sim.cloud.app import cloud_app
@@ -19,6 +18,7 @@ from segue.sim.llm.app import llm_app
 from segue.sim.llm.script import LlmScript
 from segue.sim.script import check_script
 from segue.system.http.server import start_server
+from tests import loopback
 from tests.cli.place import DEADLINE, Place, until
 from tests.cli.test_spec import SPEC, TASKS
 
@@ -47,10 +47,10 @@ class Cloud:
 
     def script(self, *entries: dict[str, Any]) -> None:
         """What the agents do from now on."""
-        httpx2.post(f"{self.url}/_sim/script", json={"on": list(entries)}).raise_for_status()
+        loopback.post(f"{self.url}/_sim/script", json={"on": list(entries)}).raise_for_status()
 
     def launches(self, version: str = "v1") -> list[dict[str, Any]]:
-        log = httpx2.get(f"{self.url}/_sim/log").json()
+        log = loopback.get(f"{self.url}/_sim/log").json()
         requests = log["requests"] if isinstance(log, dict) else log
         return [r for r in requests if r["method"] == "POST" and r["path"] == f"/{version}/agents"]
 
@@ -247,7 +247,7 @@ def test_a_running_cloud_agent_is_adopted(cloud: Cloud) -> None:
     until(cloud.launches, "the agent is launched")
     process.kill()
     process.wait(DEADLINE)
-    httpx2.post(f"{cloud.url}/_sim/release", json={}).raise_for_status()
+    loopback.post(f"{cloud.url}/_sim/release", json={}).raise_for_status()
     cloud.place.segue("resume")
     assert len({launch["body"]["agentId"] for launch in cloud.launches()}) == 1
     assert "- [x] T001" in (cloud.folder / "tasks.md").read_text()

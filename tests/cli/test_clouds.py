@@ -28,7 +28,8 @@ class HostedPlace:
         place.env |= vendor.env
         table = "".join(f'{name} = "{value}"\n' for name, value in vendor.options.items())
         place.config(
-            f'agent = "{vendor.name}"\nflow = "execute"\n[agents.{vendor.name}]\nbase_url = "{url}"\n'
+            f'agent = "{vendor.name}"\nflow = "execute"\n[agents.{vendor.name}]\n'
+            f'base_url = "{url}{vendor.base}"\n'
             f'repository = "{HOSTED}"\npoll_interval = 0.1\nretry_pause = 0.05\nsearch_delay = 0.2\n{table}'
         )
 
@@ -51,7 +52,7 @@ class HostedPlace:
 
 @pytest.fixture(params=VENDORS, ids=lambda vendor: vendor.name)
 def hosted(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[HostedPlace]:
-    vendor = request.param
+    vendor = request.param.in_repository("me/app")
     place = Place.make(tmp_path / "place", template=make_template({"plan.md": PLAN}))
     bare = tmp_path / "hosted.git"
     subprocess.run(["git", "clone", "-q", "--bare", place.repo, bare], check=True, env=place.env)
@@ -61,16 +62,7 @@ def hosted(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[HostedPla
     stop()
 
 
-def test_a_plan_of_two_tasks_is_done_on_chained_branches(hosted: HostedPlace) -> None:
-    hosted.place.segue("run", "plan.md")
-    assert hosted.sessions() == 2
-    assert hosted.place.json("status", "last")["state"] == "done"
-    both = {"plan.md", "notes/session-1-1.md", "notes/session-2-1.md"}
-    assert sorted(map(len, hosted.work())) == [1, 2, 3], "each task has a branch of its own"
-    assert both in hosted.work(), "the second starts where the first ended"
-
-
-def test_killed_before_the_launch_was_answered_it_is_adopted(hosted: HostedPlace) -> None:
+def test_two_tasks_are_done_although_segue_is_killed_before_a_launch_is_answered(hosted: HostedPlace) -> None:
     hosted.sim("faults", {"faults": [{"fault": "silent", "on": hosted.vendor.launch}]})
     process = hosted.place.start("run", "plan.md")
     until(lambda: hosted.sessions() == 1, "the session is launched")
@@ -80,3 +72,19 @@ def test_killed_before_the_launch_was_answered_it_is_adopted(hosted: HostedPlace
     assert hosted.sessions() == 2, "one for each task"
     assert len(hosted.asks(hosted.vendor.launch)) == 2
     assert any(event["adopted"] for event in hosted.place.events("agent.started"))
+    assert hosted.place.json("status", "last")["state"] == "done"
+    both = {"plan.md", "notes/session-1-1.md", "notes/session-2-1.md"}
+    assert sorted(map(len, hosted.work())) == [1, 2, 3], "each task has a branch of its own"
+    assert both in hosted.work(), "the second starts where the first ended"
+
+
+def test_what_a_cloud_cannot_do_is_said_before_the_start(hosted: HostedPlace) -> None:
+    can, name = hosted.vendor.kind.profile.can, hosted.vendor.name
+    done = hosted.place.segue("run", "plan.md", "--flow", "plan", code=2)
+    assert f"Agent {name} cannot plan" in done.stderr
+    if not can.reports_usage:
+        done = hosted.place.segue("run", "plan.md", code=2, SEGUE_LIMITS__TOKENS="1000")
+        assert f"agent {name} does not report tokens" in done.stderr
+    if can.unstoppable:
+        done = hosted.place.segue("run", "plan.md", "--task", "1")
+        assert f"{name} cannot be stopped from here" in done.stderr

@@ -17,6 +17,7 @@ from tests.cli.test_cloud import Cloud
 from tests.cli.test_cloud import cloud as cloud
 from tests.cli.test_spec import TASKS, folder
 from tests.cli.test_spec import feature as feature
+from tests.patience import seeds
 
 GATED = '[[on]]\nwait_for = "GATE"\nwrite = { "f{task}" = "x" }\n'
 WORK = '[[on]]\nphase = "execute"\nwrite = { "f{task}" = "the work of {task}" }\n'
@@ -194,7 +195,7 @@ def test_all_agents_at_work_are_adopted_after_kill_9(place: Place) -> None:
 
 
 @pytest.mark.torture
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", seeds(2))
 def test_random_kills_with_eight_lanes_lose_and_double_nothing(tmp_path: Path, seed: int) -> None:
     count = 16
     place = Place.make(tmp_path, "".join(f"## Task {n}\nDo {n}.\n\n" for n in range(1, count + 1)))

@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from typing import Any
 from urllib.parse import urlsplit
 
-import httpx2
 import pytest
 
 from segue.sim.cloud.app import cloud_app
@@ -18,6 +17,7 @@ from segue.sim.llm.app import llm_app
 from segue.sim.llm.script import LlmScript
 from segue.sim.script import check_script
 from segue.system.http.server import start_server
+from tests import loopback
 from tests.cli.place import DEADLINE, Place, until
 from tests.store.cluster import Cluster, own_cluster
 
@@ -63,7 +63,7 @@ def cloud(place: Place) -> Iterator[Service]:
 
 def launches(service: Service) -> list[str]:
     """The ids that were asked for; a repeated request has the same."""
-    requests = httpx2.get(f"{service.url}/_sim/log").json()["requests"]
+    requests = loopback.get(f"{service.url}/_sim/log").json()["requests"]
     return sorted(
         {
             seen["body"]["agentId"]
@@ -114,15 +114,17 @@ def test_a_cloud_that_stays_away_parks_the_run_and_resume_continues(place: Place
 
 
 def test_an_agent_at_work_is_found_again_after_its_cloud_was_away(place: Place, cloud: Service) -> None:
-    httpx2.post(f"{cloud.url}/_sim/script", json={"on": [{"launch": 1, "hold": True}, {}]}).raise_for_status()
+    loopback.post(
+        f"{cloud.url}/_sim/script", json={"on": [{"launch": 1, "hold": True}, {}]}
+    ).raise_for_status()
     process = place.start(*RUN, SEGUE_LIMITS__PATIENCE="1")
     until(lambda: launches(cloud), "the agent is launched")
     until(told(place, "agent started"), "the agent is watched")
     down = [{"fault": "bad_gateway", "on": "GET /v1/agents/*/runs/*", "times": 0}]
-    httpx2.post(f"{cloud.url}/_sim/faults", json=down).raise_for_status()
+    loopback.post(f"{cloud.url}/_sim/faults", json=down).raise_for_status()
     assert process.wait(DEADLINE) == 7
-    httpx2.post(f"{cloud.url}/_sim/script", json={"on": [{}]}).raise_for_status()
-    httpx2.post(f"{cloud.url}/_sim/release", json={}).raise_for_status()
+    loopback.post(f"{cloud.url}/_sim/script", json={"on": [{}]}).raise_for_status()
+    loopback.post(f"{cloud.url}/_sim/release", json={}).raise_for_status()
     place.segue("resume")
     assert states(place) == ("done", ["done"] * 3)
     assert len(launches(cloud)) == 3

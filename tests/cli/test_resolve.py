@@ -10,6 +10,7 @@ import pytest
 
 from tests.cli.place import Place, until
 from tests.cli.test_build import GOAL, keys, plan, step
+from tests.patience import seeds
 
 FAILS_TWICE = (
     plan(step("a"), step("b"))
@@ -43,7 +44,7 @@ def choices(place: Place) -> list[dict[str, Any]]:
     return [json.loads(output) for (output,) in found]
 
 
-@pytest.mark.parametrize("attempt", range(3))
+@pytest.mark.parametrize("attempt", seeds(3))
 def test_chance_chooses_among_what_is_possible_and_what_it_chose_happens(place: Place, attempt: int) -> None:
     """Three runs, as each draws something else."""
     place.script(FAILS_TWICE)

@@ -13,6 +13,7 @@ import pytest
 
 from segue.system import identity
 from tests.cli.place import DEADLINE, Place, processes_with, until
+from tests.patience import seeds
 
 COUNTED = """
 [[on]]
@@ -59,7 +60,7 @@ def test_resume_after_the_agent_ended_without_segue(place: Place) -> None:
 
 
 @pytest.mark.torture
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", seeds(3))
 def test_random_kills_lose_and_double_nothing(tmp_path: Path, seed: int) -> None:
     plan = "".join(f"## Task {n}\nDo {n}.\n\n" for n in range(1, 9))
     place = Place.make(tmp_path, plan)

@@ -17,6 +17,7 @@ from tests.cli.place import DEADLINE, Place, until
 from tests.cli.test_build import GOAL, TWO
 from tests.cli.test_cloud import Cloud, cloud
 from tests.cli.test_spec import TASKS, feature, folder, state
+from tests.patience import seeds
 
 __all__ = ["cloud", "feature"]
 
@@ -281,7 +282,7 @@ def test_an_agent_at_work_is_adopted_after_kill_9(place: Place) -> None:
 
 
 @pytest.mark.torture
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", seeds(3))
 def test_random_kills_lose_and_double_nothing(tmp_path: Path, seed: int) -> None:
     place = Place.make(tmp_path, "".join(f"## Task {n}\nDo {n}.\n\n" for n in range(1, 7)))
     place.script('[[on]]\nappend = { "started" = "{task}\\n" }\ndelay = 0.05\nwrite = { "f{task}" = "x" }\n')

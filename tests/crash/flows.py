@@ -10,14 +10,13 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-import httpx2
-
 from segue.sim.cloud.app import cloud_app
 from segue.sim.cloud.script import CloudScript
 from segue.sim.llm.app import llm_app
 from segue.sim.llm.script import LlmScript
 from segue.sim.script import check_script
 from segue.system.http.server import start_server
+from tests import loopback
 from tests.cli.place import Place, make_template
 from tests.cli.test_build import GOAL, plan, step
 from tests.cli.test_cloud import HOSTED, Cloud
@@ -138,7 +137,7 @@ def _serve(place: Place) -> Iterator[None]:
 
 def count_cloud_agents(place: Place) -> int:
     """Return how many agents the simulated service has started."""
-    with httpx2.Client(headers={"Authorization": "Bearer crsr_test"}) as client:
+    with loopback.client(headers={"Authorization": "Bearer crsr_test"}) as client:
         found = client.get(f"{(place.root / 'service').read_text()}/v1/agents").json()
     return len(found["items"])
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-import httpx2
 import pytest
 
 from segue.conformance.delivery import check_delivery
@@ -18,6 +17,7 @@ from segue.ports import Handover
 from segue.sim.github.app import github_app
 from segue.sim.gitlab.app import gitlab_app
 from segue.system.http.server import start_server
+from tests import loopback
 from tests.services import make_services
 from tests.system.test_git import git, repo
 
@@ -62,7 +62,7 @@ def test_pull_requests_conform(service: tuple[str, str, Path], monkeypatch: pyte
 
     def count() -> int:
         headers = {"authorization": "Bearer x", "private-token": "x"}
-        return len(httpx2.get(f"{url}{PATHS[name]}", headers=headers, params={"state": "all"}).json())
+        return len(loopback.get(f"{url}{PATHS[name]}", headers=headers, params={"state": "all"}).json())
 
     head = git(repo, "rev-parse", "HEAD").strip()
     work = Handover(

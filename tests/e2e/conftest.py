@@ -14,6 +14,7 @@ import pytest
 
 from segue.sim.llm.app import llm_app
 from segue.system.http.server import start_server
+from tests import loopback
 from tests.cli.place import PLAN, Place
 from tests.e2e.install import AGENTS, BIN, banner, skipped
 
@@ -165,7 +166,7 @@ def model_server() -> Iterator[str]:
 
 @pytest.fixture
 def model(model_server: str) -> Iterator[Model]:
-    with httpx2.Client(base_url=model_server, timeout=60, trust_env=False) as http:
+    with loopback.client(base_url=model_server, timeout=60) as http:
         http.delete("/_sim/log")
         yield Model(model_server, http)
 

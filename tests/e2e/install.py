@@ -19,6 +19,9 @@ HERE = Path(__file__).resolve().parents[2] / ".e2e" / WHICH
 BIN = HERE / "node_modules" / ".bin"
 SKIPPED = HERE / "skipped.json"
 
+JULES_SDK = HERE / "sdk" / "node_modules" / "@google" / "jules-sdk" / "dist" / "index.mjs"
+_JULES = "@google/jules-sdk@0.2.0"
+
 OLDEST = {"@anthropic-ai/claude-code": "2.1.197", "@openai/codex": "0.142.3"}
 _PINNED = {
     "@anthropic-ai/claude-code": "2.1.325",
@@ -72,6 +75,7 @@ def main() -> None:
     reasons = _install() if WHICH == "latest" or PACKAGES.keys() - installed() else {}
     reasons |= {name: said for name in AGENTS.keys() - reasons.keys() if (said := _broken(name))}
     SKIPPED.write_text(json.dumps(reasons))
+    reasons |= _install_sdk()
     if reasons:
         sys.stderr.write(banner(reasons))
 
@@ -97,9 +101,18 @@ def _install() -> dict[str, str]:
     return reasons
 
 
-def _npm(npm: str, packages: list[str], *more: str) -> str | None:
+def _install_sdk() -> dict[str, str]:
+    """Have npm install Jules' SDK, in a folder of its own; why that failed, if it did."""
+    npm = shutil.which("npm")
+    if JULES_SDK.is_file() or npm is None:
+        return {}
+    error = _npm(npm, [_JULES], "--fetch-retries=0", folder=HERE / "sdk")
+    return {"jules-sdk": f"npm cannot install {_JULES}: {error}"} if error else {}
+
+
+def _npm(npm: str, packages: list[str], *more: str, folder: Path = HERE) -> str | None:
     """Install the packages; why that failed, if it did."""
-    argv = [npm, "install", "--prefix", str(HERE), *_QUIET, *more, *packages]
+    argv = [npm, "install", "--prefix", str(folder), *_QUIET, *more, *packages]
     done = subprocess.run(argv, capture_output=True, text=True, env=_environment(), check=False)
     if done.returncode == 0:
         return None

@@ -8,7 +8,6 @@ import subprocess
 from functools import partial
 from pathlib import Path
 
-import httpx2
 import psutil
 import pytest
 
@@ -18,6 +17,7 @@ from segue.runtime.app import App
 from segue.sim.cloud.app import cloud_app
 from segue.sim.cloud.script import CloudScript
 from segue.system.http.server import start_server
+from tests import loopback
 from tests.cli.place import PLAN, until
 from tests.crash.points import compiler
 from tests.fleet.machines import ALLOW, Fleet, Machine, can_rename, gate, launches, make_fleet
@@ -233,7 +233,7 @@ def test_a_cloud_agent_is_found_again_by_another_machine(fleet: Fleet) -> None:
     script = CloudScript()
     url, stop = start_server(cloud_app(script, {HOSTED: remote}))
     try:
-        httpx2.post(f"{url}/_sim/script", json={"on": [{"hold": True}]}).raise_for_status()
+        loopback.post(f"{url}/_sim/script", json={"on": [{"hold": True}]}).raise_for_status()
         fleet.commit(
             segue__toml=f'agent = "cursor-cloud"\n[agents.cursor-cloud]\nbase_url = "{url}"\n'
             f'repository = "{HOSTED}"\npoll_interval = 0.2\nretry_pause = 0.05\n'
@@ -245,7 +245,7 @@ def test_a_cloud_agent_is_found_again_by_another_machine(fleet: Fleet) -> None:
         first.kill()
         second = _with_key(fleet).start()
         until(lambda: fleet.events(run, "run.resumed"), "the other machine drives the run")
-        httpx2.post(f"{url}/_sim/release", json={}).raise_for_status()
+        loopback.post(f"{url}/_sim/release", json={}).raise_for_status()
         fleet.until(run, "done", "needs_human", "failed")
         assert len(_posts(url)) == 1, second.said
     finally:
@@ -260,7 +260,7 @@ def _with_key(fleet: Fleet) -> Machine:
 
 def _posts(url: str) -> set[str]:
     """The ids that were asked for; a repeated request has the same."""
-    requests = httpx2.get(f"{url}/_sim/log").json()["requests"]
+    requests = loopback.get(f"{url}/_sim/log").json()["requests"]
     return {
         one["body"]["agentId"] for one in requests if (one["method"], one["path"]) == ("POST", "/v1/agents")
     }

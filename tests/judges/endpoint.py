@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-import httpx2
 import pytest
 
 from segue.domain.criterion import Criterion
@@ -21,6 +20,7 @@ from segue.judges.options import JudgeSettings
 from segue.sim.llm.app import llm_app
 from segue.sim.llm.script import LlmEntry, LlmScript
 from segue.system.http.server import start_server
+from tests import loopback
 from tests.services import make_services
 
 KEY = "sk-judge-0123456789"
@@ -77,7 +77,7 @@ class Endpoint:
 
     def bodies(self) -> list[dict[str, Any]]:
         """What was asked, oldest first."""
-        seen = httpx2.get(f"{self.url}/_sim/log", trust_env=False).json()["requests"]
+        seen = loopback.get(f"{self.url}/_sim/log").json()["requests"]
         return [request["body"] for request in seen if request["path"] == "/v1/chat/completions"]
 
     def judge(self, monkeypatch: pytest.MonkeyPatch, **options: Any) -> LlmJudge:

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import httpx2
 from mcp.client.streamable_http import streamable_http_client
 
 from mcp import Client, StdioServerParameters
+from tests import loopback
 from tests.cli.place import DEADLINE, Place, until
 
 MODES = ("legacy", "auto")
@@ -103,7 +103,7 @@ async def over_http(place: Place, mode: str = "auto") -> AsyncIterator[Caller]:
     """Connect to a server that listens, with its token."""
     async with (
         listening(place) as server,
-        httpx2.AsyncClient(headers={"Authorization": f"Bearer {server.token}"}, timeout=DEADLINE) as http,
+        loopback.async_client(headers={"Authorization": f"Bearer {server.token}"}, timeout=DEADLINE) as http,
         Client(streamable_http_client(server.url, http_client=http), mode=mode) as client,
     ):
         yield Caller(client)

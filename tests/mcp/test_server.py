@@ -10,9 +10,9 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
-import httpx2
 import pytest
 
+from tests import loopback
 from tests.cli.place import DEADLINE, Place, processes_with, until
 from tests.cli.test_build import GOAL, plan, step
 from tests.mcp.caller import COMMAND, MODES, Caller, listening, over_http, over_stdio
@@ -276,7 +276,7 @@ def test_runs_of_other_repositories_are_not_touched(place: Place, tmp_path: Path
 
 def test_http_needs_the_token_and_the_right_host(place: Place) -> None:
     async def talk() -> None:
-        async with listening(place) as server, httpx2.AsyncClient(timeout=DEADLINE) as http:
+        async with listening(place) as server, loopback.async_client(timeout=DEADLINE) as http:
             bearer = {"Authorization": f"Bearer {server.token}"}
             assert (await http.post(server.url, json={})).status_code == 401
             wrong = {"Authorization": "Bearer wrong"}

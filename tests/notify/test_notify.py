@@ -13,7 +13,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import httpx2
 import hypothesis
 import pytest
 from hypothesis import given
@@ -35,6 +34,7 @@ from segue.system.http.server import start_server
 from segue.system.process.processes import Processes
 from segue.system.redact import Redactor
 from segue.system.services import Services
+from tests import loopback
 from tests.notify.servers import certificate, mail_server, webhook
 
 NASTY = Notification(
@@ -85,12 +85,12 @@ def test_the_built_in_notifiers_keep_the_promises_of_their_socket(
     nowhere = "http://127.0.0.1:9/"
     check_notifier(
         lambda: make(settings(slack={"url": f"{slack}/services/T0/B0/x"}))["slack"],
-        lambda: httpx2.get(f"{slack}/_sim/messages").text,
+        lambda: loopback.get(f"{slack}/_sim/messages").text,
         lambda: make(settings(slack={"url": nowhere, "attempts": 1}))["slack"],
     )
     check_notifier(
         lambda: make(settings(ntfy={"url": ntfy, "topic": "t"}))["ntfy"],
-        lambda: httpx2.get(f"{ntfy}/t/json?poll=1").text,
+        lambda: loopback.get(f"{ntfy}/t/json?poll=1").text,
         lambda: make(settings(ntfy={"url": nowhere, "topic": "t", "attempts": 1}))["ntfy"],
     )
     stop_slack()

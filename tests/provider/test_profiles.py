@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import httpx2
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,6 +15,7 @@ from segue.domain.errors import UsageError
 from segue.domain.options import read_options
 from segue.sim.llm.app import llm_app
 from segue.system.http.server import start_server
+from tests import loopback
 from tests.provider.place import HELLO, MODEL, Asking, catalogue, litellm
 
 
@@ -28,7 +28,7 @@ def vendor() -> Iterator[str]:
 
 
 def plays(vendor: str, *entries: dict[str, Any]) -> None:
-    assert httpx2.post(f"{vendor}/_sim/script", json=list(entries), trust_env=False).status_code == 200
+    assert loopback.post(f"{vendor}/_sim/script", json=list(entries)).status_code == 200
 
 
 def alias(vendor: str, name: str = "sim") -> str:
@@ -70,7 +70,7 @@ def test_fallback_goes_on_until_somebody_answers(asking: Asking, vendor: str) ->
     assert (failed["ok"], failed["exit_code"], failed["stderr"]) == (False, 3, "broken")
     assert (answered["kind"], answered["ok"], answered["parent"]) == ("litellm", True, root["id"])
     assert answered["input_tokens"] == 7
-    asked = httpx2.get(f"{vendor}/_sim/log", trust_env=False).json()["requests"][-1]["body"]
+    asked = loopback.get(f"{vendor}/_sim/log").json()["requests"][-1]["body"]
     assert asked["temperature"] == 0.5
 
 

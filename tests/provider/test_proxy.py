@@ -19,6 +19,7 @@ from typing import Any
 import httpx2
 import pytest
 
+from tests import loopback
 from tests.cli.place import until
 from tests.provider.place import HELLO, MODEL, Asking, agents_of, at_work, environment, openai, prepare
 
@@ -86,7 +87,7 @@ def proxy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proxy]:
 
 def _answers(url: str) -> bool:
     try:
-        return httpx2.get(f"{url}/health/liveliness", trust_env=False).status_code == 200
+        return loopback.get(f"{url}/health/liveliness").status_code == 200
     except httpx2.HTTPError:
         return False
 
@@ -123,13 +124,13 @@ def test_nobody_without_the_key_is_served(proxy: Proxy) -> None:
         {"x-api-key": proxy.key},
     ):
         for path in ("/v1/models", "/v1/chat/completions", "/ui", "/openapi.json", "/"):
-            assert httpx2.get(proxy.url + path, headers=headers, trust_env=False).status_code == 401
+            assert loopback.get(proxy.url + path, headers=headers).status_code == 401
     assert len(proxy.asking.launches()) == before
 
 
 def test_everything_else_of_the_proxy_is_closed(proxy: Proxy) -> None:
     known = {"authorization": f"Bearer {proxy.key}"}
-    with httpx2.Client(base_url=proxy.url, headers=known, trust_env=False, timeout=60) as client:
+    with loopback.client(base_url=proxy.url, headers=known, timeout=60) as client:
         for path in (
             "/ui",
             "/ui/",
@@ -162,7 +163,7 @@ def test_slow_clients_keep_nobody_waiting(proxy: Proxy) -> None:
     for number, connection in enumerate(slow):
         connection.sendall(f"{head}Content-Length: 9\r\n\r\n{{".encode() if number % 2 else head.encode())
     known = {"authorization": f"Bearer {proxy.key}"}
-    assert httpx2.get(f"{proxy.url}/v1/models", headers=known, trust_env=False).status_code == 200
+    assert loopback.get(f"{proxy.url}/v1/models", headers=known).status_code == 200
     for connection in slow:
         connection.close()
 
@@ -245,7 +246,7 @@ def test_thousands_of_calls_leave_nothing_behind(proxy: Proxy, calls: int) -> No
     from concurrent.futures import ThreadPoolExecutor
 
     address, headers = f"{proxy.url}/v1/chat/completions", {"authorization": f"Bearer {proxy.key}"}
-    with httpx2.Client(trust_env=False, headers=headers, timeout=300) as client:
+    with loopback.client(headers=headers, timeout=300) as client:
 
         def ask(number: int) -> None:
             message = {"role": "user", "content": f"question {number}"}

@@ -6,11 +6,11 @@ import json
 import os
 from collections.abc import Iterator
 
-import httpx2
 import pytest
 
 from segue.sim.llm.app import llm_app
 from segue.system.http.server import start_server
+from tests import loopback
 from tests.e2e.conftest import provider
 from tests.e2e.install import AGENTS, BIN, installed
 from tests.provider.place import Asking, litellm
@@ -28,7 +28,7 @@ def model() -> Iterator[str]:
         {"match": "What can you do", "reply": "I write code.", "usage": {"input": 40, "output": 4}},
         {"match": "your name", "reply": "I am scripted.", "usage": {"input": 20, "output": 3}},
     ]
-    assert httpx2.post(f"{url}/_sim/script", json=entries, trust_env=False).status_code == 200
+    assert loopback.post(f"{url}/_sim/script", json=entries).status_code == 200
     yield url
     stop()
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import httpx2
 
+from tests import loopback
 from tests.cli.place import DEADLINE, SEGUE, until
 from tests.warm import run_segue, start_segue
 
@@ -104,11 +105,11 @@ class Relay:
         if key is not None:
             headers["Idempotency-Key"] = key
         body = {"action": action, **({"parameters": parameters} if parameters else {})}
-        return httpx2.post(f"{self.url}/run", json=body, headers=headers, timeout=DEADLINE, trust_env=False)
+        return loopback.post(f"{self.url}/run", json=body, headers=headers, timeout=DEADLINE)
 
     def get(self, path: str, **headers: str) -> httpx2.Response:
         given = {"Authorization": f"Bearer {self.place.token}", **headers}
-        return httpx2.get(self.url + path, headers=given, timeout=DEADLINE, trust_env=False)
+        return loopback.get(self.url + path, headers=given, timeout=DEADLINE)
 
     def stop(self) -> None:
         if self.process.poll() is None:

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import httpx2
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests import loopback
 from tests.cli.place import DEADLINE, until
 from tests.relay.place import PYTHON, Relay, RelayPlace
 
@@ -68,7 +68,7 @@ def test_actions_are_listed_without_how_they_are_done(relay: Relay) -> None:
 
 
 def test_health_is_open_and_tells_nothing(relay: Relay) -> None:
-    answer = httpx2.get(f"{relay.url}/health", trust_env=False)
+    answer = loopback.get(f"{relay.url}/health")
     assert (answer.status_code, answer.json()) == (200, {"ok": True})
 
 
@@ -79,7 +79,7 @@ def test_without_the_token_nothing_is_run(relay: Relay, header: str) -> None:
     headers = {"Authorization": header.format(token=relay.place.token)} if header else {}
     before = relay.place.events().count("started")
     for path in ("/run", "/actions", "/nowhere"):
-        answer = httpx2.post(relay.url + path, json={"action": "hello"}, headers=headers, trust_env=False)
+        answer = loopback.post(relay.url + path, json={"action": "hello"}, headers=headers)
         assert answer.status_code == 401
     assert relay.place.events().count("started") == before
     assert 401 in {record.get("status") for record in relay.place.audit()}
@@ -135,7 +135,7 @@ def test_what_is_not_on_the_list_is_not_run(
 
 def test_wrong_methods_paths_and_sizes(relay: Relay) -> None:
     headers = {"Authorization": f"Bearer {relay.place.token}"}
-    with httpx2.Client(base_url=relay.url, headers=headers, trust_env=False) as client:
+    with loopback.client(base_url=relay.url, headers=headers) as client:
         assert client.get("/run").status_code == 405
         assert client.post("/actions").status_code == 405
         assert client.get("/nowhere").status_code == 404
@@ -165,7 +165,7 @@ JSON = st.recursive(
 @given(st.binary(max_size=300) | JSON.map(lambda value: json.dumps(value).encode()))
 def test_nonsense_is_refused_and_never_run(relay: Relay, body: bytes) -> None:
     headers = {"Authorization": f"Bearer {relay.place.token}"}
-    answer = httpx2.post(f"{relay.url}/run", content=body, headers=headers, trust_env=False)
+    answer = loopback.post(f"{relay.url}/run", content=body, headers=headers)
     assert answer.status_code in (400, 404)
     assert answer.json()["error"]
 
@@ -177,7 +177,7 @@ def test_nonsense_is_refused_and_never_run(relay: Relay, body: bytes) -> None:
 def test_only_what_matches_is_run(relay: Relay, parameters: dict[str, object], action: str) -> None:
     headers = {"Authorization": f"Bearer {relay.place.token}"}
     body = json.dumps({"action": action, "parameters": parameters}).encode()
-    answer = httpx2.post(f"{relay.url}/run", content=body, headers=headers, trust_env=False)
+    answer = loopback.post(f"{relay.url}/run", content=body, headers=headers)
     if answer.status_code == 200:
         assert (action, parameters) == ("secretive", {}) or (
             action == "hello" and parameters.keys() == {"who"}

@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-import httpx2
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -22,6 +21,7 @@ from segue.searchers.options import SearchSettings
 from segue.sim.script import check_script
 from segue.sim.search.app import SearchScript, search_app
 from segue.system.http.server import start_server
+from tests import loopback
 from tests.services import make_services
 
 SERVICES = ["searxng", "brave", "tavily"]
@@ -58,7 +58,7 @@ class Desk:
         return asyncio.run(self.searcher(service, **options).search(query))
 
     def seen(self) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = httpx2.get(f"{self.url}/_sim/log", trust_env=False).json()["requests"]
+        found: list[dict[str, Any]] = loopback.get(f"{self.url}/_sim/log").json()["requests"]
         return found
 
     def asked(self) -> str:

@@ -18,6 +18,7 @@ from segue.sim.cloud.app import cloud_app
 from segue.sim.cloud.script import CloudScript
 from segue.sim.script import check_script
 from segue.system.http.server import start_server
+from tests import loopback
 
 REPO = "https://github.com/Me/App"
 DEADLINE = 120.0
@@ -119,7 +120,7 @@ def open_desk(folder: Path, **script: Any) -> Iterator[Desk]:
     url, stop = start_server(app)
     headers = {"Authorization": "Bearer crsr_test"}
     try:
-        with httpx2.Client(base_url=url, headers=headers, timeout=DEADLINE, trust_env=False) as client:
+        with loopback.client(base_url=url, headers=headers, timeout=DEADLINE) as client:
             yield Desk(url, client, bare)
     finally:
         stop()

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from segue.sim.github.app import github_app
 from segue.sim.github.script import GithubRepo, GithubScript, GithubToken
 from segue.system.http.server import start_server
+from tests import loopback
 
 NAME = "acme/shop"
 REPO = f"/repos/{NAME}"
@@ -97,7 +98,7 @@ def open_desk(
 def open_client(url: str, token: str) -> httpx2.Client:
     """Return a client with a token."""
     headers = {"authorization": f"Bearer {token}"}
-    return httpx2.Client(base_url=url, headers=headers, timeout=60, trust_env=False)
+    return loopback.client(base_url=url, headers=headers, timeout=60)
 
 
 class GhProgram:

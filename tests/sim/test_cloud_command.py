@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import httpx2
 import pytest
 
+from tests import loopback
 from tests.sim.cloud_desk import DEADLINE, REPO, bare_repository
 
 AUTH = {"Authorization": "Bearer crsr_x"}
@@ -41,9 +41,9 @@ def test_the_cloud(tmp_path: Path, module: list[str]) -> None:
     script.write_text('[[on]]\nsay = "From the script"\n')
     with started(*module, "--port", "0", "--repo", f"{REPO}={bare}", "--script", str(script)) as (_, url):
         body = {"prompt": {"text": "x"}, "repos": [{"url": REPO}]}
-        made = httpx2.post(f"{url}/v1/agents", json=body, headers=AUTH, trust_env=False).json()
+        made = loopback.post(f"{url}/v1/agents", json=body, headers=AUTH).json()
         stream = f"{url}/v1/agents/{made['agent']['id']}/runs/{made['run']['id']}/stream"
-        assert "From the script" in httpx2.get(stream, headers=AUTH, trust_env=False).text
+        assert "From the script" in loopback.get(stream, headers=AUTH).text
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Ctrl-C is sent otherwise there")
@@ -52,7 +52,7 @@ def test_the_models(tmp_path: Path) -> None:
     script.write_text('[{"reply": "From the script"}]')
     with started("segue", "sim", "llm", "--script", str(script)) as (_, url):
         body = {"model": "m", "messages": [{"role": "user", "content": "x"}]}
-        answer = httpx2.post(f"{url}/v1/chat/completions", json=body, headers=AUTH, trust_env=False)
+        answer = loopback.post(f"{url}/v1/chat/completions", json=body, headers=AUTH)
         assert answer.json()["choices"][0]["message"]["content"] == "From the script"
 
 

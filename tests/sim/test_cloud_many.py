@@ -9,6 +9,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
+from tests import loopback
 from tests.sim.cloud_desk import DEADLINE, REPO, Desk, events, open_desk, wait_for
 
 PUSHING = 100
@@ -32,8 +33,8 @@ async def crowd(desk: Desk, many: int) -> list[bytes]:
     """Launch all, watch some, let them go; gives what the watchers saw."""
     limits = httpx2.Limits(max_connections=WATCHED + 20)
     headers = dict(desk.http.headers)
-    async with httpx2.AsyncClient(
-        base_url=desk.url, headers=headers, limits=limits, timeout=10 * DEADLINE, trust_env=False
+    async with loopback.async_client(
+        base_url=desk.url, headers=headers, limits=limits, timeout=10 * DEADLINE
     ) as client:
 
         async def launch(number: int) -> tuple[str, str]:

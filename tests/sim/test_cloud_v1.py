@@ -15,6 +15,7 @@ import httpx2
 import pytest
 
 from segue.sim.cloud.remote import BranchTaken, Change, Remotes, normalize_url
+from tests import loopback
 from tests.sim.cloud_desk import REPO, Desk, events, git, open_desk, wait_for
 
 UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
@@ -181,7 +182,7 @@ def test_a_pull_request_is_opened_found_and_worked_on(desk: Desk) -> None:
 
 def test_both_schemes_of_authentication(desk: Desk) -> None:
     basic = base64.b64encode(b"crsr_test:").decode()
-    with httpx2.Client(base_url=desk.url, trust_env=False) as client:
+    with loopback.client(base_url=desk.url) as client:
         assert client.get("/v1/me", headers={"Authorization": f"Basic {basic}"}).status_code == 200
         assert client.get("/v1/me", headers={"Authorization": "Bearer crsr_test"}).status_code == 200
         for header in ("", "Basic !!!", "Bearer", "Digest x", "Basic " + base64.b64encode(b":x").decode()):
@@ -368,13 +369,13 @@ def test_artifacts_come_by_an_address_that_needs_no_key_and_ends(desk: Desk) -> 
     offered = desk.get(f"/v1/agents/{agent}/artifacts/download", path=item["path"])
     assert offered["url"].startswith(desk.url)
     assert re.fullmatch(STAMP, offered["expiresAt"])
-    assert httpx2.get(offered["url"], trust_env=False).content == b"PNG"
+    assert loopback.get(offered["url"]).content == b"PNG"
     refused(desk.http.get(f"/v1/agents/{agent}/artifacts/download"), 400, "validation_error")
     missing = desk.http.get(f"/v1/agents/{agent}/artifacts/download?path=artifacts/x")
     assert missing.status_code == 404
     desk.post("/_sim/script", {"artifact_ttl": 0})
     late = desk.get(f"/v1/agents/{agent}/artifacts/download", path=item["path"])
-    assert httpx2.get(late["url"], trust_env=False).status_code == 403
+    assert loopback.get(late["url"]).status_code == 403
 
 
 def test_me_models_and_repositories(desk: Desk) -> None:

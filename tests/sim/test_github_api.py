@@ -22,6 +22,7 @@ from starlette.routing import Route
 
 from segue.sim.github.script import GithubFault, GithubRepo, GithubScript, GithubToken
 from segue.system.http.server import start_server
+from tests import loopback
 from tests.sim.hub_desk import REPO, HubDesk, open_client, open_desk
 
 
@@ -204,7 +205,7 @@ def test_logs_are_on_another_host_that_refuses_tokens(desk: HubDesk) -> None:
     assert (text.status_code, packed.status_code) == (302, 302)
     assert httpx2.URL(text.headers["location"]).host == "localhost"
     auth = {"authorization": "Bearer bot-token"}
-    with httpx2.Client(trust_env=False) as plain:
+    with loopback.client() as plain:
         assert plain.get(text.headers["location"], headers=auth).status_code == 403
         assert plain.get(text.headers["location"]).text == "1 failed\n"
         with zipfile.ZipFile(io.BytesIO(plain.get(packed.headers["location"]).content)) as archive:

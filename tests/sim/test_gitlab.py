@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import gitlab
-import httpx2
 import pytest
 
 from segue.sim.gitlab.app import gitlab_app
 from segue.sim.gitlab.script import GitlabScript, GitlabToken
 from segue.system.http.server import start_server
+from tests import loopback
 from tests.system.test_git import git, repo
 
 __all__ = ["repo"]
@@ -71,7 +71,7 @@ def test_pipelines_have_jobs_with_logs(url: str) -> None:
     request = project.mergerequests.create({"source_branch": "work", "target_branch": "main", "title": "W"})
     jobs = [{"name": "test", "status": "failed", "log": "boom\n"}, {"name": "lint", "status": "success"}]
     asked = {"project": "me/app", "ref": "work", "jobs": jobs}
-    assert httpx2.post(f"{url}/_sim/pipelines", json=asked).status_code == 200
+    assert loopback.post(f"{url}/_sim/pipelines", json=asked).status_code == 200
     (pipeline,) = request.pipelines.list()
     assert (pipeline.status, pipeline.sha) == ("failed", request.sha)
     found = project.pipelines.get(pipeline.id, lazy=True).jobs.list()
@@ -96,6 +96,6 @@ def test_rights_pages_and_etags(url: str) -> None:
     assert len(request.notes.list(get_all=True, per_page=2)) == 5
     headers = {"private-token": "t"}
     address = f"{url}/api/v4/projects/me%2Fapp"
-    first = httpx2.get(address, headers=headers)
-    again = httpx2.get(address, headers={**headers, "if-none-match": first.headers["etag"]})
+    first = loopback.get(address, headers=headers)
+    again = loopback.get(address, headers={**headers, "if-none-match": first.headers["etag"]})
     assert (first.status_code, again.status_code) == (200, 304)

@@ -17,6 +17,7 @@ from segue.domain.task import Task
 from segue.prompts.judge import judge_again_prompt, judge_prompt
 from segue.sim.llm.app import llm_app
 from segue.system.http.server import start_server
+from tests import loopback
 
 CHAT, RESPONSES, MESSAGES = "/v1/chat/completions", "/v1/responses", "/v1/messages"
 GEMINI = "/v1beta/models/m:generateContent"
@@ -27,7 +28,7 @@ APIS = [CHAT, RESPONSES, MESSAGES, GEMINI]
 def http() -> Iterator[httpx2.Client]:
     url, stop = start_server(llm_app())
     headers = {"Authorization": "Bearer anything"}
-    with httpx2.Client(base_url=url, headers=headers, timeout=60, trust_env=False) as client:
+    with loopback.client(base_url=url, headers=headers, timeout=60) as client:
         yield client
     stop()
 
@@ -97,7 +98,7 @@ def test_entries_for_one_api_or_one_model(http: httpx2.Client) -> None:
 
 @pytest.mark.parametrize("path", APIS)
 def test_a_key_is_needed_and_may_be_any(http: httpx2.Client, path: str) -> None:
-    with httpx2.Client(base_url=http.base_url, trust_env=False) as client:
+    with loopback.client(base_url=http.base_url) as client:
         assert client.post(path, json=body(path, "x")).status_code == 401
         for header in ("x-api-key", "x-goog-api-key"):
             assert client.post(path, json=body(path, "x"), headers={header: "k"}).status_code == 200

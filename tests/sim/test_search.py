@@ -12,12 +12,13 @@ import pytest
 
 from segue.sim.search.app import search_app
 from segue.system.http.server import start_server
+from tests import loopback
 
 
 @pytest.fixture
 def http() -> Iterator[httpx2.Client]:
     url, stop = start_server(search_app())
-    with httpx2.Client(base_url=url, timeout=60, trust_env=False) as client:
+    with loopback.client(base_url=url, timeout=60) as client:
         yield client
     stop()
 
@@ -53,7 +54,7 @@ def test_the_command_serves(tmp_path: Path) -> None:
         assert process.stdout is not None
         try:
             url = process.stdout.readline().removeprefix("listening on ").strip()
-            found = httpx2.get(f"{url}/search", params={"q": "a", "format": "json"}, trust_env=False).json()
+            found = loopback.get(f"{url}/search", params={"q": "a", "format": "json"}).json()
             assert found["results"][0]["title"] == "T"
         finally:
             process.terminate()

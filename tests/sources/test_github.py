@@ -200,7 +200,7 @@ def test_a_token_that_may_not_write_keeps_nobody_from_working(tmp_path: Path, mo
         source.mark(task, Completion(TaskStatus.DONE, "run-1", 1))
         found = GithubIssues.open(request).tasks()
         assert found.tasks[0].status is TaskStatus.DONE
-        [said] = [notice.text for notice in found.notices if "was not told" in notice.text]
+        [said] = [notice.text for notice in found.notices if "Nothing was posted" in notice.text]
         assert "#1" in said
         monkeypatch.setenv("GH_TOKEN", "bot-token")
         GithubIssues.open(request).restore(SourceHistory(("run-1",)))

@@ -20,6 +20,7 @@ from segue.domain.results import Output, StepResult
 from segue.domain.run import RunKind, RunSpec, RunState
 from segue.ports import StepFacts
 from segue.store import connect
+from tests import loopback
 from tests.cli.place import DEADLINE, Place, until
 from tests.warm import start_segue
 
@@ -41,7 +42,7 @@ class LikeBrowser(httpx2.HTTPTransport):
 
 def browse(**options: Any) -> httpx2.Client:
     """Return a client that finds the page by its name."""
-    return httpx2.Client(**{"transport": LikeBrowser(), "timeout": DEADLINE, **options})
+    return loopback.client(**{"transport": LikeBrowser(verify=False), "timeout": DEADLINE, **options})
 
 
 def fetch(url: str, **headers: str) -> httpx2.Response:

@@ -7,11 +7,11 @@ import time
 from pathlib import Path
 from urllib.parse import urlsplit
 
-import httpx2
 import pytest
 from starlette.requests import HTTPConnection
 
 from segue.web.auth import LINK_SECONDS, PageKeys
+from tests import loopback
 from tests.cli.place import Place
 from tests.web.place import Served, browse, fetch, serving
 
@@ -45,7 +45,7 @@ def test_the_cookie_counts_at_the_name_of_the_page_alone(served: Served) -> None
     plain = at_address(served)
     for host in (plain, plain.replace("127.0.0.1", "localhost"), plain.replace("127.0.0.1", "[::1]")):
         headers = {**sent, "host": urlsplit(host).netloc}
-        assert httpx2.get(f"{plain}/runs", headers=headers, trust_env=False).status_code == 401
+        assert loopback.get(f"{plain}/runs", headers=headers).status_code == 401
     bearer = {"authorization": f"Bearer {cookie.value}"}
     assert fetch(f"{served.url}/runs", **bearer).status_code == 401, "a cookie is no token"
 
@@ -54,7 +54,7 @@ def test_programs_send_the_token_in_a_header(served: Served) -> None:
     token = token_of(served)
     plain = f"{at_address(served)}/runs.json"
     known = {"authorization": f"Bearer {token}"}
-    assert httpx2.get(plain, headers=known, trust_env=False).status_code == 200
+    assert loopback.get(plain, headers=known).status_code == 200
     [cookie] = served.client.cookies.jar
     assert token not in str(cookie.value)
     for cookies in (f"{cookie.name}={token}", f"token={token}"):
@@ -66,14 +66,14 @@ def test_the_address_leads_who_has_a_link_to_the_name(place: Place) -> None:
     with serving(place, entered=False) as served:
         plain = served.link.replace(served.url, at_address(served))
         for path in ("/", "/runs", "/enter", "/enter?key=guessed", "/health"):
-            said = httpx2.get(at_address(served) + path, trust_env=False)
+            said = loopback.get(at_address(served) + path)
             assert str(urlsplit(served.url).hostname) not in said.text + str(said.headers), path
-        led = httpx2.get(plain, trust_env=False)
+        led = loopback.get(plain)
         assert led.status_code == 307
         assert led.headers["location"] == served.link
         assert "set-cookie" not in led.headers
         assert served.enter().status_code == 200, "the link was not used up"
-        assert httpx2.get(plain, trust_env=False).status_code == 403
+        assert loopback.get(plain).status_code == 403
 
 
 def test_another_browser_gets_a_link_of_its_own(place: Place, served: Served) -> None:

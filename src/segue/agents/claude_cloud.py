@@ -113,11 +113,11 @@ class ClaudeCloud:
         answer = await send(self._http, "POST", "/v1/sessions", deadline, body=body)
         return read_name(answer, read_body(answer), "id", "a session")
 
-    async def find(self, key: str, since: float, deadline: float) -> str | None:
+    async def find(self, order: CloudOrder, since: float, deadline: float) -> str | None:
         """Return the session whose metadata has our key; there is no filter for that."""
         query = {"agent_id": self._options.agent_id, "created_at[gte]": _format_time(since), "limit": "100"}
         async for session in self._pages("/v1/sessions", query, deadline):
-            if as_table(session.get("metadata")).get(_KEY) == key:
+            if as_table(session.get("metadata")).get(_KEY) == order.key:
                 return as_text(session.get("id")) or None
         return None
 

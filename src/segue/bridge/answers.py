@@ -35,7 +35,7 @@ _WORDS: dict[AnswerAction, str] = {"accept": "accepted", "skip": "skipped", "ret
 
 
 class AnswerReply(Struct, frozen=True):
-    """What a person is told after they have pressed a button."""
+    """What a person reads after they have pressed a button."""
 
     status: int
     text: str
@@ -68,7 +68,7 @@ class AnswerDesk:
             return AnswerReply(410, f"This button is too old. Decide with: {_command(error.answer)}")
 
     async def answer(self, answer: TaskAnswer, who: str) -> AnswerReply:
-        """Do what the answer says, unless something was decided already; `who` is told with the decision."""
+        """Do what the answer says, unless something was decided already; `who` is named with the decision."""
         async with self._locks.setdefault(answer.run, asyncio.Lock()):
             return await self._answer(answer, f"{_MARK} ({plain(who, 100)})")
 

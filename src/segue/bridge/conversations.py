@@ -106,14 +106,14 @@ def describe(store: Store, run: Run) -> dict[str, Any]:
 
 
 def _describe_turn(number: int, say: Step, outputs: dict[str, Step]) -> dict[str, Any]:
-    told = read_as(SayOutput, say.output)
+    shown = read_as(SayOutput, say.output)
     step = outputs.get(f"turn/{number}/read")
     reply = read_as(ReplyOutput, step.output) if step else ReplyOutput()
     numbered = enumerate(reply.lines, 1)
     return {
         "turn": number,
-        "messages": told.messages,
-        "results": told.results,
+        "messages": shown.messages,
+        "results": shown.results,
         "reply": reply.text if step else None,
         "commands": [_describe_command(number, index, line, outputs) for index, line in numbered],
         "skipped": [to_json(line) for line in reply.skipped],

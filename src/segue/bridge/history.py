@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 LIMIT = 64 * 1024
-"""Characters of a conversation that are told."""
+"""Characters of a conversation that the agent is shown."""
 
 _SENTENCE = 300
 _REQUEST = 2000

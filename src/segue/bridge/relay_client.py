@@ -51,7 +51,7 @@ async def run_action(settings: BridgeSettings, command: LocalAction, token: str)
 
 
 async def list_actions(settings: BridgeSettings) -> tuple[str, ...]:
-    """Return the relay's actions with their parameters, as the agent is told; none if it does not answer."""
+    """Return the relay's actions with their parameters; none if it does not answer."""
     secret = _read_secret(settings)
     if settings.relay_url is None or not secret:
         return ()

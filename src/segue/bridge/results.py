@@ -1,4 +1,4 @@
-"""Formats what the agent is told: one WEBHOOK_RESULT line per event, with the details below it."""
+"""Formats what the agent is shown: one WEBHOOK_RESULT line per event, with the details below it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ONE_MORE = (
 
 
 class NewsItem(Struct, frozen=True):
-    """Something the agent has not been told yet."""
+    """Something the agent has not seen yet."""
 
     id: str
     kind: Literal["message", "result"]
@@ -34,14 +34,14 @@ class NewsItem(Struct, frozen=True):
 
 
 def collect_news(steps: Sequence[Step]) -> list[NewsItem]:
-    """Return everything the agent has not been told, in order, from the journal alone."""
+    """Return everything the agent has not seen, in order, from the journal alone."""
     said = [read_as(SayOutput, step.output) for step in steps if _is_turn_step(step, "say")]
-    told = {name for say in said for name in say.items}
+    seen = {name for say in said for name in say.items}
     again = {_key_before(say.items[0]) for say in said if len(say.items) == 1}
     found = [
         item for step in steps if step.state is not StepState.STARTED for item in _read_step(step, again)
     ]
-    return [item for item in found if item.id not in told]
+    return [item for item in found if item.id not in seen]
 
 
 def _is_turn_step(step: Step, phase: str) -> bool:

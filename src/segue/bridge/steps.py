@@ -12,13 +12,13 @@ from segue.domain.results import Output
 
 
 class SayOutput(Output, frozen=True):
-    """What the agent is told in a turn."""
+    """What the agent is shown in a turn."""
 
     items: tuple[str, ...] = ()
     messages: str = ""
     results: str = ""
     actions: tuple[str, ...] = ()
-    """The relay's actions, where the agent is told the protocol."""
+    """The relay's actions, where the agent is shown the protocol."""
 
 
 class ReplyOutput(Output, frozen=True):

@@ -25,7 +25,7 @@ KEPT_TEXT = 16 * 1024
 
 
 async def run_subagent(context: ConversationContext, key: str, command: Subagent) -> dict[str, Any]:
-    """Run a subagent and report its end; return what the agent is told, refusals included."""
+    """Run a subagent and report its end; return what the agent is shown, refusals included."""
     try:
         target, agent = _choose(context, command)
     except (ValueError, SegueError) as error:

@@ -42,7 +42,7 @@ def _check_address(name: str, url: str) -> str:
     if parts.username or parts.password:
         raise OptionError(name, "must not contain a user or a password")
     if parts.scheme != "https" and not (parts.scheme == "http" and parts.hostname in LOCAL):
-        raise OptionError(name, "must begin with https:// (or http:// on this machine): it carries a secret")
+        raise OptionError(name, "must begin with https:// (or http:// on this machine): it contains a secret")
     return url.rstrip("/")
 
 

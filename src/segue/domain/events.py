@@ -189,7 +189,7 @@ class GatePassed(Event, frozen=True):
 
 
 PLAN_GATE = "plan"
-"""What stands in the place of a task where the plan of a build is meant."""
+"""Takes the place of a task where the plan of a build is meant."""
 
 
 class TaskCommented(Event, frozen=True):

@@ -69,7 +69,7 @@ class Worker:
         self._others: set[asyncio.Task[None]] = set()
 
     async def run(self) -> None:
-        """Work until told to end, whatever happens to the database meanwhile."""
+        """Work until asked to end, whatever happens to the database meanwhile."""
         loop = asyncio.get_running_loop()
         logging.getLogger("procrastinate").propagate = False  # what people need to know is said here
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -106,7 +106,7 @@ class Worker:
         await asyncio.to_thread(self._register.enter, entry)
 
     async def _serve(self) -> None:
-        """Take jobs until told to end, or until the database goes away."""
+        """Take jobs until asked to end, or until the database goes away."""
         async with self._queue.open_async():
             await self._choose_queues()
             for run in await asyncio.to_thread(self._register.left_by, self._machine):

@@ -62,7 +62,7 @@ class ServedProject(Struct, frozen=True):
         return app, run
 
     def check_source(self, name: str) -> None:
-        """Refuse a file or folder outside of the repository: whoever calls may have been told to name it."""
+        """Refuse what is outside of the repository: a caller may have been tricked into naming it."""
         root = work_tree(self.repo).resolve()
         try:
             path = (self.repo / Path(name).expanduser()).resolve()

@@ -17,7 +17,7 @@ Launches an agent on another repository. The prompt must be self-contained, on o
 Before it you may add branch=<where to start>, agent=<name>, model=<name>, wait=<true|false>.
 
     LOCAL_ACTION: <action>, <name>=<value>, ...
-Runs one of the user's own actions on their machine: one that you were told of, or that the user mentions.
+Runs one of the user's own actions on their machine: one that is listed, or that the user mentions.
 
     REMIND: <when>, <message>
 Sends you the message at that time: an instant with its zone (2030-01-31T09:00:00Z), `in 30m`, `1h30m`, \

@@ -33,7 +33,7 @@ _KEYS = (
 
 
 def merge_control(path: str, base: str, head: str) -> str | None:
-    """Return the head's text with the base's control sections; None if they cannot be told apart.
+    """Return the head's text with the base's control sections; None if they cannot be distinguished.
 
     An empty text stands for a file that does not exist.
     """

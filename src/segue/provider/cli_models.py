@@ -194,7 +194,7 @@ class CliModels:
 
 
 class PlainPrint:
-    """What a program prints that speaks no language of its own: that is its answer, as it stands."""
+    """What a program prints that speaks no language of its own: that is its answer, as it is."""
 
     def __init__(self) -> None:
         self._printed: list[str] = []

@@ -63,6 +63,6 @@ class Voice:
     def _pass_on(self, end: int) -> None:
         text, self._rest = self._rest[:end], self._rest[end:]
         if text:
-            told = self._redactor.text(text)
-            self._said.append(told)
-            self._hear(told)
+            safe = self._redactor.text(text)
+            self._said.append(safe)
+            self._hear(safe)

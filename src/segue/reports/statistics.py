@@ -19,7 +19,7 @@ FEW_RUNS = 5
 """With fewer runs only very large differences show, and intervals are made a little wider."""
 
 FEWEST_RUNS = 3
-"""With fewer runs no interval is given: what they say about other runs cannot be told."""
+"""With fewer runs no interval is given: what they say about other runs is unknown."""
 
 K = TypeVar("K", bound=Hashable)
 

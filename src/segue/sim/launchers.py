@@ -19,7 +19,7 @@ PROGRAMS = {
     "qwen": "qwen",
     "vibe-acp": "vibe",
 }
-"""The name of each executable, and what it stands in for."""
+"""The name of each executable, and what it replaces."""
 
 _NOTE = "Written by `segue sim bin`: a stand-in, not the vendor's tool."
 _PYTHON = """\

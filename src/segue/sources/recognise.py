@@ -96,4 +96,4 @@ def recognise(request: SourceRequest) -> str | None:
 
 
 _BY_NAME = {"github": is_github, "beads": is_beads, "taskmaster": is_taskmaster, "table": is_table}
-"""Sources that are told by the name alone, in the order in which they are tried."""
+"""Sources known by the name alone, in the order in which they are tried."""

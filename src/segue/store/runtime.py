@@ -93,17 +93,17 @@ class StoreRuntime:
 
     async def _recover(self) -> None:
         """While the database is away: look for it, replay the buffers, and finally give up."""
-        told = False
+        announced = False
         while True:
             await asyncio.sleep(PROBE_SECONDS)
             wait, waited = self.outage.wait, self.outage.waited
-            if wait is not None and not told:
-                told = await self._tell(wait)
+            if wait is not None and not announced:
+                announced = await self._tell(wait)
             if self.outage.is_away and await self.loop.run_in_executor(None, self._is_reachable):
                 for owner, failure in (await self.writer.run(self._replay_all)).items():
                     self.journals[owner].stop(failure)
-            if told and not self.outage.is_away:
-                told = not await self._tell(waited)
+            if announced and not self.outage.is_away:
+                announced = not await self._tell(waited)
             if self.outage.is_overdue and self._failure is None:
                 self._give_up()
 

@@ -61,7 +61,7 @@ def _build_conditions(
             values.append(chosen[name])
     if chosen["task"]:
         parts.append("(step LIKE ? ESCAPE '!' OR data->>'task' = ?)")
-        values += [f"task/{_escape_like(chosen['task'])}/%", chosen["task"]]
+        values += [f"task/{escape_like(chosen['task'])}/%", chosen["task"]]
     if chosen["q"]:
         text, value = match_text(chosen["q"])
         parts.append(text)
@@ -76,10 +76,11 @@ def match_text(words: str) -> tuple[str, str]:
     """Return the condition for events with these words, whatever their case, and its argument."""
     # As encoded in JSON: quotes and line breaks have a backslash there.
     written = json.dumps(words, ensure_ascii=False)[1:-1]
-    return "lower(CAST(data AS text)) LIKE lower(?) ESCAPE '!'", f"%{_escape_like(written)}%"
+    return "lower(CAST(data AS text)) LIKE lower(?) ESCAPE '!'", f"%{escape_like(written)}%"
 
 
-def _escape_like(text: str) -> str:
+def escape_like(text: str) -> str:
+    """Return the text with a `!` before what LIKE would read as a pattern."""
     return re.sub("([!%_])", r"!\1", text)
 
 

@@ -61,6 +61,7 @@ _TONES = {
 MEDIA_TYPES = {
     "segue.css": "text/css",
     "segue.js": "text/javascript",
+    "palette.js": "text/javascript",
     "theme.js": "text/javascript",
     "icon.svg": "image/svg+xml",
 }
@@ -110,6 +111,7 @@ def create_environment() -> Environment:
         phase=label_phase,
         colour=colour_phase,
         task_badge=make_task_badge,
+        run_badge=make_run_badge,
         proof_badge=make_proof_badge,
         tampering_badge=make_tampering_badge,
         shortened=shorten,
@@ -201,9 +203,20 @@ def make_task_badge(task: Mapping[str, Any]) -> Any:
     if task["state"] != "done":
         return make_badge(task["state"])
     if count:
-        return _draw_badge("wait", SIGNS["PARTIAL"], f"done, {count} finding{'s' if count > 1 else ''} open")
+        return _draw_badge("wait", SIGNS["PARTIAL"], f"done, {_count_findings(count)} open")
     proven = task["proof"] is None or verdict == "PASS"
     return _draw_badge("good" if proven else "calm", SIGNS["done"], "done")
+
+
+def make_run_badge(run: Mapping[str, Any]) -> Any:
+    """Format the state of a run; one that is done with open findings is not simply good."""
+    if run["state"] == "done" and run["findings"]:
+        return _draw_badge("wait", SIGNS["PARTIAL"], f"done, {_count_findings(run['findings'])} open")
+    return make_badge(run["state"])
+
+
+def _count_findings(count: int) -> str:
+    return f"{count} finding{'s' if count > 1 else ''}"
 
 
 def make_proof_badge(task: Mapping[str, Any]) -> Any:

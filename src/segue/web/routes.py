@@ -39,6 +39,7 @@ MODULES = (
     "segue.web.bridge",
     "segue.web.fleet",
     "segue.web.doctor",
+    "segue.web.palette",
 )
 """The modules with pages, in the order of the menu."""
 

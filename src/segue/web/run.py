@@ -11,6 +11,7 @@ from segue.domain.errors import SegueError
 from segue.domain.events import PLAN_GATE
 from segue.domain.run import Run, RunState
 from segue.ports import Store
+from segue.reports.card.build import read_findings
 from segue.reports.selection import Rows
 from segue.reports.timeline import HIDDEN, Timeline, build_timeline
 from segue.reports.timeline_svg import draw_timeline, list_phases
@@ -46,7 +47,7 @@ def query_run(request: PageRequest) -> Data:
         "used": queries.describe_usage(view),
         "caps": queries.read_budget(request.app, run),
         "open": [describe_step(step) for step in steps if step["state"] == "started" and working],
-        "tasks": [_describe_task(view, key, steps) for key in keys],
+        "tasks": _describe_tasks(store, run, view, keys, steps),
         "whole": [describe_step(step) for step in whole if step["phase"] not in HIDDEN],
         "pull_request": describe_request(view),
         "lanes": query_lanes(store, run, view, working, SIZE),
@@ -94,10 +95,23 @@ def _find_current(view: RunView) -> int:
     return max(range(len(tasks)), key=lambda place: tasks[place].started or 0, default=0)
 
 
-def _describe_task(view: RunView, key: str, steps: Rows) -> dict[str, Any]:
-    shown = [step for step in steps if step["task"] == key and step["phase"] not in HIDDEN]
-    known = queries.describe_task(view, view.tasks[key])
-    return {**known, "steps": [describe_step(step) for step in shown]}
+def _describe_tasks(
+    store: Store, run: Run, view: RunView, keys: list[str], steps: Rows
+) -> list[dict[str, Any]]:
+    """Describe the tasks of a page, with their steps, and with the findings that are still open."""
+    shown: dict[str, list[dict[str, Any]]] = {key: [] for key in keys}
+    for step in steps:
+        if step["phase"] not in HIDDEN:
+            shown[step["task"]].append(describe_step(step))
+    reviewed = {step["task"]: step["key"] for step in steps if step["phase"] == "review"}
+    return [
+        {
+            **queries.describe_task(view, task),
+            "steps": shown[task.key],
+            "findings": read_findings(store, run, reviewed.get(task.key)) if task.remaining else [],
+        }
+        for task in map(view.tasks.__getitem__, keys)
+    ]
 
 
 def describe_step(step: dict[str, Any]) -> dict[str, Any]:

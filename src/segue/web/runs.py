@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
 
@@ -12,13 +12,19 @@ from segue.reports.selection import select_kinds
 from segue.view.load import state_of
 from segue.view.run import RunView
 from segue.web import queries
+from segue.web.events import escape_like
 from segue.web.routes import Data, PageRequest, PageRoute, slice_page
 
 SIZE = 25
 """Runs on one page."""
 
-FILTERS = ("source", "agent", "flow", "state", "kind")
-_SPEC = ("source", "agent", "flow")
+FILTERS = ("q", "repo", "source", "agent", "flow", "state", "kind")
+_SPEC = ("repo", "source", "agent", "flow")
+_WORDS = " OR ".join(
+    f"lower({place}) LIKE lower(?) ESCAPE '!'"
+    for place in ("id", "note", *(f"spec->>'{name}'" for name in ("source", "repo", "agent", "model")))
+)
+"""Where the search looks."""
 
 
 def query_runs(request: PageRequest) -> Data:
@@ -26,7 +32,7 @@ def query_runs(request: PageRequest) -> Data:
     chosen = {name: request.text(name) for name in FILTERS}
     conditions = [(f"spec->>'{name}' = ?", chosen[name]) for name in _SPEC if chosen[name]]
     kinds = (RunKind(chosen["kind"]),) if chosen["kind"] in set(RunKind) else TASK_RUNS
-    found = _find_ids(request.store, kinds, conditions, chosen["state"])
+    found = _find_ids(request.store, kinds, conditions, chosen)
     number, pages = request.page(len(found), SIZE)
     shown = slice_page(found, number, SIZE)
     return {
@@ -35,17 +41,22 @@ def query_runs(request: PageRequest) -> Data:
         "page": number,
         "pages": pages,
         "filters": chosen,
+        "filtered": any(chosen.values()),
         "choices": _list_choices(request.store),
         "any": bool(request.store.runs(limit=1)),
     }
 
 
 def _find_ids(
-    store: Store, kinds: Sequence[RunKind], conditions: list[tuple[str, str]], state: str
+    store: Store, kinds: Sequence[RunKind], conditions: list[tuple[str, str]], chosen: Mapping[str, str]
 ) -> list[str]:
     """Find the ids of the runs that match, newest first."""
+    state = chosen["state"]
     where = " AND ".join([select_kinds(kinds), *(condition for condition, _ in conditions)])
     values: list[object] = [value for _, value in conditions]
+    if chosen["q"]:
+        text, words = match_words(chosen["q"])
+        where, values = f"{where} AND {text}", [*values, *words]
     if state and state not in (RunState.RUNNING, RunState.PARKED, RunState.STOPPED):
         where, values = f"{where} AND state = ?", [*values, state]
         state = ""
@@ -54,6 +65,11 @@ def _find_ids(
     if not state:
         return [str(row["id"]) for row in rows]
     return [str(row["id"]) for row in rows if _actual_state(store, row) == state]
+
+
+def match_words(words: str) -> tuple[str, list[object]]:
+    """Return the condition for runs with these words, whatever their case, and its arguments."""
+    return f"({_WORDS})", [f"%{escape_like(words)}%"] * _WORDS.count("?")
 
 
 def _actual_state(store: Store, row: dict[str, Any]) -> str:
@@ -81,12 +97,22 @@ def describe_run(run: Run, view: RunView) -> dict[str, Any]:
         **{name: getattr(run, name) for name in ("id", "note", "created", "updated", "wake")},
         **{name: getattr(spec, name) for name in ("source", "kind", "agent", "model", "flow", "repo")},
         "name": name_source(run),
+        "repo_name": PurePath(spec.repo).name,
         "has_tasks": spec.kind.has_tasks,
         "state": state,
         "going": state in queries.ACTIVE,
         "working": state in queries.AT_WORK,
         "fleet": _describe_origin(run),
+        "findings": sum(task.remaining for task in view.tasks.values() if task.state == "done"),
+        "proof": _find_weakest(view),
     }
+
+
+def _find_weakest(view: RunView) -> str | None:
+    """Return how well everything is proven that is done: as well as the weakest task; None: not known."""
+    proofs = [task.proof for task in view.tasks.values() if task.state == "done"]
+    known = [proof.level for proof in proofs if proof is not None]
+    return min(known, key=lambda level: level.rank) if known and len(known) == len(proofs) else None
 
 
 def _describe_origin(run: Run) -> dict[str, Any] | None:

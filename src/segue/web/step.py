@@ -22,7 +22,7 @@ from segue.ports import Store
 from segue.reports.timeline_svg import label_phase
 from segue.view.load import state_of
 from segue.web import queries
-from segue.web.diffs import find_commits, read_diff, split_by_file
+from segue.web.diffs import find_commits, read_diff, read_patch, split_by_file
 from segue.web.events import read_row
 from segue.web.live import make_line
 from segue.web.routes import Data, NotFound, PageRequest, PageRoute
@@ -137,6 +137,8 @@ def read_texts(request: PageRequest, run: Run, step: Mapping[str, Any]) -> dict[
     if commits:
         found["diff"], why = read_diff(request.app, run, *commits)
         found["no-diff"] = why
+    elif step["task"] and (patch := read_patch(store, run.id, step["task"], step["key"])):
+        found["diff"] = patch.diff
     return {name: text for name, text in found.items() if text}
 
 

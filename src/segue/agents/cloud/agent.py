@@ -105,7 +105,7 @@ class CloudAgent:
         elif self._profile.pushes:
             note = push_note(repository, job.base or "", branch)
         labels = job.labels
-        what = f"task {labels.get('task', '')}, {labels.get('phase', '')} " if labels else ""
+        what = f"task {labels.get('task', '')[:20]}, {labels.get('phase', '')} " if labels else ""
         return CloudOrder(
             key=key,
             prompt=mark_prompt(job.prompt, note, key),

@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from segue.agents.local.values import as_table, as_text, clip
+from segue.agents.local.values import as_list, as_table, as_text, clip
 from segue.domain.classify import classify
 from segue.domain.failure import Failure, FailureKind
 from segue.system.http.client import HttpError, HttpResponse
@@ -130,7 +130,9 @@ def read_error(body: Any) -> tuple[str, str]:
     if isinstance(inner, str):
         return "", as_text(outer.get("message")) or inner
     found = as_table(inner) or outer
-    message = as_text(found.get("message")) or as_text(found.get("detail"))
+    detail = found.get("detail")
+    listed = "; ".join(as_text(as_table(one).get("msg")) for one in as_list(detail))
+    message = as_text(found.get("message")) or as_text(detail) or listed
     help_url = as_text(found.get("helpUrl"))
     # Cursor's `code`; Google's `status`, whose code is a number; Anthropic's `type`.
     code = next((word for name in ("code", "status", "type") if (word := as_text(found.get(name)))), "")

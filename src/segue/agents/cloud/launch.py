@@ -97,7 +97,7 @@ class SessionStarter(Struct, frozen=True):
         note = LaunchNote.read(self.scratch())
         if note is None:
             return None
-        found = note.session or await self.vendor.find(self.order.key, note.at - _MARGIN, self.deadline)
+        found = note.session or await self.vendor.find(self.order, note.at - _MARGIN, self.deadline)
         return CloudSession(found, self.order.branch) if found else None
 
     async def _launch(self, order: CloudOrder) -> StartedSession:
@@ -133,7 +133,7 @@ class SessionStarter(Struct, frozen=True):
         raise AssertionError("the last attempt returns or raises")
 
     async def _find(self, since: float) -> str | None:
-        return await self.vendor.find(self.order.key, since, self.deadline)
+        return await self.vendor.find(self.order, since, self.deadline)
 
     async def _say(self, session: str) -> bool:
         """Send the message unless the session has it; return whether it had."""

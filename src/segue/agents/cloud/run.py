@@ -180,7 +180,7 @@ class CloudJob(Struct, frozen=True):
         return Outcome(
             text=seen.text,
             failure=failure,
-            session=str(session),
+            session=str(CloudSession(session.id, branches[0] if branches else session.branch)),
             model=self.job.model,
             usage=self._count(session, look.usage),
             branches=branches,

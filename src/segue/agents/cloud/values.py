@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
-from segue.agents.cloud.errors import CloudService
+from segue.agents.cloud.errors import CloudError, CloudService
 from segue.agents.cloud.options import CloudOptions
 from segue.agents.cloud.transcript import Transcript
 from segue.agents.local.values import Json
@@ -83,8 +83,8 @@ class CloudVendor(Protocol):
     async def create(self, order: CloudOrder, deadline: float) -> str:
         """Launch a session and return its id: one POST, never repeated when it may have been executed."""
 
-    async def find(self, key: str, since: float, deadline: float) -> str | None:
-        """Return the session that was launched with this key since then, if the vendor shows one."""
+    async def find(self, order: CloudOrder, since: float, deadline: float) -> str | None:
+        """Return the session that was launched with the order's key since then, if the vendor shows one."""
 
     async def has_message(self, session: str, key: str, deadline: float) -> bool:
         """Return whether the session has got the message with this key."""
@@ -128,6 +128,15 @@ class CloudProfile(Struct, frozen=True):
     """The agent itself must push the branch that the prompt names; else the platform does."""
     takes_model: bool = False
     options: type[CloudOptions] = CloudOptions
+
+
+def split_address(repository: str) -> tuple[str, str]:
+    """Return owner and name of a repository on GitHub; raises CloudError for any other."""
+    host, _, path = repository.removeprefix("https://").partition("/")
+    owner, _, name = path.partition("/")
+    if host != "github.com" or not owner or not name or "/" in name:
+        raise CloudError("validation_error", f"{repository} is not on GitHub", status=400)
+    return owner, name
 
 
 def make_key(token: str) -> str:

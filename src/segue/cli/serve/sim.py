@@ -101,6 +101,9 @@ Examples:
   segue sim {name} --repo https://github.com/me/app=/tmp/app.git
 """
 _add_sessions("claude-cloud", "Claude Managed Agents")
+_add_sessions("copilot-cloud", "GitHub Copilot's agent tasks")
+_add_sessions("devin", "Devin")
+_add_sessions("jules", "Google Jules")
 
 
 @sim.command("github")

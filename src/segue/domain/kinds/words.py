@@ -1,4 +1,4 @@
-"""The words by which kinds of tasks are told apart, as patterns."""
+"""The words by which kinds of tasks are distinguished, as patterns."""
 
 from __future__ import annotations
 

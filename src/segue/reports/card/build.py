@@ -143,7 +143,7 @@ def _build_card(
     criteria = tuple(
         CriterionCard(one.key, sentences.get(one.key, ""), one.met, one.evidence) for one in known.criteria
     )
-    findings = _read_findings(store, run, known.review) if task.remaining else ()
+    findings = read_findings(store, run, known.review) if task.remaining else ()
     return ProofCard(
         run=run.id,
         **{name: getattr(task, name) for name in ("title", "state", "kind", "commit", "branch", "attempts")},
@@ -214,7 +214,7 @@ def _name_missing(
         yield f"{task.remaining} review finding{'' if task.remaining == 1 else 's'} open"
 
 
-def _read_findings(store: Store, run: Run, step: str | None) -> tuple[Finding, ...]:
+def read_findings(store: Store, run: Run, step: str | None) -> tuple[Finding, ...]:
     """Return what the last review reported."""
     rows = store.query(_REVIEW, [run.id, step]) if step else []
     try:

@@ -59,8 +59,8 @@ def _make_case(card: ProofCard, run: Run) -> Xml.Element:
     result = _judge(card)
     if result is not None:
         kind, message = result
-        told = Xml.SubElement(case, kind, {"message": _legal(plain(message, _MOST_MESSAGE))})
-        told.text = text if kind == "failure" else None
+        element = Xml.SubElement(case, kind, {"message": _legal(plain(message, _MOST_MESSAGE))})
+        element.text = text if kind == "failure" else None
     Xml.SubElement(case, "system-out").text = text
     return case
 

@@ -100,7 +100,7 @@ class Replay(Struct, frozen=True):
 
     @property
     def more(self) -> int:
-        """How many tasks would have gone on in a way that nobody has recorded."""
+        """How many tasks would have continued in a way that nobody has recorded."""
         return sum(not one.ends for one in self.differences)
 
     def to_json(self) -> dict[str, Any]:

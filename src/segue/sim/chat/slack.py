@@ -60,7 +60,7 @@ class Slack:
     def __init__(self, script: SlackScript | None) -> None:
         self.player = ScriptPlayer(SlackScript, script)
         self.messages: list[dict[str, Any]] = []
-        """Each with `text`, `blocks`, and `told`: what was told to one person alone."""
+        """Each with `text`, `blocks`, and `privately`: what one person alone sees."""
         self._replies: dict[str, tuple[int, int]] = {}
 
     async def post(self, request: Request) -> Response:
@@ -72,7 +72,7 @@ class Slack:
             return failed
         if wrong := _find_mistake(logged.body):
             return PlainTextResponse(wrong, 400)
-        self.messages.append({"text": "", "blocks": [], **logged.body, "told": []})
+        self.messages.append({"text": "", "blocks": [], **logged.body, "privately": []})
         return PlainTextResponse("ok")
 
     async def respond(self, request: Request) -> Response:
@@ -89,7 +89,7 @@ class Slack:
         if said.get("replace_original"):
             self.messages[place] |= {"text": said.get("text", ""), "blocks": said.get("blocks", [])}
         else:
-            self.messages[place]["told"].append(said.get("text", ""))
+            self.messages[place]["privately"].append(said.get("text", ""))
         return JSONResponse({"ok": True})
 
     async def show(self, request: Request) -> Response:

@@ -1,4 +1,4 @@
-"""What the GitHub simulator can be told: people, repositories, limits, and what goes wrong."""
+"""What the GitHub simulator can be asked to do: people, repositories, limits, and what goes wrong."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class GithubRepo(Options, frozen=True):
 
 
 class GithubScript(Options, frozen=True):
-    """Everything the simulator can be told."""
+    """Everything the simulator can be asked to do."""
 
     repos: Mapping[str, GithubRepo] = {}
     """`OWNER/NAME` = a repository"""

@@ -1,4 +1,4 @@
-"""What the GitLab simulator can be told: projects, tokens, and what goes wrong."""
+"""What the GitLab simulator can be asked to do: projects, tokens, and what goes wrong."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class GitlabFault(Options, frozen=True):
 
 
 class GitlabScript(Options, frozen=True):
-    """Everything the simulator can be told."""
+    """Everything the simulator can be asked to do."""
 
     projects: Mapping[str, Path] = {}
     """`GROUP/NAME` = a bare git repository"""

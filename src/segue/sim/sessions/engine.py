@@ -21,6 +21,7 @@ from segue.sim.sessions.script import SessionEntry, SessionFault, SessionScript
 
 _ASKED = re.compile(r"(?:new branch|to branch) `([^`\s]+)`")
 """How a prompt names the branch to push."""
+_START = re.compile(r"Start from branch `([^`\s]+)`")
 
 
 class Happening(Struct):
@@ -180,6 +181,8 @@ class SessionEngine(Struct):
         remote = self.remotes.find(session.repository)
         if remote is None:
             return
+        if self.habits.obeys and not session.base and (start := _START.search(text)):
+            session.base = start[1]
         asked = _ASKED.search(text) if self.habits.obeys else None
         wanted = session.entry.branch or (asked[1] if asked else session.branch)
         own = f"{self.habits.prefix}/{make_slug(text)[:20]}-{secrets.token_hex(3)}"

@@ -8,6 +8,9 @@ from segue.sim.sessions.app import SimVendor
 
 VENDORS = {
     "claude-cloud": "segue.sim.sessions.claude:CLAUDE",
+    "copilot-cloud": "segue.sim.sessions.copilot:COPILOT",
+    "devin": "segue.sim.sessions.devin:DEVIN",
+    "jules": "segue.sim.sessions.jules:JULES",
 }
 """Name → where the vendor is."""
 

@@ -329,8 +329,8 @@ def _dismiss(call: StetCall) -> None:
     if fitting[0] not in session["dismissed_ids"]:
         session["dismissed_ids"].append(fitting[0])
         call.save(session)
-    told = {"dismissals": [{"finding_id": fitting[0], "reason": reason}]} if reason else {}
-    call.add_history(session, {"dismissed_ids": fitting[:1], **told})
+    reasons = {"dismissals": [{"finding_id": fitting[0], "reason": reason}]} if reason else {}
+    call.add_history(session, {"dismissed_ids": fitting[:1], **reasons})
 
 
 def _doctor(call: StetCall) -> None:

@@ -1,4 +1,4 @@
-"""Issues on GitHub as a source: read once for each run, told about their progress."""
+"""Issues on GitHub as a source: read once for each run; their progress is posted there."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from segue.domain.task import Completion, Notice, Task, TaskList, TaskStatus
 from segue.ports import SourceRequest
 from segue.sources.github.address import IssueList, read_address
 from segue.sources.github.issues import ReadIssues, read_issues
-from segue.sources.github.telling import IssueReport, Notebook, ReportState, Teller
+from segue.sources.github.posting import IssueReport, Notebook, ReportState, Teller
 from segue.sources.listed import ListedSource, Reading
 from segue.sources.options import GithubSettings
 from segue.sources.recognise import is_github
@@ -31,7 +31,7 @@ _RESTORE_PATIENCE = 10.0
 
 
 class GithubIssues(ListedSource):
-    """The open issues of a repository that carry a label, belong to a milestone or are found by a query.
+    """The open issues of a repository with a label, belong to a milestone or are found by a query.
 
     They are read once by each object, so that a run works on what it began with.
     """

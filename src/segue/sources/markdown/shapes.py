@@ -87,8 +87,8 @@ def _task_lines(lines: Sequence[Line]) -> Iterator[TaskLine]:
     above: tuple[Heading, ...] = ()
     note, table, before = "", None, ""
     for line in lines:
-        if not note and (told := _NOTE.match(line.text)):
-            note = " ".join(told[1].replace("**", "").split())[:200]
+        if not note and (marked := _NOTE.match(line.text)):
+            note = " ".join(marked[1].replace("**", "").split())[:200]
         if line.block:
             continue
         found: TaskLine | None = None

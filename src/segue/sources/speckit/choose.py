@@ -78,8 +78,8 @@ def choose(found: Sequence[TaskLine], lines: Sequence[Line], which: int | None) 
         if boxes and not heads:
             tasks = sorted([*tasks, *items], key=lambda task: task.line.number)
             if any(box.mark.status is TaskStatus.PENDING for box in boxes):
-                told = "has no box; it is read as a task all the same."
-                notices += [Notice(item.line.number, f"{item.id} {told}") for item in items]
+                why = "has no box; it is read as a task all the same."
+                notices += [Notice(item.line.number, f"{item.id} {why}") for item in items]
         more = [row for row in rows if known.isdisjoint(atoms(row.id))]
         tasks = sorted([*tasks, *filter(_lists_work, more)], key=lambda task: task.line.number)
         speaks = "This row speaks of {}, which is no task of this file."

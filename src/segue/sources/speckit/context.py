@@ -180,10 +180,10 @@ def _without_heading(text: str) -> str:
 
 def _without_repetition(lines: Iterable[str], stories: Iterable[Story]) -> Iterator[str]:
     """Yield what is said about a phase, except for what its stories say anyway."""
-    told = " ".join(" ".join(story.text.split()) for story in stories)
+    whole = " ".join(" ".join(story.text.split()) for story in stories)
     for line in lines:
         said = line.partition(": ")[2].strip(" .")
-        if not said or " ".join(said.split()) not in told:
+        if not said or " ".join(said.split()) not in whole:
             yield line
 
 

@@ -48,10 +48,10 @@ def independent_test(lines: Sequence[Line], start: int) -> str:
     found = None if lines[start].block else _INDEPENDENT.match(lines[start].text)
     if found is None:
         return ""
-    told = [found[1].strip()]
+    text = [found[1].strip()]
     for index in range(start + 1, len(lines)):
         line = lines[index]
         if not line.block and (not line.text.strip() or _BOLD.match(line.text) or heading(line)):
             break
-        told.append(line.text.rstrip())
-    return "\n".join(told).strip()
+        text.append(line.text.rstrip())
+    return "\n".join(text).strip()

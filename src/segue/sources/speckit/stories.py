@@ -48,11 +48,11 @@ def note_stories(boxes: Iterable[BoxTask], spec: Spec) -> Iterator[Notice]:
 
 
 def list_tasks(
-    boxes: Sequence[BoxTask], spec: Spec, told: Mapping[str, str], waits: Waits, strict: bool
+    boxes: Sequence[BoxTask], spec: Spec, tests_named: Mapping[str, str], waits: Waits, strict: bool
 ) -> tuple[Task, ...]:
     """Return the tasks with their criteria; those of a story are at its last open task, or at all if strict.
 
-    `told` are the independent tests of stories in tasks.md; they come before those in spec.md.
+    `tests_named` are the independent tests of stories in tasks.md; they come before those in spec.md.
     `waits` is what each task waits for.
     """
     counts = open_counts(boxes, spec)
@@ -70,7 +70,7 @@ def list_tasks(
         task = Task(box.key, box.title, box.text, box.status, box.line, named, section=box.section)
         whole = [story for key in ending if (story := spec.story(key))]
         keys = {key for story in whole for key in members.get(story.key, ())}
-        tests = [told.get(story.key) or story.independent_test for story in whole]
+        tests = [tests_named.get(story.key) or story.independent_test for story in whole]
         tasks.append(
             replace(
                 task,

@@ -224,10 +224,10 @@ def parse_merge(raw: bytes, clean: bool) -> Merged:
     messages = list(_read_messages(fields[end + 1 :]))
     said = "\n".join(shown(one.text).strip() for one in messages if one.kind != b"Auto-merging")
     # Where a renamed file meets a new one, git may leave conflict markers in a merge that it calls clean.
-    told = [path for one in messages if one.kind.startswith(b"CONFLICT") for path in one.paths]
-    if clean and not told:
+    named = [path for one in messages if one.kind.startswith(b"CONFLICT") for path in one.paths]
+    if clean and not named:
         return Merged(tree, said=said[:_LONGEST_SAYING])
-    conflicts = tuple(sorted(set(map(shown, fields[:end] or told))))
+    conflicts = tuple(sorted(set(map(shown, fields[:end] or named))))
     return Merged("", conflicts, said[:_LONGEST_SAYING], marked=tree)
 
 

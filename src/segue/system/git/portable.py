@@ -1,8 +1,8 @@
 """A run's clone as a value: packed on one machine, unpacked on another, and its work brought home.
 
 What is packed is a git bundle of everything beyond a base commit: where HEAD is, all branches, Segue's own
-refs, and what is uncommitted. That is a commit under `refs/segue/carried`, with the exact bytes of the files;
-`refs/segue/staged` has what was staged, if something was.
+refs, and what is uncommitted. That is a commit under `refs/segue/uncommitted`, with the exact bytes of the
+files; `refs/segue/staged` has what was staged, if something was.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ from segue.system.git.refs import COMMIT, read_branch, read_refs
 from segue.system.git.repository import Repository, common_dir
 from segue.system.git.status import parse_status, shown
 
-_CARRIED, _STAGED, _HEAD = "refs/segue/carried", "refs/segue/staged", "refs/segue/head"
-_MADE_HERE = frozenset((_CARRIED, _STAGED, _HEAD, BASE))
+_UNCOMMITTED, _STAGED, _HEAD = "refs/segue/uncommitted", "refs/segue/staged", "refs/segue/head"
+_MADE_HERE = frozenset((_UNCOMMITTED, _STAGED, _HEAD, BASE))
 _PLACES = ("refs/heads/", "refs/segue/")
 _LOOK = (
     "status",
@@ -100,9 +100,9 @@ async def pack(repo: Repository, base: str, before: str = "", most: int = MOST_B
         note, look = repo.git_dir / "segue-packed", _digest(place, seen.dirty)
         if before and read_start(note) == f"{look} {before}".encode():
             return None
-        carried, left_out = await _carry(repo, head, said, most)
-        refs |= carried
-        digest = _digest(place, *carried.values())
+        rest, left_out = await _commit_rest(repo, head, said, most)
+        refs |= rest
+        digest = _digest(place, *rest.values())
         # So that the same uncommitted files are not read again after every step.
         write_atomic(note, f"{look} {digest}".encode(), durable=False)
     if digest == before:
@@ -128,8 +128,8 @@ async def unpack(repo: Repository, packed: Packed) -> None:
     try:
         shutil.copy2(repo.git_dir / "index", index)
         extra = {"GIT_INDEX_FILE": str(index)}
-        if carried := refs.get(_CARRIED):
-            await _lay(repo, refs[_HEAD], carried, extra)
+        if rest := refs.get(_UNCOMMITTED):
+            await _lay(repo, refs[_HEAD], rest, extra)
         await repo.git(*QUIET, "clean", "--quiet", "-ffd", *repo.without_own(), extra=extra)
     finally:
         index.unlink(missing_ok=True)
@@ -137,15 +137,15 @@ async def unpack(repo: Repository, packed: Packed) -> None:
         await repo.git(*QUIET, "read-tree", "--reset", staged)
 
 
-async def _lay(repo: Repository, head: str, carried: str, index: Mapping[str, str]) -> None:
+async def _lay(repo: Repository, head: str, rest: str, index: Mapping[str, str]) -> None:
     """Give the files that differ between two commits the exact bytes of the second."""
-    changes = await repo.objects().changes(head, carried)
+    changes = await repo.objects().changes(head, rest)
     await asyncio.to_thread(delete_files, repo.root, [one.path for one in changes if one.removed])
     paths = b"\0".join(os.fsencode(one.path) for one in changes if not one.removed)
     if paths:
         listed = ("--pathspec-from-file=-", "--pathspec-file-nul")
         await repo.objects().git(
-            *("--literal-pathspecs", "checkout", "--quiet", "--force", *listed, carried),
+            *("--literal-pathspecs", "checkout", "--quiet", "--force", *listed, rest),
             stdin=paths,
             variables={**index, "GIT_WORK_TREE": str(repo.root)},
             where=repo.root,
@@ -162,9 +162,9 @@ async def bring(repo: Repository, packed: Packed, branch: str) -> str:
     refs = _read_refs(packed)
     wanted = {branch: refs[_HEAD]}
     specs = [f"{_HEAD}:refs/heads/{branch}"]
-    if carried := refs.get(_CARRIED):
-        wanted[f"{branch}-uncommitted"] = carried
-        specs.append(f"{_CARRIED}:refs/heads/{branch}-uncommitted")
+    if rest := refs.get(_UNCOMMITTED):
+        wanted[f"{branch}-uncommitted"] = rest
+        specs.append(f"{_UNCOMMITTED}:refs/heads/{branch}-uncommitted")
     before = {name: await repo.branch_head(name) for name in wanted}
     with as_file(packed.data) as bundle:
         done = await run_long(repo.root, *_FETCH, "--no-prune", "--atomic", bundle, *specs)
@@ -173,7 +173,7 @@ async def bring(repo: Repository, packed: Packed, branch: str) -> str:
     if before == wanted:
         return f"Branch {branch} has the work already."
     said = f"The work is on branch {branch}; look with: git log -p {refs[BASE][:10]}..{branch}"
-    return f"{said}. What was not committed is on branch {branch}-uncommitted" if carried else said
+    return f"{said}. What was not committed is on branch {branch}-uncommitted" if rest else said
 
 
 async def deliver(repo: Repository, branch: str) -> str:
@@ -212,17 +212,17 @@ def _digest(*parts: str) -> str:
     return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogateescape")).hexdigest()[:32]
 
 
-async def _carry(
+async def _commit_rest(
     repo: Repository, head: str, said: bytes, most: int
 ) -> tuple[dict[str, str], tuple[str, ...]]:
     """Make commits of what is uncommitted; also return what they cannot hold."""
     changes = await asyncio.to_thread(_read_changes, repo, said, most)
-    stream = b"".join(_commit(_CARRIED, head, 1, changes.work))
+    stream = b"".join(_commit(_UNCOMMITTED, head, 1, changes.work))
     if changes.staged:
         stream += b"".join(_commit(_STAGED, head, 2, changes.staged))
     importing = ("fast-import", "--quiet", "--force", "--date-format=raw")
     done = await repo.run(*QUIET, *_FAST, *importing, stdin=stream + b"done\n")
-    names = (_CARRIED, _STAGED) if changes.staged else (_CARRIED,)
+    names = (_UNCOMMITTED, _STAGED) if changes.staged else (_UNCOMMITTED,)
     return dict(zip(names, done.out.decode().split(), strict=True)), tuple(map(shown, changes.left_out))
 
 

@@ -190,13 +190,14 @@ document.addEventListener("submit", async (event) => {
 /* Filters that apply at once */
 document.addEventListener("change", (event) => { event.target.closest("form[data-auto]")?.requestSubmit(); });
 
-// A page inside another one has no heading of its own and is not live.
-function settle(fresh) {
-  for (const heading of fresh.querySelectorAll("h1")) {
-    const title = document.createElement("p");
-    title.className = "title";
-    title.append(...heading.childNodes);
-    heading.replaceWith(title);
+// A page inside another one has no title of its own, headings below the one it is under, and is not live.
+function settle(fresh, row) {
+  const above = Number(row.closest("article, section")?.querySelector("h1, h2, h3, h4")?.tagName[1] ?? 1);
+  for (const heading of fresh.querySelectorAll("h1, h2, h3, h4")) {
+    const made = document.createElement(heading.tagName === "H1" ? "p" : `h${Math.min(above + 1, 6)}`);
+    made.className = heading.tagName === "H1" ? "title" : heading.className;
+    made.append(...heading.childNodes);
+    heading.replaceWith(made);
   }
   for (const part of fresh.querySelectorAll("[data-live]")) { part.removeAttribute("data-live"); part.removeAttribute("id"); }
 }
@@ -207,7 +208,7 @@ async function load(row) {
   row.dataset.loaded = row.dataset.mark;
   try {
     const fresh = await fetchPart(row.dataset.src);
-    settle(fresh);
+    settle(fresh, row);
     const inside = [...body.querySelectorAll("details")].map((one) => one.open);
     body.replaceChildren(fresh);
     [...body.querySelectorAll("details")].forEach((one, place) => { if (place in inside) one.open = inside[place]; });

@@ -61,7 +61,7 @@ async def show_story(folder: Path | None, output: Printer) -> int:
         try:
             events = await _watch(app, store, run, output)
         finally:
-            if (now := store.run(run.id)) is not None and state_of(now) in ACTIVE:
+            if (now := store.run(run.id)) is not None and now.state in ACTIVE:
                 await stop_run(app, now)
         shown = list(recount(run, events, await place.subjects()))
         cards = [card for card in build_cards(store, run, ()) if card.task == _CHEAT]
@@ -217,16 +217,17 @@ def _width() -> int:
 
 
 _OPENING = """\
-A plan for a small shop, and two agents at a time. The agents are simulated. Processes, git, tests and the
-database are real. A task is done when tests prove it.
+Two agents work on a plan for a small shop. The agents are simulated; processes,
+git, tests and the database are real. A task is done when tests prove it.
 
 {titles}
 """
 
 _CLOSING = """
-Everything is in {folder}: the repository in repo, all that was recorded in state/segue.db.
+All of it is stored in {folder}
+(the repository is in repo, the database is state/segue.db).
 
 Try next:
-  SEGUE_STATE_DIR={state} {segue} serve --open    look at this run in a browser
-  {segue} doctor    see which agents are ready on this machine
-  {segue} run PLAN.md --dry-run    see what Segue would do with a plan of yours"""
+  this run in a browser    SEGUE_STATE_DIR={state} {segue} serve --open
+  the agents you have      {segue} doctor
+  a plan of your own       {segue} run PLAN.md --dry-run"""

@@ -1,7 +1,7 @@
-"""Tells people on GitHub how work on their issues stands: one comment per run, edited, and one label.
+"""Tells people on GitHub how work on their issues is going: one comment per run, edited, and one label.
 
-What is to be told is written down first, and told by a thread. After a kill, or while GitHub is away, it is
-told by the next run: whoever tells it looks first for what was told already.
+What is to be posted is written down first, and posted by a thread. After a kill, or while GitHub is away, the
+next run posts it, after a look for what was posted already.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ _WRITE_PAUSE = 1.0
 """Seconds between two writes, as GitHub asks for."""
 _REASON = 1500
 _CLOSING = 30.0
-"""Seconds that the end of a run waits for what is still to be told."""
+"""Seconds that the end of a run waits for what is still to be posted."""
 
 
 class IssueReport(Struct, frozen=True, omit_defaults=True):
-    """How work on an issue stands."""
+    """How work on an issue is going."""
 
     state: ReportState
     run: str
@@ -59,13 +59,13 @@ class IssueNote(Struct, frozen=True, omit_defaults=True):
     task: Task
     """As it was then: a closed issue is no longer listed."""
     wanted: IssueReport | None = None
-    told: IssueReport | None = None
+    posted: IssueReport | None = None
     problem: str = ""
-    """Why it was not told."""
+    """Why it was not posted."""
 
 
 class Notebook:
-    """The file with what is to be told, and what was."""
+    """The file with what is to be posted, and what was."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -89,20 +89,20 @@ class Notebook:
             write_atomic(self.path, msgspec.json.format(msgspec.json.encode(notes), indent=1))
 
     def want(self, task: Task, report: IssueReport) -> None:
-        """Write down what is to be told about an issue."""
-        self.change(task.key, lambda old: IssueNote(task, report, old.told if old else None))
+        """Write down what is to be posted about an issue."""
+        self.change(task.key, lambda old: IssueNote(task, report, old.posted if old else None))
 
     def pending(self) -> dict[str, IssueReport]:
-        """Return what is still to be told, by issue."""
+        """Return what is still to be posted, by issue."""
         notes = self.read()
-        return {k: note.wanted for k, note in notes.items() if note.wanted and note.wanted != note.told}
+        return {k: note.wanted for k, note in notes.items() if note.wanted and note.wanted != note.posted}
 
     def problems(self) -> list[str]:
-        """Return what could not be told, a sentence each."""
+        """Return what could not be posted, a sentence each."""
         return [
-            f"GitHub was not told about #{key}: {note.problem}"
+            f"Nothing was posted about #{key}: {note.problem}"
             for key, note in self.read().items()
-            if note.problem and note.wanted != note.told
+            if note.problem and note.wanted != note.posted
         ]
 
 
@@ -136,7 +136,7 @@ class Teller:
             self._wake.set()
 
     def stop(self) -> None:
-        """Wait for a moment until everything is told, and end the thread."""
+        """Wait for a moment until everything is posted, and end the thread."""
         thread, self._thread = self._thread, None
         if thread is not None:
             self._ending.set()
@@ -144,7 +144,7 @@ class Teller:
             thread.join(_CLOSING)
 
     def tell(self, patience: float) -> None:
-        """Tell everything that is pending; what cannot be told stays in the notebook."""
+        """Tell everything that is pending; what cannot be posted stays in the notebook."""
         if self._notebook.pending():
             with ThreadPoolExecutor(1) as thread:  # the caller's own may run an event loop
                 thread.submit(asyncio.run, self._tell_all(patience)).result()
@@ -193,7 +193,7 @@ class Teller:
             await self._write(rest, "PATCH", base, {"state": "closed", "state_reason": "completed"})
 
     async def _comment(self, rest: Rest, base: str, key: str, report: IssueReport) -> None:
-        """Write the run's comment; whoever must decide is told in one of its own, which notifies people."""
+        """Write the run's comment; whoever must decide is asked in one of its own, which notifies people."""
         kind = "person" if report.state == "person" else "status"
         mark = f"<!-- segue run={report.run} issue={key} {kind} -->"
         body = f"{mark}\n{describe(report)}"
@@ -268,7 +268,7 @@ def describe(report: IssueReport) -> str:
 def _after(old: IssueNote | None, report: IssueReport, problem: str) -> IssueNote | None:
     if old is None:
         return None
-    return replace(old, problem=problem) if problem else replace(old, told=report, problem="")
+    return replace(old, problem=problem) if problem else replace(old, posted=report, problem="")
 
 
 async def _ignore(_event: object) -> None:

@@ -1,0 +1,58 @@
+"""The page of a run and the list of runs: findings in sight, search, filters in the address."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from segue.domain.run import RunState
+from tests.cli.place import Place
+from tests.web.place import SPEC, Served, make_run
+
+UNUSED = '[[on]]\nphase = "execute"\nwrite = { "code.py" = "import os\\nx = 1\\n" }\n'
+
+
+def test_open_findings_are_listed_and_nothing_is_simply_green(place: Place, served: Served) -> None:
+    place.script(f'[[on]]\nphase = "address"\nsay = "Fine."\n{UNUSED}')
+    path = f"{Path(sys.executable).parent}{os.pathsep}{place.env['PATH']}"
+    place.segue("run", "plan.md", "--task", "1", "--review", "ruff", "--allow-no-change", PATH=path)
+    run = place.last_run()
+    data = served.data(f"/runs/{run}")
+    task = data["tasks"][0]
+    told = {finding["rule"] for finding in task["findings"]}
+    assert "F401" in told
+    assert data["run"]["findings"] == task["remaining"] == len(task["findings"])
+    page = served.get(f"/runs/{run}").text
+    assert f"done, {task['remaining']} finding" in page
+    assert "imported but unused" in page
+    assert f"done, {task['remaining']} finding" in served.get("/runs").text
+    status = place.json("status", run)
+    assert data["used"]["tokens"] == sum(one["tokens"] for one in status["tasks"])
+    assert [one["attempts"] for one in data["tasks"]] == [one["attempts"] for one in status["tasks"]]
+    (diff,) = served.data(f"/runs/{run}/tasks/1/diff")["diff"]["files"]
+    assert diff["path"] == "code.py"
+
+
+def test_runs_are_searched_and_filtered_by_the_address(place: Place, served: Served) -> None:
+    for name in ("one", "two_%"):
+        spec = replace(SPEC, repo=f"/srv/{name}", source=f"{name}.md", agent=f"agent-{name}")
+        make_run(place.database, spec=spec, state=RunState.FAILED)
+    make_run(place.database, spec=replace(SPEC, repo="/srv/one", source="other.md"))
+
+    def found(query: str) -> list[str]:
+        return [run["source"] for run in served.data(f"/runs?{query}")["runs"]]
+
+    assert found("") == ["other.md", "two_%.md", "one.md"]
+    assert found("q=ONE.MD") == ["one.md"]
+    assert found("q=_%25") == ["two_%.md"], "signs of a pattern are text"
+    assert found("q=agent-one&state=failed") == ["one.md"]
+    assert found("repo=/srv/one") == ["other.md", "one.md"]
+    assert found("repo=/srv/one&state=failed") == ["one.md"]
+    assert found("q=nowhere") == []
+    page = served.get("/runs?repo=/srv/one&q=one").text
+    assert '<option value="/srv/one" selected>' in page
+    for run in served.data("/runs")["runs"]:
+        assert run["id"] in served.get("/runs").text
