@@ -194,7 +194,7 @@ OPTIONS = [
     Mistake(f"{RUN} extra", 2, ("unexpected extra argument (extra)",)),
     Mistake(f"{RUN} --config segue.tom", 2, ("does not exist", "segue.toml?"), toml("")),
     Mistake(f"{RUN} --log-file no/x.log", 2, ("no/x.log cannot be written", "--log-file")),
-    Mistake(f"{RUN} --summary github", 2, ("GITHUB_STEP_SUMMARY is not set", "--summary summary.md")),
+    Mistake(f"{RUN} --summary github", 2, ("GITHUB_STEP_SUMMARY", "--summary summary.md")),
     Mistake(f"{RUN} --summary no/s.md", 2, ("folder", "does not exist", "--summary")),
 ]
 REPOSITORIES = [
