@@ -75,6 +75,11 @@ def _build(path: Path, events: int, runs: int) -> int:
         for number in range(2, runs + 2):
             MadeUpRun(number, chance, 1000).write(connection)
         now = round(time.time() * 1000)
+        # The made-up steps are numbered by their ends.
+        began = "SELECT min(e.seq) FROM orchestrator_events e WHERE e.run_id = s.run_id AND e.step = s.key"
+        connection.execute(
+            f"UPDATE orchestrator_steps AS s SET seq = ({began}) WHERE s.run_id = 'run-000001'"
+        )
         waits = "UPDATE orchestrator_runs SET state = 'needs_human', source_key = id, updated = ?"
         connection.execute(f"{waits} WHERE CAST(substr(id, 5) AS integer) % 10 = 0", [now])
         _many_tasks(connection)

@@ -172,6 +172,7 @@ def test_the_reset_time_may_stand_on_the_next_line() -> None:
         ("TypeError: fetch failed", FailureKind.OUTAGE),
         ("HTTP/1.1 503 Service Unavailable", FailureKind.OUTAGE),
         ("connect ECONNREFUSED 127.0.0.1:8080", FailureKind.OUTAGE),
+        ("Unable to connect to API (ConnectionRefused)", FailureKind.OUTAGE),
         ("ConnectError: [unauthenticated] Error", FailureKind.AUTH),
         ("400 prompt is too long: 210000 tokens > 200000 maximum", FailureKind.CONTEXT),
         ("This model's maximum context length is 128000 tokens.", FailureKind.CONTEXT),

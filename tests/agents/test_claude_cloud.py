@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from segue.domain.events import AgentText
+from segue.domain.events import AgentText, WaitBegan, WaitEnded
+from segue.domain.job import Limits
 from tests.agents.session_place import VENDORS, SessionPlace, open_session_place
 from tests.sim.cloud_desk import REPO
 
@@ -104,3 +105,26 @@ def test_what_is_not_set_is_said_before_the_start(place: SessionPlace) -> None:
     ended = place.run(place.job(), repository_token_env="NOT_THERE")
     assert ended.message == "NOT_THERE is not set."
     assert place.state()["sessions"] == 0
+
+
+def test_without_a_clone_the_hosted_repository_is_asked(
+    place: SessionPlace, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    for bare, verified in ((place.bare, True), (tmp_path / "nowhere", False)):
+        monkeypatch.setenv("GIT_CONFIG_COUNT", "1")
+        monkeypatch.setenv("GIT_CONFIG_KEY_0", f"url.{bare}.insteadOf")
+        monkeypatch.setenv("GIT_CONFIG_VALUE_0", REPO)
+        job = place.job(workspace=elsewhere)
+        ended = place.run(job)
+        assert ended.outcome.branches == (f"segue/{job.token[:12]}",)
+        assert ended.facts["verified"] is verified
+
+
+def test_an_api_that_is_away_is_waited_for(place: SessionPlace) -> None:
+    place.breaks("refuse", "POST /v1/sessions", status=503, times=4)
+    ended = place.run(place.job(limits=Limits(wall=50, patience=50)))
+    assert ended.kind is None, ended.message
+    assert (len(ended.of(WaitBegan)), len(ended.of(WaitEnded))) == (1, 1)
+    assert place.state()["sessions"] == 1

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import signal
 import threading
 from pathlib import Path
 
 import pytest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+from starlette.routing import Route
 
+from segue.system.http.server import start_server
 from tests import loopback
 from tests.bridge.conftest import APP, HOME, WORKS, Bridge
 from tests.cli.place import DEADLINE, until
@@ -142,6 +148,44 @@ def test_kill_9_launches_nothing_twice(bridge: Bridge, asked: int, later: float)
     assert len(bridge.follow_ups()) == 1
     assert bridge.last()["state"] == "done"
     assert len(bridge.last()["conversation"]) == 2
+
+
+@pytest.mark.parametrize("answers", [False, True], ids=["nobody is there", "it never answers"])
+def test_kill_9_neither_loses_nor_doubles_the_report_of_a_subagent(bridge: Bridge, answers: bool) -> None:
+    """The subagent has ended; its report is under way, or has arrived, when the conversation is killed."""
+    seen: list[tuple[str, str]] = []
+    arrived = threading.Event()
+
+    async def receive(request: Request) -> JSONResponse:
+        seen.append((request.headers["x-webhook-id"], (await request.json())["status"]))
+        if answers and not arrived.is_set():
+            arrived.set()
+            await asyncio.Event().wait()
+        return JSONResponse({})
+
+    app = Starlette(routes=[Route("/", receive, methods=["POST"])])
+    url, stop = start_server(app)
+    if not answers:
+        stop()
+    bridge.place.env["SEGUE_COMPLETION_SECRET"] = "whsec-of-the-test-and-long-enough-for-v0"
+    bridge.configure(completion_url=url)
+    bridge.replies(DELEGATE, "ok")
+    process = bridge.place.start("bridge", "run", "--repo", HOME, "go")
+    started = "SELECT count(*) FROM orchestrator_steps WHERE key LIKE '%/completion'"
+    until(lambda: len(bridge.launches()) == 2, "the subagent is launched")
+    until(arrived.is_set if answers else lambda: bridge.place.rows(started) == [(1,)], "it is reported")
+    process.kill()
+    process.wait(DEADLINE)
+    if not answers:
+        url, stop = start_server(app, port=int(url.rpartition(":")[2]))
+    for _ in range(2):
+        bridge.place.segue("bridge", "resume", "last")
+    stop()
+    assert len(seen) == (2 if answers else 1), "again where nobody said that it arrived"
+    assert {status for _, status in seen} == {"FINISHED"}
+    assert len({name for name, _ in seen}) == 1, "the receiver knows it by its id"
+    assert bridge.repos() == [HOME, APP]
+    assert bridge.last()["state"] == "done"
 
 
 def test_a_running_subagent_is_adopted(bridge: Bridge) -> None:

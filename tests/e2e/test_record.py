@@ -61,7 +61,8 @@ def test_a_recorded_run_is_replayed_without_its_vendor(real: Real) -> None:
     asked = len(real.model.asked())
     paths = recordings(real)
     first, second = map(read_recording, paths)
-    assert len(first.exchanges) + len(second.exchanges) == asked == 5
+    sent = [one for one in (*first.exchanges, *second.exchanges) if one.method == "POST"]
+    assert len(sent) == asked == 5
     assert second.launch.session == first.launch.ended
     assert KEY not in repr((first, second)), "no key is stored"
 
@@ -74,8 +75,8 @@ def test_a_recorded_run_is_replayed_without_its_vendor(real: Real) -> None:
     done = place.segue("replay", "--agent", code=3, **NO_VENDOR)
     # Claude looks at the state of the repository before it asks anything.
     if real.name == "claude":
-        assert "request 1 of 3 differs, first in messages[0]" in done.stdout
-        assert "+   M notes.txt" in done.stdout
+        assert "request 1 of 3 differs, first in " in done.stdout
+        assert "M notes.txt" in done.stdout
     else:
         assert "request 3 of 3 differs, first in input[" in done.stdout
         assert "-  first note" in done.stdout
@@ -108,6 +109,6 @@ def test_a_recording_survives_a_kill(real: Real) -> None:
     real.place.segue("resume")
     assert [event["facts"]["adopted"] for event in real.events("agent.ended")] == [True]
     (event,), (path,) = real.events("agent.recorded"), recordings(real)
-    assert event["requests"] == 2
+    assert event["requests"] in (2, 3), "some versions look whether the service is there"
     assert "Did one." in read_recording(path).exchanges[-1].body
     real.place.segue("replay", "--agent", code=0, **NO_VENDOR)

@@ -33,6 +33,8 @@ def test_a_failure_has_the_class_that_routers_know(asking: Asking, case: str) ->
     error = failing()
     assert type(error) is getattr(litellm, kind)
     assert 400 <= getattr(error, "status_code", 0) < 500
+    wait = getattr(error, "headers", {}).get("retry-after", "")
+    assert wait.isdecimal() == (case == "quota"), "a limit says when to ask again"
     assert asking.leftovers() == []
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import itertools
+import sys
 import tempfile
 import threading
 from collections.abc import Iterator
@@ -276,4 +277,45 @@ def test_a_stream_of_pieces_brings_the_whole_message_once(
     asking.script(f'[[on]]\nsay = "{words}"\n')
     chunks = list(litellm.completion(model=model, messages=HELLO, stream=True))
     pieces = [piece for chunk in chunks if (piece := chunk.choices[0].delta.content)]
+    assert "".join(pieces) == words
+
+
+HOLDS = """#!{python}
+import pathlib, subprocess, sys, time
+child = subprocess.Popen([{program!r}, *sys.argv[1:]], stdout=subprocess.PIPE)
+pieces = 0
+for line in child.stdout:
+    pieces += {mark!r} in line
+    while pieces == 2 and not pathlib.Path({heard!r}).exists():
+        time.sleep(0.02)
+    sys.stdout.buffer.write(line)
+    sys.stdout.flush()
+sys.exit(child.wait())
+"""
+
+
+@pytest.mark.parametrize(
+    ("agent", "model", "program", "mark"),
+    [
+        ("cursor", MODEL, "cursor-agent", b'"assistant"'),
+        ("gemini", "gemini-cli/default", "gemini", b"agent_message_chunk"),
+    ],
+)
+def test_words_of_an_agent_are_heard_before_it_says_the_next(
+    asking: Asking, agent: str, model: str, program: str, mark: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its second piece is held back until the first one has arrived."""
+    words = "One two three four five six seven eight"
+    (asking.root / "acp.toml").write_text(f'[[on]]\nsay = "{words}"\nplan = "{words}"\n')
+    monkeypatch.setenv("SEGUE_SIM_ACP", str(asking.root / "acp.toml"))
+    asking.script(f'[[on]]\nsay = "{words}"\n')
+    heard, holds = asking.root / "heard", asking.root / "holds"
+    text = {"python": sys.executable, "program": str(asking.root / "bin" / program), "mark": mark}
+    holds.write_text(HOLDS.format(**text, heard=str(heard)))
+    holds.chmod(0o755)
+    asking.config(f'[agents.{agent}]\nagent_cmd = "{holds}"\n')
+    pieces = []
+    for chunk in litellm.completion(model=model, messages=HELLO, stream=True, timeout=60):
+        pieces.append(chunk.choices[0].delta.content or "")
+        heard.touch()
     assert "".join(pieces) == words

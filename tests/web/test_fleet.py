@@ -108,6 +108,15 @@ def test_queued_runs_are_listed_filtered_and_opened(watched: Watched) -> None:
     rows = served.data("/runs?state=queued")["runs"]
     assert {row["id"] for row in rows} == {watched.next, watched.helpless}
     assert not any(row["working"] for row in rows)
+    (item,) = served.data("/inbox")["items"]
+    assert (item["kind"], item["run"]["id"]) == ("lost", watched.helpless)
+    assert "No worker has what it needs: big, gpu" in item["why"]
+    assert watched.working in str(served.data("/palette?q=plan.MD")["found"])
+    assert served.data("/palette?q=write+one")["found"][-1]["kind"] == "task"
+    talk = served.data(f"/runs/{watched.working}/tasks/1/conversation?q=x&show=errors")
+    assert talk["turns"] == []
+    step = served.data(f"/runs/{watched.working}/tasks/1")["steps"][0]["seq"]
+    assert served.data(f"/runs/{watched.working}/steps/{step}")["commands"] == []
     page = served.get(f"/runs/{watched.helpless}").text
     assert "Waiting for a worker" in page
     assert ">gpu<" in page

@@ -21,7 +21,7 @@ from segue.agents.cloud.calls import ask, compute_age, listen, parse_time, read_
 from segue.agents.cloud.errors import CloudService, judge_reason
 from segue.agents.cloud.options import CloudOptions
 from segue.agents.cloud.transcript import Transcript
-from segue.agents.cloud.values import CloudLook, CloudOrder, CloudProfile
+from segue.agents.cloud.values import CloudLook, CloudOrder, CloudProfile, CloudVendor
 from segue.agents.local.values import Json, as_count, as_list, as_table, as_text, parse_object
 from segue.domain.events import AgentUsage
 from segue.domain.failure import Failure, FailureKind
@@ -77,7 +77,7 @@ class ClaudeCloudOptions(CloudOptions, frozen=True):
     """Stream sessions as they work."""
 
 
-class ClaudeCloud:
+class ClaudeCloud(CloudVendor):
     """The API of Claude Managed Agents."""
 
     starts_idle = True

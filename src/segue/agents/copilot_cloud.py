@@ -7,7 +7,7 @@ be stopped nor continued, and says nothing: only its branch shows what it did.
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote
@@ -19,7 +19,7 @@ from segue.agents.cloud.calls import ask, compute_age, parse_time, read_body, re
 from segue.agents.cloud.errors import CloudError, CloudService, judge_reason
 from segue.agents.cloud.options import CloudOptions
 from segue.agents.cloud.transcript import Transcript
-from segue.agents.cloud.values import CloudLook, CloudOrder, CloudProfile, split_address
+from segue.agents.cloud.values import CloudLook, CloudOrder, CloudProfile, CloudVendor, split_address
 from segue.agents.local.values import Json, as_list, as_table, as_text
 from segue.domain.failure import Failure, FailureKind
 from segue.ports import Capabilities, Problem
@@ -47,10 +47,8 @@ class CopilotCloudOptions(CloudOptions, frozen=True):
     """Let Copilot open a pull request."""
 
 
-class CopilotCloud:
+class CopilotCloud(CloudVendor):
     """GitHub's API for agent tasks."""
-
-    starts_idle = False
 
     def __init__(self, http: HttpClient, options: CopilotCloudOptions) -> None:
         self._http, self._options = http, options
@@ -94,14 +92,6 @@ class CopilotCloud:
                 return None
         return None
 
-    async def has_message(self, session: str, key: str, deadline: float) -> bool:  # noqa: ARG002
-        """Raise: a task takes no second message."""
-        raise _cannot("be continued")
-
-    async def say(self, session: str, order: CloudOrder, deadline: float) -> None:  # noqa: ARG002
-        """Raise: a task takes no second message."""
-        raise _cannot("be continued")
-
     async def look(self, session: str, key: str, seen: Transcript, deadline: float) -> CloudLook:  # noqa: ARG002
         """Read the state; there is nothing else to read."""
         answer = await send(self._http, "GET", f"/agents/tasks/{quote(session, safe='')}", deadline)
@@ -126,18 +116,6 @@ class CopilotCloud:
             },
         )
         return _judge(look, newest)
-
-    async def stop(self, session: str, deadline: float) -> None:  # noqa: ARG002 - never called
-        """Raise: only a button on the task's page stops it."""
-        raise _cannot("be stopped")
-
-    def stream(self, session: str, silence: float) -> AsyncGenerator[Json | None, None] | None:  # noqa: ARG002
-        """Return None: there is no stream."""
-        return None
-
-    def read(self, event: Json, seen: Transcript) -> bool:  # noqa: ARG002 - there is no stream
-        """Return False: there is no stream."""
-        return False
 
     def page(self, session: str) -> str:
         """Return the page that the API has named."""
@@ -197,10 +175,6 @@ def _read_usage(used: list[Json]) -> dict[str, float]:
         if kind and isinstance(amount, int | float):
             found[kind] = found.get(kind, 0.0) + (amount / _NANO if kind == "ai_credits" else amount)
     return found
-
-
-def _cannot(what: str) -> CloudError:
-    return CloudError("unsupported", f"a task of Copilot cannot {what} by the API", status=400)
 
 
 def _tasks(owner: str, name: str) -> str:

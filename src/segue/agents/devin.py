@@ -19,7 +19,7 @@ from segue.agents.cloud.calls import ask, compute_age, parse_time, read_body, re
 from segue.agents.cloud.errors import CloudService, judge_reason
 from segue.agents.cloud.options import CloudOptions
 from segue.agents.cloud.transcript import Transcript
-from segue.agents.cloud.values import CloudLook, CloudOrder, CloudProfile, split_address
+from segue.agents.cloud.values import CloudLook, CloudOrder, CloudProfile, CloudVendor, split_address
 from segue.agents.local.values import Json, as_list, as_table, as_text
 from segue.domain.failure import Failure, FailureKind
 from segue.domain.options import Count
@@ -51,10 +51,8 @@ class DevinOptions(CloudOptions, frozen=True):
     """ACUs at which Devin stops a session."""
 
 
-class DevinCloud:
+class DevinCloud(CloudVendor):
     """Devin's API."""
-
-    starts_idle = False
 
     def __init__(self, http: HttpClient, options: DevinOptions) -> None:
         self._http, self._options = http, options
@@ -118,14 +116,6 @@ class DevinCloud:
     async def stop(self, session: str, deadline: float) -> None:
         """End the session for good; Devin has no other stop."""
         await send(self._http, "DELETE", self._path(session), deadline)
-
-    def stream(self, session: str, silence: float) -> AsyncGenerator[Json | None, None] | None:  # noqa: ARG002
-        """Return None: only Devin's own SDK hears what happens."""
-        return None
-
-    def read(self, event: Json, seen: Transcript) -> bool:  # noqa: ARG002 - there is no stream
-        """Return False: there is no stream."""
-        return False
 
     def page(self, session: str) -> str:
         """Return the page that the API has named."""

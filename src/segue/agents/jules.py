@@ -16,7 +16,7 @@ from segue.agents.cloud.calls import ask, compute_age, parse_time, read_body, re
 from segue.agents.cloud.errors import CloudError, CloudService, judge_reason
 from segue.agents.cloud.options import CloudOptions
 from segue.agents.cloud.transcript import Transcript
-from segue.agents.cloud.values import CloudLook, CloudOrder, CloudProfile, split_address
+from segue.agents.cloud.values import CloudLook, CloudOrder, CloudProfile, CloudVendor, split_address
 from segue.agents.local.values import Json, as_list, as_table, as_text
 from segue.domain.failure import Failure, FailureKind
 from segue.ports import Capabilities
@@ -41,10 +41,8 @@ class JulesOptions(CloudOptions, frozen=True):
     """The address of the API."""
 
 
-class JulesCloud:
+class JulesCloud(CloudVendor):
     """Jules' API."""
-
-    starts_idle = False
 
     def __init__(self, http: HttpClient, options: JulesOptions) -> None:
         self._http, self._options = http, options
@@ -116,18 +114,6 @@ class JulesCloud:
             age=compute_age(answer, found.get("createTime")),
         )
         return _judge(look, seen, has_patch=any(output.get("changeSet") for output in outputs))
-
-    async def stop(self, session: str, deadline: float) -> None:  # noqa: ARG002 - never called
-        """Raise: Jules' API has no stop."""
-        raise CloudError("unsupported", "Jules cannot be stopped by its API", status=400)
-
-    def stream(self, session: str, silence: float) -> AsyncGenerator[Json | None, None] | None:  # noqa: ARG002
-        """Return None: there is no stream."""
-        return None
-
-    def read(self, event: Json, seen: Transcript) -> bool:  # noqa: ARG002 - there is no stream
-        """Return False: there is no stream."""
-        return False
 
     def page(self, session: str) -> str:
         """Return the page that the API has named."""

@@ -11,12 +11,14 @@ from urllib.parse import urlsplit
 
 from segue.bridge.context import ConversationContext
 from segue.bridge.steps import CompletionOutput
+from segue.domain.answer import keep_start
 from segue.domain.events import BridgeWebhook
 from segue.domain.results import StepResult
 from segue.notify.webhook import sign
 from segue.ports import StepFacts
 from segue.system.http.client import HttpClient, HttpError, HttpPolicy
 
+_SUMMARY = 4000
 _STATUS = {"done": "FINISHED"}
 _POLICY = HttpPolicy(timeout=20.0, attempts=1)
 _PAUSES = (1.0, 2.0, 4.0, 8.0, 15.0, 30.0)
@@ -54,7 +56,7 @@ def _make_body(facts: dict[str, Any]) -> dict[str, Any]:
         "status": _STATUS.get(facts["status"], "ERROR"),
         "source": {"repository": facts.get("repo", "")},
         "target": {name: value for name, value in target.items() if value},
-        "summary": str(facts.get("text") or facts.get("reason") or "")[:4000],
+        "summary": keep_start(str(facts.get("text") or facts.get("reason") or ""), _SUMMARY),
     }
 
 

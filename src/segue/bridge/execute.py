@@ -15,6 +15,7 @@ from segue.bridge.context import ConversationContext
 from segue.bridge.relay_client import run_action
 from segue.bridge.steps import CommandOutput
 from segue.bridge.subagent import KEPT_TEXT, run_subagent
+from segue.domain.answer import keep_start
 from segue.domain.events import BridgeReminder, BridgeResult
 from segue.domain.results import StepResult
 from segue.ports import StepFacts
@@ -87,7 +88,7 @@ async def _run_extension(command: Extension, token: str) -> CommandOutput:
         run = getattr(importlib.import_module(module), name)
         async with asyncio.timeout(_EXTENSION_SECONDS):
             result = await run(dict(command.payload), token)
-        text = json.dumps(result, ensure_ascii=False, default=str)[:KEPT_TEXT]
+        text = keep_start(json.dumps(result, ensure_ascii=False, default=str), KEPT_TEXT)
         return CommandOutput("done", {"text": text})
     except Exception as error:
         return CommandOutput("failed", {"reason": f"{type(error).__name__}: {error}"})

@@ -7,14 +7,14 @@ from collections.abc import Awaitable, Callable
 from msgspec.structs import replace
 
 from segue.bridge.context import ConversationContext
-from segue.domain.answer import LONGEST_ANSWER
+from segue.domain.answer import LONGEST_ANSWER, AnswerText, is_too_long
 from segue.domain.events import AgentStarted, AgentText, Event
+from segue.domain.failure import Failure, FailureKind
 from segue.domain.outcome import Outcome
 from segue.domain.results import LaunchOutput, StepResult
 from segue.flow.evidence import verdict_after
 from segue.flow.launch import LaunchRequest, Series, Try
 
-KEPT_TEXT = LONGEST_ANSWER
 _PIECE = 16 * 1024
 """A piece of text this long or longer may have been cut within a line."""
 
@@ -39,10 +39,17 @@ async def launch_agent(
         async def conclude(outcome: Outcome) -> LaunchOutput:
             branches = await after(outcome) if after else outcome.branches
             text = said.text(outcome.text) if context.settings.reads == "turn" else outcome.text
+            failure = outcome.failure
+            if is_too_long(text):
+                most = f"at most {LONGEST_ANSWER:,} characters are read"
+                too_long = Failure(
+                    FailureKind.OUTPUT_LIMIT, f"What the agent said in this turn is too long: {most}."
+                )
+                text, failure = "", failure or too_long
             return LaunchOutput(
-                verdict=verdict_after(outcome.failure),
-                failure=outcome.failure,
-                text=_cut(text),
+                verdict=verdict_after(failure),
+                failure=failure,
+                text=text,
                 branches=branches,
                 agent_id=said.agent_id,
                 url=said.url,
@@ -60,7 +67,7 @@ class _Transcript:
 
     def __init__(self, context: ConversationContext) -> None:
         self._started = context.started
-        self._text = ""
+        self._said = AnswerText()
         self._cut = False
         self.agent_id: str | None = None
         self.url: str | None = None
@@ -71,17 +78,11 @@ class _Transcript:
             self.agent_id, self.url = event.agent_id or self.agent_id, event.url or self.url
             self._started.update(filter(None, [self.agent_id]))
         elif isinstance(event, AgentText):
-            between = "" if self._cut or not self._text else "\n\n"
-            self._text = f"{self._text}{between}{event.text}"[-2 * KEPT_TEXT :]
+            between = "" if self._cut or not len(self._said) else "\n\n"
+            self._said.add(f"{between}{event.text}")
             self._cut = len(event.text) >= _PIECE
 
     def text(self, last: str) -> str:
-        """Return everything, including the last message."""
-        return self._text if self._text.strip().endswith(last.strip()) else f"{self._text}\n\n{last}"
-
-
-def _cut(text: str) -> str:
-    """Return the end of a long text, beginning with a whole line: half a line could look like a command."""
-    if len(text) <= KEPT_TEXT:
-        return text
-    return text[-KEPT_TEXT:].partition("\n")[2]
+        """Return everything, including the last message; one character too much says that it is too long."""
+        said = str(self._said)
+        return said if said.strip().endswith(last.strip()) else f"{said}\n\n{last}"

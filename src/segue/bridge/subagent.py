@@ -12,6 +12,7 @@ from segue.bridge.commands import Subagent
 from segue.bridge.completion import report_completion
 from segue.bridge.context import ConversationContext
 from segue.bridge.launch import launch_agent
+from segue.domain.answer import keep_end
 from segue.domain.errors import SegueError, ToolMissing, UsageError, WorkspaceError
 from segue.domain.job import Mode
 from segue.domain.outcome import Outcome
@@ -22,12 +23,13 @@ from segue.ports import Agent
 from segue.prompts.bridge import subagent_prompt
 
 KEPT_TEXT = 16 * 1024
+"""Characters of what a subagent says that the agent reads; its branch has the work."""
 
 
 async def run_subagent(context: ConversationContext, key: str, command: Subagent) -> dict[str, Any]:
     """Run a subagent and report its end; return what the agent is shown, refusals included."""
     try:
-        target, agent = _choose(context, command)
+        target, agent = _choose(context, key, command)
     except (ValueError, SegueError) as error:
         name = command.repo.rpartition("@")[2]  # a password may stand before the @
         return {"status": "refused", "repo": name, "reason": str(error)}
@@ -44,7 +46,7 @@ async def run_subagent(context: ConversationContext, key: str, command: Subagent
     return facts
 
 
-def _choose(context: ConversationContext, command: Subagent) -> tuple[RepoTarget, Agent]:
+def _choose(context: ConversationContext, key: str, command: Subagent) -> tuple[RepoTarget, Agent]:
     """Return where the work is done, and by whom; raise before anything is sent."""
     settings = context.settings
     usual = settings.subagent or context.journal.run.spec.agent
@@ -57,7 +59,8 @@ def _choose(context: ConversationContext, command: Subagent) -> tuple[RepoTarget
         raise ValueError(f"{name} works on hosted repositories, but {target.name} is a folder")
     if not agent.can.cloud and target.folder is None:
         raise ValueError(f"{name} works on this machine, but no folder is configured for {target.name}")
-    if problems := agent.check():
+    begun = context.journal.state(f"{key}/launch/1") is not None
+    if not begun and (problems := agent.check()):  # one that has ended is reported all the same
         raise UsageError(problems[0].message, hint=problems[0].fix)
     return target, agent
 
@@ -105,6 +108,6 @@ def _describe(key: str, target: RepoTarget, agent: str, result: StepResult[Launc
         "branch": ", ".join(output.branches),
         "url": output.url or "",
         "reason": output.failure.message if output.failure else "",
-        "text": output.text[-KEPT_TEXT:],
+        "text": keep_end(output.text, KEPT_TEXT),
     }
     return {name: value for name, value in facts.items() if value or name == "status"}

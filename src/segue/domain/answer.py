@@ -36,3 +36,18 @@ class AnswerText:
 def is_too_long(text: str) -> bool:
     """Return whether an answer is longer than what is read."""
     return len(text) > LONGEST_ANSWER
+
+
+def keep_start(text: str, most: int) -> str:
+    """Return the start of a text that is too long for its place, and say how much was left out."""
+    rest = len(text) - most
+    return text if rest <= 0 else f"{text[:most]}\n[{rest:,} characters were left out here]"
+
+
+def keep_end(text: str, most: int) -> str:
+    """Return the end of a text that is too long for its place, from a whole line on, and say what is gone."""
+    if len(text) <= most:
+        return text
+    end = text[-most:]
+    whole = end.partition("\n")[2] or end
+    return f"[{len(text) - len(whole):,} characters were left out here]\n{whole}"

@@ -75,11 +75,12 @@ _OUTAGE = re.compile(
     r"|\b5\d\d\b\W{0,3}(?:internal server|bad gateway|service unavailable|gateway time|overloaded)"
     r"|internal server error|bad gateway|service (?:is )?(?:temporarily )?unavailable|gateway time-?out"
     r"|\boverloaded(?:_error)?\b|high demand|\[(?:unavailable|internal|deadline_exceeded)\]"
-    r"|connection (?:was |is )?(?:refused|reset|closed|lost|aborted|error|failed|timed out)|connection_failed"
+    r"|connection ?(?:was |is )?(?:refused|reset|closed|lost|aborted|error|failed|timed out)"
+    r"|connection_failed"
     r"|\bE(?:CONNREFUSED|CONNRESET|NOTFOUND|AI_AGAIN|TIMEDOUT|PIPE|NETUNREACH|HOSTUNREACH)\b"
     r"|could not resolve|(?:temporary failure in|failed) name resolution|name or service not known"
     r"|network is unreachable|network error|fetch failed|socket hang up|stream disconnected"
-    r"|error sending request for url",
+    r"|error sending request for url|unable to connect to (?:the )?api\b",
     re.IGNORECASE,
 )
 _CONTEXT = re.compile(

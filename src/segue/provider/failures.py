@@ -6,6 +6,8 @@ A launched agent may have cost money: such a failure tells routers and clients n
 from __future__ import annotations
 
 import importlib
+import math
+import time
 from typing import Any
 
 from segue.domain.errors import CredentialsError, SegueError
@@ -22,6 +24,8 @@ _CLASSES = {
     FailureKind.CONTEXT: "ContextWindowExceededError",
 }
 _DEFINITE = "UnprocessableEntityError"
+_ASK_AGAIN = 60
+"""Seconds after which a limit is asked again whose end the agent did not say."""
 _NO_RETRY = {"x-should-retry": "false"}
 _STATUS = {
     "Timeout": 408,
@@ -57,7 +61,8 @@ def to_litellm(error: Exception, model: str, provider: str) -> Exception:
         name = _CLASSES.get(error.failure.kind, _DEFINITE)
         if error.was_launched and error.failure.kind is FailureKind.NOT_STARTED:
             name = _DEFINITE  # it started and refused to work, as with an unknown model
-        return _make(name, _describe(error.failure), model, provider, final=error.was_launched)
+        wait = _seconds_until(error.failure, name)
+        return _make(name, _describe(error.failure), model, provider, final=error.was_launched, wait=wait)
     if isinstance(error, InvalidRequest):
         return _make("BadRequestError", str(error), model, provider, final=True)
     if isinstance(error, Busy):
@@ -84,17 +89,29 @@ def to_stream_error(error: Exception, has_spoken: bool) -> Exception:
     return error
 
 
-def _make(name: str, message: str, model: str, provider: str, final: bool) -> Exception:
+def _seconds_until(failure: Failure, name: str) -> int | None:
+    """Return when it makes sense to ask again, as far as that is known; for a limit it is always said."""
+    if failure.until is not None:
+        return max(1, math.ceil(failure.until - time.time()))
+    return _ASK_AGAIN if name == "RateLimitError" else None
+
+
+def _make(
+    name: str, message: str, model: str, provider: str, final: bool, wait: int | None = None
+) -> Exception:
     litellm: Any = importlib.import_module("litellm")
     httpx: Any = importlib.import_module("httpx")  # installed with LiteLLM, whose exceptions need it
     arguments: dict[str, Any] = {"message": message, "model": model, "llm_provider": provider}
+    headers = {} if wait is None else {"retry-after": str(wait)}
     if name != "Timeout":
         request = httpx.Request("POST", "https://segue.invalid")  # there was no real one
-        arguments["response"] = httpx.Response(_STATUS[name], request=request)
+        arguments["response"] = httpx.Response(_STATUS[name], request=request, headers=headers)
     error: Any = getattr(litellm, name)(**arguments)
     if final:
         error.num_retries = 0  # read by LiteLLM's router
-        error.headers = dict(_NO_RETRY)  # read by OpenAI's client, through the proxy
+        headers |= _NO_RETRY
+    if headers:
+        error.headers = headers  # read by OpenAI's client, through the proxy
     assert isinstance(error, Exception)
     return error
 

@@ -37,10 +37,10 @@ _RUNS = f"""SELECT r.id FROM orchestrator_runs r
  WHERE {select_kinds(_KINDS)} AND r.updated > ?
  AND (r.state IN ('needs_human', 'failed', 'running', 'parked', 'queued')
       OR (r.state = 'done' AND r.spec->>'worktree' IS NOT NULL))
- AND NOT EXISTS (SELECT 1 FROM orchestrator_runs n
-                 WHERE n.source_key = r.source_key AND n.created > r.created)
+ AND (r.spec->>'origin' IS NOT NULL OR NOT EXISTS (
+     SELECT 1 FROM orchestrator_runs n WHERE n.source_key = r.source_key AND n.created > r.created))
  ORDER BY r.updated DESC LIMIT {MOST}"""  # noqa: S608
-"""The runs in which something may wait: of each source the newest, because that one replaces the others."""
+"""The runs in which something may wait. Of a source the newest replaces the others, except in a fleet."""
 
 
 def query_inbox(request: PageRequest) -> Data:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from segue.domain.budget import Budget
@@ -37,8 +37,13 @@ _STEPS = """SELECT s.run_id, s.key, s.gen, s.seq, s.task, s.phase, s.attempt, s.
  s.output->'verdict'->>'action' AS action,
  coalesce(s.output->'failure'->>'message', s.output->'verdict'->>'reason', s.output->>'reason') AS reason
  FROM orchestrator_steps s WHERE s.run_id = ? AND {chosen} ORDER BY s.seq"""
+_QUIET = "".join(f" AND type <> '{name}'" for name in CHATTY)
+"""An index leads past what agents say by the thousand, where a query repeats this."""
+_END = f"""SELECT min(seq) - 1 AS last FROM orchestrator_steps WHERE run_id = ? AND key = ? AND seq > ?
+ UNION ALL SELECT min(seq) FROM orchestrator_events
+ WHERE run_id = ? AND seq > ? AND step = ? AND type = 'step.ended'{_QUIET}"""  # noqa: S608
 _LAST = "SELECT coalesce(max(seq), 0) AS last FROM orchestrator_events WHERE run_id = ?"
-_LAST += "".join(f" AND type <> '{name}'" for name in CHATTY)
+_LAST += _QUIET
 
 
 def get_view(store: Store, run: Run, views: VersionedCache[RunView]) -> RunView:
@@ -97,6 +102,13 @@ def list_steps(store: Store, run_id: str, tasks: Sequence[str]) -> Rows:
 def list_run_steps(store: Store, run_id: str) -> Rows:
     """Return the steps that belong to the run as a whole, not to a task."""
     return store.query(_STEPS.format(result=RESULT, chosen="s.task IS NULL"), [run_id])
+
+
+def find_end(store: Store, step: Mapping[str, Any]) -> int:
+    """Return the last event of a step, before a later attempt of the same name; while it runs, any."""
+    run, key, seq = step["run_id"], step["key"], step["seq"]
+    rows = store.query(_END, [run, key, seq, run, seq, key])
+    return min((int(row["last"]) for row in rows if row["last"] is not None), default=2**62)
 
 
 def get_step(store: Store, run_id: str, seq: int) -> dict[str, Any]:

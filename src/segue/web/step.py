@@ -22,6 +22,7 @@ from segue.ports import Store
 from segue.reports.timeline_svg import label_phase
 from segue.view.load import state_of
 from segue.web import queries
+from segue.web.commands import list_commands
 from segue.web.diffs import find_commits, read_diff, read_patch, split_by_file
 from segue.web.events import read_row
 from segue.web.live import make_line
@@ -32,9 +33,6 @@ TEXT = 40_000
 
 EVENTS = 100
 """Events on one page."""
-
-COMMANDS = 200
-"""Commands shown; the events contain all of them."""
 
 _EVENT = "SELECT run_id, seq, ts, step, type, data FROM orchestrator_events WHERE run_id = ?"
 _FACTS = ("exit_code", "session", "files", "branch", "duration", "usage", "changed")
@@ -74,7 +72,7 @@ def query_step(request: PageRequest) -> Data:
     names = ("seq", "key", "gen", "task", "phase", "attempt", "agent", "model", "state", "started", "ended")
     output = StepOutput.read(step["output"])
     facts = {name: value for name, value in to_json(output).items() if name in _FACTS and value != []}
-    name = label_phase(step["phase"] or "")
+    name, end = label_phase(step["phase"] or ""), queries.find_end(store, step)
     return {
         "title": f"{name} {step['attempt']}" + (f" of task {step['task']}" if step["task"] else ""),
         "run": {
@@ -93,9 +91,9 @@ def query_step(request: PageRequest) -> Data:
             {"name": f"check-{number}", "command": check.command, "exit_code": check.exit_code}
             for number, check in enumerate(output.checks, 1)
         ],
-        **_list_commands(store, step),
+        **list_commands(store, step, end),
         **_show_diff(known),
-        **_list_events(store, step, request.number("after", step["seq"] - 1)),
+        **_list_events(store, step, request.number("after", step["seq"] - 1), end),
     }
 
 
@@ -195,15 +193,6 @@ def _read_prompt(store: Store, step: Mapping[str, Any]) -> str:
     return str(rows[0]["text"]) if rows else ""
 
 
-def _list_commands(store: Store, step: Mapping[str, Any]) -> Data:
-    found = store.query(
-        "SELECT seq, origin, command, status, exit_code, seconds FROM orchestrator_commands"
-        " WHERE run_id = ? AND step = ? ORDER BY seq LIMIT ?",
-        [step["run_id"], step["key"], COMMANDS + 1],
-    )
-    return {"commands": found[:COMMANDS], "more_commands": len(found) > COMMANDS}
-
-
 def _show_diff(known: dict[str, str]) -> Data:
     part = cut_piece(known.get("diff", ""))
     why = known.get("no-diff", "")
@@ -213,15 +202,10 @@ def _show_diff(known: dict[str, str]) -> Data:
     }
 
 
-def _list_events(store: Store, step: Mapping[str, Any], after: int) -> Data:
-    """Return a page of the events of the step, without those of a later attempt of the same name."""
-    [row] = store.query(
-        "SELECT min(seq) AS next FROM orchestrator_steps WHERE run_id = ? AND key = ? AND seq > ?",
-        [step["run_id"], step["key"], step["seq"]],
-    )
-    end = row["next"] if row["next"] is not None else 2**62
+def _list_events(store: Store, step: Mapping[str, Any], after: int, end: int) -> Data:
+    """Return a page of the events of the step."""
     rows = store.query(
-        f"{_EVENT} AND seq > ? AND seq < ? AND step = ? ORDER BY seq LIMIT ?",
+        f"{_EVENT} AND seq > ? AND seq <= ? AND step = ? ORDER BY seq LIMIT ?",
         [step["run_id"], max(after, step["seq"] - 1), end, step["key"], EVENTS + 1],
     )
     shown = [_make_event_line(read_row(row)) for row in rows[:EVENTS]]

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from segue.domain.run import Run
-from segue.ports import Store
 from segue.reports.timeline_svg import label_phase
-from segue.store.rows import CHATTY
 from segue.view.load import state_of
 from segue.web import queries
 from segue.web.events import match_text, read_row
-from segue.web.live import find_last_event
 from segue.web.routes import Data, NotFound, PageRequest, PageRoute
 from segue.web.run import describe_step
 from segue.web.step import find_step
@@ -31,14 +27,11 @@ SHOW = {
 }
 """What can be shown alone."""
 
-_END = "SELECT min(seq) AS last FROM orchestrator_events WHERE run_id = ? AND seq > ? AND step = ?"
-_END += " AND type = 'step.ended'" + "".join(f" AND type <> '{name}'" for name in CHATTY)
-
 
 def query_step_talk(request: PageRequest) -> Data:
     """Return the conversation of one launch."""
     run, step = find_step(request)
-    last = _find_end(request.store, step)
+    last = queries.find_end(request.store, step)
     found = _read(request, run, ("step = ?", [step["key"]]), step["seq"], last)
     name = f"{label_phase(step['phase'] or '')} {step['attempt']}"
     return {
@@ -64,7 +57,7 @@ def query_task_talk(request: PageRequest) -> Data:
         run,
         (f"step IN ({marks})", list(names)),
         steps[0]["seq"],
-        _find_end(request.store, {**steps[-1], "run_id": run.id}),
+        queries.find_end(request.store, {**steps[-1], "run_id": run.id}),
     )
     return {
         "title": f"Conversation: {view.tasks[key].title}",
@@ -78,12 +71,6 @@ def query_task_talk(request: PageRequest) -> Data:
 
 def _describe_run(run: Run) -> dict[str, Any]:
     return {"id": run.id, "source": run.spec.source, "working": state_of(run) in queries.AT_WORK}
-
-
-def _find_end(store: Store, step: Mapping[str, Any]) -> int:
-    """Return the last event of a step; of the run while the step is under way."""
-    [row] = store.query(_END, [step["run_id"], step["seq"], step["key"]])
-    return int(row["last"]) if row["last"] is not None else find_last_event(store, step["run_id"])
 
 
 def _read(

@@ -6,41 +6,44 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from segue.agents.cloud.values import CloudLook, CloudSession
-from segue.domain.errors import SegueError
+from segue.agents.cloud.values import CloudLook
 from segue.system.git.branches import REMOTE
-from segue.system.git.repository import Repository
+from segue.system.git.repository import run_git
 
 _PULL = re.compile(r"/pull/(\d+)(?:[/?#]|$)")
 
 
 async def find_branches(
-    workspace: Path, repository: str, session: CloudSession, look: CloudLook
-) -> tuple[str, ...]:
-    """Return the branches that a session has pushed, as far as the remote has them.
+    workspace: Path, repository: str, asked: str, look: CloudLook
+) -> tuple[tuple[str, ...], bool]:
+    """Return the branch that a session has pushed, and whether the remote was asked.
 
-    Where the remote cannot be asked, those that the vendor itself names are believed: whoever uses one
-    fetches it, and says what is wrong.
+    `asked` is the branch that the prompt names. Where the remote cannot be asked, that one or what the
+    vendor names is believed: whoever uses it fetches it, and says what is wrong.
     """
-    try:
-        refs = await _list_refs(workspace, repository)
-    except (SegueError, ValueError):
-        return look.branches
+    refs = await _list_refs(workspace, repository)
+    if refs is None:
+        return tuple(filter(None, look.branches or (asked,)))[:1], False
     heads = {name.removeprefix("refs/heads/"): head for name, head in refs.items() if "/heads/" in name}
     pulled = (refs.get(f"refs/pull/{number}/head") for number in _pull_numbers(look.pulls))
     by_pull = [name for commit in pulled if commit for name, head in heads.items() if head == commit]
-    candidates = (*look.branches, session.branch, *by_pull[:1])
-    # An agent that was asked for a branch and opened a pull request has pushed one of them.
-    return tuple(dict.fromkeys(name for name in candidates if name in heads))[:1]
+    return tuple(name for name in (*look.branches, asked, *by_pull) if name in heads)[:1], True
 
 
-async def _list_refs(workspace: Path, repository: str) -> dict[str, str]:
-    """Return the branches and pull requests of the remote, each with its commit."""
-    repo = await Repository.open(workspace)
-    place = REMOTE if await repo.remote_url(REMOTE) is not None else repository
-    said = await repo.git("ls-remote", place, "refs/heads/*", "refs/pull/*/head")
-    rows = (line.partition("\t") for line in said.splitlines())
-    return {name: commit for commit, _, name in rows}
+async def _list_refs(workspace: Path, repository: str) -> dict[str, str] | None:
+    """Return the branches and pull requests of the remote, each with its commit; None if it does not answer.
+
+    The remote is the workspace's own or, where it has none, the hosted repository.
+    """
+    for place in (REMOTE, repository):
+        try:
+            done = await run_git(workspace, "ls-remote", place, "refs/heads/*", "refs/pull/*/head")
+        except (OSError, TimeoutError):
+            return None
+        if done.exit_code == 0:
+            rows = (line.partition("\t") for line in done.out.decode("utf-8", "replace").splitlines())
+            return {name: commit for commit, _, name in rows}
+    return None
 
 
 def _pull_numbers(pulls: Sequence[str]) -> list[str]:

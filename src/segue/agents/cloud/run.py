@@ -166,12 +166,15 @@ class CloudJob(Struct, frozen=True):
         self, started: StartedSession, last: CloudLook | None, seen: Transcript, failure: Failure | None
     ) -> Outcome:
         look, session = last or CloudLook(""), started.session
-        branches = await find_branches(self.job.workspace, self.order.repository, session, look)
+        asked = session.branch if self.profile.pushes else ""
+        repository = self.order.repository
+        branches, verified = await find_branches(self.job.workspace, repository, asked, look)
         facts: dict[str, Any] = {
             "agent_id": session.id,
             "url": self.vendor.page(session.id) or None,
             "status": look.word or None,
             "branches": list(branches),
+            "verified": verified,
             "pull_requests": sorted(set(look.pulls)),
             "adopted": started.adopted,
             **look.facts,

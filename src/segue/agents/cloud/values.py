@@ -75,9 +75,12 @@ class CloudLook(Struct, frozen=True):
 
 
 class CloudVendor(Protocol):
-    """The API of one vendor. Everything raises CloudError; deadlines are times of the event loop."""
+    """The API of one vendor; subclass it and define what has no default.
 
-    starts_idle: bool
+    Everything raises CloudError; deadlines are times of the event loop.
+    """
+
+    starts_idle: bool = False
     """True if a new session does nothing before its first message; otherwise the launch contains it."""
 
     async def create(self, order: CloudOrder, deadline: float) -> str:
@@ -86,26 +89,35 @@ class CloudVendor(Protocol):
     async def find(self, order: CloudOrder, since: float, deadline: float) -> str | None:
         """Return the session that was launched with the order's key since then, if the vendor shows one."""
 
-    async def has_message(self, session: str, key: str, deadline: float) -> bool:
-        """Return whether the session has got the message with this key."""
-
-    async def say(self, session: str, order: CloudOrder, deadline: float) -> None:
-        """Send a message to a session, once."""
-
     async def look(self, session: str, key: str, seen: Transcript, deadline: float) -> CloudLook:
         """Look how the message with this key is getting on, and add what is new to the transcript."""
 
-    async def stop(self, session: str, deadline: float) -> None:
-        """Stop a session; only called for vendors that can."""
-
-    def stream(self, session: str, silence: float) -> AsyncGenerator[Json | None, None] | None:
-        """Yield events as they come, after a None that says the stream is open; None: there is no stream."""
-
-    def read(self, event: Json, seen: Transcript) -> bool:
-        """Add an event of the stream to the transcript; return whether the session's state may be new."""
-
     def page(self, session: str) -> str:
-        """Return the page for people."""
+        """Return the page for people, as far as it is known."""
+
+    async def has_message(self, session: str, key: str, deadline: float) -> bool:  # noqa: ARG002
+        """Return whether the session has got the message with this key."""
+        raise CloudError("unsupported", "a session cannot be continued", status=400)
+
+    async def say(self, session: str, order: CloudOrder, deadline: float) -> None:  # noqa: ARG002
+        """Send a message to a session, once."""
+        raise CloudError("unsupported", "a session cannot be continued", status=400)
+
+    async def stop(self, session: str, deadline: float) -> None:  # noqa: ARG002
+        """Stop a session."""
+        raise CloudError("unsupported", "a session cannot be stopped", status=400)
+
+    def stream(
+        self,
+        session: str,  # noqa: ARG002
+        silence: float,  # noqa: ARG002
+    ) -> AsyncGenerator[Json | None, None] | None:
+        """Yield events as they come, after a None that says the stream is open; None: there is no stream."""
+        return None
+
+    def read(self, event: Json, seen: Transcript) -> bool:  # noqa: ARG002
+        """Add an event of the stream to the transcript; return whether the session's state may be new."""
+        return False
 
 
 class CloudProfile(Struct, frozen=True):

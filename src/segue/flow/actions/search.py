@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from segue.domain.answer import keep_start
 from segue.domain.errors import SearchFailed
 from segue.domain.events import SearchDone
 from segue.domain.job import Mode
@@ -51,7 +52,7 @@ async def _ask_service(now: Round, searcher: Searcher) -> str:
     if found.search_failure:
         return f"A search for {query!r} was tried, but it failed: {found.search_failure}"
     listed = [f"{hit['title']}\n{hit['url']}\n{hit['text']}" for hit in found.results]
-    return f"A search for {query!r} found:\n\n" + ("\n\n".join(listed)[:_KEPT] or "nothing")
+    return f"A search for {query!r} found:\n\n" + (keep_start("\n\n".join(listed), _KEPT) or "nothing")
 
 
 async def _ask_agent(now: Round) -> str:
@@ -88,7 +89,7 @@ async def _ask_agent(now: Round) -> str:
     output = (await attempt_phase(context, state, SEARCH, attempt)).output
     if output.failure:
         return f"A search for {query!r} was tried, but it failed: {output.failure.message}"
-    return f"A search for {query!r} found:\n\n{output.text[:_KEPT]}"
+    return f"A search for {query!r} found:\n\n{keep_start(output.text, _KEPT)}"
 
 
 def _sources(text: str) -> tuple[dict[str, str], ...]:
