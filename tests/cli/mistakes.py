@@ -204,8 +204,8 @@ REPOSITORIES = [
     Mistake(f"{RUN} --worktree", 2, ("no commit yet", "Make a first commit"), without_commits),
     Mistake(f"{RUN} -C nowhere", 2, ("nowhere is not a folder", "--repo")),
     Mistake(f"{RUN} -C plan.md", 2, ("is a file",)),
-    Mistake("status -C nowhere", 2, ("'nowhere' does not exist",)),
-    Mistake("init -C nowhere", 2, ("'nowhere' does not exist",)),
+    Mistake("status -C nowhere", 2, ("nowhere does not exist", "--repo")),
+    Mistake("init -C nowhere", 2, ("nowhere does not exist", "--repo")),
     Mistake("init", 2, ("already exists", "It was not changed"), toml("")),
     Mistake(RUN, 2, ("needs your trust", "segue trust"), toml('checks = ["true"]\n'), {"SEGUE_TRUST": ""}),
     Mistake(
