@@ -8,6 +8,11 @@ WHERE first_verdict IS NOT NULL
 GROUP BY build_phase
 ORDER BY build_phase;
 
+SELECT build_phase, count(*) AS tasks, count(*) FILTER (WHERE passed) AS passed_at_once, count(DISTINCT run_id) AS runs
+FROM segue_first_attempts
+GROUP BY build_phase
+ORDER BY build_phase;
+
 SELECT agent, model, count(*) AS attempts, count(*) FILTER (WHERE result = 'PASS') AS passed,
        sum(input_tokens) AS input_tokens, sum(cost_usd) AS cost_usd, avg(seconds) AS mean_seconds
 FROM segue_attempts

@@ -37,6 +37,7 @@ class Written:
         agent: str = "claude",
         model: str | None = "opus",
         kind: str = "build",
+        trial: Any = None,
         **titles: str,
     ) -> WrittenRun:
         """Add a run; later runs are newer."""
@@ -49,7 +50,7 @@ class Written:
             "model": model,
         }
         named = {key.removeprefix("t"): title for key, title in titles.items()}
-        spec |= {"flow": "build", "titles": named, "kind": kind}
+        spec |= {"flow": "build", "titles": named, "kind": kind, **({"trial": trial} if trial else {})}
         self.runs.append((name, source, kind, encode(spec), state, created, created + 900_000))
         facts = {"source": source, "repo": "/r", "agent": agent, "flow": "build"}
         return WrittenRun(self, name, created).event(None, "run.started", **facts)
@@ -123,7 +124,8 @@ class WrittenRun:
         ended = None if state == "started" else self.clock
         self.all.steps.append(
             (
-                *(self.name, key, gen, seq, self.task, phase, attempt, "claude", "opus", state, "t", "{}"),
+                *(self.name, key, gen, seq, self.task, phase, attempt, "claude", "opus", state, "t"),
+                encode({"prompt": "d"} if launched else {}),
                 *(encode(output), began, ended, 1, "o", self.build_phase),
             )
         )

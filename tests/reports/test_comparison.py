@@ -20,7 +20,7 @@ def report(data: Written, database: str) -> DatasetReport:
 
 
 def rows(found: DatasetReport, place: int) -> list[dict[str, Any]]:
-    table = found.tables[place]
+    [table] = [table for table in found.tables if table.name == ("settings", "differences")[place]]
     return [dict(zip(table.columns, row, strict=True)) for row in table.rows]
 
 

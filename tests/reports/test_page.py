@@ -29,7 +29,7 @@ HOSTILE = (
 )
 OURS = (
     "html head meta title style body h1 h2 h3 p nav a section div table thead tbody tr th td span i"
-    " svg rect path line text g"
+    " svg rect path line text g figure details summary pre code small b desc circle"
 )
 VOID = {"meta", "br", "img", "link", "input", "hr"}
 

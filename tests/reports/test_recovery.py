@@ -137,7 +137,7 @@ def test_what_chance_chose_is_a_table_of_its_own(database: str) -> None:
         alone = data.run(f"alone {number}").execute().verify(1, "FAIL", "RETRY")
         alone.step("choice", action="RETRY", eligible=["RETRY"]).resolve().verify(2, "PASS").end()
     found = report(data, database)
-    actions = {row[0]: row for row in found.tables[1].rows}
+    actions = {row[0]: row for row in found.tables[0].rows}
     assert actions["WEB_SEARCH"][1] == single_cases(18, 20)
     assert actions["WEB_SEARCH"][4] == 1  # drawn, but the search failed: it counts, or chance would be undone
     assert actions["RETRY"][1] == single_cases(23, 40)
@@ -147,7 +147,7 @@ def test_what_chance_chose_is_a_table_of_its_own(database: str) -> None:
     assert found.notes == (
         f"By chance: WEB_SEARCH recovers more often than RETRY: {format_cell(difference)}.",
     )
-    assert all(row[1] == single_cases(0, 0) for row in found.tables[0].rows)
+    assert all(row[1] == single_cases(0, 0) for row in found.tables[1].rows)
 
 
 def test_searches_by_topic_and_by_source(database: str) -> None:

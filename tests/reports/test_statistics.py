@@ -38,7 +38,7 @@ from segue.reports.t_distribution import regularized_beta, t_cdf, t_quantile
 )
 def test_the_same_cases_say_less_in_fewer_runs(runs: Clusters, low: int, high: int) -> None:
     """Values that were computed with another implementation."""
-    found = interval(runs, 0.95)
+    found = interval(runs, Proportion(runs).hits, Proportion(runs).n, 0.95)
     assert (100 * found[0], 100 * found[1]) == pytest.approx((low, high), abs=0.8)
 
 

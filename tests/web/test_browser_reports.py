@@ -9,11 +9,12 @@ import pytest
 from segue.domain.events import AgentText
 from tests.cli.place import Place
 from tests.reports.test_both import busy
+from tests.reports.test_experiments import trials
 from tests.web.browser import PHONE, contrast, looking, needs_chromium, overflow
 from tests.web.place import Served, make_run, serving
 
 pytestmark = needs_chromium
-PAGES = ("/gaps", "/recovery", "/compare", "/steps", "/events", "/bridge", "/doctor")
+PAGES = ("/gaps", "/recovery", "/compare", "/experiments", "/steps", "/events", "/bridge", "/doctor")
 
 
 @pytest.fixture(scope="module")
@@ -21,6 +22,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """The page with forty runs to report on, which nobody changes."""
     place = Place.make(tmp_path_factory.mktemp("filled") / "place")
     busy().write(str(place.database))
+    trials(each=4).write(str(place.database))
     with serving(place) as served:
         yield served
 
@@ -47,7 +49,7 @@ def test_a_report_is_read_and_leads_to_a_step(filled: Served) -> None:
 def test_a_report_is_filtered_by_keyboard_alone(filled: Served) -> None:
     with looking(filled) as page:
         page.goto(filled.url + "/compare")
-        rows = page.locator("table.cells").first.locator("tbody tr")
+        rows = page.locator("section[aria-labelledby=table-settings] tbody tr")
         assert rows.count() == 9
         page.locator("select[name=agent]").focus()
         page.keyboard.type("codex")
@@ -57,6 +59,34 @@ def test_a_report_is_filtered_by_keyboard_alone(filled: Served) -> None:
         page.get_by_role("link", name="All runs").click()
         page.wait_for_url("**/compare")
         assert rows.count() == 9
+
+
+def test_a_figure_leads_to_its_rows_its_runs_and_its_sql(filled: Served) -> None:
+    with looking(filled) as page:
+        page.goto(filled.url + "/compare")
+        card = page.locator("section[aria-labelledby=table-by_setting]")
+        figure = card.get_by_role("group", name="Cost against pass rate")
+        assert figure.is_visible()
+        assert "claude opus: " in str(figure.locator("desc").text_content())
+        card.get_by_text("SQL for these numbers").click()
+        assert "FROM segue_tasks t" in card.locator("pre").inner_text()
+        card.get_by_text("The rows (3)").click()
+        assert card.locator("tbody tr").count() == 3
+        figure.get_by_role("link", name="claude opus").click()
+        page.wait_for_url("**/runs?agent=claude")
+        page.goto(filled.url + "/gaps")
+        page.locator("table.heat td a").first.click()
+        page.wait_for_url("**/steps?phase=verify&build=setup")
+
+
+def test_an_experiment_is_found_and_read(filled: Served) -> None:
+    with looking(filled) as page:
+        page.get_by_role("link", name="Experiments").click()
+        page.get_by_role("link", name="careful").click()
+        page.wait_for_url("**/experiments/careful")
+        assert page.get_by_text("16 of 48 trials are over.").is_visible()
+        assert page.get_by_role("group", name="Arms").is_visible()
+        assert page.locator("section[aria-labelledby=table-against_first] tbody tr").count() == 4
 
 
 def test_events_are_searched_and_opened(place: Place) -> None:
@@ -85,7 +115,7 @@ def test_events_are_searched_and_opened(place: Place) -> None:
 def test_light_and_dark_can_be_read(filled: Served, scheme: str) -> None:
     with looking(filled, color_scheme=scheme) as page:
         for path, places in (
-            ("/gaps", ("h1", ".dim", "td a", "th")),
+            ("/gaps", ("h1", ".dim", "table.cells td a", "th")),
             ("/events", (".kind", ".why", ".took")),
         ):
             page.goto(filled.url + path)
@@ -105,6 +135,9 @@ def test_a_phone_is_wide_enough(filled: Served) -> None:
             page.goto(filled.url + path)
             assert overflow(page) <= 0, path
             assert page.locator("h1").is_visible()
+            if path == "/compare":
+                assert page.locator(".slim svg").first.is_visible(), "letters do not shrink with the window"
+                assert not page.locator(".broad svg").first.is_visible()
             if path != "/steps":
                 box = page.locator("nav [aria-current]").bounding_box()
                 assert box is not None

@@ -21,6 +21,7 @@ from segue.web.render import to_json
 from segue.web.routes import PageRequest
 from tests.cli.place import Place
 from tests.reports.test_both import busy
+from tests.reports.test_experiments import trials
 from tests.web.place import Served, make_run, serving
 
 HOSTILE = "<script>alert(1)</script>\"><img src=x onerror=alert(2)>\x1b[31mred\x1b[0m\x07'--"
@@ -105,7 +106,7 @@ def test_every_figure_leads_to_what_is_behind_it(written: str) -> None:
         )
     shown = ask(written, reports.make_query("gaps"))
     [table] = [table for table in shown["tables"] if table["name"] == "build_phases"]
-    rows = report_cells.format_table(shown, table)
+    rows = report_cells.format_table(shown, table).rows
     assert len(rows) == 3
     for row in rows:
         query = dict(part.split("=") for part in row[1].link.partition("?")[2].split("&"))
@@ -127,8 +128,10 @@ def test_the_page_says_what_the_command_says(written: str) -> None:
             shown = ask(written, reports.make_query(name), **query)
             told = report.to_json()
             assert json.loads(json.dumps({key: shown[key] for key in told}, default=to_json)) == told
-            drawn = [len(report_cells.format_table(shown, table)) for table in shown["tables"]]
-            assert drawn == [min(len(table.rows), 100) for table in report.tables]
+            for table, description in zip(report.tables, shown["tables"], strict=True):
+                found = report_cells.format_table(shown, description)
+                seen = [row for group in found.groups for row in group.rows] + found.rows + found.folded
+                assert len(seen) == min(len(table.rows), 100)
 
 
 def test_a_filter_that_makes_no_sense_is_said(written: str) -> None:
@@ -143,8 +146,17 @@ def links(served: Served, path: str) -> set[str]:
 
 def test_all_links_lead_somewhere(place: Place) -> None:
     busy().write(str(place.database))
+    trials(each=3).write(str(place.database))
     with serving(place) as served:
-        for page in ("/gaps", "/recovery", "/compare", "/steps?state=failed", "/events"):
+        assert served.get("/experiments/nothing").status_code == 404
+        for page in (
+            "/gaps",
+            "/recovery",
+            "/compare",
+            "/experiments/careful",
+            "/steps?state=failed",
+            "/events",
+        ):
             found = {link for link in links(served, page) if not link.startswith("/static/")}
             assert len(found) > 12, page
             for link in sorted(found)[:25]:

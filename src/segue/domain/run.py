@@ -90,6 +90,16 @@ class TrialSpec(Struct, frozen=True):
     """The prompt of the experiment, where the arm words it differently: trials of it are compared."""
     digest: str = ""
     """A hash of the arm's settings: under one name there must be no two."""
+    place: int = 0
+    """The place of its arm among them, from 1; 0 in runs of older versions."""
+    arms: int = 0
+    """How many arms the experiment had when the trial was started."""
+    prompts: int = 0
+    """How many prompts it had."""
+    trials: int = 0
+    """How many trials of each arm and prompt were planned."""
+    looks: int = 1
+    """How often the results were to be looked at, with the end."""
 
 
 class RunSpec(Struct, frozen=True):

@@ -40,10 +40,22 @@ def find_scale(cells: Iterable[Cell]) -> float:
 
 
 def wrap_svg(
-    width: float, height: float, label: str, inside: str, kind: str = "bar", fixed: bool = False
+    width: float,
+    height: float,
+    label: str,
+    inside: str,
+    kind: str = "bar",
+    fixed: bool = False,
+    describe: str = "",
 ) -> str:
-    """Wrap SVG elements into a drawing with a label for screen readers; `fixed`: it is not scaled."""
+    """Wrap SVG elements into a drawing with a label for screen readers; `fixed`: it is not scaled.
+
+    `describe` says what the drawing shows; such a drawing is a group, so that links in it can be reached.
+    """
     safe = escape_text(label)
+    if describe:
+        head = f'class="{kind}" viewBox="0 0 {width:g} {height:g}" role="group" aria-label="{safe}"'
+        return f"<svg {head}><title>{safe}</title><desc>{escape_text(describe)}</desc>{inside}</svg>"
     size = f'width="{width:g}" height="{height:g}" ' if fixed else ""
     head = f'{size}class="{kind}" viewBox="0 0 {width:g} {height:g}" role="img" aria-label="{safe}"'
     return f"<svg {head}><title>{safe}</title>{inside}</svg>"

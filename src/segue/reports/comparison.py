@@ -5,20 +5,22 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
-from statistics import fmean
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from segue.flow.phases.registry import PHASES
+from segue.reports.experiments import tabulate_experiments
 from segue.reports.formatting import format_cell
-from segue.reports.recovery import NO_DIFFERENCE, TOO_FEW
+from segue.reports.overview import tabulate_by_setting, tabulate_trend
 from segue.reports.report import Cell, DatasetReport, ReportTable
+from segue.reports.runs import RunDetails, make_outcome, measure_runs
 from segue.reports.selection import Dataset, Rows, name_setting
 from segue.reports.statistics import (
     CONFIDENCE,
     FEW_RUNS,
     FEWEST_RUNS,
+    NO_DIFFERENCE,
+    TOO_FEW,
     Difference,
     Proportion,
     TaskCase,
@@ -28,7 +30,6 @@ from segue.reports.statistics import (
     tally,
     welch,
 )
-from segue.reports.usage import UsageRow, read_usage, read_work
 
 MEASURES = ("launches", "seconds", "tokens", "cost_usd", "bash_calls", "reads_before_edit")
 """What a run costs, besides whether it passes."""
@@ -36,7 +37,6 @@ MEASURES = ("launches", "seconds", "tokens", "cost_usd", "bash_calls", "reads_be
 ALL_SOURCES = "(all)"
 """Sources that both settings worked on, taken together."""
 
-_COUNTED = ("done", "failed", "needs_human")
 _RATES = {"passed": "passes more often", "passed_first": "passes more often at first"}
 
 
@@ -62,59 +62,20 @@ class Setting(Struct, frozen=True):
 
 def report_comparison(dataset: Dataset) -> DatasetReport:
     """Report which agent and model does better on the same source, where the difference is significant."""
-    used, work = read_usage(dataset), read_work(dataset)
-    runs = [
-        {**run, **_measure(used[run["run_id"]], work.get(run["run_id"], 0))} for run in dataset.ask("runs")
-    ]
-    counted = [run for run in runs if run["state"] in _COUNTED]
+    counted = measure_runs(dataset)
+    left_out = len(dataset.ask("runs")) - len(counted)
     details = RunDetails.read(dataset)
     groups: dict[tuple[str, str], Rows] = defaultdict(list)
     for run in counted:
         groups[str(run["source"]), name_setting(run)].append(run)
     settings = [_summarize(*key, group, details) for key, group in sorted(groups.items())]
-    tables = (_tabulate_settings(settings), _tabulate_differences(settings))
-    notes = (*_describe(tables[1]), *_warn(settings, len(runs) - len(counted)))
+    outcomes = [make_outcome(run, details) for run in counted]
+    differences = _tabulate_differences(settings)
+    overview = (tabulate_by_setting(outcomes, dataset), tabulate_trend(outcomes, dataset))
+    experiments = tabulate_experiments(dataset)
+    tables = (*overview, *([experiments] if experiments else []), _tabulate_settings(settings), differences)
+    notes = (*_describe(differences), *_warn(settings, left_out))
     return DatasetReport("compare", "Comparison", len(counted), tables, notes)
-
-
-class RunDetails(Struct, frozen=True):
-    """What is known of the runs besides their own rows."""
-
-    incomplete: set[str]
-    """Runs with a task that the agents did not finish, whatever the state of the run."""
-    tools: Mapping[str, Mapping[str, float]]
-    attempts: Mapping[str, Sequence[bool]]
-    """For each failed verdict: True if the next one was PASS."""
-    first: Mapping[str, Mapping[str, bool]]
-    """Whether the first attempt passed, by run and task."""
-    planned: set[str]
-    """Runs whose tasks were planned by an agent."""
-
-    @classmethod
-    def read(cls, dataset: Dataset) -> RunDetails:
-        """Read the details of all selected runs."""
-        attempts: dict[str, list[bool]] = defaultdict(list)
-        for row in dataset.ask("recovery"):
-            if row["delivered"]:
-                attempts[row["run_id"]].append(bool(row["recovered"]))
-        first: dict[str, dict[str, bool]] = defaultdict(dict)
-        for row in dataset.ask("first_verdicts"):
-            first[row["run_id"]][row["task"]] = bool(row["passed"])
-        planned = {row["run_id"] for row in dataset.ask("titles") if row["seq"]}
-        tasks = [task for task in dataset.ask("tasks") if task["ended"]]
-        incomplete = {task["run_id"] for task in tasks if not (task["done"] or task["replaced"])}
-        return cls(incomplete, _count_tools(dataset.ask("tools")), attempts, first, planned)
-
-
-def _measure(used: UsageRow, work_ms: int) -> dict[str, float | None]:
-    """Return the measures of a run; None where the agents report nothing."""
-    usage = used.usage
-    return {
-        "launches": used.launches,
-        "seconds": work_ms / 1000,
-        "tokens": usage.tokens or None,
-        "cost_usd": usage.cost_usd or None,
-    }
 
 
 def _summarize(source: str, name: str, runs: Rows, details: RunDetails) -> Setting:
@@ -124,7 +85,7 @@ def _summarize(source: str, name: str, runs: Rows, details: RunDetails) -> Setti
         for measure in MEASURES
     }
     ids = [str(run["run_id"]) for run in runs]
-    good = {run["run_id"] for run in runs if run["state"] == "done"} - details.incomplete
+    good = {run["run_id"] for run in runs if make_outcome(run, details).passed}
     first = [
         TaskCase(run, f"{source}/{task}", passed)
         for run in ids
@@ -144,24 +105,6 @@ def _summarize(source: str, name: str, runs: Rows, details: RunDetails) -> Setti
 
 def _rate_cases(cases: Mapping[str, Iterable[TaskCase]]) -> dict[str, Proportion]:
     return {name: tally((case.run, case.happened) for case in found) for name, found in cases.items()}
-
-
-def _count_tools(launches: Rows) -> dict[str, dict[str, float]]:
-    """Count per run: Bash calls, and files read before the first edit, averaged over its launches."""
-    bash: dict[str, int] = defaultdict(int)
-    reads: dict[str, list[int]] = defaultdict(list)
-    for launch in launches:
-        parts = str(launch["step"]).split("/")
-        phase = PHASES.get(parts[-2]) if len(parts) > 1 else None
-        if phase is None or not phase.edits:
-            continue
-        bash[launch["run_id"]] += launch["bash"]
-        if launch["reads_before_edit"] is not None:
-            reads[launch["run_id"]].append(launch["reads_before_edit"])
-    found: dict[str, dict[str, float]] = {run: {"bash_calls": float(count)} for run, count in bash.items()}
-    for run, counts in reads.items():
-        found[run]["reads_before_edit"] = fmean(counts)
-    return found
 
 
 def _tabulate_settings(settings: Sequence[Setting]) -> ReportTable:
@@ -271,9 +214,10 @@ def _describe(differences: ReportTable) -> Iterator[str]:
     for source, one, other, measure, found, _ in significant:
         assert isinstance(found, Difference)
         better, worse = (one, other) if found.value > 0 else (other, one)
+        gain = found if found.value > 0 else Difference(-found.value, -found.high, -found.low)
         place = "all sources" if source == ALL_SOURCES else repr(str(source)[:60])
         how = _RATES[str(measure)]
-        yield f"{better} {how} than {worse} on {place}: {format_cell(found)}."
+        yield f"{better} {how} than {worse} on {place}: {format_cell(gain)}."
 
 
 def _warn(settings: Sequence[Setting], left_out: int) -> Iterator[str]:

@@ -15,6 +15,7 @@ _HEADINGS = {
     "other": "B",
     "difference": "A − B",
     "says": "conclusion",
+    "against_first": "difference",
 }
 """Columns whose heading differs from their name."""
 
@@ -39,6 +40,8 @@ def format_cell(cell: Cell, column: str = "") -> str:
             return f"{ids[0]} +{len(ids) - 1}" if len(ids) > 1 else "".join(ids)
         case float():
             return format_quantity(cell, column)
+        case str() if column == "measure":
+            return format_heading(cell)
         case _:
             return str(cell)
 

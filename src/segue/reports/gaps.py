@@ -10,9 +10,10 @@ from typing import Any
 from segue.domain.plan import BuildPhase
 from segue.domain.signature import signature
 from segue.reports.formatting import format_cell, format_percent
+from segue.reports.pivot import find_average, is_gap
 from segue.reports.report import Cell, DatasetReport, ReportTable, RunIds
 from segue.reports.selection import Dataset, Rows, count_begun, name_setting
-from segue.reports.statistics import CONFIDENCE, Proportion, mean, single_cases, tally, tally_groups
+from segue.reports.statistics import Proportion, mean, single_cases, tally, tally_groups
 from segue.reports.timeline import read_titles
 from segue.reports.topics import group_by_topic
 from segue.reports.usage import read_usage
@@ -36,7 +37,7 @@ def report_gaps(dataset: Dataset) -> DatasetReport:
     ]
     names = read_titles(dataset.ask("titles"))
     errors = dataset.ask("errors")
-    matrix = _tabulate_first_verdicts(dataset.ask("first_verdicts"), runs)
+    matrix = _tabulate_first_verdicts(dataset, runs)
     tables = (
         matrix,
         _tabulate_phases(tasks),
@@ -46,12 +47,12 @@ def report_gaps(dataset: Dataset) -> DatasetReport:
     return DatasetReport("gaps", "Knowledge gaps", count_begun(runs), tables, tuple(_describe(matrix)))
 
 
-def _tabulate_first_verdicts(verdicts: Rows, runs: Rows) -> ReportTable:
+def _tabulate_first_verdicts(dataset: Dataset, runs: Rows) -> ReportTable:
     """Tabulate how often the first attempt passes; the final result says less, as fixes help everybody."""
     settings = {run["run_id"]: name_setting(run) for run in runs}
     found = tally_groups(
         ((row["build_phase"] or NO_PHASE, settings[row["run_id"]]), row["run_id"], bool(row["passed"]))
-        for row in verdicts
+        for row in dataset.ask("first_verdicts")
     )
     order = sorted(found, key=lambda key: (_order_phase(key[0]), key[1]))
     return ReportTable(
@@ -61,21 +62,18 @@ def _tabulate_first_verdicts(verdicts: Rows, runs: Rows) -> ReportTable:
         tuple((*key, found[key]) for key in order),
         "Passed: checks and judge had nothing to object to before any fix. Each interval alone is a 95 % one;"
         " a gap is named only if it holds for all cells together (Bonferroni).",
+        dataset.show_sql("gap_matrix"),
     )
 
 
 def _describe(matrix: ReportTable) -> Iterator[str]:
     """Name the cells that are weaker than all cases together, with intervals widened for their number."""
     rates = [cell for *_, cell in matrix.rows if isinstance(cell, Proportion)]
-    total = sum(rate.n for rate in rates)
     for phase, setting, rate in matrix.rows:
-        assert isinstance(rate, Proportion)
-        average = sum(other.hits for other in rates) / total
-        high = rate.limits(1 - (1 - CONFIDENCE) / len(rates))[1]
-        if len(rates) > 1 and rate.interval is not None and high < average:
+        if isinstance(rate, Proportion) and is_gap(rate, rates):
             yield (
                 f"Gap: first attempts at {phase} with {setting} pass in {format_cell(rate)},"
-                f" of all first attempts {format_percent(average)}% do."
+                f" of all first attempts {format_percent(find_average(rates))}% do."
             )
 
 

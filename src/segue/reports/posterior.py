@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from itertools import accumulate
 from math import lgamma
+from operator import mul
 
 Clusters = tuple[tuple[int, int], ...]
 """Hits and cases of every run, sorted."""
@@ -26,8 +27,14 @@ _CORRELATIONS = tuple(0.02 + 0.93 * step / 19 for step in range(20))
 _SCALES = tuple((1 - correlation) / correlation for correlation in _CORRELATIONS)
 """The sum of the two parameters of the beta distribution that the rates of runs come from."""
 
-_NARROW = 12
-"""A posterior within fewer cells is computed again on a finer grid."""
+_COARSE = 16
+"""The cells of the grid on which the range of the posterior is found."""
+
+_CLOSER = 4
+"""How often a smaller range is looked for, at most."""
+
+_NOTHING = 1e-7
+"""What a cell weighs beside the heaviest one, at most, if the posterior is elsewhere."""
 
 Grid = tuple[float, float]
 """The range of the grid on the scale where the Jeffreys prior is uniform."""
@@ -35,9 +42,11 @@ Grid = tuple[float, float]
 _WHOLE: Grid = (0.0, 1.0)
 
 
-def interval(clusters: Clusters, confidence: float) -> tuple[float, float]:
-    """Return the credible interval of the rate of a new run; 0 to 1 without cases."""
-    hits, cases = (sum(numbers) for numbers in zip(*clusters, strict=True)) if clusters else (0, 0)
+def interval(clusters: Clusters, hits: int, cases: int, confidence: float) -> tuple[float, float]:
+    """Return the credible interval of the rate of a new run; `hits` and `cases` are those of all runs.
+
+    Without cases it is 0 to 1.
+    """
     if cases == 0:
         return 0.0, 1.0
     grid, sums = _find_posterior(clusters)
@@ -49,13 +58,16 @@ def interval(clusters: Clusters, confidence: float) -> tuple[float, float]:
 
 @lru_cache(maxsize=4096)
 def _find_posterior(clusters: Clusters) -> tuple[Grid, tuple[float, ...]]:
-    """Return the grid and the cumulated posterior of its cells."""
-    sums = _accumulate(_weigh(clusters, _WHOLE))
-    first, last = bisect_right(sums, 1e-4), bisect_right(sums, 1 - 1e-4)
-    if last - first >= _NARROW:
-        return _WHOLE, sums
-    closer = max(0, first - 1) / _CELLS, min(_CELLS, last + 2) / _CELLS
-    return closer, _accumulate(_weigh(clusters, closer))
+    """Return the grid and the cumulated posterior of its cells: a fine one where the posterior is."""
+    grid = _WHOLE
+    for _ in range(_CLOSER):
+        weights = _weigh(clusters, grid, _COARSE)
+        heavy = [cell for cell, weight in enumerate(weights) if weight > _NOTHING * max(weights)]
+        begin, cell = grid[0], (grid[1] - grid[0]) / _COARSE
+        grid = begin + max(0, heavy[0] - 1) * cell, begin + min(_COARSE, heavy[-1] + 2) * cell
+        if len(heavy) > _COARSE // 4:
+            break
+    return grid, _accumulate(_weigh(clusters, grid, _CELLS))
 
 
 def _accumulate(weights: Sequence[float]) -> tuple[float, ...]:
@@ -63,30 +75,28 @@ def _accumulate(weights: Sequence[float]) -> tuple[float, ...]:
     return tuple(accumulate(weight / total for weight in weights))
 
 
-def _weigh(clusters: Clusters, grid: Grid) -> list[float]:
+def _weigh(clusters: Clusters, grid: Grid, cells: int) -> list[float]:
     """Return the weight of every cell: its likelihood, summed over the correlations."""
     hits, misses = sum(hits for hits, _ in clusters), sum(cases - hits for hits, cases in clusters)
-    logs = [hits * math.log(rate) + misses * math.log1p(-rate) for rate in _list_rates(grid)]
+    logs = [hits * math.log(rate) + misses * math.log1p(-rate) for rate in _list_rates(grid, cells)]
     if any(cases > 1 for _, cases in clusters):  # single cases say nothing about the correlation
-        logs += _add_correlated(clusters, grid)
+        logs += _add_correlated(clusters, grid, cells)
     most = max(logs)
     weights = [math.exp(value - most) for value in logs]
-    return [math.fsum(weights[cell::_CELLS]) for cell in range(_CELLS)]
+    return [math.fsum(weights[cell::cells]) for cell in range(cells)]
 
 
-def _add_correlated(clusters: Clusters, grid: Grid) -> list[float]:
+def _add_correlated(clusters: Clusters, grid: Grid, cells: int) -> list[float]:
     """Return the log-likelihood of every cell under every correlation but 0, one row after the other."""
     sizes = Counter(cases for _, cases in clusters)
-    sums = [-base for scale in _SCALES for base in [_add_sizes(scale, sizes)] for _ in range(_CELLS)]
-    for side, counts in (
-        (0, Counter(hits for hits, _ in clusters)),
-        (1, Counter(cases - hits for hits, cases in clusters)),
-    ):
-        for length, times in counts.items():
-            if length:
-                rising = _list_rising(grid, side, length)
-                sums = [so_far + times * more for so_far, more in zip(sums, rising, strict=True)]
-    return sums
+    bases = [base for scale in _SCALES for base in [_add_sizes(scale, sizes)] for _ in range(cells)]
+    lengths = Counter((0, hits) for hits, _ in clusters) + Counter(
+        (1, cases - hits) for hits, cases in clusters
+    )
+    parts = [(times, _list_rising(grid, cells, *of)) for of, times in lengths.items() if of[1]]
+    factors = [times for times, _ in parts]
+    columns = zip(*(rising for _, rising in parts), strict=True)
+    return [sum(map(mul, factors, column)) - base for base, column in zip(bases, columns, strict=True)]
 
 
 def _add_sizes(scale: float, sizes: Counter[int]) -> float:
@@ -94,25 +104,33 @@ def _add_sizes(scale: float, sizes: Counter[int]) -> float:
 
 
 @lru_cache(maxsize=512)
-def _list_rising(grid: Grid, side: int, length: int) -> array[float]:
+def _list_rising(grid: Grid, cells: int, side: int, length: int) -> array[float]:
     """Return log(a · (a + 1) · … · (a + length - 1)), with the parameter of hits (0) or misses (1) as a."""
-    shares = [1 - rate if side else rate for rate in _list_rates(grid)]
-    starts = (share * scale for scale in _SCALES for share in shares)
-    return array("d", [lgamma(start + length) - lgamma(start) for start in starts])
+    begins = _list_begins(grid, cells, side)
+    return array("d", [lgamma(begin + length) - so_far for begin, so_far in begins])
 
 
 @lru_cache(maxsize=64)
-def _list_rates(grid: Grid) -> tuple[float, ...]:
-    return tuple(_to_rate(grid, cell + 0.5) for cell in range(_CELLS))
+def _list_begins(grid: Grid, cells: int, side: int) -> tuple[tuple[float, float], ...]:
+    """Return that parameter for every cell under every correlation, and its log-gamma."""
+    shares = [1 - rate if side else rate for rate in _list_rates(grid, cells)]
+    begins = (share * scale for scale in _SCALES for share in shares)
+    return tuple((begin, lgamma(begin)) for begin in begins)
+
+
+@lru_cache(maxsize=64)
+def _list_rates(grid: Grid, cells: int) -> tuple[float, ...]:
+    begin, end = grid
+    return tuple(_to_rate(begin + (end - begin) * (cell + 0.5) / cells) for cell in range(cells))
 
 
 def _read_quantile(grid: Grid, sums: Sequence[float], probability: float) -> float:
     cell = min(bisect_right(sums, probability), _CELLS - 1)
     before = sums[cell - 1] if cell else 0.0
     inside = (probability - before) / ((sums[cell] - before) or 1.0)
-    return _to_rate(grid, cell + min(max(inside, 0.0), 1.0))
-
-
-def _to_rate(grid: Grid, place: float) -> float:
     begin, end = grid
-    return math.sin(math.pi / 2 * (begin + (end - begin) * place / _CELLS)) ** 2
+    return _to_rate(begin + (end - begin) * (cell + min(max(inside, 0.0), 1.0)) / _CELLS)
+
+
+def _to_rate(place: float) -> float:
+    return math.sin(math.pi / 2 * place) ** 2

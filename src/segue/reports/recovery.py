@@ -7,19 +7,27 @@ from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urlsplit
 
+from msgspec.structs import replace
+
 from segue.reports.formatting import format_cell
 from segue.reports.report import Cell, DatasetReport, ReportTable
 from segue.reports.selection import Dataset, Rows
-from segue.reports.statistics import CONFIDENCE, Difference, subtract, tally, tally_groups
+from segue.reports.statistics import CONFIDENCE, NO_DIFFERENCE, Difference, subtract, tally, tally_groups
 from segue.reports.topics import group_by_topic
 
 ACTIONS = ("RETRY", "WEB_SEARCH", "RUN_DIAGNOSTIC", "MODIFY_PLAN")
-NO_DIFFERENCE = "no significant difference"
-TOO_FEW = "too few runs"
 NOT_RANDOM = (
     "Not randomised: the judge chose the action,"
     " so a difference may come from the failures it was chosen for."
 )
+_QUALIFIED = {
+    (False, False): "",
+    (True, False): ": what followed, not what helped",
+    (False, True): ", randomised",
+    (True, True): ": randomised, and what followed elsewhere",
+}
+"""What the headline says: whether the judge chose, and whether chance did."""
+
 _LEVEL = 1 - (1 - CONFIDENCE) / (len(ACTIONS) - 1)
 """Three actions are compared with RETRY: together they may be wrong in one case of twenty."""
 
@@ -29,12 +37,20 @@ def report_recovery(dataset: Dataset) -> DatasetReport:
     attempts = dataset.ask("recovery")
     searches = [row for row in dataset.ask("searches") if row["next_result"] is not None]
     runs = len({row["run_id"] for row in attempts} | {row["run_id"] for row in searches})
-    judged = _tabulate_actions([row for row in attempts if row["eligible"] is None])
+    chosen = [row for row in attempts if row["eligible"] is None]
+    judged = replace(_tabulate_actions(chosen), sql=_show_sql(dataset, "delivered = 1 AND eligible IS NULL"))
     drawn = _tabulate_draws([row for row in attempts if row["eligible"] is not None])
-    tables = (judged, drawn, _tabulate_topics(searches), _tabulate_hosts(searches))
+    drawn = replace(drawn, sql=_show_sql(dataset, "eligible IS NOT NULL"))
+    actions = (drawn, judged) if drawn.rows else (judged, drawn)
+    tables = (*actions, _tabulate_topics(searches), _tabulate_hosts(searches))
     notes = [*_describe(drawn, "By chance"), *_describe(judged, "Not randomised")]
-    caveat = [NOT_RANDOM] if any(row["eligible"] is None for row in attempts) else []
-    return DatasetReport("recovery", "Recovery", runs, tables, (*caveat, *notes))
+    caveat = [NOT_RANDOM] if chosen else []
+    title = f"Recovery{_QUALIFIED[bool(chosen), bool(drawn.rows)]}"
+    return DatasetReport("recovery", title, runs, tables, (*caveat, *notes))
+
+
+def _show_sql(dataset: Dataset, counted: str) -> str:
+    return dataset.show_sql("recovery_rates", counted=counted)
 
 
 def _tabulate_actions(attempts: Rows) -> ReportTable:

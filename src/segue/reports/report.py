@@ -32,6 +32,8 @@ class ReportTable(Struct, frozen=True):
     rows: tuple[tuple[Cell, ...], ...]
     note: str = ""
     """How to read the table."""
+    sql: str = ""
+    """A query that gives the same numbers, for tables that have a figure."""
 
     def records(self) -> list[dict[str, Cell]]:
         """Return one dictionary per row."""

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from functools import cache
+from pathlib import PurePosixPath
 from typing import Any
 
 from msgspec import Struct
@@ -18,11 +19,13 @@ from segue.ports import Store
 
 QUERIES = (
     *("runs", "launches", "work", "tasks", "first_verdicts", "titles", "errors", "recovery", "searches"),
-    *("tools", "timeline"),
+    *("tools", "timeline", "trials"),
 )
 """The files under `sql/`; each runs unchanged on SQLite and on Postgres."""
 
 _MARK = "/* filters */"
+_SHARED = ("figures/outcomes", "figures/settings", "recovery")
+"""Queries that are parts of others."""
 _SOURCE = "coalesce(nullif(spec->'trial'->>'prompt', ''), spec->>'source')"
 """What a run is about: of a trial the prompt of the experiment, however its arm words it."""
 _AGO = re.compile(r"(\d{1,6})\s*([mhdw])", re.ASCII)
@@ -44,6 +47,8 @@ class Selection(Struct, frozen=True):
     """This run only, whatever its kind."""
     kind: RunKind | None = None
     """Runs of this kind only."""
+    experiment: str | None = None
+    """Trials of this experiment only."""
 
     def to_sql(self) -> tuple[str, list[object]]:
         """Return what to append to a condition on `orchestrator_runs`, and its arguments."""
@@ -52,6 +57,7 @@ class Selection(Struct, frozen=True):
             ("spec->>'agent' = ?", self.agent),
             ("spec->>'model' = ?", self.model),
             ("id = ?", self.run),
+            ("spec->'trial'->>'experiment' = ?", self.experiment),
         )
         parts = [(condition, value) for condition, value in wanted if value is not None]
         text = "".join(f" AND {condition}" for condition, _ in parts)
@@ -88,6 +94,22 @@ class Dataset:
             text = read_sql(query).replace(_MARK, conditions)
             self._known[query] = self._store.query(text, arguments)
         return self._known[query]
+
+    def show_sql(self, query: str, **parts: str) -> str:
+        """Return the text of a query about the selected runs, complete, for people who ask themselves."""
+        text = read_sql(f"figures/{query}")
+        shared = {PurePosixPath(name).name: read_sql(name).rstrip(";\n") for name in _SHARED}
+        for name, part in {**parts, **shared}.items():
+            text = text.replace(f"/* {name} */", part)
+        conditions, arguments = self._selection.to_sql()
+        first, *rest = conditions.split("?")
+        pairs = zip(map(_quote, arguments), rest, strict=True)
+        return text.replace(f" {_MARK}", first + "".join(value + more for value, more in pairs))
+
+
+def _quote(value: object) -> str:
+    """Return a value as SQL."""
+    return str(value) if isinstance(value, int) else "'" + str(value).replace("'", "''") + "'"
 
 
 def choose_kind(store: Store, selection: Selection) -> tuple[Selection, str]:

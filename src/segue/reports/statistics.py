@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Sequence
-from statistics import fmean, variance
+from statistics import fmean
 from typing import Any, TypeVar
 
 from msgspec import Struct
+from msgspec.structs import force_setattr
 
 from segue.reports.posterior import Clusters, interval
 from segue.reports.t_distribution import t_quantile
@@ -21,6 +22,9 @@ FEW_RUNS = 5
 FEWEST_RUNS = 3
 """With fewer runs no interval is given: what they say about other runs is unknown."""
 
+NO_DIFFERENCE = "no significant difference"
+TOO_FEW = "too few runs"
+
 K = TypeVar("K", bound=Hashable)
 
 
@@ -29,16 +33,15 @@ class Proportion(Struct, frozen=True):
 
     runs: Clusters
     """Hits and cases of every run, sorted."""
+    hits: int = 0
+    """How often it happened; counted from the runs."""
+    n: int = 0
+    """The number of cases; counted from the runs."""
 
-    @property
-    def hits(self) -> int:
-        """How often it happened."""
-        return sum(hits for hits, _ in self.runs)
-
-    @property
-    def n(self) -> int:
-        """The number of cases."""
-        return sum(cases for _, cases in self.runs)
+    def __post_init__(self) -> None:
+        """Count once: some rates are of thousands of runs and asked for often."""
+        force_setattr(self, "hits", sum([hits for hits, _ in self.runs]))
+        force_setattr(self, "n", sum([cases for _, cases in self.runs]))
 
     @property
     def value(self) -> float | None:
@@ -53,7 +56,7 @@ class Proportion(Struct, frozen=True):
     def limits(self, confidence: float = CONFIDENCE) -> tuple[float, float]:
         """Return the interval for a case of a new run, however little is known; 0 to 1 without cases."""
         tails = (1 - confidence) * (0.75 if len(self.runs) < FEW_RUNS else 1)  # else 92 % at 3 runs
-        return interval(self.runs, 1 - tails)
+        return interval(self.runs, self.hits, self.n, 1 - tails)
 
     def to_json(self) -> dict[str, Any]:
         """Return what programs read."""
@@ -190,6 +193,12 @@ def mean(values: Sequence[float]) -> Mean:
     error = math.sqrt(variance(values, average) / len(values))
     half = t_quantile((1 + CONFIDENCE) / 2, len(values) - 1) * error
     return Mean(len(values), average, max(0.0, average - half), average + half)
+
+
+def variance(values: Sequence[float], average: float | None = None) -> float:
+    """Return the variance of a sample; as that of the standard library, but without its fractions."""
+    middle = fmean(values) if average is None else average
+    return math.fsum([(value - middle) ** 2 for value in values]) / (len(values) - 1)
 
 
 def welch(one: Sequence[float], other: Sequence[float], confidence: float = CONFIDENCE) -> Difference | None:

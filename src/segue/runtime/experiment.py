@@ -7,7 +7,7 @@ import contextlib
 import hashlib
 import re
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -56,6 +56,8 @@ class Experiment(Options, frozen=True):
     """Where the repositories are created; FILE.runs beside the file if unset."""
     template: Path | None = None
     """A repository that every trial starts from; an empty one if unset."""
+    looks: Annotated[int, Meta(ge=1, le=20)] = 1
+    """How often to look whether it may be stopped, with the end: each makes every comparison stricter."""
     settings: dict[str, Any] = {}
     """Settings of every run, as in segue.toml."""
 
@@ -167,18 +169,22 @@ def trials(experiment: Experiment) -> Iterator[Trial]:
         )
     for number in range(1, experiment.trials + 1):
         for prompt, folder in prompts.items():
-            for arm in arms:
-                place = experiment.folder / folder / _arm_folder(arm) / str(number)
-                yield _make_trial(experiment, prompt, arm, number, place)
+            for place in range(len(arms)):
+                repo = experiment.folder / folder / _arm_folder(arms[place]) / str(number)
+                yield _make_trial(experiment, prompt, arms, place, number, repo)
 
 
-def _make_trial(experiment: Experiment, asked: str, arm: Arm, number: int, place: Path) -> Trial:
+def _make_trial(
+    experiment: Experiment, asked: str, arms: Sequence[Arm], place: int, number: int, repo: Path
+) -> Trial:
+    arm = arms[place]
     prompt = arm.word(asked)
     if prompt != asked:
         _check_prompt(prompt, f"arms.{arm.name}.prompt")
     original = asked if prompt != asked else ""
-    spec = TrialSpec(experiment.name, arm.name, original, arm.digest if arm.name else "")
-    return Trial(prompt, arm, number, place, spec)
+    design = (place + 1, len(arms), len(experiment.prompts), experiment.trials, experiment.looks)
+    spec = TrialSpec(experiment.name, arm.name, original, arm.digest if arm.name else "", *design)
+    return Trial(prompt, arm, number, repo, spec)
 
 
 def _arm_folder(arm: Arm) -> str:

@@ -14,7 +14,7 @@ from segue.domain.errors import StoreAway, StoreError
 from segue.domain.until import describe_until
 from segue.ports import QueryLimits
 from segue.store.address import is_postgres, sqlite_path
-from segue.store.encoding import escape, unescape
+from segue.store.encoding import DLE, escape, unescape
 
 if TYPE_CHECKING:
     import asyncio
@@ -206,4 +206,4 @@ def escape_values(values: Sequence[object]) -> Row:
 
 def unescape_row(row: Row) -> Row:
     """Return a row as it was before `escape_values`."""
-    return tuple(unescape(value) if isinstance(value, str) else value for value in row)
+    return tuple([unescape(value) if isinstance(value, str) and DLE in value else value for value in row])

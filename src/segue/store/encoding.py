@@ -13,7 +13,9 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-_DLE = "\x10"
+DLE = "\x10"
+"""Marks what was escaped."""
+
 _REFUSED = re.compile("[\x00\x10\ud800-\udfff]")
 _ESCAPED = re.compile("\x10([0-9a-f]{4})")
 
@@ -36,12 +38,12 @@ def escape(text: str) -> str:
     """Text that both databases take."""
     if text.isascii() and text.isprintable():
         return text
-    return _REFUSED.sub(lambda match: f"{_DLE}{ord(match[0]):04x}", text)
+    return _REFUSED.sub(lambda match: f"{DLE}{ord(match[0]):04x}", text)
 
 
 def unescape(text: str) -> str:
     """Return the text that was escaped."""
-    return _ESCAPED.sub(lambda match: chr(int(match[1], 16)), text) if _DLE in text else text
+    return _ESCAPED.sub(lambda match: chr(int(match[1], 16)), text) if DLE in text else text
 
 
 def encode(value: Any) -> str:
@@ -72,7 +74,7 @@ def _guard(value: Any) -> Any:
     if isinstance(value, str):
         return escape(value)
     if isinstance(value, float):
-        return f"{_DLE}n{value!r}" if _unsafe(value) else value
+        return f"{DLE}n{value!r}" if _unsafe(value) else value
     if isinstance(value, dict):
         return {escape(key) if isinstance(key, str) else key: _guard(item) for key, item in value.items()}
     return [_guard(item) for item in value] if isinstance(value, list | tuple) else value
@@ -84,7 +86,7 @@ def _unsafe(number: float) -> bool:
 
 def _unguard(value: Any) -> Any:
     if isinstance(value, str):
-        return float(value[2:]) if value.startswith(_DLE + "n") else unescape(value)
+        return float(value[2:]) if value.startswith(DLE + "n") else unescape(value)
     if isinstance(value, dict):
         return {unescape(key): _unguard(item) for key, item in value.items()}
     return [_unguard(item) for item in value] if isinstance(value, list) else value

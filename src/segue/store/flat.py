@@ -94,6 +94,12 @@ seconds real: from its beginning to its end
 started_at instant: when it was first begun
 ended_at instant: when it last ended
 """,
+    "first_attempts": """one row per task that was judged or checked, or whose agent failed
+run_id text: the run
+task text: the task's key
+build_phase text: which part of an app it builds
+passed boolean: whether the first attempt passed, before any fix
+""",
     "attempts": """one row per launch of an agent, in every phase
 run_id text: the run
 step text: the step, such as `task/3/execute/2`

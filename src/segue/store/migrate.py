@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from segue.domain.errors import StoreError
 from segue.store.database import Database
 
-VERSION = 5
+VERSION = 6
 """The number of the newest file under `migrations/`."""
 
 TABLE = "orchestrator_migrations"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -185,13 +185,17 @@ def _clean_json(text: str) -> str:
     return json.dumps(decode(text)) if "\\u0010" in text else text
 
 
-def by_name(names: list[str], row: Row) -> dict[str, Any]:
-    """A row of any query by the names of its columns, those that are called like a JSON column decoded."""
-    return {name: _decoded(name, value) for name, value in zip(names, row, strict=True)}
+def by_name(names: list[str], found: Sequence[Row]) -> list[dict[str, Any]]:
+    """Rows of any query by the names of their columns, those that are called like a JSON column decoded."""
+    encoded = [name for name in names if name in JSON_COLUMNS or name in _JSON_IN_VIEWS]
+    records = [dict(zip(names, row, strict=True)) for row in found]
+    for record in records if encoded else ():
+        record.update((name, _decoded(record[name])) for name in encoded)
+    return records
 
 
-def _decoded(name: str, value: Any) -> Any:
-    if name not in JSON_COLUMNS | _JSON_IN_VIEWS or not isinstance(value, str) or value[:1] not in ("{", "["):
+def _decoded(value: Any) -> Any:
+    if not isinstance(value, str) or value[:1] not in ("{", "["):
         return value
     try:
         return decode(value)

@@ -257,7 +257,7 @@ class SqlStore:
         It changes nothing. Columns called `spec`, `input`, `output`, `data` or `payload` are decoded.
         """
         names, found = self.answer(sql, arguments, limits)
-        return [rows.by_name(names, row) for row in found]
+        return rows.by_name(names, found)
 
     def answer(
         self, sql: str, arguments: Sequence[object] = (), limits: QueryLimits | None = None

@@ -10,7 +10,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from msgspec import Struct
 
@@ -91,7 +91,7 @@ def load_assets() -> dict[str, Asset]:
 def create_environment() -> Environment:
     """Create the environment of the templates: everything is escaped and free of control characters."""
     made = Environment(
-        loader=PackageLoader("segue.web"),
+        loader=ChoiceLoader([PackageLoader("segue.web"), PackageLoader("segue.reports")]),
         autoescape=True,
         undefined=StrictUndefined,
         finalize=_clean_value,

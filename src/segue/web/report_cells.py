@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from html import escape
 from typing import Any
 from urllib.parse import urlencode
 
-from msgspec import Struct
+from msgspec.structs import replace
 
 from segue.flow.phases.verify import VERIFY
 from segue.reports.formatting import format_percent
 from segue.reports.gaps import NO_PHASE
-from segue.reports.html_page import PageCell, format_rows
+from segue.reports.page_table import PageCell, PageTable, present_table
+from segue.reports.pivot import link_cells
 from segue.reports.report import Cell, ReportTable, RunIds
 from segue.reports.statistics import Difference, Mean, Proportion
 from segue.view.amounts import format_quantity
@@ -20,42 +22,55 @@ MOST_RUNS = 6
 """Runs listed in a cell; the rest is counted."""
 
 
-class Figure(Struct, frozen=True):
-    """One cell."""
+def format_table(data: Mapping[str, Any], table: Mapping[str, Any]) -> PageTable:
+    """Format one table of the report, with links from its figures to what is behind them."""
+    name, columns = table["name"], tuple(table["columns"])
+    rows = tuple(tuple(row.values()) for row in data[name][: max(table["shown"], table["drawn"])])
+    whole = ReportTable(name, table["title"], columns, rows, table["note"], table["sql"])
 
-    cell: PageCell
-    tip: str
-    """The tooltip."""
-    link: str
-    """The page with the evidence behind it."""
-    runs: tuple[tuple[str, str], ...] = ()
-    """Runs with their links."""
-    more: int = 0
+    def decorate(shown: PageCell, cell: Cell, column: str, row: Mapping[str, Any]) -> PageCell:
+        return _decorate(shown, cell, column, row, _link_columns(name, row, data["filters"]))
 
-
-def format_table(data: Mapping[str, Any], table: Mapping[str, Any]) -> list[list[Figure]]:
-    """Format the rows of one table of the report."""
-    columns, rows = tuple(table["columns"]), data[table["name"]][: table["shown"]]
-    cells = [tuple(row.values()) for row in rows]
-    drawn = format_rows(ReportTable(table["name"], table["title"], columns, tuple(cells)))
-    links = [_link_columns(table["name"], row, data["filters"]) for row in rows]
-    return [
-        [
-            _make_figure(shown, cell, name, row, lead)
-            for shown, cell, name in zip(looks, values, columns, strict=True)
-        ]
-        for looks, values, row, lead in zip(drawn, cells, rows, links, strict=True)
-    ]
+    found = present_table(whole, lambda label: _link_point(name, label, data["filters"]), decorate)
+    if found.matrix is not None:
+        found = replace(
+            found, matrix=link_cells(found.matrix, lambda row, _: _link_phase(row, data["filters"]))
+        )
+    return replace(found, total=table["total"])
 
 
-def _make_figure(
+def _decorate(
     shown: PageCell, cell: Cell, name: str, row: Mapping[str, Any], links: Mapping[str, str]
-) -> Figure:
+) -> PageCell:
     if isinstance(cell, RunIds):
         runs = tuple((run, _link_run(run, row)) for run in cell.ids[:MOST_RUNS])
-        return Figure(shown, "", "", runs, max(0, len(cell.ids) - MOST_RUNS))
+        return replace(shown, runs=runs, more=max(0, len(cell.ids) - MOST_RUNS))
     tip = _make_tip(cell, name)
-    return Figure(shown, tip, links.get(name, "") if tip else "")
+    return replace(shown, tip=tip, link=links.get(name, "") if tip else "")
+
+
+def _link_point(table: str, label: str, filters: Mapping[str, str]) -> str:
+    """Link a name in a figure to the runs or steps behind it."""
+    chosen = {name: value for name, value in filters.items() if value}
+    match table:
+        case "by_setting" if "/" not in label:
+            return escape(
+                "/runs?" + urlencode({**_only(chosen, "source", "kind"), "agent": label.split(" ")[0]})
+            )
+        case "actions" | "randomised_actions":
+            return escape("/steps?" + urlencode({"phase": VERIFY.name, "action": label, **chosen}))
+    return f"#rows-{table}"
+
+
+def _link_phase(build_phase: str, filters: Mapping[str, str]) -> str:
+    """Link to the verdicts on the tasks of a build phase."""
+    part = {"build": "none" if build_phase == NO_PHASE else build_phase}
+    chosen = {name: value for name, value in filters.items() if value}
+    return "/steps?" + urlencode({"phase": VERIFY.name, **part, **chosen})
+
+
+def _only(chosen: Mapping[str, str], *names: str) -> dict[str, str]:
+    return {name: chosen[name] for name in names if name in chosen}
 
 
 def _link_run(run: str, row: Mapping[str, Any]) -> str:
@@ -102,8 +117,7 @@ def _link_columns(table: str, row: Mapping[str, Any], filters: Mapping[str, str]
             failed = "/steps?" + urlencode({"state": "failed", **part})
             return {"failed": failed, "unfinished": failed, "launches": "/steps?" + urlencode(part)}
         case "first_verdicts":
-            part = {"build": "none" if row["build_phase"] == NO_PHASE else row["build_phase"], **chosen}
-            return {"passed_first": "/steps?" + urlencode({"phase": VERIFY.name, **part})}
+            return {"passed_first": _link_phase(row["build_phase"], filters)}
         case "actions" | "randomised_actions":
             found = "/steps?" + urlencode({"phase": VERIFY.name, "action": row["action"], **chosen})
             return {"recovered": found, "against_retry": found}
@@ -113,4 +127,6 @@ def _link_columns(table: str, row: Mapping[str, Any], filters: Mapping[str, str]
         case "settings":
             runs = "/runs?" + urlencode({"source": row["source"], "agent": row["setting"].split(" ")[0]})
             return dict.fromkeys([name for name in row if name not in ("source", "setting")], runs)
+        case "by_setting":
+            return dict.fromkeys(("passed", "cost_usd"), _link_point(table, row["setting"], filters))
     return {}

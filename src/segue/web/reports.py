@@ -9,9 +9,8 @@ from segue.domain.errors import UsageError
 from segue.domain.run import TASK_RUNS
 from segue.ports import Store
 from segue.reports.build import REPORTS, build_reports
-from segue.reports.formatting import format_heading
-from segue.reports.html_page import MOST_ROWS
-from segue.reports.report import ReportTable
+from segue.reports.page_table import MOST_ROWS
+from segue.reports.report import DatasetReport, ReportTable
 from segue.reports.selection import Selection, select_kinds, select_runs
 from segue.web.report_cells import format_table
 from segue.web.routes import Data, PageRequest, PageRoute
@@ -53,8 +52,7 @@ def make_query(name: str) -> Callable[[PageRequest], Data]:
             "kind": report.kind,
             "runs": report.runs,
             "notes": list(report.notes),
-            **{table.name: table.records() for table in report.tables},
-            "tables": [_describe_table(table) for table in report.tables],
+            **describe_tables(report),
             "filters": chosen,
             "filtered": any(chosen.values()),
             "problem": problem,
@@ -77,12 +75,14 @@ def select_for(store: Store, chosen: Mapping[str, str]) -> tuple[Selection, str]
 
 
 def present_report(data: Data) -> Data:
-    """Format the cells and headings of all tables."""
-    tables = data["tables"]
-    return {
-        "cells": {table["name"]: format_table(data, table) for table in tables},
-        "headings": {table["name"]: [format_heading(name) for name in table["columns"]] for table in tables},
-    }
+    """Format all tables, with their figures."""
+    return {"tables": [format_table(data, table) for table in data["tables"]]}
+
+
+def describe_tables(report: DatasetReport) -> Data:
+    """Return the rows of all tables by their names, and what the page needs to know of each."""
+    rows = {table.name: table.records() for table in report.tables}
+    return {**rows, "tables": [_describe_table(table) for table in report.tables]}
 
 
 def _describe_table(table: ReportTable) -> dict[str, Any]:
@@ -94,6 +94,8 @@ def _describe_table(table: ReportTable) -> dict[str, Any]:
         "note": table.note,
         "total": len(table.rows),
         "shown": min(len(table.rows), MOST_ROWS),
+        "drawn": len(table.rows) if table.sql else 0,
+        "sql": table.sql,
     }
 
 

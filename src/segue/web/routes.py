@@ -34,6 +34,7 @@ MODULES = (
     "segue.web.proof",
     "segue.web.actions",
     "segue.web.reports",
+    "segue.web.experiments",
     "segue.web.steps",
     "segue.web.events",
     "segue.web.bridge",

@@ -187,7 +187,7 @@ def _print_csv(_output: Printer, names: list[str], found: list[tuple[Any, ...]])
 
 
 def _print_json(_output: Printer, names: list[str], found: list[tuple[Any, ...]]) -> None:
-    rows = [json.dumps(by_name(names, row), default=str) for row in found]
+    rows = [json.dumps(row, default=str) for row in by_name(names, found)]
     click.echo("[" + ",\n ".join(rows) + "]")
 
 

@@ -3,7 +3,8 @@
 WITH chosen AS (
     SELECT id FROM orchestrator_runs WHERE true /* filters */
 ), steps AS (
-    SELECT s.run_id, s.task, s.build_phase, s.phase, s.state, s.seq, s.output->'verdict'->>'result' AS result,
+    SELECT s.run_id, s.task, s.build_phase, s.phase, s.state, s.seq,
+           CASE WHEN s.phase = 'verify' THEN s.output->'verdict'->>'result' END AS result,
            row_number() OVER (PARTITION BY s.run_id, s.task, s.phase ORDER BY s.seq) AS place
     FROM chosen r JOIN orchestrator_steps s ON s.run_id = r.id
     WHERE s.task IS NOT NULL AND s.state <> 'started'

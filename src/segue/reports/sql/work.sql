@@ -2,7 +2,7 @@
 -- last sign of life of one that was killed, and while all tasks under way wait for a usage limit is left out.
 WITH chosen AS (
     SELECT id FROM orchestrator_runs WHERE true /* filters */
-), ticks AS (
+), ticks AS NOT MATERIALIZED (
     SELECT e.run_id, e.seq, e.ts, e.type,
            CASE WHEN e.type = 'run.resumed' THEN CAST(e.data->>'last_seen' AS bigint) END AS last_seen
     FROM chosen r JOIN orchestrator_events e ON e.run_id = r.id
@@ -13,14 +13,25 @@ WITH chosen AS (
                      'agent.ended', 'verdict', 'commit', 'plan.revised', 'fallback', 'search', 'diagnostic')
       AND NOT (e.type IN ('step.started', 'step.ended') AND coalesce(e.step, '') LIKE '%/end')
       AND NOT (e.type = 'step.started' AND coalesce(e.data->>'phase', '') = 'sleep')
-), laned AS (
+), outlines AS MATERIALIZED (
+    SELECT run_id, max(ts) - min(ts) AS ms,
+           CASE WHEN count(CASE WHEN type IN ('run.resumed', 'run.parked') THEN 1 END) > 0
+                  OR max(seq) > max(CASE WHEN type = 'run.ended' THEN seq END) THEN 1 ELSE 0 END AS broken
+    FROM ticks
+    GROUP BY run_id
+), broken AS MATERIALIZED (
+    -- Most runs have one session in which nobody waits; of the others every pause is looked at.
+    SELECT run_id FROM outlines WHERE broken = 1
+), laned AS MATERIALIZED (
     -- Where tasks with lanes were parked, others may have been worked on meanwhile.
-    SELECT DISTINCT p.run_id FROM chosen r JOIN orchestrator_events p ON p.run_id = r.id AND p.type = 'run.parked'
-    WHERE EXISTS (SELECT 1 FROM orchestrator_events s WHERE s.run_id = r.id AND s.type = 'task.started'
+    SELECT DISTINCT t.run_id FROM broken r JOIN ticks t ON t.run_id = r.run_id AND t.type = 'run.parked'
+    WHERE EXISTS (SELECT 1 FROM orchestrator_events s WHERE s.run_id = r.run_id AND s.type = 'task.started'
                                                         AND coalesce(CAST(s.data->>'lane' AS integer), 0) > 0)
 ), parked AS (
     SELECT DISTINCT e.run_id, e.data->>'task' AS task, 'task/' || (e.data->>'task') || '/park/' AS folder
     FROM laned r JOIN orchestrator_events e ON e.run_id = r.run_id AND e.type = 'run.parked'
+    WHERE e.type <> 'agent.text' AND e.type <> 'agent.tool' AND e.type <> 'agent.output' AND e.type <> 'agent.raw'
+      AND e.type <> 'agent.usage' AND e.type <> 'trace.span'
 ), turns AS (
     -- Where a session begins, and where a task begins to be worked on, rests, or ends.
     SELECT e.run_id, e.seq, e.data->>'task' AS task,
@@ -62,7 +73,7 @@ WITH chosen AS (
 ), sums AS (
     SELECT t.run_id, t.seq, t.ts, t.type, t.last_seen, sum(coalesce(s.resting, 0)) OVER run AS resting,
            sum(coalesce(s.working, 0)) OVER run AS working
-    FROM ticks t LEFT JOIN steps s ON s.run_id = t.run_id AND s.seq = t.seq
+    FROM broken r JOIN ticks t ON t.run_id = r.run_id LEFT JOIN steps s ON s.run_id = t.run_id AND s.seq = t.seq
     WINDOW run AS (PARTITION BY t.run_id ORDER BY t.seq)
 ), spans AS (
     SELECT run_id, ts, type, last_seen, lag(ts) OVER run AS before,
@@ -81,4 +92,6 @@ WITH chosen AS (
 SELECT run_id, sum(CASE WHEN ms > 0 THEN ms ELSE 0 END) AS work_ms
 FROM worked
 GROUP BY run_id
+UNION ALL
+SELECT run_id, ms FROM outlines WHERE broken = 0
 ORDER BY run_id;

@@ -1,0 +1,1 @@
+"""Figures of the reports: each draws the rows of one table."""
