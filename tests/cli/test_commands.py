@@ -136,6 +136,9 @@ def test_doctor_names_the_fix(place: Place) -> None:
     assert findings["git"]
     assert findings["database"]
     assert findings["agent scripted"]
+    assert not findings["checks"]
+    place.config('checks = ["no-such-check -q"]\n')
+    assert "no-such-check was not found" in place.segue("doctor", code=5).stdout
 
 
 def test_typos_get_the_nearest_command(place: Place) -> None:

@@ -222,7 +222,7 @@ def test_what_is_wrong_with_an_arm_is_named_before_anything_starts(place: Place)
         (one + "[arms.x]\nprompt = 3\n", "arms.x.prompt: expected text"),
         (one + "[arms.x]\nprompt = 'quite another'\n", "all prompts the same"),
         (one + "[arms.x]\nprompt = 'p {prompt}'\nprompt_file = 'p.md'\n", "both prompt and prompt_file"),
-        (one + "[arms.x]\nprompt_file = 'none.md'\n", "none.md cannot be read"),
+        (one + "[arms.x]\nprompt_file = 'none.md'\n", "none.md does not exist"),
         (start + "[arms.x]\nmodel = 'm'\n", "arms.x has no agent"),
         (start + "[arms.x]\nagent = 3\n", "arms.x.agent"),
         (start + "[arms.x]\nagent = 'a:b'\nmodel = 'm'\n", "name a model"),

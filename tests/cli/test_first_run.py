@@ -194,6 +194,14 @@ def test_no_is_no_and_options_change_what_was_found(place: Place) -> None:
     assert (stored["agent"], stored["settings"]["checks"]) == ("codex", ["true"])
 
 
+def test_uncommitted_work_is_refused_before_anybody_is_asked(place: Place) -> None:
+    install(place, "claude")
+    (place.repo / "loose").touch()
+    done = place.segue("run", "--yes", code=2)
+    assert "uncommitted changes: loose" in done.stderr
+    assert "Found in" not in done.stderr
+
+
 def test_several_sources_are_listed_and_none_says_what_was_looked_for(place: Place) -> None:
     install(place, "claude")
     (place.repo / "docs").mkdir()

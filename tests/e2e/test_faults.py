@@ -28,7 +28,7 @@ from tests.e2e.install import WHICH
 def test_a_service_that_refuses(real: Real, fault: dict[str, Any], kind: str) -> None:
     real.model.plays(fault)
     done = real.place.segue("run", "plan.md", code=None)
-    assert done.returncode not in (0, 1)
+    assert done.returncode == 4 if kind == "auth" else done.returncode not in (0, 1, 4)
     assert real.failure()["kind"] == kind
     assert real.place.subjects() == []
 

@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from segue.domain.recording import ModelExchange, RecordedLaunch, Recording
 from segue.runtime.replay.player import RecordedModel
 from segue.runtime.replay.requests import LaunchPlaces, find_difference, normalise, slug
+from segue.system.http.server import start_server
 from segue.system.redact import Redactor
+from tests import loopback
 from tests.agents.stand_in import VALUES
 
 OLD, NEW = "/home/me/project", "/state/scratch/replay-1/repo"
@@ -103,3 +105,16 @@ def test_what_was_recorded_and_is_not_asked_is_a_difference() -> None:
     left = model(ModelExchange("HEAD", "/"), ModelExchange("POST", "/v1/messages", FIRST, 200)).finish()
     assert left is not None
     assert (left.number, left.of, left.found) == (1, 1, None)
+
+
+def test_a_refusal_is_repeated_without_its_wait_and_paths_lead_to_the_clone() -> None:
+    refused = ModelExchange("POST", "/a", {"x": 1}, 429, {"retry-after": "60"}, "{}")
+    answered = ModelExchange("POST", "/a", {"x": 1}, 200, {}, json.dumps({"path": f"{OLD}/file"}))
+    played = model(refused, answered)
+    url, stop = start_server(played.app("secret"))
+    try:
+        first, second = (loopback.post(f"{url}/secret/a", json={"x": 1}) for _ in range(2))
+    finally:
+        stop()
+    assert (first.status_code, first.headers["retry-after"]) == (429, "0")
+    assert second.json() == {"path": f"{NEW}/file"}

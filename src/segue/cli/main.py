@@ -6,6 +6,7 @@ import importlib
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import click
@@ -104,14 +105,26 @@ class LazyGroup(click.Group):
         return super().resolve_command(ctx, args)
 
 
+def _is_file(name: str) -> bool:
+    try:
+        return Path(name).exists()
+    except OSError:  # too long for a path
+        return False
+
+
 def unknown_command(name: str, ctx: click.Context) -> click.UsageError:
     """Return the error for a command that the group of this context does not have."""
-    from difflib import get_close_matches
+    from segue.domain.nearest import suggest
 
     names = ctx.command.list_commands(ctx) if isinstance(ctx.command, click.Group) else []
-    near = get_close_matches(name, names, n=1)
-    hint = f"Did you mean `{ctx.command_path} {near[0]}`?" if near else f"See `{ctx.command_path} --help`."
-    return click.UsageError(f"There is no command {name!r}. {hint}", ctx)
+    hint = suggest(name, names, f"`{ctx.command_path} {{}}`")
+    if not hint and ctx.parent is None and (len(name.split()) > 1 or _is_file(name)):
+        from shlex import quote
+
+        hint = f" Did you mean `segue run {quote(name)}`?"
+    return click.UsageError(
+        f"There is no command {name!r}.{hint or f' See `{ctx.command_path} --help`.'}", ctx
+    )
 
 
 @click.group(
@@ -126,6 +139,7 @@ def cli() -> None:
     \b
     Examples:
       segue demo                                 see it work, without keys
+      segue run                                  find tasks, agent and tests, and ask
       segue run plan.md --agent scripted         rehearse a plan
       segue run plan.md --dry-run                print every prompt, launch nothing
       segue status                               list runs
@@ -143,6 +157,9 @@ def run(args: Sequence[str]) -> int:
         return error.exit_code
     except click.ClickException as error:
         error.show()
+        if isinstance(error, click.UsageError) and error.ctx is None:
+            known = [word for word in args[:1] if word in COMMANDS]
+            click.echo(f"Try '{' '.join(['segue', *known])} --help' for help.", err=True)
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
         click.echo("segue: interrupted", err=True)

@@ -20,7 +20,16 @@ if TYPE_CHECKING:
 
 FILE = click.Path(path_type=Path, dir_okay=False)
 FOLDER = click.Path(path_type=Path, file_okay=False)
-PORT = click.IntRange(0, 65535)
+_REPO = "The repository to work in (default: the current folder)."
+
+
+class WholeNumber(click.IntRange):
+    """A whole number within bounds, by the name that people use."""
+
+    name = "number"
+
+
+PORT = WholeNumber(0, 65535)
 
 
 class CommandSettings(Struct, frozen=True):
@@ -101,6 +110,8 @@ def options(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
             *args: Any, as_json: bool = False, quiet: bool = False, color: str = "auto", **values: Any
         ) -> Any:
             output = Printer(as_json, quiet or as_json, color)
+            if "repo" in names:
+                _refuse_missing(values.get("repo"))
             given = {name: values.pop(name) for name in list(values) if name not in own}
             if given.pop("trust", False):
                 os.environ["SEGUE_TRUST"] = "1"  # processes that continue the run inherit it
@@ -115,6 +126,18 @@ def options(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         return decorated
 
     return add
+
+
+def _refuse_missing(repo: Path | None) -> None:
+    """Refuse a repository that does not exist; only `segue run` makes one."""
+    if repo is None or repo.exists():
+        return
+    from segue.domain.errors import UsageError
+    from segue.system.reading import suggest_path
+
+    raise UsageError(
+        f"The folder {repo} does not exist.{suggest_path(repo)}", hint="Name a repository with --repo"
+    )
 
 
 class IssueChoice(Struct, frozen=True):
@@ -172,9 +195,8 @@ SHARED: dict[str, Callable[[Any], Any]] = {
         show_default=True,
         help="When to use colour; NO_COLOR is respected.",
     ),
-    "repo": click.option(
-        "-C", "--repo", type=FOLDER, help="The repository to work in (default: the current folder)."
-    ),
+    "repo": click.option("-C", "--repo", type=FOLDER, help=_REPO),
+    "new_repo": click.option("-C", "--repo", type=FOLDER, help=_REPO),
     "config": click.option(
         "--config", "config_file", type=FILE, help="Use this file instead of the project's segue.toml."
     ),
@@ -191,7 +213,7 @@ SHARED: dict[str, Callable[[Any], Any]] = {
     ),
     "task_list": click.option(
         "--task-list",
-        type=click.IntRange(1, 2),
+        type=WholeNumber(1, 2),
         help="Which list counts, where a tasks.md has two of the same tasks.",
     ),
 }

@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import Struct
 
 from segue.domain.errors import UsageError
-from segue.system.reading import UnsafeFile, read_file, work_tree
+from segue.system.reading import UnsafeFile, explain_unreadable, read_file, work_tree
 
 _LARGEST = 1024**2
 """Bytes that a configuration file may have."""
@@ -70,8 +70,13 @@ def is_inside(path: Path, start: Path) -> bool:
 
 
 def _find_in(folder: Path) -> Path | None:
-    if (folder / "segue.toml").is_file():
-        return folder / "segue.toml"
+    settings = folder / "segue.toml"
+    if settings.is_file():
+        return settings
+    if settings.is_dir():
+        raise UsageError(
+            f"{settings} is a folder, not a file.", hint="Rename it: Segue reads its settings from this name"
+        )
     pyproject = folder / "pyproject.toml"
     try:
         data = read_file(pyproject, work_tree(folder), _LARGEST)
@@ -87,7 +92,12 @@ def read_toml(path: Path, inside: Path | None = None) -> dict[str, Any]:
     try:
         values = tomllib.loads(read_file(path, inside, _LARGEST).decode("utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
-        raise UsageError(f"Configuration file {path} cannot be read: {error}") from error
+        hint = 'Text needs quotes in TOML: agent = "claude"; `segue init --dry-run` prints an example'
+        raise UsageError(
+            f"The configuration file {explain_unreadable(path, error)}",
+            kept="Nothing was started.",
+            hint="Save it as UTF-8" if isinstance(error, UnicodeDecodeError) else hint,
+        ) from error
     if path.name == "pyproject.toml":
         values = _table(_table(values, "tool"), "segue")
     return values

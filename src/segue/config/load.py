@@ -22,10 +22,11 @@ from segue.config.files import (
 from segue.config.settings import Settings
 from segue.config.trust import ProjectFile
 from segue.domain.errors import UsageError
+from segue.domain.nearest import find_nearest, suggest
 from segue.domain.options import OptionError, Secret, option_values, read_options
 from segue.sources.recognise import is_github
 from segue.store.address import is_path
-from segue.system.reading import work_tree
+from segue.system.reading import suggest_path, work_tree
 
 PREFIX = "SEGUE_"
 NOT_SETTINGS = {
@@ -238,13 +239,10 @@ def _refuse_unknown_names(loaded: LoadedSettings, known: Known) -> None:
 
 
 def _refuse(table: str, name: str, existing: list[str], loaded: LoadedSettings) -> None:
-    from difflib import get_close_matches
-
     if not existing:  # nobody knows which names there are
         return
-    near = get_close_matches(name, existing, n=1)
-    hint = f"; did you mean {table}.{near[0]}?" if near else ""
-    path = f"{table}.{name}"
+    near, path = find_nearest(name, existing), f"{table}.{name}"
+    hint = f"; did you mean {table}.{near}?" if near else ""
     raise UsageError(
         f"{path}: there is no {table[:-1]} of this name{hint} (from {loaded.where(path)})",
         hint=f"Known {table}: {', '.join(sorted(existing))}",
@@ -258,7 +256,8 @@ def _files(start: Path, config: Path | None, environ: Mapping[str, str]) -> tupl
     layers = [_toml(user)] if user.is_file() and not is_foreign(user) else []
     if named is not None:
         if not named.is_file():
-            raise UsageError(f"Configuration file {named} does not exist.")
+            message = f"{named} is a folder." if named.is_dir() else f"{named} does not exist."
+            raise UsageError(f"Configuration file {message}{suggest_path(named)}", hint="See: segue init")
         if is_foreign(named):
             return layers, FoundFile(refused=named)
         return [*layers, _toml(named, is_inside(named, start))], FoundFile(named)
@@ -285,13 +284,8 @@ def _environment(environ: Mapping[str, str]) -> Tree:
 def _check_simulator(name: str) -> None:
     """Refuse a variable for a simulator that none of them reads."""
     if name.startswith(_SIMULATORS):
-        from difflib import get_close_matches
-
-        near = get_close_matches(name, sorted(SIMULATORS), n=1)
-        meant = f"; did you mean {near[0]}?" if near else ""
-        raise UsageError(
-            f"{name}: no simulator reads this variable{meant}", hint="See docs/guides/rehearsing.md"
-        )
+        message = f"{name}: no simulator reads this variable.{suggest(name, sorted(SIMULATORS), '{}')}"
+        raise UsageError(message, hint="See docs/guides/rehearsing.md")
 
 
 def _path_of(variable: str) -> str:
@@ -324,7 +318,10 @@ def _parse(name: str, text: str) -> Any:
     try:
         return tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError as error:
-        raise UsageError(f"Environment variable {name} is not a TOML list or table: {error}") from error
+        raise UsageError(
+            f"Environment variable {name} is not a TOML list or table: {error}.",
+            hint=f"""Write {name}='["pytest -q"]' for a list, or text without a bracket at its start""",
+        ) from error
 
 
 def _without_none(tree: Tree) -> Tree:
@@ -377,7 +374,14 @@ def _validate(merged: Tree, origins: Mapping[str, str]) -> Settings:
     try:
         return read_options(Settings, merged)
     except OptionError as error:
-        raise UsageError(f"{error.path}: {error.message} (from {_locate(error.path, origins)})") from None
+        from segue.domain.mistakes import UNKNOWN, name_options  # only mistakes need it
+
+        where = _locate(error.path, origins)
+        message = f"{error.path}: {error.message} (from {where})"
+        if where.startswith(PREFIX) and error.message.startswith(UNKNOWN):
+            variables = [PREFIX + _variable(name) for name in name_options(Settings)]
+            message = f"{where}: there is no such setting.{suggest(where, variables, '{}')}"
+        raise UsageError(message, hint="`segue config show` lists all settings") from None
 
 
 def _locate(path: str, origins: Mapping[str, str]) -> str:

@@ -27,12 +27,15 @@ def fill(argument: str, values: Mapping[str, str]) -> str:
 
 def split(command: str) -> list[str]:
     """Split a command into words; raises ValueError for what only a shell understands."""
-    if any(map(_needs_shell, _raw_words(command))) or "\n" in command.strip():
+    try:
+        raw, words = _raw_words(command), shlex.split(command)
+    except ValueError:
+        raise ValueError(f"a quotation mark in {command!r} is not closed") from None
+    if any(map(_needs_shell, raw)) or "\n" in command.strip():
         raise ValueError(
             f"{command!r} needs a shell, and Segue never uses one: write a list of commands "
             'such as ["npm ci", "npm test"], or put it into a script'
         )
-    words = shlex.split(command)
     if not words:
         raise ValueError("a command cannot be empty")
     return words

@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 import types
 from collections.abc import Iterator, Mapping, Sequence
-from difflib import get_close_matches
 from typing import Annotated, Any, Union, get_args, get_origin
 
 import msgspec
 from msgspec import inspect
 
+from segue.domain.nearest import find_nearest
 from segue.domain.options import OptionError, Secret, convert, option_fields
 
 _QUOTED_CHARS = 60
+UNKNOWN = "is not an option"
 
 
 def find_mistake(kind: Any, values: Any) -> OptionError:
@@ -89,17 +90,17 @@ def _find_unknown(kind: Any, value: Mapping[str, Any], path: str) -> OptionError
     unknown = next((name for name in value if name not in known), None)
     if unknown is None or not config.forbid_unknown_fields:
         return None
-    near = get_close_matches(unknown, list(_name_all(kind)), n=1)
-    hint = f"; did you mean {_join(path, near[0])}?" if near else ""
-    return OptionError(_join(path, unknown), f"is not an option{hint}")
+    near = find_nearest(unknown, name_options(kind))
+    hint = f"; did you mean {_join(path, near)}?" if near else ""
+    return OptionError(_join(path, unknown), f"{UNKNOWN}{hint}")
 
 
-def _name_all(kind: Any, prefix: str = "") -> Iterator[str]:
+def name_options(kind: Any, prefix: str = "") -> Iterator[str]:
     """Yield the dotted name of every option below a table."""
     for field in option_fields(kind):
         yield f"{prefix}{field.name}"
         if field.is_table:
-            yield from _name_all(field.type, f"{prefix}{field.name}.")
+            yield from name_options(field.type, f"{prefix}{field.name}.")
 
 
 def _find_missing(kind: Any, value: Any, path: str) -> OptionError | None:

@@ -7,6 +7,8 @@ from enum import StrEnum
 
 from msgspec import Struct
 
+from segue.domain.nearest import suggest
+
 
 class Role(StrEnum):
     """What an agent is launched for."""
@@ -38,9 +40,10 @@ def read_chain(text: str, model: str | None = None) -> tuple[AgentChoice, ...]:
     """
     choices = []
     for piece in text.split(","):
-        agent, _, named = piece.strip().partition(":")
-        if not agent:
-            raise ValueError(f"{text!r} names no agent; write NAME, NAME:MODEL or a list with commas")
+        agent, colon, named = piece.strip().partition(":")
+        if not agent or (colon and not named.strip()):
+            what = "no model" if agent else "no agent"
+            raise ValueError(f"{text!r} names {what}; write NAME, NAME:MODEL or a list with commas")
         choices.append(AgentChoice(agent.strip(), named.strip() or model))
     return tuple(choices)
 
@@ -56,5 +59,6 @@ def read_agent_options(given: Sequence[str]) -> tuple[str | None, dict[str, str]
             read_chain(names)
             roles[role.strip()] = names.strip()
         else:
-            raise ValueError(f"{role.strip()!r} is not a role; the roles are {', '.join(Role)}")
+            name = role.strip()
+            raise ValueError(f"{name!r} is not a role.{suggest(name, Role)} The roles are {', '.join(Role)}")
     return everything, roles

@@ -167,7 +167,9 @@ async def begin_here(app: App, repo: Repository, common: Submission, base: str |
     """Begin with a commit of the user's clone: workers fetch it from its remote, or from the database."""
     now = await repo.snapshot()
     if not now.head:
-        raise WorkspaceError(f"{repo.root} has no commit that a run could begin with.")
+        raise WorkspaceError(
+            f"{repo.root} has no commit that a run could begin with.", hint="Make a first commit"
+        )
     if now.dirty and base is None:
         names = ", ".join(now.files[:5]) + (" …" if len(now.files) > 5 else "")
         raise WorkspaceError(
@@ -203,7 +205,9 @@ def _of_source(app: App, repo: Repository, common: Submission, named: str) -> Su
     found = replace(common, **_named(named, repo.root), source_kind=source.kind, kind=kind)
     pending = [task.key for task in listing.tasks if task.status is TaskStatus.PENDING]
     if listing.tasks and not pending:
-        raise UsageError(f"No pending tasks in {source.title}.", kept="Nothing was submitted.")
+        raise UsageError(
+            f"No pending tasks in {source.title}.", kept="Nothing was submitted.", hint="See: segue task list"
+        )
     if place.is_absolute() and place.is_relative_to(repo.root.resolve()):
         found = replace(found, source=place.relative_to(repo.root.resolve()).as_posix(), files={})
     if not common.tasks and len(pending) < len(listing.tasks):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from segue.domain.errors import UsageError
+from segue.domain.nearest import suggest
 from segue.domain.role import Role
 
 if TYPE_CHECKING:
@@ -61,23 +62,29 @@ PRESETS: Mapping[str, tuple[str, ...]] = {
 """The flows that come with Segue; users add theirs under `[flows.NAME]`."""
 
 
+_HINT = "Correct its list of phases in the settings: [flows.NAME] phases = […]"
+
+
 def make_flow(name: str, phases: Sequence[str], known: Mapping[str, Phase]) -> Flow:
     """Return a flow of these phases; raises UsageError when they do not make one."""
     place = f"The flow {name!r}"
     for phase in phases:
         if phase not in known or known[phase].run is None:
-            listed = ", ".join(one.name for one in known.values() if one.run is not None)
-            raise UsageError(f"{place} names an unknown phase {phase!r}.", hint=f"Known phases: {listed}")
+            names = [one.name for one in known.values() if one.run is not None]
+            raise UsageError(
+                f"{place} names an unknown phase {phase!r}.{suggest(phase, names)}",
+                hint=f"Known phases: {', '.join(names)}",
+            )
     if len(set(phases)) < len(phases):
-        raise UsageError(f"{place} names a phase twice: {', '.join(phases)}.")
+        raise UsageError(f"{place} names a phase twice: {', '.join(phases)}.", hint=_HINT)
     if "execute" not in phases:
-        raise UsageError(f"{place} has no phase `execute`: nothing would be done.")
+        raise UsageError(f"{place} has no phase `execute`: nothing would be done.", hint=_HINT)
     for number, phase in enumerate(phases):
         before = known[phase].after[:1]
         if any(name not in phases[:number] for name in before):
-            raise UsageError(f"{place}: the phase {phase!r} must come after {before[0]!r}.")
+            raise UsageError(f"{place}: the phase {phase!r} must come after {before[0]!r}.", hint=_HINT)
         if not before and number > phases.index("execute"):
-            raise UsageError(f"{place}: the phase {phase!r} must come before 'execute'.")
+            raise UsageError(f"{place}: the phase {phase!r} must come before 'execute'.", hint=_HINT)
     return Flow(name, tuple(known[phase] for phase in phases))
 
 

@@ -55,7 +55,7 @@ class LlmJudge:
         return [
             Problem(
                 f"The judge's key {name} is not set.",
-                f"export {name}=…, set judge.api_key_env, or let an agent judge: --judge agent",
+                f"export {name}=…, set judge.api_key_env, or let an agent judge runs: --judge agent",
                 4,
             )
         ]

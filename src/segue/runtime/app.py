@@ -39,6 +39,10 @@ _LISTS = frozenset({"github", "table", "taskmaster", "beads"})
 """Sources whose tasks have no form of their own."""
 
 
+_IDLE = ("plan_format", "task_list", "verify", "criteria", "ignore_checklists")
+"""Settings that say how a plan or a feature is read and judged."""
+
+
 class App(Struct, frozen=True):
     """The settings of one command, and the places that follow from them."""
 
@@ -147,14 +151,12 @@ class App(Struct, frozen=True):
 
     def _refuse_idle(self, name: str) -> None:
         """Refuse options of the command line that only plans and features have."""
-        if name not in _LISTS:
-            return
-        for setting in ("plan_format", "task_list", "verify", "criteria", "ignore_checklists"):
+        idle = _IDLE if name in _LISTS else {"planfile": _IDLE[-1:], "prompt": _IDLE[1:]}.get(name, ())
+        for setting in idle:
             if self.loaded.origin(setting) == "command line":
+                what = "plans and features" if name in _LISTS else "Spec Kit features"
                 option = f"--{setting.replace('_', '-')}"
-                raise UsageError(
-                    f"{option} has no effect: it is for plans and features.", hint="Leave it out"
-                )
+                raise UsageError(f"{option} has no effect: it is for {what}.", hint="Leave it out")
 
     def _ask_plugins(self, request: SourceRequest) -> str:
         """Return the plug-in that recognises what was named; what nobody recognises is a plan file."""

@@ -14,7 +14,7 @@ from msgspec import Struct
 from segue.config.load import join_settings
 from segue.domain.errors import UsageError
 from segue.domain.role import AgentChoice, read_chain
-from segue.system.reading import read_file
+from segue.system.reading import explain_unreadable, read_file
 
 Table = dict[str, Any]
 
@@ -53,12 +53,15 @@ class Arm(Struct, frozen=True):
         return self.prompt.replace(PLACEHOLDER, prompt)
 
 
+_HINT = "See docs/guides/experiments.md"
+
+
 def read_agent(text: Any, where: str = "agents") -> AgentChoice:
     """Read `NAME` or `NAME:MODEL`."""
     try:
         (choice,) = read_chain(text)
     except (ValueError, AttributeError):
-        raise UsageError(f"{where}: {text!r} is not NAME or NAME:MODEL.") from None
+        raise UsageError(f"{where}: {text!r} is not NAME or NAME:MODEL.", hint=_HINT) from None
     return choice
 
 
@@ -72,7 +75,7 @@ def read_arms(
             hint='Give the others arms of their own: [arms.NAME] with agent = "NAME:MODEL"',
         )
     if agents and all("agent" in arm for arm in arms.values()):
-        raise UsageError("agents: every arm names its own agent, so this has no effect.")
+        raise UsageError("agents: every arm names its own agent, so this has no effect.", hint="Leave it out")
     return tuple(_read_arm(name, dict(arm), agents, settings, prompts) for name, arm in arms.items())
 
 
@@ -90,7 +93,7 @@ def _read_arm(name: str, own: Table, agents: tuple[AgentChoice, ...], settings: 
     choice = _choose_agent(where, own, agents)
     prompt = own.pop("prompt", PLACEHOLDER)
     if not isinstance(prompt, str):
-        raise UsageError(f"{where}.prompt: expected text.")
+        raise UsageError(f"{where}.prompt: expected text.", hint=_HINT)
     if prompts > 1 and PLACEHOLDER not in prompt:
         raise UsageError(
             f"{where}.prompt would make all prompts the same.",
@@ -108,9 +111,11 @@ def _choose_agent(where: str, own: Table, agents: tuple[AgentChoice, ...]) -> Ag
     if model is None:
         return choice
     if not isinstance(model, str) or not model.strip():
-        raise UsageError(f"{where}.model: expected the name of a model.")
+        raise UsageError(f"{where}.model: expected the name of a model.", hint=_HINT)
     if choice.model:
-        raise UsageError(f"{where}: both {choice.name} and model = {model!r} name a model.")
+        raise UsageError(
+            f"{where}: both {choice.name} and model = {model!r} name a model.", hint="Leave one of them out"
+        )
     return AgentChoice(choice.agent, model)
 
 
@@ -121,9 +126,10 @@ def read_prompt_file(where: str, own: Mapping[str, Any], base: Path) -> Table:
     if named is None:
         return table
     if "prompt" in table:
-        raise UsageError(f"{where}: both prompt and prompt_file say what to ask.")
+        raise UsageError(f"{where}: both prompt and prompt_file say what to ask.", hint="Leave one out")
     try:
         text = read_file(base / str(named)).decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{where}.prompt_file: {named} cannot be read: {error}") from None
+        message = f"{where}.prompt_file: {explain_unreadable(base / str(named), error)}"
+        raise UsageError(message, hint="It is relative to the experiment file") from None
     return {**table, "prompt": text.strip()}

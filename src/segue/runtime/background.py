@@ -33,11 +33,19 @@ async def detach(opened: OpenRun) -> tuple[int, Path]:
 async def start_resume(app: App, run: Run) -> None:
     """Start `segue resume` and wait until it runs; its log says what prevents that."""
     if state_of(run) in ACTIVE:
-        raise Locked(f"Run {run.id} is already running.", kept="Nothing was changed.")
+        raise Locked(
+            f"Run {run.id} is already running.", kept="Nothing was changed.", hint=f"segue logs -f {run.id}"
+        )
     if state_of(run) is RunState.DONE:
-        raise UsageError(f"Run {run.id} is done.", kept="Nothing was changed.")
+        raise UsageError(
+            f"Run {run.id} is done.", kept="Nothing was changed.", hint=f"Look at it: segue status {run.id}"
+        )
     if not Path(run.spec.repo).is_dir():
-        raise UsageError(f"The repository {run.spec.repo} no longer exists.", kept="Nothing was changed.")
+        raise UsageError(
+            f"The repository {run.spec.repo} no longer exists.",
+            kept="Nothing was changed.",
+            hint="Put it back where it was, or start another run",
+        )
     log = app.run_folder(run.id) / "segue.log"
     before = log.stat().st_size if log.exists() else 0
     pid = resume_in_background(app, run, log)

@@ -20,12 +20,15 @@ from segue.ports import Agent, Installation, Problem
 from segue.proof.bubblewrap import seal_strength
 from segue.runtime.app import App
 from segue.runtime.behaviour import known_behaviour, see_behaviour
-from segue.runtime.wiring import agent_names, make_agent
+from segue.runtime.plan import has_model_judge
+from segue.runtime.suggested_check import suggest_check
+from segue.runtime.wiring import agent_names, check_programs, make_agent
 from segue.store.address import is_postgres, masked
 from segue.system.git.looking import look
 from segue.system.isolation.isolate import Means
 from segue.system.process.container import containment
 from segue.system.process.processes import Processes
+from segue.system.reading import work_tree
 from segue.system.services import Services
 
 
@@ -70,7 +73,7 @@ async def examine(app: App) -> list[HealthCheck]:
     sealed = await asyncio.to_thread(_seal, app)
     means = await asyncio.to_thread(_isolation, app)
     found = [_python(), _git(), await _repository(app), _trust(app), _database(app), *means, sealed]
-    found += [_containment()]
+    found += [_containment(), _checks(app), _judge(app)]
     return [*found, *(_agent(report, report.name == chosen) for report in agents)]
 
 
@@ -194,6 +197,34 @@ def _containment() -> HealthCheck:
     """Say what keeps processes of an agent from outliving it here."""
     strength, better = containment()
     return HealthCheck("containment", not better, strength, better, needed=False)
+
+
+def _checks(app: App) -> HealthCheck:
+    """Say which commands check the work, or which one would fit the project."""
+    commands = app.loaded.settings.checks
+    if not commands:
+        suggested = suggest_check(work_tree(app.repo))
+        fits = f"{suggested.command} would fit ({suggested.why})" if suggested else "none was found"
+        command = suggested.command if suggested else "pytest -q"
+        fix = f'Set checks = ["{command}"] in segue.toml, so that tasks are checked'
+        return HealthCheck("checks", False, f"not set; {fits}", fix, needed=False)
+    detail = ", ".join(" ".join(argv) for argv in commands)
+    try:
+        check_programs(app)
+    except ToolMissing as error:
+        return HealthCheck("checks", False, error.message, error.hint, exit_code=error.exit_code)
+    return HealthCheck("checks", True, detail)
+
+
+def _judge(app: App) -> HealthCheck:
+    """Say who decides about acceptance criteria."""
+    settings = app.loaded.settings
+    if settings.judged_by:
+        return HealthCheck("judge", True, f"{settings.judged_by} (from {app.loaded.where('judged_by')})")
+    if has_model_judge(app):
+        return HealthCheck("judge", True, f"the model {settings.judge.model}")
+    detail = f"the agent that does the work: {settings.judge.api_key_env} is not set"
+    return HealthCheck("judge", True, detail)
 
 
 def _agent(report: AgentReport, needed: bool) -> HealthCheck:

@@ -27,7 +27,7 @@ from segue.system import identity
 from segue.system.files import private_folder
 from segue.system.git.repository import Repository
 from segue.system.program import run_segue
-from segue.system.reading import read_file
+from segue.system.reading import explain_unreadable, read_file
 from segue.view.load import ACTIVE
 
 _ENDED = (RunState.DONE, RunState.NEEDS_HUMAN)
@@ -73,7 +73,10 @@ class Experiment(Options, frozen=True):
         if self.arms:
             return read_arms(self.arms, agents, self.settings, len(self.prompts))
         if not agents:
-            raise UsageError("agents: name at least one, or describe [arms.NAME].")
+            raise UsageError(
+                "agents: name at least one, or describe [arms.NAME].",
+                hint='Write agents = ["claude", "codex"]',
+            )
         return tuple(Arm("", choice, self.settings) for choice in agents)
 
 
@@ -109,6 +112,7 @@ class TrialResult(Struct, frozen=True):
         return self.run is not None and self.run.state in _ENDED
 
 
+_KEPT, _HINT = "Nothing was started.", "See docs/guides/experiments.md"
 TrialObserver = Callable[[str, Trial, Run | None], None]
 """Called with `started`, `waiting` (for the fleet), `finished`, `kept` (it was already over) or `failed`."""
 
@@ -121,17 +125,18 @@ def read(path: Path, config: Path | None = None) -> Experiment:
     try:
         found = read_options(Experiment, tomllib.loads(read_file(path).decode("utf-8")))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise UsageError(f"{path} cannot be read: {error}") from None
+        raise UsageError(explain_unreadable(path, error), kept=_KEPT, hint=_HINT) from None
     except OptionError as error:
-        raise UsageError(f"{path}: {error}", hint="See docs/guides/experiments.md") from None
+        raise UsageError(f"{path}: {error}", kept=_KEPT, hint=_HINT) from None
     base = path.absolute().parent
     folder = base / (found.folder or f"{path.stem}.runs")
     template = base / found.template if found.template else None
     arms = {name: read_prompt_file(f"arms.{name}", arm, base) for name, arm in found.arms.items()}
     experiment = msgspec.structs.replace(found, folder=folder, template=template, arms=arms)
     _check_settings(path, "settings", found.settings, template or base, config)
-    for arm in experiment.list_arms() if arms else ():
-        _check_settings(path, f"arms.{arm.name}", arm.settings, template or base, config)
+    for arm in experiment.list_arms():
+        where, own = (f"arms.{arm.name}", arm.settings) if arms else ("agents", {"agent": arm.choice.name})
+        _check_settings(path, where, own, template or base, config)
     return experiment
 
 
@@ -141,11 +146,13 @@ def _check_settings(
     """Find mistakes in settings before a trial does."""
     idle = [name for name in ELSEWHERE if name in settings]
     if idle:
-        raise UsageError(f"{path}: {where}: {', '.join(idle)} has no effect in an experiment.")
+        raise UsageError(
+            f"{path}: {where}: {', '.join(idle)} has no effect in an experiment.", hint="Leave it out"
+        )
     try:
         App.load(place, config, settings, need="nothing")
     except UsageError as error:
-        said = str(error).removesuffix(" (from command line)")
+        said = str(error).removesuffix(" (from command line)").removesuffix(" (agent, from command line)")
         raise UsageError(f"{path}: {where}: {said}", hint=error.hint) from None
 
 
@@ -196,7 +203,10 @@ def _prompt_folder(prompt: str) -> str:
 
 def _check_prompt(prompt: str, where: str) -> None:
     if not is_prompt(prompt) or "\0" in prompt or len(prompt.encode("utf-8", "replace")) > _LONGEST:
-        raise UsageError(f"{where}: {prompt[:60]!r} must be a sentence of several words, up to 100 kB.")
+        raise UsageError(
+            f"{where}: {prompt[:60]!r} must be a sentence of several words, up to 100 kB.",
+            hint='Write prompts = ["Build a todo app"]',
+        )
 
 
 def refuse_changed(store: Store, experiment: Experiment) -> None:

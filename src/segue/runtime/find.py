@@ -6,6 +6,7 @@ from functools import cache
 from pathlib import Path
 
 from segue.domain.errors import UsageError
+from segue.domain.nearest import suggest
 from segue.domain.run import TASK_RUNS, Run, RunState
 from segue.ports import Store
 from segue.runtime.app import App
@@ -45,10 +46,7 @@ def _named(store: Store, name: str | None) -> Run | None:
 
 
 def _meant(store: Store, name: str) -> str:
-    from difflib import get_close_matches
-
-    near = get_close_matches(name, [run.id for run in store.runs(limit=_KNOWN)], n=1, cutoff=0.8)
-    return f" Did you mean {near[0]!r}?" if near else ""
+    return suggest(name, [run.id for run in store.runs(limit=_KNOWN)], alike=0.8)
 
 
 def _newest(store: Store, app: App, unfinished: bool = False) -> Run | None:

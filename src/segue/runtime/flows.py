@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from segue.config.load import LoadedSettings
 from segue.domain.errors import UsageError
+from segue.domain.nearest import suggest
 from segue.domain.role import Role
 from segue.flow.phase import PRESETS, Flow, make_flow, with_phase
 
@@ -35,7 +36,9 @@ def choose_flow(loaded: LoadedSettings, usual: str, planned: bool) -> Flow:
     name = settings.flow or usual
     known = {**PRESETS, **{key: flow.phases for key, flow in settings.flows.items()}}
     if name not in known:
-        raise UsageError(f"There is no flow {name!r}.", hint=f"Known flows: {', '.join(known)}")
+        raise UsageError(
+            f"There is no flow {name!r}.{suggest(name, known)}", hint=f"Known flows: {', '.join(known)}"
+        )
     flow = make_flow(name, known[name], PHASES)
     if flow.has("replan") and not planned:
         raise UsageError(

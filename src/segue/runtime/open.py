@@ -237,7 +237,7 @@ async def _choose_place(
     spec, wanted = plan.spec(home.root, run), settings.worktree or settings.delivery is not None
     if settings.base and not parts.cloud and settings.delivery is None:
         raise UsageError(
-            f"base (from {app.loaded.where('base')}) has no effect: {plan.agent} works on your own checkout.",
+            f"base (from {app.loaded.where('base')}) has no effect: {plan.agent} works in your work tree.",
             hint="Switch to that branch, or leave it out",
         )
     lanes = settings.jobs > 1
@@ -380,10 +380,11 @@ def check_clean(now: Snapshot, allow_dirty: bool) -> None:
     if not now.dirty or allow_dirty:
         return
     names = ", ".join(now.files[:5]) + (" …" if len(now.files) > 5 else "")
+    hint = "Commit or stash them, or start with --allow-dirty"
+    if not now.head:  # git stash needs a commit
+        hint = 'Make the first commit: git add --all && git commit -m "Begin", or start with --allow-dirty'
     raise WorkspaceError(
-        f"The work tree has uncommitted changes: {names}",
-        kept="Nothing was touched.",
-        hint="Commit or stash them, or start with --allow-dirty",
+        f"The work tree has uncommitted changes: {names}", kept="Nothing was touched.", hint=hint
     )
 
 

@@ -47,6 +47,7 @@ async def hold_run(app: App, run: Run, via: str = "") -> AsyncIterator[HeldRun]:
         raise UsageError(
             f"Run {run.id} is driven by a fleet: its tasks can be accepted, skipped or tried again, no more.",
             kept="Nothing was changed.",
+            hint=f"segue task accept KEY --run {run.id}, or segue task skip KEY --run {run.id}",
         )
     home = await Repository.open(Path(run.spec.repo))
     source = app.source(run.spec.source, home.root, run.spec.source_kind)
@@ -84,12 +85,20 @@ async def decide(app: App, run: Run, key: str, reason: str, *, skip: bool, via: 
     async with hold_run(app, run, via) as held:
         task = returned or find_task(held.source, key)
         if task.status is TaskStatus.DONE:
-            raise UsageError(f"Task {key} is already done.", kept="Nothing was changed.")
+            raise _already_done(run, key)
         left = (None, None) if skip else _left(held.journal, task)
         if run.spec.lanes and not skip and returned is None:
             left = await accept_lane(app, held.journal, held.home, held.repo, task, left[0])
         source = held.source if returned is None else None
         await _write(held.journal, task, held.by, reason, skip, source, left)
+
+
+def _already_done(run: Run, key: str) -> UsageError:
+    return UsageError(
+        f"Task {key} is already done.",
+        kept="Nothing was changed.",
+        hint=f"What became of it: segue proof {run.id} {key}",
+    )
 
 
 async def _decide_far(app: App, run: Run, key: str, reason: str, skip: bool, via: str) -> None:
@@ -104,7 +113,7 @@ async def _decide_far(app: App, run: Run, key: str, reason: str, skip: bool, via
             task = Task(key, title, "")
             ended = journal.recorded(f"task/{key}/end", EndOutput)
             if ended is not None and ended.ok:
-                raise UsageError(f"Task {key} is already done.", kept="Nothing was changed.")
+                raise _already_done(run, key)
             left = (None, None) if skip else _left(journal, task)
             by = ", ".join(filter(None, (getpass.getuser(), via)))
             await _write(journal, task, by, reason, skip, None, left)

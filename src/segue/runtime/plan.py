@@ -243,7 +243,7 @@ def choose_agents(app: App, role: Role, default: str) -> tuple[AgentChoice, ...]
     try:
         chain = read_chain(text, settings.model)
     except ValueError as error:
-        raise UsageError(f"The role {role}: {error}") from None
+        raise UsageError(f"The role {role}: {error}.", hint="See: segue agent list") from None
     for choice in chain:
         agent_kind(choice.agent, app.loaded)
     if role is Role.TEST and settings.roles.test is None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from difflib import get_close_matches
 
 from segue.config.settings import Settings
 from segue.domain.errors import ToolMissing, UsageError
 from segue.domain.hook import SourceHook
+from segue.domain.nearest import suggest
 from segue.ports import Source
 
 _KEPT = "Nothing was started."
@@ -56,11 +56,17 @@ def hook_commands(settings: Settings) -> dict[str, Sequence[str]]:
 def _check_command(name: str, argv: Sequence[str], hooks: Sequence[SourceHook]) -> None:
     known = [hook.name for hook in hooks]
     if name not in known:
-        near = get_close_matches(name, known, n=1)
-        hint = f"Did you mean {near[0]}?" if near else f"Known hooks: {', '.join(known)}"
-        raise UsageError(f'hooks."{name}" has no effect: no extension asks for it.', kept=_KEPT, hint=hint)
+        raise UsageError(
+            f'hooks."{name}" has no effect: no extension asks for it.{suggest(name, known, "{}")}',
+            kept=_KEPT,
+            hint=f"Known hooks: {', '.join(known)}",
+        )
     if tuple(argv) != _SKIP and "/" not in argv[0] and shutil.which(argv[0]) is None:
-        raise ToolMissing(f"The hook {name} cannot run: {argv[0]} was not found.", kept=_KEPT)
+        raise ToolMissing(
+            f"The hook {name} cannot run: {argv[0]} was not found.",
+            kept=_KEPT,
+            hint=f'Install {argv[0]}, or leave the hook out: hooks."{name}" = "skip"',
+        )
 
 
 def _describe_optional(hooks: Sequence[SourceHook], settings: Settings) -> Iterator[str]:

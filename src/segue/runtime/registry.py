@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from segue.domain.errors import ToolMissing, UsageError
+from segue.domain.nearest import suggest
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -128,12 +129,8 @@ def check_name(socket: str, name: str, also: Iterable[str] = ()) -> None:
 
 
 def _unknown(socket: str, name: str, known: list[str]) -> UsageError:
-    from difflib import get_close_matches  # only mistakes need it
-
-    near = get_close_matches(name, known, n=1)
-    meant = f" Did you mean {near[0]!r}?" if near else ""
     return UsageError(
-        f"There is no {_singular(socket)} {name!r}.{meant}",
+        f"There is no {_singular(socket)} {name!r}.{suggest(name, known)}",
         hint=f"Known {socket}: {', '.join(known)}",
     )
 

@@ -42,7 +42,7 @@ def _read_scenarios(listing: TaskList) -> list[Scenario]:
 def _check_level(level: Level, flow: Flow, panel: Sequence[str], checks: bool, scenarios: bool) -> None:
     refused = f'require = "{level}" cannot be reached'
     if level is Level.ACCEPTED:
-        raise UsageError(f"{refused} by a run: only a person can accept a task.")
+        raise UsageError(f"{refused} by a run: only a person can accept a task.", hint="Require less")
     shown = checks or scenarios
     if level is Level.JUDGED and not shown and set(panel) <= {"checks"}:
         raise UsageError(

@@ -43,7 +43,10 @@ def _check_options(socket: str, name: str, table: dict[str, Any], loaded: Loaded
 
     place = f"{socket}.{name}"
     if place == "judges.llm":
-        raise UsageError(f"{place}: the options of llm belong in [judge] (from {loaded.where(place)})")
+        raise UsageError(
+            f"{place}: the options of llm belong in [judge] (from {loaded.where(place)})",
+            hint="Rename the table",
+        )
     try:
         kind = _find_kind(socket, name, loaded)
     except ToolMissing:  # a broken plug-in: it is an error where it is used

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from difflib import get_close_matches
 
 from msgspec import Struct
 
 from segue.domain.errors import UsageError
+from segue.domain.nearest import suggest
 from segue.domain.task import Task, TaskList, TaskStatus
 
 _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)*")
@@ -23,6 +23,7 @@ class Units(Struct, frozen=True):
 
 
 ALL = Units()
+_MOST_KEYS = 10
 
 
 def select_tasks(
@@ -44,9 +45,11 @@ def select_tasks(
 def _by_key(keys: Sequence[str], only: Sequence[str], start: str | None) -> Iterator[Sequence[str]]:
     for key in [*only, *([start] if start else [])]:
         if key not in keys:
-            near = get_close_matches(key, keys, n=3, cutoff=0.3) or keys[:3]
-            hint = f"The nearest are: {', '.join(near)}"
-            raise UsageError(f"There is no task {key!r} in this source.", hint=hint)
+            shown = ", ".join(keys[:_MOST_KEYS]) + (" …" if len(keys) > _MOST_KEYS else "")
+            raise UsageError(
+                f"There is no task {key!r} in this source.{suggest(key, keys)}",
+                hint=f"Its tasks are {shown}; see: segue task list",
+            )
     if only:
         yield only
     if start is not None:
@@ -70,8 +73,8 @@ def _of(
     for name in wanted:
         if name.casefold() not in found:
             known = list(dict.fromkeys(names(task)[0] for task in listing.tasks if names(task)))
-            hint = f"There are: {', '.join(known)}" if known else "See: segue task graph"
-            raise UsageError(f"There is no {what} {name!r} in this source.", hint=hint)
+            hint = f"There are: {', '.join(known)}" if known else "It has none. See: segue task list"
+            raise UsageError(f"There is no {what} {name!r} in this source.{suggest(name, known)}", hint=hint)
     asked = {name.casefold() for name in wanted}
     return [task.key for task in listing.tasks if asked & {name.casefold() for name in names(task)}]
 

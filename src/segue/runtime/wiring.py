@@ -359,8 +359,13 @@ def _make(
         return kind(read_options(options, {**getattr(kind, "defaults", {}), **table}), services)
     except OptionError as error:
         path = ".".join(filter(None, (place, error.path)))
-        message = f"{path}: {error.message} (from {loaded.where(path)})"
-        raise UsageError(message, hint=hint) from None
+        where = loaded.where(path)
+        if where == "default":
+            raise UsageError(
+                f"{path} {error.message}, and nothing sets it.",
+                hint=f"Set it in segue.toml, in the table [{place}]. {hint}",
+            ) from None
+        raise UsageError(f"{path}: {error.message} (from {where})", hint=hint) from None
 
 
 def with_repository(app: App, name: str, repository: str | None) -> App:

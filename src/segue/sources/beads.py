@@ -24,7 +24,7 @@ from segue.sources.listed import KEPT, ListedSource, Reading
 from segue.sources.recognise import BEADS, is_beads
 from segue.system.files import signature
 from segue.system.process.capture import probe
-from segue.system.reading import check_inside, read_file, work_tree
+from segue.system.reading import check_inside, explain_unreadable, read_file, work_tree
 
 _FILE = "issues.jsonl"
 _LARGEST = 64 * 1024**2
@@ -104,7 +104,7 @@ class BeadsSource(ListedSource):
             written = self.path.stat().st_mtime
         except OSError as error:
             raise SourceError(
-                f"{self.path} cannot be read: {error.strerror or error}.",
+                explain_unreadable(self.path, error),
                 kept=KEPT,
                 hint=f"beads writes it only when asked: bd export -o {BEADS}/{_FILE}",
             ) from error
@@ -159,7 +159,8 @@ def _read_lines(data: bytes, name: str) -> Iterator[_Bead]:
         try:
             facts = json.loads(line)
         except (ValueError, RecursionError):
-            raise SourceError(f"{name}, line {number} is not JSON.", kept=KEPT) from None
+            hint = f"Write it again: bd export -o {BEADS}/{_FILE}"
+            raise SourceError(f"{name}, line {number} is not JSON.", kept=KEPT, hint=hint) from None
         if not isinstance(facts, dict) or facts.get("_type", "issue") != "issue":
             continue
         key = facts.get("id")

@@ -20,7 +20,7 @@ from segue.ports import SourceRequest
 from segue.sources.listed import KEPT, ListedSource, Reading
 from segue.sources.recognise import is_table
 from segue.system.files import signature
-from segue.system.reading import check_inside, read_file, work_tree
+from segue.system.reading import check_inside, explain_unreadable, read_file, work_tree
 
 FIELDS = ("id", "title", "text", "criteria", "depends_on", "status")
 STATUSES = {
@@ -78,8 +78,9 @@ class TableSource(ListedSource):
         try:
             data = read_file(self.path)
         except OSError as error:
-            reason = error.strerror or str(error)
-            raise SourceError(f"{self.path} cannot be read: {reason}.", kept=KEPT) from error
+            raise SourceError(
+                explain_unreadable(self.path, error), kept=KEPT, hint="Check the path and who may read it."
+            ) from error
         if self._last is None or self._last[0] != data:
             self._last = data, read_table(data, self.path.name)
         return self._last[1]

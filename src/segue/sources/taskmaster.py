@@ -25,7 +25,7 @@ from segue.ports import SourceRequest
 from segue.sources.listed import KEPT, ListedSource, Reading
 from segue.sources.recognise import TASKMASTER, is_taskmaster
 from segue.system.files import signature, write_atomic
-from segue.system.reading import check_inside, read_file, work_tree
+from segue.system.reading import check_inside, explain_unreadable, read_file, work_tree
 
 _FILE = Path("tasks") / "tasks.json"
 _DONE = frozenset({"done", "completed"})
@@ -131,8 +131,9 @@ class TaskMasterSource(ListedSource):
         try:
             return read_file(self.path)
         except OSError as error:
-            reason = error.strerror or str(error)
-            raise SourceError(f"{self.path} cannot be read: {reason}.", kept=KEPT) from error
+            raise SourceError(
+                explain_unreadable(self.path, error), kept=KEPT, hint="Check the path and who may read it."
+            ) from error
 
     def _current_tag(self) -> str:
         """Return the tag that Task Master is on; `master` if it does not say."""
@@ -249,7 +250,9 @@ def _parse(data: bytes, path: Path) -> Any:
     try:
         return json.loads(data.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
-        raise SourceError(f"{path} is not JSON: {error}.", kept=KEPT) from None
+        raise SourceError(
+            f"{path} is not JSON: {error}.", kept=KEPT, hint="Correct the file, or let Task Master write it"
+        ) from None
 
 
 def _choose_tag(document: Any, tag: str, name: str) -> tuple[str, list[Any]]:
@@ -262,7 +265,11 @@ def _choose_tag(document: Any, tag: str, name: str) -> tuple[str, list[Any]]:
         if isinstance(value, dict) and isinstance(value.get("tasks"), list)
     }
     if not tags:
-        raise SourceError(f"{name} has no list of tasks as Task Master writes it.", kept=KEPT)
+        raise SourceError(
+            f"{name} has no list of tasks as Task Master writes it.",
+            kept=KEPT,
+            hint="Let Task Master write it again: task-master list",
+        )
     chosen = next((known for known in (tag, "master") if known in tags), next(iter(tags)))
     return chosen, tags[chosen]
 

@@ -41,6 +41,7 @@ _EXPLANATIONS = (
         "is not a Segue database",
         "Name another file with --database-url, or move this one away.",
     ),
+    ("is a folder", "is a folder, not a file", "Name a file with --database-url, or move the folder away."),
     ("malformed", "is damaged", "Restore a copy of the file, or move it away to start again."),
     ("unable to open", "cannot be opened", "Check that the folder exists and that you may write to it."),
     ("readonly", "cannot be written", "Check who owns the file and its folder, or name another one."),
@@ -195,6 +196,8 @@ class Sqlite:
     def _connect(self) -> sqlite3.Connection:
         if self._path is None:
             return _raw_connection(":memory:")
+        if self._path.is_dir():
+            raise sqlite3.OperationalError("it is a folder")
         if self._read_only:
             return _read_connection(self._path)
         try:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from itertools import islice
 from pathlib import Path
 
 from segue.domain.errors import SourceError
+from segue.domain.nearest import find_nearest
 
 LARGEST = 16 * 1024**2
 """Bytes that a file of tasks, settings or state may have."""
 
+_MOST_NAMES = 5000
 _KEPT = "Nothing was read from it, and nothing was changed."
 
 
@@ -64,6 +67,36 @@ def leads_out(path: Path, folder: Path) -> bool:
     except UnsafeFile:
         return True
     return False
+
+
+def explain_unreadable(path: Path, error: Exception) -> str:
+    """Say in a sentence why a file cannot be read, from what happened when it was."""
+    if isinstance(error, FileNotFoundError | NotADirectoryError):
+        return f"{path} does not exist.{suggest_path(path)}"
+    if isinstance(error, IsADirectoryError):
+        return f"{path} is a folder, not a file."
+    if isinstance(error, OSError):
+        return f"{path} cannot be read: {error.strerror or error}."
+    if isinstance(error, UnicodeDecodeError):
+        line = error.object[: error.start].count(b"\n") + 1
+        return f"{path} is not UTF-8: line {line} cannot be read."
+    import tomllib  # only mistakes need it
+
+    kind = " as TOML" if isinstance(error, tomllib.TOMLDecodeError) else ""
+    return f"{path} cannot be read{kind}: {str(error).rstrip('.')}."
+
+
+def suggest_path(path: Path) -> str:
+    """Return ` Did you mean …?` with a file or folder of a similar name; empty if there is none."""
+    try:
+        with os.scandir(path.parent) as entries:
+            near = find_nearest(path.name, [entry.name for entry in islice(entries, _MOST_NAMES)])
+    except OSError:
+        return ""
+    if near is None:
+        return ""
+    shown = os.path.relpath(path.parent / near)
+    return f" Did you mean {path.parent / near if shown.startswith('..') else shown}?"
 
 
 def work_tree(start: Path) -> Path:

@@ -56,7 +56,9 @@ class CloudAgent:
         """Return what is missing: a key, or an option. The API is not asked before a launch."""
         name, key = self._read_key()
         usable = key and key.isascii() and key.isprintable() and " " not in key
-        what = f"{name} has characters that no key has." if key else f"{name} is not set."
+        what = f"{name} has characters that no key has."
+        if not key:
+            what = f"{' or '.join(self._profile.keys)} is not set."
         wanted = f"Create a key at {self._profile.where} and set {name}."
         problems = [] if usable else [Problem(what, wanted, CredentialsError.exit_code)]
         return [*problems, *self._profile.check(self._options)]

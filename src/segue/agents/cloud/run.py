@@ -156,7 +156,7 @@ class CloudJob(Struct, frozen=True):
         return BY_US[word] if word and not self.profile.can.unstoppable else failure
 
     def _keeps_working(self, session: str) -> Failure:
-        page = self.vendor.page(session)
+        page = self.vendor.page(session) or f"session {session}"
         what = (
             f"the cloud agent did not finish within its time limit, and cannot be stopped from here: {page}"
         )

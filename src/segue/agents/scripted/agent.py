@@ -37,6 +37,7 @@ from segue.domain.options import Commands, NonNegativeFloat, OptionError, Option
 from segue.domain.outcome import Outcome, Usage
 from segue.ports import Capabilities, Installation, Problem
 from segue.system.program import part_command
+from segue.system.reading import explain_unreadable
 from segue.system.services import Services
 
 FAILURES = FailureTable("the agent", login="")
@@ -222,4 +223,5 @@ def load_script(path: Path) -> AgentScript:
         hint = "docs/reference/scripted-agent.md lists every key."
         raise UsageError(f"{path}: {place}: {error.message}", hint=hint) from None
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise UsageError(f"{path} is not a readable TOML file: {error}") from None
+        hint = "See docs/reference/scripted-agent.md"
+        raise UsageError(f"The script {explain_unreadable(path, error)}", hint=hint) from None

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from segue.cli.options import FOLDER, CommandSettings, options
+from segue.cli.options import FOLDER, CommandSettings, WholeNumber, options
 from segue.cli.terminal.output import Printer
 from segue.store.address import masked
 from segue.store.flat import EXPORTED
@@ -102,9 +102,7 @@ def export(
     show_default=True,
     help="How the rows are printed.",
 )
-@click.option(
-    "--rows", type=click.IntRange(1), default=1000, show_default=True, help="Print at most so many."
-)
+@click.option("--rows", type=WholeNumber(1), default=1000, show_default=True, help="Print at most so many.")
 @click.option(
     "--seconds", type=click.FloatRange(0.1), default=60.0, show_default=True, help="Give up after so long."
 )

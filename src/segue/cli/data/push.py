@@ -57,7 +57,7 @@ def _addresses(app: App, to: str | None) -> tuple[str, str]:
     target = to or configured
     if not is_postgres(target):
         raise UsageError(
-            "No Postgres database is configured.",
+            "The database to push to is not Postgres." if to else "No Postgres database is configured.",
             hint="Name one: segue db push --to postgresql://user:password@host/name",
         )
     return local, target

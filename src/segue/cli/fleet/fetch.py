@@ -38,14 +38,20 @@ def fetch(run_id: str, settings: CommandSettings, output: Printer) -> None:
     with app.store(read_only=True) as store:
         run = find_run(store, app, run_id)
     if run.spec.origin is None:
-        raise UsageError(f"Run {run.id} was not submitted to a fleet: its work is in {run.place}.")
+        raise UsageError(
+            f"Run {run.id} was not submitted to a fleet: its work is in {run.place}.", hint="Look there"
+        )
     database = Postgres(address)
     try:
         packed = load_work(database, run.id)
     finally:
         database.close()
     if packed is None:
-        raise UsageError(f"Run {run.id} has not changed anything yet.", kept="Nothing was changed.")
+        raise UsageError(
+            f"Run {run.id} has not changed anything yet.",
+            kept="Nothing was changed.",
+            hint=f"Watch it with: segue logs -f {run.id}",
+        )
 
     async def unwrap() -> str:
         return await bring(await Repository.open(app.repo), packed, branch_of(run.id))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from segue.cli.options import CommandSettings, options
+from segue.cli.options import CommandSettings, WholeNumber, options
 from segue.cli.terminal.output import Printer
 
 
@@ -73,7 +73,7 @@ def status(settings: CommandSettings, output: Printer) -> None:
 
 @fleet.command("limit")
 @click.argument("agent")
-@click.argument("most", type=click.IntRange(min=1), required=False)
+@click.argument("most", type=WholeNumber(min=1), required=False)
 @options("repo", "config", "database", "json")
 def limit(agent: str, most: int | None, settings: CommandSettings, output: Printer) -> None:
     """Let at most MOST of AGENT be at work in the whole fleet; without MOST, take the limit away.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from segue.cli.options import CommandSettings, options
+from segue.cli.options import CommandSettings, WholeNumber, options
 from segue.cli.terminal.output import Printer
 from segue.domain.errors import UsageError
 
@@ -27,7 +27,7 @@ WHAT = (
     click.option(
         "--base", metavar="REF", help="The branch or commit to begin with (default: where you are)."
     ),
-    click.option("--priority", type=click.IntRange(-1000, 1000), default=0, help="Higher ones come first."),
+    click.option("--priority", type=WholeNumber(-1000, 1000), default=0, help="Higher ones come first."),
     click.option("--needs", multiple=True, metavar="TAG", help="What the worker must have, such as gpu."),
 )
 

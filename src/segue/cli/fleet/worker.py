@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import click
 
-from segue.cli.options import CommandSettings, options
+from segue.cli.options import CommandSettings, WholeNumber, options
 from segue.cli.terminal.output import Printer
 
 
 @click.command()
-@click.option("--jobs", type=click.IntRange(1, 256), metavar="N", help="Work on up to N runs at once.")
+@click.option("--jobs", type=WholeNumber(1, 256), metavar="N", help="Work on up to N runs at once.")
 @click.option(
     "--queues", multiple=True, metavar="NEEDS", help="Take only runs with these needs, such as any or gpu."
 )

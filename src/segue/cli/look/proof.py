@@ -65,17 +65,14 @@ def proof(
 
 
 def _choose(cards: list[ProofCard], run: Run, task: str) -> list[ProofCard]:
-    from difflib import get_close_matches
-
     from segue.domain.errors import UsageError
+    from segue.domain.nearest import suggest
 
     found = [card for card in cards if card.task == task]
     if not found:
         keys = [card.task for card in cards]
-        near = get_close_matches(task, keys, n=1)
-        meant = f" Did you mean {near[0]!r}?" if near else ""
         raise UsageError(
-            f"There is no task {task!r} in run {run.id}.{meant}",
+            f"There is no task {task!r} in run {run.id}.{suggest(task, keys)}",
             hint=f"List its tasks: segue status {run.id}",
         )
     return found

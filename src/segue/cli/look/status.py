@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from segue.cli.options import CommandSettings, options
+from segue.cli.options import CommandSettings, WholeNumber, options
 from segue.cli.terminal.output import Printer
 
 if TYPE_CHECKING:
@@ -18,13 +18,18 @@ if TYPE_CHECKING:
 _SOURCE_CHARS = 24
 _WAITING = 10
 """How many of the tasks that wait for others are printed with the reason."""
-_LEAST_PATH = 12
-"""A narrower column of repositories says nothing: it is left out."""
+_AGENT_CHARS = 20
+_LEAST = {"source": 10, "repository": 12}
+"""The columns that shrink, and how far."""
+_DROPPED = ("repository", "started", "agent")
+"""The columns that a narrow terminal loses, in this order."""
 
 
 @click.command()
 @click.argument("run_id", metavar="[RUN]", required=False)
-@click.option("-n", "--limit", default=20, show_default=True, help="How many runs to list.")
+@click.option(
+    "-n", "--limit", type=WholeNumber(min=1), default=20, show_default=True, help="How many runs to list."
+)
 @options("repo", "config", "database", "json", "color")
 def status(run_id: str | None, limit: int, settings: CommandSettings, output: Printer) -> None:
     """List the runs, or show the tasks of RUN (`last` for the newest).
@@ -101,33 +106,45 @@ def _list(runs: list[Run], output: Printer) -> None:
 
 
 def _print_runs(runs: list[Run], output: Printer) -> None:
-    """Print a line per run. Ids are never cut: a narrow terminal shortens or drops the repository."""
+    """Print a line per run. Ids are never cut: a narrow terminal shortens and drops other columns."""
     from segue.cli.runs import moment, state_of
     from segue.cli.terminal.output import one_line, short_paths, terminal_width
-    from segue.cli.terminal.table import draw, fit_columns
+    from segue.cli.terminal.table import draw
 
     columns = ["run", "state", "agent", "source", "started", "repository"]
     rows = [
-        [
-            run.id,
-            str(state_of(run)),
-            run.spec.agent,
-            one_line(Path(run.spec.source).name, _SOURCE_CHARS),
-            moment(run.created),
-            short_paths(run.spec.repo),
-        ]
+        {
+            "run": run.id,
+            "state": str(state_of(run)),
+            "agent": one_line(run.spec.agent, _AGENT_CHARS),
+            "source": one_line(Path(run.spec.source).name, _SOURCE_CHARS),
+            "started": moment(run.created),
+            "repository": short_paths(run.spec.repo),
+        }
         for run in runs
     ]
     width = terminal_width()
     if width is not None:
-        widths = {cells[0]: max(map(len, cells)) for cells in zip(columns, *rows, strict=True)}
-        least = min(_LEAST_PATH, max(len(row[-1]) for row in rows))
-        sizes, left = fit_columns(widths, {"repository": least}, ["repository"], width)
-        if "repository" in sizes:
-            rows = [[*row[:-1], _end(row[-1], sizes["repository"] + left)] for row in rows]
-        else:
-            columns, rows = columns[:-1], [row[:-1] for row in rows]
-    output.painted("\n".join(draw(columns, rows, output.colored())))
+        sizes = _fit(columns, rows, width)
+        columns = list(sizes)
+        for row in rows:
+            row["source"] = one_line(row["source"], sizes["source"])
+            row["repository"] = _end(row["repository"], sizes.get("repository", 0))
+    cells = [[row[name] for name in columns] for row in rows]
+    output.painted("\n".join(draw(columns, cells, output.colored())))
+
+
+def _fit(columns: list[str], rows: list[dict[str, str]], width: int) -> dict[str, int]:
+    """Return the columns that fit, with their widths: the source gets what is left, then the repository."""
+    from segue.cli.terminal.table import fit_columns
+
+    widths = {name: max(len(name), *(len(row[name]) for row in rows)) for name in columns}
+    least = {name: min(_LEAST[name], widths[name]) for name in _LEAST}
+    sizes, left = fit_columns(widths, least, _DROPPED, width)
+    for name in (name for name in _LEAST if name in sizes):
+        more = max(0, min(left, widths[name] - sizes[name]))
+        sizes[name], left = sizes[name] + more, left - more
+    return sizes
 
 
 def _end(path: str, room: int) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from segue.cli.options import FILE, CommandSettings, options
+from segue.cli.options import FILE, CommandSettings, WholeNumber, options
 from segue.cli.terminal.output import Printer
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def experiment() -> None:
 
 @experiment.command()
 @click.argument("file", type=FILE)
-@click.option("--trials", type=click.IntRange(min=1), help="Override the number in the file.")
+@click.option("--trials", type=WholeNumber(min=1), help="Override the number in the file.")
 @options("config", "database", "json", "color")
 def plan(file: Path, trials: int | None, settings: CommandSettings, output: Printer) -> None:
     """Say how large a difference the experiment in FILE can find, before it starts.
@@ -65,7 +65,7 @@ def plan(file: Path, trials: int | None, settings: CommandSettings, output: Prin
 
 @experiment.command()
 @click.argument("file", type=FILE)
-@click.option("--trials", type=click.IntRange(min=1), help="Override the number in the file.")
+@click.option("--trials", type=WholeNumber(min=1), help="Override the number in the file.")
 @click.option("--dry-run", is_flag=True, help="List the trials and their state; run nothing.")
 @options("config", "database", "json", "color")
 def run(file: Path, trials: int | None, dry_run: bool, settings: CommandSettings, output: Printer) -> int:

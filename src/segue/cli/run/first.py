@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 from collections.abc import Sequence
@@ -13,10 +14,11 @@ import click
 from msgspec import Struct
 from msgspec.structs import replace
 
-from segue.cli.options import CommandSettings
+from segue.cli.options import CommandSettings, WholeNumber
 from segue.cli.run.first_view import describe_found
 from segue.cli.terminal.output import Printer, short_paths
 from segue.domain.errors import CredentialsError, ToolMissing, UsageError
+from segue.domain.run import RunState
 from segue.domain.task import TaskStatus
 from segue.runtime.app import App
 from segue.runtime.doctor import AgentReport
@@ -28,8 +30,10 @@ from segue.runtime.first_run import (
     needs_agent,
     needs_source,
 )
+from segue.runtime.open import SETTINGS, check_clean
 from segue.runtime.sources import FoundSource
 from segue.runtime.suggested_check import SuggestedCheck, suggest_check
+from segue.system.git.looking import look
 from segue.system.reading import work_tree
 
 _KEPT = "Nothing was started."
@@ -70,6 +74,7 @@ def complete(
     named = find_source(app, output if watched else None) if needs_source(app, source) else source
     if _is_done(app, named):
         return None
+    _refuse_dirty(app, named)
     agent = _find_agent(app, named) if needs_agent(app) else None
     found = Found(named, agent, _find_check(app))
     while True:
@@ -99,6 +104,21 @@ def _is_done(app: App, named: str | None) -> bool:
     return bool(tasks) and all(task.status is not TaskStatus.PENDING for task in tasks)
 
 
+def _refuse_dirty(app: App, named: str | None) -> None:
+    """Refuse uncommitted work before anything is asked, where a new run would refuse it."""
+    settings, source = app.loaded.settings, app.source(named, work_tree(app.repo))
+    if settings.allow_dirty or settings.worktree or settings.delivery or source.outline is not None:
+        return
+    with app.store(read_only=True) as store:
+        last = next(iter(store.runs(source_key=source.key, limit=1)), None)
+    if last is not None and last.state is not RunState.DONE:
+        return  # it continues with what it has changed
+    repo, now = asyncio.run(look(app.repo))
+    own = [*source.own_files, *source.kept_out, repo.root.resolve() / SETTINGS]
+    if any(repo.root.resolve() / name not in own for name in now.files):
+        check_clean(now, allow_dirty=False)
+
+
 def find_source(app: App, ask: Printer | None) -> str:
     """Return the one source of a repository, or the one that a person chooses of several."""
     known = list_sources(app)
@@ -117,7 +137,7 @@ def find_source(app: App, ask: Printer | None) -> str:
     if ask is None:
         raise UsageError(message, kept=_KEPT, hint=join(["segue", "run", name_from_here(app, todo[0])]))
     ask.warn(message)
-    number = click.prompt("Number", type=click.IntRange(1, len(lines)), err=True)
+    number = click.prompt("Number", type=WholeNumber(1, len(lines)), err=True)
     return name_from_here(app, todo[number - 1])
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from segue.cli.options import CommandSettings, options
+from segue.cli.options import CommandSettings, WholeNumber, options
 from segue.cli.terminal.output import Printer, clean
 
 if TYPE_CHECKING:
@@ -25,9 +25,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="Seconds between two looks at it.",
 )
-@click.option(
-    "--rounds", type=click.IntRange(1), metavar="N", help="How often to send the agent back at most."
-)
+@click.option("--rounds", type=WholeNumber(1), metavar="N", help="How often to send the agent back at most.")
 @options("trust", "verbose", "repo", "config", "database", "json", "quiet", "color")
 def follow(
     run_id: str | None,

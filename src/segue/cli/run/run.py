@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from segue.cli.options import CommandSettings, IssueChoice, issue_options, options
+from segue.cli.options import CommandSettings, IssueChoice, WholeNumber, issue_options, options
 from segue.cli.terminal.output import Printer
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     help="Wait until you approve the plan of a build (default on a terminal).",
 )
 @click.option("--pause-after-task", is_flag=True, help="Wait for you after each task.")
-@click.option("--jobs", type=click.IntRange(1, 64), metavar="N", help="Work on up to N tasks at once.")
+@click.option("--jobs", type=WholeNumber(1, 64), metavar="N", help="Work on up to N tasks at once.")
 @click.option(
     "--order", is_flag=True, default=None, help="With --jobs: begin the tasks strictly in their order."
 )
@@ -109,7 +109,7 @@ if TYPE_CHECKING:
 @click.option("--log-file", metavar="FILE", help="Write a structured log; `-` is stderr.")
 @click.option("--log-format", type=click.Choice(["json", "text"]), help="Format of the log.")
 @options(
-    "trust", "verbose", "plan_format", "task_list", "repo", "config", "database", "json", "quiet", "color"
+    "trust", "verbose", "plan_format", "task_list", "new_repo", "config", "database", "json", "quiet", "color"
 )
 def run(
     source: str | None,
@@ -321,5 +321,5 @@ def _agent_settings(agents: tuple[str, ...]) -> dict[str, Any]:
     try:
         agent, roles = read_agent_options(agents)
     except ValueError as error:
-        raise UsageError(f"--agent: {error}.") from None
+        raise UsageError(f"--agent: {error}.", hint="See: segue agent list") from None
     return {"agent": agent, "roles": roles}

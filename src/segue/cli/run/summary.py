@@ -53,7 +53,14 @@ def summarise(opened: OpenRun, ended: SessionEnd, output: Printer) -> None:
 
 
 def refuse_summary(app: App) -> None:
-    """Refuse a job summary where there is no job; a file is written anywhere."""
+    """Refuse a job summary where there is no job, and a file in a folder that does not exist."""
+    wanted = app.loaded.settings.summary
+    if wanted and wanted != GITHUB and not Path(wanted).parent.is_dir():
+        raise UsageError(
+            f"The summary cannot be written: the folder {Path(wanted).parent} does not exist.",
+            kept="Nothing was started.",
+            hint="Make the folder, or name another file with --summary",
+        )
     if app.loaded.settings.summary == GITHUB and not os.environ.get(GITHUB_VARIABLE):
         raise UsageError(
             f"--summary github has no effect: {GITHUB_VARIABLE} is only set in jobs of GitHub Actions.",

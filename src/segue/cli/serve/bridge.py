@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from segue.cli.options import CommandSettings, options
+from segue.cli.options import PORT, CommandSettings, options
 from segue.cli.terminal.output import Printer
 
 
@@ -170,7 +170,7 @@ def init(folder: Path, output: Printer) -> None:
 
 @bridge.command()
 @click.option("--host", "listen", help="The address to listen on (default: 127.0.0.1).")
-@click.option("--port", type=int, help="The port; 0 picks a free one.")
+@click.option("--port", type=PORT, help="The port; 0 picks a free one.")
 @click.option("--agent", help="The agent for messages that name none.")
 @click.option("-C", "--repo", metavar="PLACE", help="The repository for messages that name none.")
 @options("config", "database", "json", "quiet")

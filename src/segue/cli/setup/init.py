@@ -34,7 +34,15 @@ def init(repo: Path | None, dry_run: bool, output: Printer) -> None:
         with target.open("x", encoding="utf-8") as file:
             file.write(text)
     except FileExistsError:
-        raise UsageError(f"{target} already exists.", kept="It was not changed.") from None
+        raise UsageError(
+            f"{target} already exists.",
+            kept="It was not changed.",
+            hint="Edit it; `segue init --dry-run` prints all settings",
+        ) from None
+    except OSError as error:
+        raise UsageError(
+            f"{target} cannot be written: {error.strerror}.", hint="Name another folder with --repo"
+        ) from None
     trust_file(target)
     output.text(f"Wrote {target}")
     plans = [path.name for path in sorted(folder.glob("*.md")) if _has_tasks(path)]

@@ -38,7 +38,7 @@ def trust(yes: bool, show: bool, revoke: bool, settings: CommandSettings, output
     from segue.domain.errors import UsageError
 
     if yes + show + revoke > 1:
-        raise UsageError("--yes, --show and --revoke exclude each other.")
+        raise UsageError("--yes, --show and --revoke exclude each other.", hint="Give one of them")
     project = _find(settings)
     if project is None or not (project.powerful or project.known):
         where = f"{project.path} has" if project else "There are"

@@ -67,7 +67,8 @@ def open_log(settings: LogSettings) -> Iterator[list[Observer]]:
         path.touch()
     except OSError as error:
         raise UsageError(
-            f"The log file cannot be written: {error}", hint="Choose another file with --log-file"
+            f"The log file {path} cannot be written: {error.strerror or error}.",
+            hint="Choose another file with --log-file",
         ) from error
     with path.open("a", encoding="utf-8", errors="backslashreplace") as file:
         yield [_Log(file, settings.format == "json")]

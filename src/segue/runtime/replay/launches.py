@@ -200,7 +200,7 @@ class _RunOfLaunches:
     ) -> Outcome | None:
         """Run the agent to its end; None: it asked otherwise than recorded, and was ended."""
         session = self._sessions.get(launch.session or "", launch.session)
-        limits = replace(self._app.loaded.settings.limits.launch(), patience=0.0)
+        limits = self._app.loaded.settings.limits.launch()
         labels = {"run": self._run.id, "task": "replay", "phase": launch.mode.value, "attempt": "1"}
         job = Job(
             *(launch.token, try_prompt(launch.prompt), root, launch.mode, launch.model, session),

@@ -123,9 +123,12 @@ class RecordedModel:
                 {"type": "error", "error": {"type": "invalid_request", "message": message}}, 400
             )
         body = change_body(found.body, self._translate).encode() if found.body else b""
+        headers = dict(found.headers)
+        if "retry-after" in headers:
+            headers["retry-after"] = "0"  # the wait was real once; repeating it shows nothing
         if found.whole and found.status:
-            return Response(body, found.status, found.headers)
-        return StreamingResponse(_cut(request, body), found.status or 502, found.headers)
+            return Response(body, found.status, headers)
+        return StreamingResponse(_cut(request, body), found.status or 502, headers)
 
     def _translate(self, text: str) -> str:
         for old, new in self._instead.items():

@@ -106,7 +106,7 @@ async def _list(rest: Rest, wanted: IssueList, notices: list[Notice]) -> list[Is
         if wanted.number is not None:
             found = [await rest.get(f"{base}/issues/{wanted.number}", Issue)]
             if found[0].pull_request is not None:
-                raise SourceError(f"{wanted.title} is a pull request, not an issue.")
+                raise SourceError(f"{wanted.title} is a pull request, not an issue.", hint="Name an issue")
             return found
         if wanted.query:
             found = await rest.list("/search/issues", Issue, "items", q=_search(wanted))

@@ -26,7 +26,7 @@ from segue.sources.plan.text import INVALID, ParsedPlan, decode, listing, order
 from segue.sources.plan.usual import parse
 from segue.sources.restore import restore_state
 from segue.system import files
-from segue.system.reading import check_inside, read_file, work_tree
+from segue.system.reading import check_inside, explain_unreadable, read_file, work_tree
 
 CONTEXT_BYTES = 8 * 1024
 _WAITS = 50
@@ -64,7 +64,10 @@ class PlanFile(Source):
     def open(cls, request: SourceRequest) -> Self:
         """Open the file that was named."""
         if request.named is None:
-            raise UsageError("No plan was named.", hint="segue run plan.md   or set source in segue.toml")
+            raise UsageError(
+                "No source was named: no plan, no feature, no issues.",
+                hint="Name one, such as plan.md or specs/001-login, or set source in segue.toml",
+            )
         path = request.here / request.named
         check_inside(path, work_tree(request.repo))
         state = planstate.state_path(request.state_dir, path, request.repo)
@@ -350,12 +353,18 @@ def _bytes_of(path: Path) -> bytes:
             )
         data = read_file(path)
     except OSError as error:
-        reason = error.strerror or str(error)
-        message = f"{INVALID} {path}: {reason}."
-        raise SourceError(message, kept=_KEPT, hint="Check the path and who may read it.") from error
+        message = f"{INVALID} {explain_unreadable(path, error)}"
+        raise SourceError(message, kept=_KEPT, hint=_advise(path, error)) from error
     if not data.strip():
         raise SourceError(f"{INVALID} {path} is empty.", kept=_KEPT, hint="Write `## Task 1` and what to do.")
     return data
+
+
+def _advise(path: Path, error: OSError) -> str:
+    """Say what to do about a plan that cannot be read; one word may be meant as a goal."""
+    if isinstance(error, FileNotFoundError) and not path.suffix:
+        return 'Name a file, or say in several words what to build: segue run "Build a todo app"'
+    return "Check the path and who may read it."
 
 
 def _state_notices(state: PlanState, reading: _PlanReading) -> list[Notice]:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from segue.domain.errors import SourceError
+from segue.domain.nearest import suggest
 from segue.sources.recognise import TASKS, find_features
 from segue.system.reading import read_file, work_tree
 
@@ -58,9 +59,11 @@ def _named(argument: str, start: Path, root: Path) -> Path:
     ]
     if len(found) == 1:
         return found[0]
-    message = f"There is no Spec Kit folder {argument}" if not found else f"{argument} is not unique"
+    message = f"There is no Spec Kit folder {argument}." if not found else f"{argument} is not unique."
+    if not found:
+        message += suggest(argument, [str(folder.relative_to(root)) for folder in known], "{}")
     raise SourceError(
-        f"{message}.{_listed(found or known, root)}", kept=_KEPT, hint="Name the folder by its path."
+        f"{message}{_listed(found or known, root)}", kept=_KEPT, hint="Name the folder by its path."
     )
 
 

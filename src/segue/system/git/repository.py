@@ -22,7 +22,7 @@ from segue.system.git.objects import GITLINK, Objects, PathChange
 from segue.system.git.refs import read_head
 from segue.system.git.status import parse_status, shown
 from segue.system.process.processes import Captured, capture, child_environment
-from segue.system.reading import UnsafeFile, read_file
+from segue.system.reading import UnsafeFile, read_file, suggest_path
 
 NOT_A_REPOSITORY = "Target path is not a git repository"
 _PLACES = ("--show-toplevel", "--absolute-git-dir")
@@ -59,7 +59,10 @@ class Repository(Struct):
         if shutil.which("git") is None:
             raise ToolMissing("git was not found on PATH.", hint="Install git: https://git-scm.com/downloads")
         if not path.is_dir():
-            raise WorkspaceError(f"{NOT_A_REPOSITORY}: {path} is not a folder.")
+            raise WorkspaceError(
+                f"{NOT_A_REPOSITORY}: {path} is not a folder.{suggest_path(path)}",
+                hint="Name the folder of a git repository with --repo",
+            )
         try:
             done = await run_git(path, "rev-parse", *_PLACES, timeout=timeout)
         except TimeoutError as error:

@@ -179,7 +179,8 @@ def _listen(host: str, port: int) -> socket.socket:
     except OSError as error:
         listener.close()
         raise UsageError(
-            f"Cannot listen on {host}:{port}: {error.strerror}", hint="Take another port."
+            f"Cannot listen on {host}:{port}: {error.strerror}.",
+            hint=f"Take another port: --port {port + 1 if 0 < port < 65535 else 8787}, or 0 for any free one",
         ) from None
     listener.setblocking(False)
     return listener

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from segue.cli.options import CommandSettings, options
+from segue.cli.options import CommandSettings, WholeNumber, options
 from segue.cli.terminal.output import Printer
 
 if TYPE_CHECKING:
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 @click.command("judge")
 @click.option("--model", help="The model to measure (default: the configured one).")
 @click.option(
-    "--repeat", type=click.IntRange(1), default=1, show_default=True, help="How often to judge each case."
+    "--repeat", type=WholeNumber(1), default=1, show_default=True, help="How often to judge each case."
 )
 @click.option(
     "--concurrency",
-    type=click.IntRange(1),
+    type=WholeNumber(1),
     default=4,
     show_default=True,
     help="How many cases to judge at the same time.",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from segue.cli.options import FOLDER, options
+from segue.cli.options import FOLDER, WholeNumber, options
 from segue.cli.terminal.output import Printer, one_line
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ _REASON_CHARS = 100
 @click.option("--only", "patterns", multiple=True, metavar="GLOB", help="Run only these cases (repeatable).")
 @click.option("--quick", is_flag=True, help="Run a small part of the cases.")
 @click.option(
-    "--jobs", type=click.IntRange(1), default=2, show_default=True, help="How many cases to run side by side."
+    "--jobs", type=WholeNumber(1), default=2, show_default=True, help="How many cases to run side by side."
 )
 @click.option("--keep", type=FOLDER, help="Keep the repositories and Segue's state in this folder.")
 @click.option("--list", "list_only", is_flag=True, help="List the cases and run nothing.")
