@@ -35,7 +35,19 @@
       for (const id of (element.getAttribute(name) || "").split(" ").filter(Boolean))
         if (!document.getElementById(id)) complain(`${name} names nothing`, element);
 
-  const numbers = (color) => { const found = color.match(/[\d.]+/g).map(Number); return found.length > 3 ? found : [...found, 1]; };
+  // Painted, because mixed colours are computed in other spaces than rgb().
+  const canvas = new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true });
+  const known = new Map();
+  const numbers = (color) => {
+    if (!known.has(color)) {
+      canvas.clearRect(0, 0, 1, 1);
+      canvas.fillStyle = color;
+      canvas.fillRect(0, 0, 1, 1);
+      const [red, green, blue, alpha] = canvas.getImageData(0, 0, 1, 1).data;
+      known.set(color, [red, green, blue, alpha / 255]);
+    }
+    return known.get(color);
+  };
   const over = (front, back) => front.slice(0, 3).map((part, place) => part * front[3] + back[place] * (1 - front[3])).concat(1);
   const light = (color) => color.slice(0, 3).map((c) => c / 255).map((c) => c <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4)
     .reduce((sum, c, place) => sum + c * [0.2126, 0.7152, 0.0722][place], 0);

@@ -15,10 +15,16 @@ TARGET = 24
 
 def find_problems(page: Page) -> list[str]:
     """Return what is wrong with a page for people who see, hear or move differently."""
-    found: list[str] = page.evaluate(_read("accessibility.js"), [CONTRAST, TARGET])
     focus: list[str] = page.evaluate(_read("focus.js"))
+    found = find_shown_problems(page)
     page.evaluate("document.activeElement?.blur()")
     return [*found, *focus]
+
+
+def find_shown_problems(page: Page) -> list[str]:
+    """Return what is wrong with a page as it looks, without moving the focus."""
+    found: list[str] = page.evaluate(_read("accessibility.js"), [CONTRAST, TARGET])
+    return found
 
 
 @cache

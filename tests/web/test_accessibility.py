@@ -13,7 +13,7 @@ from segue.domain import events as e
 from segue.domain.run import RunKind, RunSpec, RunState
 from segue.web.routes import list_pages
 from tests.cli.place import Place
-from tests.web.accessibility import find_problems
+from tests.web.accessibility import find_problems, find_shown_problems
 from tests.web.browser import looking, needs_chromium, overflow
 from tests.web.place import SPEC, Served, make_run
 from tests.web.test_browser import MS, shown
@@ -72,18 +72,18 @@ def test_every_page_can_be_used_by_everybody(place: Place, served: Served) -> No
     addresses = _list_addresses({"run": run, "task": "1", "seq": str(step), "name": "prompt"})
     addresses += [f"/runs/{other.id}/tasks/1/conversation", f"/bridge/{talk}", "/nowhere", "/runs?q=nothing"]
     problems: list[str] = []
-    for scheme in ("light", "dark"):
-        with looking(served, expected="404", color_scheme=scheme, viewport=_DESK) as page:
-            for address in addresses:
-                page.set_viewport_size(_DESK)
-                page.goto(served.url + address)
-                page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
-                page.wait_for_function(
-                    "!document.querySelector('details[data-src][open]:not([data-loaded])')"
-                )
-                problems += [f"{scheme} {address}: {one}" for one in dict.fromkeys(find_problems(page))]
-                page.set_viewport_size({"width": 360, "height": 740})
-                problems += [f"{address} scrolls sideways by {wide}"] if (wide := overflow(page)) > 0 else []
+    with looking(served, expected="404", color_scheme="light", viewport=_DESK) as page:
+        for address in addresses:
+            page.goto(served.url + address)
+            page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+            page.wait_for_function("!document.querySelector('details[data-src][open]:not([data-loaded])')")
+            problems += [f"{address}: {one}" for one in dict.fromkeys(find_problems(page))]
+            page.emulate_media(color_scheme="dark")
+            problems += [f"{address} in dark: {one}" for one in dict.fromkeys(find_shown_problems(page))]
+            page.emulate_media(color_scheme="light")
+            page.set_viewport_size({"width": 360, "height": 740})
+            problems += [f"{address} scrolls sideways by {wide}"] if (wide := overflow(page)) > 0 else []
+            page.set_viewport_size(_DESK)
     assert problems == [], "\n".join(problems)
 
 
