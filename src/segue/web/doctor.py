@@ -53,5 +53,5 @@ async def check_again(app: App, _path: Mapping[str, str], _form: Mapping[str, st
     return ActionResult("Checked again.", "/doctor")
 
 
-PAGES = (PageRoute("/doctor", "doctor.html", "Doctor", query_doctor, menu=True),)
+PAGES = (PageRoute("/doctor", "doctor.html", "Doctor", query_doctor, menu=True, slow=True),)
 ACTIONS = (ActionRoute("/doctor/again", check_again),)

@@ -63,6 +63,7 @@ PAGES = (
         "Experiments",
         query_experiments,
         menu=True,
+        slow=True,
         exists=has_experiments,
     ),
     PageRoute(

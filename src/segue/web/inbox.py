@@ -143,6 +143,6 @@ def _describe(request: PageRequest, run: Run, item: InboxItem) -> dict[str, Any]
 
 
 PAGES = (
-    PageRoute("/inbox", "inbox.html", "Inbox", query_inbox, menu=True, live=True),
+    PageRoute("/inbox", "inbox.html", "Inbox", query_inbox, menu=True, live=True, slow=True),
     PageRoute("/inbox/count", "count.html", "Inbox", query_count, section="/inbox"),
 )

@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import asdict
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
 
 from segue.domain.errors import Locked, SegueError, StoreError
 from segue.ports import Store
@@ -55,6 +55,9 @@ class PageRenderer:
         """Render the page; only its content if the script asks for it."""
         part = PART in request.headers
         version = self._live.version
+        if page.slow and not part:
+            headers = {"x-segue-version": str(version)}
+            return StreamingResponse(self._stream(page, request), media_type="text/html", headers=headers)
 
         def render() -> bytes:
             with explain_bugs():
@@ -97,12 +100,32 @@ class PageRenderer:
         return {HTTPException: handle_http, SegueError: handle_ours}
 
     def _render_error(self, request: Request, error: SegueError, status: int) -> Response:
-        redact = self._app.redactor().text
-        facts = {name: redact(getattr(error, name)) for name in ("message", "kept", "hint")}
+        facts = self._describe(error)
         if _wants_json(request) or request.url.path.endswith(".json"):
             return JSONResponse({"schema": 1, "error": facts}, status)
         body = self._render_in_frame("failed.html", title="Something went wrong", error=facts)
         return HTMLResponse(body, status)
+
+    def _describe(self, error: SegueError) -> dict[str, str]:
+        redact = self._app.redactor().text
+        return {name: redact(getattr(error, name)) for name in ("message", "kept", "hint")}
+
+    def _stream(self, page: PageRoute, request: Request) -> Iterator[bytes]:
+        """Return a page whose frame is sent at once, because its content takes a moment."""
+        with self._stores.borrow() as store:
+            self._find_menu(store)
+        head, tail = self._render_in_frame("frame.html", page, title=page.title).split("<!-- content -->")
+
+        def send() -> Iterator[bytes]:
+            yield head.encode()
+            try:
+                with explain_bugs():
+                    content = self._render_page(page, request, part=True)
+            except SegueError as error:
+                content = self._render_in_frame("failed.html", part=True, error=self._describe(error))
+            yield f"{content}{tail}".encode("utf-8", "replace")
+
+        return send()
 
     def _render_page(self, page: PageRoute, request: Request, part: bool) -> str:
         data = self._query(page, request)
@@ -114,7 +137,7 @@ class PageRenderer:
 
     def _query(self, page: PageRoute, request: Request) -> Data:
         with self._stores.borrow() as store:
-            self._menu = [entry for entry in list_pages() if entry.menu and self._exists(entry, store)]
+            self._find_menu(store)
             query = dict(request.query_params)
             data = page.query(PageRequest(self._app, store, request.path_params, query, self._views))
         if page.path.startswith("/inbox"):
@@ -130,8 +153,12 @@ class PageRenderer:
             template, frame=frame, menu=self._menu, here=here, waiting=self._waiting, **values
         )
 
-    def _exists(self, page: PageRoute, store: Store) -> bool:
-        return page.exists is None or page.exists(self._app, store)
+    def _find_menu(self, store: Store) -> None:
+        self._menu = [
+            page
+            for page in list_pages()
+            if page.menu and (page.exists is None or page.exists(self._app, store))
+        ]
 
 
 @contextmanager

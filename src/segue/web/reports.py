@@ -110,6 +110,8 @@ def _list_choices(store: Store) -> dict[str, list[str]]:
 
 
 PAGES = tuple(
-    PageRoute(f"/{name}", "report.html", name.capitalize(), make_query(name), present_report, menu=True)
+    PageRoute(
+        f"/{name}", "report.html", name.capitalize(), make_query(name), present_report, menu=True, slow=True
+    )
     for name in REPORTS
 )

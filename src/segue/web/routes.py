@@ -90,6 +90,8 @@ class PageRoute(Struct, frozen=True):
     """The path of the menu entry that is highlighted for this page, if it is not its own."""
     live: bool = False
     """True if the parts marked `data-live` are fetched again when the store has changed."""
+    slow: bool = False
+    """True if the frame is sent before the query has an answer; it must not raise NotFound."""
     exists: Callable[[App, Store], bool] | None = None
     """Says whether this database has what the page shows; the menu names it only then."""
 
