@@ -52,6 +52,16 @@ SLOW = {
     "tests/test_package.py": "builds and installs the package",
 }
 """How names of slow tests begin, and why they are slow. `pytest -m "not slow"` leaves them out."""
+SAMPLED = {
+    "tests/crash/test_points.py": 3,
+    "tests/bench/test_suite.py": 2,
+    "tests/judges/test_rls_corpus.py": 2,
+    "tests/proof/test_javascript.py": 3,
+    "tests/proof/test_go.py": 2,
+    "tests/e2e/test_faults.py": 2,
+    "tests/cli/test_build_kills.py": 3,
+}
+"""Slow tests with many cases of a kind: `make test` runs every second or third, `make thorough` runs all."""
 _TOGETHER = "tests/provider/"
 """What runs in one process, which then imports LiteLLM once."""
 
@@ -62,7 +72,21 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for name, reason in SLOW.items():
             if item.nodeid.startswith(name):
                 item.add_marker(pytest.mark.slow(reason=reason))
+    _sample(items)
     items[:] = _slow_first(items, int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")))
+
+
+def _sample(items: list[pytest.Item]) -> None:
+    """Leave some cases of the slowest tests to `make thorough`."""
+    seen: dict[str, int] = {}
+    for item in items:
+        every = SAMPLED.get(item.nodeid.partition("::")[0])
+        if every is None or getattr(item, "callspec", None) is None:
+            continue
+        name = item.nodeid.partition("[")[0]
+        seen[name] = seen.get(name, -1) + 1
+        if seen[name] % every:
+            item.add_marker(pytest.mark.thorough)
 
 
 def _slow_first(items: list[pytest.Item], processes: int) -> list[pytest.Item]:

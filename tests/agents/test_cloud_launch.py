@@ -139,6 +139,7 @@ def test_an_answer_that_cannot_be_read_is_no_reason_to_launch_again(cloud: Cloud
 _LAUNCHER = """
 import asyncio, sys
 from pathlib import Path
+from tests import loopback
 from tests.agents.cloud_place import CloudPlace
 from tests.sim.cloud_desk import Desk
 

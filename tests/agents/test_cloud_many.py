@@ -17,6 +17,7 @@ MEMORY = 120 * 1024**2
 _WATCHER = """
 import asyncio, json, sys
 from pathlib import Path
+from tests import loopback
 from tests.agents.cloud_place import CloudPlace, Ended
 from tests.sim.cloud_desk import Desk
 

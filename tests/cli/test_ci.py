@@ -86,11 +86,11 @@ def test_the_summary_is_written_to_a_file(place: Place) -> None:
     assert (place.root / "summary.md").read_text().count("## Segue: ") == 1
 
 
-def test_a_summary_that_cannot_be_written_does_not_change_the_result(place: Place) -> None:
+def test_a_summary_that_cannot_be_written_is_refused_before_anything_starts(place: Place) -> None:
     place.script(WORK)
-    done = place.segue("run", "plan.md", "--summary", str(place.root / "nowhere" / "summary.md"))
-    assert "could not be written" in done.stderr
-    assert place.json("status", "last")["state"] == "done"
+    done = place.segue("run", "plan.md", "--summary", str(place.root / "nowhere" / "summary.md"), code=2)
+    assert "does not exist" in done.stderr
+    assert json.loads(place.segue("status", "--json").stdout)["data"] == []
 
 
 def test_a_job_summary_without_a_job_is_refused_before_anything_starts(place: Place) -> None:

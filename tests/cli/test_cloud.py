@@ -189,7 +189,7 @@ def test_a_base_that_is_not_there_or_has_no_effect_is_refused(cloud: Cloud) -> N
     done = cloud.place.segue("run", "plan.md", "--base", "nowhere", code=2)
     assert "Branch nowhere does not exist on origin" in done.stderr
     done = cloud.place.segue("run", "plan.md", "--agent", "scripted", "--base", "trunk", code=2)
-    assert "base (from command line) has no effect: scripted works on your own checkout." in done.stderr
+    assert "base (from command line) has no effect: scripted works in your work tree." in done.stderr
 
 
 def test_the_users_work_tree_is_not_touched(cloud: Cloud) -> None:

@@ -68,10 +68,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 _LONG = ("gemini", "opencode")
 """They take seconds to start, and one adapter drives both."""
-_ALWAYS = ("sandbox[{}-bwrap standard]", "found_in")
-"""What is tried with both of them all the same."""
-_ONCE = ("three_tasks[gemini]", "refuses[gemini-401]")
-"""What is tried with the faster one."""
+_ONCE = ("three_tasks[gemini]", "sandbox[opencode-bwrap standard]")
+"""What is tried with one of them all the same."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -82,7 +80,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.e2e)
             called = getattr(item, "callspec", None)
             name = called.params.get("real") if called else None
-            if name in _LONG and not any(part.format(name) in item.name for part in (*_ALWAYS, *_ONCE)):
+            if name in _LONG and not any(part in item.name for part in _ONCE):
                 item.add_marker(pytest.mark.thorough)
             if name is not None and name not in AGENTS:
                 item.add_marker(pytest.mark.skip(reason=f"{name} is not among these versions"))

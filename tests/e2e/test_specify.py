@@ -15,6 +15,7 @@ from tests.cli.place import Place
 from tests.e2e.install import HERE
 from tests.sources.features import example
 
+pytestmark = pytest.mark.thorough  # installing it takes a minute
 VERSION = "1.2.3"
 WORKFLOW = ".specify/workflows/segue/workflow.yml"
 

@@ -83,6 +83,7 @@ def test_trials_are_run_by_two_workers_and_compared(fleet: Fleet) -> None:
     assert fleet.user.git("status", "--porcelain") == "", "nothing was made here"
 
 
+@pytest.mark.thorough
 def test_a_template_is_what_trials_begin_with(fleet: Fleet) -> None:
     file = str(write(fleet, "from.toml", more=f'template = "{fleet.user.repo}"'))
     runs = fleet.user.json("submit", file)["runs"]
@@ -94,6 +95,7 @@ def test_a_template_is_what_trials_begin_with(fleet: Fleet) -> None:
     assert fleet.user.git("show", f"segue/{runs[0]}:plan.md").startswith("# Plan")
 
 
+@pytest.mark.thorough
 def test_arms_have_their_own_settings_in_a_fleet_too(fleet: Fleet) -> None:
     file = fleet.user.root / "arms.toml"
     text = """

@@ -163,6 +163,7 @@ def test_workers_hear_of_runs_after_their_connections_broke(fleet: Fleet) -> Non
 
 
 @pytest.mark.skipif(compiler() is None, reason="needs a C compiler")
+@pytest.mark.thorough
 def test_clocks_of_machines_do_not_matter(fleet: Fleet) -> None:
     """One is a day ahead, one a day behind; who drives a run is decided by the clock of the database."""
     library = _shifting(fleet.root)
@@ -274,6 +275,7 @@ def test_a_transaction_pooler_is_refused(tmp_path: Path) -> None:
     assert "5432" in (refused.value.hint or "")
 
 
+@pytest.mark.thorough
 def test_a_worker_keeps_little(fleet: Fleet) -> None:
     machine = fleet.machine(ALLOW + "cache_gb = 0\n")
     runs = fleet.submit("plan.md", "plan.md", "--task", "1", "--agent", "scripted")

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.provider.place import environment, prepare
 
 CANARY = """
@@ -33,6 +35,7 @@ asyncio.run(start())
 """First the models, then the proxy."""
 
 
+@pytest.mark.thorough
 def test_nothing_is_fetched_at_the_start(tmp_path: Path) -> None:
     prepare(tmp_path)
     log = tmp_path / "connections"

@@ -158,3 +158,13 @@ def test_no_change_is_lost_between_processes(tmp_path: Path) -> None:
         worker.join(60)
         assert worker.exitcode == 0
     assert (tmp_path / "count").read_bytes() == b"150"
+
+
+def test_a_pipe_is_written_to_and_not_replaced(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    write_atomic(pipe, b"said")
+    assert os.read(reader, 10) == b"said"
+    os.close(reader)
+    assert pipe.is_fifo()

@@ -79,6 +79,7 @@ ACTING = frozenset(
             "sim search",
             "sim github",
             "sim gitlab",
+            *("sim claude-cloud", "sim copilot-cloud", "sim devin", "sim jules"),
             "db migrate",
             "db push",
             "db supabase",

@@ -43,6 +43,9 @@ def write_atomic(path: Path, data: bytes, durable: bool = True) -> None:
     # A link is followed, so that it is not replaced by a file.
     target = Path(os.path.realpath(path))
     try:
+        if path.exists() and not path.is_file():  # nor is a device or a pipe
+            path.write_bytes(data)
+            return
         _replace(target, data, durable)
         if durable:
             _sync_folder(target.parent)

@@ -148,7 +148,7 @@ class Work(Struct):
         return self.clock if task.key in self.under_way and self._is_at_work(task) else None
 
     def _is_at_work(self, task: TaskView) -> bool:
-        return task.state != "parked" and task.key not in self._paused
+        return task.key in self._open
 
     def _set_clock(self, ts: int) -> None:
         resting = self.under_way and all(task.state == "parked" for task in self.under_way.values())

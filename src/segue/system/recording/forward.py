@@ -78,10 +78,14 @@ async def _pieces(
 ) -> AsyncIterator[bytes]:
     import httpx2
 
+    missing = int(found.headers.get("content-length", -1))
     try:
         async for piece in found.aiter_raw():
+            missing -= len(piece)
             if kept is not None:
                 kept.piece(piece)
+                if missing == 0:  # an agent that has its answer may hang up before this is asked for more
+                    kept.end()
             yield piece
         if kept is not None:
             kept.end()
