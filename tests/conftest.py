@@ -112,6 +112,23 @@ def _slow_first(items: list[pytest.Item], processes: int) -> list[pytest.Item]:
     return [*found, *others]
 
 
+@pytest.fixture(autouse=True)
+def unchanged_environment() -> Iterator[None]:
+    """Let a test that leaves a variable behind fail itself, not one that comes later."""
+    before = _environment()
+    yield
+    changed = dict(set(_environment().items()) ^ set(before.items()))
+    if changed:
+        for name in changed:
+            os.environ.pop(name, None)
+        os.environ.update(before)
+        pytest.fail(f"the test changed the environment: {', '.join(sorted(changed))}")
+
+
+def _environment() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if name != "PYTEST_CURRENT_TEST"}
+
+
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[str]:
     """The URL of a real Postgres, started once per test process."""

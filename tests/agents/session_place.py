@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import subprocess
 import uuid
 from collections.abc import Callable, Iterator, Mapping
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
+import pytest
 
 from segue.agents.claude_cloud import CLAUDE_CLOUD
 from segue.agents.cloud.agent import CloudAgent, CloudKind
@@ -166,17 +166,13 @@ def open_session_place(vendor: Vendor, folder: Path, **script: Any) -> Iterator[
     vendor = vendor.in_repository(REPO.removeprefix("https://github.com/"))
     bare = bare_repository(folder)
     url, stop = start_server(session_app(vendor.sim, check_script(script, SessionScript), {REPO: bare}))
-    before = {name: os.environ.get(name) for name in vendor.env}
-    os.environ.update(vendor.env)
-    try:
-        yield SessionPlace(vendor, url, folder, bare)
-    finally:
-        stop()
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in vendor.env.items():
+            patch.setenv(name, value)
+        try:
+            yield SessionPlace(vendor, url, folder, bare)
+        finally:
+            stop()
 
 
 def in_clone(place: SessionPlace) -> Callable[[Services], CloudAgent]:

@@ -124,11 +124,9 @@ def test_a_task_of_copilot_works_on_our_branch(tmp_path: Path) -> None:
         assert (refused.kind, "no branch nowhere" in refused.message) == ("not_started", True)
 
 
-def test_the_token_of_an_installation_is_refused_before_the_start(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with at("copilot-cloud", tmp_path) as place:
-        monkeypatch.setenv("GH_TOKEN", "ghs_0123456789")
+def test_the_token_of_an_installation_is_refused_before_the_start(tmp_path: Path) -> None:
+    with at("copilot-cloud", tmp_path) as place, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GH_TOKEN", "ghs_0123456789")
         ended = place.run(place.job())
         assert (ended.kind, "installation" in ended.message) == ("not_started", True)
         assert place.state()["sessions"] == 0

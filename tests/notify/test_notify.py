@@ -8,7 +8,6 @@ import email.policy
 import hashlib
 import hmac
 import json
-import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -141,8 +140,8 @@ def test_desktop_commands_pass_text_as_data(platform: str, title: str, text: str
         assert argv[-2] == f"Segue: {safe.title}"
 
 
-def test_the_webhook_is_slacks_and_signed() -> None:
-    os.environ["HOOK_KEY_FOR_TESTS"] = "key"
+def test_the_webhook_is_slacks_and_signed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOOK_KEY_FOR_TESTS", "key")
     with webhook() as hook:
         options = settings(webhook={"url": hook.url, "secret_env": "HOOK_KEY_FOR_TESTS"})
         assert send(options, NASTY) == []
