@@ -72,7 +72,7 @@ def read_signal(data: Any, now: float) -> Signal:
 
 def reset_at(value: Any, now: float) -> float | None:
     """Return the end of a limit that a field names, with a margin; None if it cannot be one."""
-    instant = _read_instant(value)
+    instant = read_instant(value)
     if instant is None or not now - JUST_OVER < instant <= now + FARTHEST:
         return None
     return instant + MARGIN
@@ -128,7 +128,7 @@ def _read_duration(value: Any, unit: float) -> float | None:
     return sum(float(number) * (0.001 if name == "ms" else _SECONDS[name[0]]) for number, name in parts)
 
 
-def _read_instant(value: Any) -> float | None:
+def read_instant(value: Any) -> float | None:
     """Return an instant given as seconds or milliseconds since the epoch, or as a date of any usual form."""
     if isinstance(value, str):
         text = value[:100].strip()

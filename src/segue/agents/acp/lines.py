@@ -106,6 +106,8 @@ def _judge(code: Any, said: str, now: float) -> tuple[FailureKind, float | None]
     status = code if isinstance(code, int) and 400 <= code < 600 else int(found[1]) if found else 0
     if code == AUTH_REQUIRED or status in (401, 403) or "AuthError" in said:
         return FailureKind.AUTH, None
+    if status == 402:
+        return FailureKind.USAGE_LIMIT, reset_time(said, now)
     if status == 429:
         return FailureKind.RATE_LIMIT, reset_time(said, now)
     return (FailureKind.OUTAGE if status >= 500 else FailureKind.UNKNOWN), None
