@@ -89,12 +89,17 @@ _SPENT = re.compile(
 )
 """Says that there is no more to use until somebody pays or time passes."""
 _AUTH = re.compile(
-    r"\b(?:http|status|error|code|api)\b[\w\s:=(\"]{0,20}\b401\b|\b401\b\W{0,3}unauthori[sz]ed"
-    r"|authentication(?:_error| required| failed| error)|authentication_failed"
-    r"|(?:invalid|incorrect|missing|expired|bad) (?:x-)?api[ _-]?key"
-    r"|api key (?:is|was) (?:invalid|missing|expired|not)"
-    r"|not (?:logged|signed) in\b|unauthori[sz]ed\b|please (?:log|sign) ?in\b|token (?:has|is) expired"
-    r"|\[unauthenticated\]",
+    r"\b(?:http|status|error|code|api)\b[\w\s:=(\"]{0,20}\b40[13]\b|\b40[13]\b\W{0,3}(?:unauthori[sz]ed|forbidden)"
+    r"|authentication(?:_error| required| failed| error)|authentication_failed|permission_error"
+    r"|(?:could not|failed to|cannot|unable to|not) authenticated?\b"
+    r"|(?:invalid|incorrect|missing|expired|bad|no) (?:x-)?api[ _-]?key"
+    r"|api[ _-]?key (?:is |was |has been )?(?:invalid|missing|expired|disabled|revoked)"
+    r"|api[ _-]?key\b[\w ]{0,30}\bnot (?:valid|found|set|provided)|invalid (?:bearer|access|authentication)\b"
+    r"|(?:not|must be|need to be) (?:logged|signed) in\b|unauthori[sz]ed\b|please (?:log|sign) ?in\b"
+    r"|(?:log|sign) in again\b|\blog-?in (?:is )?required|(?:run|use)\W{1,3}/login\b|set an auth method"
+    r"|\b(?:token|credentials|session)\b(?: \w+){0,5} (?:expired|revoked)\b"
+    r"|\baccount (?:has been |is |was )?(?:disabled|suspended|deactivated)\b"
+    r"|\[(?:unauthenticated|permission_denied)\]",
     re.IGNORECASE,
 )
 _RATE = re.compile(
@@ -103,7 +108,7 @@ _RATE = re.compile(
     re.IGNORECASE,
 )
 _OUTAGE = re.compile(
-    r"\b(?:http(?:/[\d.]+)?|status|error|code)[\s:=(\"]{1,3}5(?:0[0-4]|2\d)\b"
+    r"\b(?:http(?:/[\d.]+)?|status|error|code)[\s:=(\"]{1,3}5(?:0\d|2\d|30|9[89])\b"
     r"|\b5\d\d\b\W{0,3}(?:internal server|bad gateway|service unavailable|gateway time|overloaded)"
     r"|internal server error|bad gateway|service (?:is )?(?:temporarily )?unavailable|gateway time-?out"
     r"|\boverloaded(?:_error)?\b|high demand|\[(?:unavailable|internal|deadline_exceeded)\]"
@@ -112,14 +117,18 @@ _OUTAGE = re.compile(
     r"|\bE(?:CONNREFUSED|CONNRESET|NOTFOUND|AI_AGAIN|TIMEDOUT|PIPE|NETUNREACH|HOSTUNREACH)\b"
     r"|could not resolve|(?:temporary failure in|failed) name resolution|name or service not known"
     r"|network is unreachable|network error|fetch failed|socket hang up|stream disconnected"
-    r"|error sending request for url|unable to connect to (?:the )?api\b",
+    r"|error sending request for url|unable to connect to (?:the )?api\b|no such host|request timed out"
+    r"|upstream connect error|stream closed before|socket closed|server had an error|server is down"
+    r"|\bat capacity\b|returned an unknown error",
     re.IGNORECASE,
 )
 _CONTEXT = re.compile(
     r"\b(?:prompt|input|conversation|context) (?:is )?too (?:long|large)\b"
     r"|context[_ ]length[_ ]exceeded|maximum context length|context[_ ]window[_ ]exceeded"
     r"|exceeds? the (?:model'?s )?(?:maximum )?context (?:window|length|limit)"
-    r"|ran out of room in the model'?s context|request_too_large|input token count .{0,40}exceeds",
+    r"|ran out of room in the model'?s context|request_too_large|input token count .{0,40}exceeds"
+    r"|context (?:limit|window) (?:is |was )?(?:reached|full|exceeded)|too many (?:input )?tokens\b"
+    r"|tokens exceed the limit|exceeds the maximum (?:number|amount) of tokens",
     re.IGNORECASE,
 )
 _TURNS = re.compile(
@@ -130,8 +139,8 @@ _TURNS = re.compile(
 )
 _SAID = (
     (_SPENT, FailureKind.USAGE_LIMIT),
-    (_AUTH, FailureKind.AUTH),
     (_RATE, FailureKind.RATE_LIMIT),
+    (_AUTH, FailureKind.AUTH),
     (_CONTEXT, FailureKind.CONTEXT),
     (_TURNS, FailureKind.MAX_TURNS),
     (_OUTAGE, FailureKind.OUTAGE),
