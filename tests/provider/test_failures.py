@@ -94,9 +94,11 @@ def test_a_stream_that_fails_has_the_class_of_its_failure(asking: Asking, case: 
         else:
             list(litellm.completion(model=MODEL, messages=HELLO, stream=True))
 
-    with pytest.raises(getattr(litellm, kind)):
+    with pytest.raises(getattr(litellm, kind)) as caught:
         ask()
     assert len(asking.launches()) == 1
+    wait = getattr(caught.value, "headers", {}).get("retry-after", "")
+    assert wait.isdecimal() == (case == "quota"), "a limit says when to ask again"
 
 
 PLAIN = """#!/bin/sh
@@ -175,7 +177,7 @@ def test_a_wrong_setting_is_named(asking: Asking) -> None:
 
 
 def test_an_unknown_model_is_the_callers_mistake(asking: Asking) -> None:
-    with pytest.raises(litellm.UnprocessableEntityError, match="does not know the model"):
+    with pytest.raises(litellm.NotFoundError, match="does not know the model"):
         litellm.completion(model="composer-cli/nope", messages=HELLO)
 
 
