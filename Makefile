@@ -25,7 +25,7 @@ $(VENV)/.core: requirements/core.txt pyproject.toml
 
 $(VENV)/.ready: $(LOCK) $(VENV)/.core
 	@echo "Setting up the tools for tests in $(VENV) (once; a minute or two) ..."
-	@$(PIP) install --require-hashes -r $(LOCK)
+	@$(PIP) install --no-compile --require-hashes -r $(LOCK)
 	@touch $@
 
 demo: $(VENV)/.core
