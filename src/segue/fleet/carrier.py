@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -19,6 +20,8 @@ from segue.system.git.worktree import branch_of
 
 _QUIET = frozenset(name for name, phase in PHASES.items() if not phase.edits) | {"sleep", "end", "base"}
 """Steps that never change the work."""
+_SHORT = 5.0
+"""Seconds for which a connection is kept that the next run may use."""
 
 
 class WorkCarrier:
@@ -48,8 +51,8 @@ class WorkCarrier:
         settle_at(self._database, self._run.id, self._place)
 
     def disconnect(self) -> None:
-        """Close the connection to the database: agents may work for hours, and connections are few."""
-        self._database.close()
+        """Close the connection to the database soon: agents may work for hours, and connections are few."""
+        asyncio.get_running_loop().call_later(_SHORT, self._database.close)
 
     def stored(self, spec: RunSpec) -> RunSpec:
         """Return what other machines read: nothing in it is a path of this one."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -111,7 +111,7 @@ class App(Struct, frozen=True):
         url = self.loaded.settings.database_url
         return check_address(url.reveal()) if url else str(self.state_dir / "segue.db")
 
-    def store(self, read_only: bool = False, buffered: bool = True, opened: Database | None = None) -> Store:
+    def store(self, read_only: bool = False, buffered: bool = True, opened: Sequence[Database] = ()) -> Store:
         """Open the database; `buffered` keeps what cannot be written while it is away in files."""
         from segue.store import connect
 
