@@ -42,16 +42,13 @@ def find_work(database: Database, run: str) -> Whereabouts:
     return Whereabouts(rows[0][0] or "", rows[0][1] or "")
 
 
-def settle_at(database: Database, run: str, place: str) -> None:
-    """Write down which machine drives a run."""
-    transact(
-        database,
-        lambda _again: database.execute(
-            "INSERT INTO segue_fleet.places VALUES (?, ?, {now}) ON CONFLICT (run_id)"
-            " DO UPDATE SET place = excluded.place, since = excluded.since, held = 0",
-            *(run, place),
-        ),
+def settle_at(run: str, place: str) -> Statement:
+    """Return what writes down which machine drives a run."""
+    sql = (
+        "INSERT INTO segue_fleet.places VALUES (?, ?, {now}) ON CONFLICT (run_id)"
+        " DO UPDATE SET place = excluded.place, since = excluded.since, held = 0"
     )
+    return sql, (run, place)
 
 
 def load_work(database: Database, run: str) -> Packed | None:

@@ -44,11 +44,14 @@ class WorkCarrier:
         self.slots = slots
         self.moved = known.place not in ("", place)
 
-    def confirm(self) -> None:
-        """Make sure that nobody has driven the run since its work was brought here; raises Locked."""
+    def confirm(self) -> Statement:
+        """Make sure that nobody has driven the run since its work was brought here; raises Locked.
+
+        Returns what writes down that this machine drives it from now on.
+        """
         if find_work(self._database, self._run.id) != self._known:
             raise Locked(f"Another worker has just driven run {self._run.id}.", kept="Nothing was changed.")
-        settle_at(self._database, self._run.id, self._place)
+        return settle_at(self._run.id, self._place)
 
     def disconnect(self) -> None:
         """Close the connection to the database soon: agents may work for hours, and connections are few."""

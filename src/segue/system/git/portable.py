@@ -92,7 +92,9 @@ async def pack(repo: Repository, base: str, before: str = "", most: int = MOST_B
         raise WorkspaceError(f"{repo.root} is on no commit that can be packed.", kept="Nothing was changed.")
     refs = {name: commit for name, commit in known.items() if _is_packed(name) and COMMIT.fullmatch(commit)}
     refs |= {_HEAD: head, BASE: base}
-    said = (await repo.run(*QUIET, *_LOOK, *repo.without_own())).out
+    recent = repo.recent()
+    is_clean = recent is not None and not recent.dirty and recent.head == head
+    said = b"" if is_clean else (await repo.run(*QUIET, *_LOOK, *repo.without_own())).out
     seen = await asyncio.to_thread(parse_status, repo.root, said)
     place = _digest(branch, *(f"{commit} {name}" for name, commit in sorted(refs.items())))
     digest, left_out = place, tuple[str, ...]()
