@@ -172,6 +172,8 @@ async def bring(repo: Repository, packed: Packed, branch: str) -> str:
         done = await run_long(repo.root, *_FETCH, "--no-prune", "--atomic", bundle, *specs)
     if done.exit_code != 0:
         raise _not_brought(repo, done.err.decode("utf-8", "replace"), wanted, before)
+    if (after := {name: await repo.branch_head(name) for name in wanted}) != wanted:
+        raise _not_brought(repo, f"git left {after}", wanted, before)
     if before == wanted:
         return f"Branch {branch} has the work already."
     said = f"The work is on branch {branch}; look with: git log -p {refs[BASE][:10]}..{branch}"
