@@ -101,7 +101,7 @@ def drive_orders(orders: Connection) -> None:
         os.setsid()  # Ctrl-C at the worker's terminal is the worker's business
     Link.nursery = open_nursery()
     connections: list[Postgres] = []
-    with contextlib.suppress(EOFError, BrokenPipeError, KeyboardInterrupt):  # the worker wants no more
+    with contextlib.suppress(EOFError, ConnectionError, KeyboardInterrupt):  # the worker wants no more
         for left in reversed(range(_MOST_RUNS)):
             end = _drive_logged(orders.recv(), connections)
             fit = end.clean and left > 0

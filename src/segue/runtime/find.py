@@ -77,8 +77,12 @@ def _newest(store: Store, app: App, is_wanted: Callable[[Run], bool] = lambda _r
         near = [
             run for run, found in known if run.id in sent or any(one and one[0] == here[0] for one in found)
         ]
-        near = near or [run for run, found in known if any(one and one[1] == here[1] for one in found)]
+        near = near or [run for run, found in known if _is_in(found, 1, here)]
     return next((run for run in near if is_wanted(run)), None)
+
+
+def _is_in(found: Sequence[tuple[Path, Path] | None], which: int, here: tuple[Path, Path]) -> bool:
+    return any(one and one[which] == here[which] for one in found)
 
 
 def _submitted(repo: Path, runs: Sequence[Run]) -> set[str]:

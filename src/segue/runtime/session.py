@@ -302,11 +302,17 @@ class _Session:
             reviewing=parts.reviewing,
             judging=parts.judging,
             building=parts.building,
-            resumed_by_person=not opened.fresh and opened.run.state is RunState.NEEDS_HUMAN,
+            resumed_by_person=self._is_resumed_by_person(),
             testing=TestsApart(opened.repo, folder / "independent", opened.run.id),
             earlier={} if opened.is_first else read_earlier(self._store, opened.run.source_key),
             touched=read_touched(self._store, opened.run.source_key) if opened.spec.lanes else {},
         )
+
+    def _is_resumed_by_person(self) -> bool:
+        opened = self._opened
+        if opened.carrier is not None:  # only people put a run back into the queue that waits for one
+            return self._view.asked
+        return not opened.fresh and opened.run.state is RunState.NEEDS_HUMAN
 
     def _launcher(self, guard: LaunchGuard) -> Launcher:
         limits, carrier = self._opened.app.loaded.settings.limits, self._opened.carrier

@@ -53,8 +53,14 @@ class ForkedSupervisor:
 class Nursery:
     """A child of this process that forks supervisors. It ends with this process; they do not."""
 
-    def __init__(self, line: socket.socket) -> None:
-        self._line = line
+    def __init__(self, line: socket.socket, pid: int) -> None:
+        self._line, self._pid = line, pid
+
+    def close(self) -> None:
+        """End it."""
+        self._line.close()
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(self._pid, 0)
 
     async def start(self, folder: str, hold_fds: Sequence[int], limit: int) -> ForkedSupervisor | None:
         """Start a supervisor for a folder; None if the nursery was killed."""
@@ -92,10 +98,11 @@ def open_nursery() -> Nursery | None:
     import segue.system.supervisor.main  # noqa: F401 - so that no supervisor has to
 
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    if os.fork() == 0:
+    pid = os.fork()
+    if pid == 0:
         _end_after(_serve, theirs)
     theirs.close()
-    return Nursery(ours)
+    return Nursery(ours, pid)
 
 
 def _can_watch() -> bool:
