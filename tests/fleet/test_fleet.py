@@ -12,14 +12,19 @@ from tests.fleet.machines import ALLOW, Fleet, gate, launches
 
 
 def test_work_comes_back_as_a_pushed_branch(fleet: Fleet) -> None:
+    fleet.commit(segue__toml='gates = ["task"]\n')
     remote = fleet.share()
-    (run,) = fleet.submit("plan.md", "--agent", "scripted")
+    (run,) = fleet.submit("plan.md", "--agent", "scripted", "--task", "1", "--task", "2")
     assert fleet.state(run) == "queued"
     fleet.machine().start()
+    fleet.until(run, "needs_human")
+    assert len(fleet.events(run, "gate.reached")) == 1
+    fleet.user.segue("resume", run)
     fleet.until(run, "done")
+    assert len(fleet.events(run, "gate.passed")) == 1, "a person has resumed it"
     fleet.user.git("fetch", "--quiet", "origin")
     subjects = fleet.user.git("log", "--format=%s", f"origin/segue/{run}").splitlines()
-    assert subjects == ["Task 3: Write three.", "Task 2: Write two.", "Task 1: Write one.", "plan"]
+    assert subjects == ["Task 2: Write two.", "Task 1: Write one.", "settings", "plan"]
     assert fleet.user.git("branch", "--format=%(refname:short)").split() == ["main"]
     (spec,) = fleet.ask("SELECT spec FROM orchestrator_runs WHERE id = %s", run)[0]
     assert spec["repo"] == spec["origin"]["url"] == str(remote)
@@ -30,11 +35,17 @@ def test_work_without_a_remote_is_fetched_from_the_database(fleet: Fleet) -> Non
     (run,) = fleet.submit("plan.md", "--agent", "scripted")
     fleet.machine().start()
     fleet.until(run, "done")
-    said = fleet.user.segue("fetch", run).stdout
+    kept = "SELECT count(*) FROM segue_fleet.bundles WHERE name LIKE 'work/%%'"
+    said = fleet.user.segue("fetch", "last", "--keep").stdout
     assert f"segue/{run}" in said
+    assert fleet.ask(kept) == [(1,)]
     assert fleet.user.git("rev-list", "--count", f"main..segue/{run}").strip() == "3"
     assert "has the work already" in fleet.user.segue("fetch", run).stdout
-    proof = fleet.user.segue("proof", run).stdout
+    assert fleet.ask(kept) == [(0,)], "somebody has it now"
+    assert "has the work already" in fleet.user.segue("fetch", run).stdout
+    fleet.user.git("branch", "--quiet", "-D", f"segue/{run}")
+    assert "somebody has fetched it" in fleet.user.segue("fetch", run, code=2).stderr
+    proof = fleet.user.segue("proof", "last").stdout
     assert "Task 3" in proof
 
 
