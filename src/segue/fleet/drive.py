@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from segue.config.load import leaves
 from segue.config.trust import VARIABLE, is_harmless
@@ -143,6 +144,7 @@ async def _work(order: Order, connections: Sequence[Postgres], run: Run, place: 
     os.environ[VARIABLE] = "1"  # its repository was allowed
     given = {"database_url": order.address, "state_dir": str(place)}
     app = App.load(repo.root, command_line=given, stored=run.spec.settings)
+    app = replace(app, made_redactor=app.redactor())
     named = source_here(run, repo.root, place)
     # Another machine could not read what is buffered in files.
     with app.store(buffered=False, opened=connections) as store:

@@ -200,9 +200,10 @@ class Worker:
 
     async def _keep_choosing(self) -> None:
         """Follow which queues there are; see to runs and schedules that nobody rings about."""
-        swept = time.monotonic()
         watch = self._listen()
         try:
+            swept = time.monotonic()
+            await self._sweep()
             while True:
                 heard = await _either(self._news, BEAT)
                 self._news.clear()

@@ -53,6 +53,8 @@ class App(Struct, frozen=True):
     """The configuration file the user named."""
     tell: Callable[[str], None] | None = None
     """Called when a command waits for the database; without it, only runs at work wait for theirs."""
+    made_redactor: Redactor | None = None
+    """What removes secrets, where that is made once; without it, each use looks for secrets again."""
 
     @classmethod
     def load(
@@ -213,6 +215,8 @@ class App(Struct, frozen=True):
 
     def redactor(self) -> Redactor:
         """Return what removes this user's secrets."""
+        if self.made_redactor is not None:
+            return self.made_redactor
         settings = self.loaded.settings
         tables = [*settings.agents.values(), *settings.acp.values(), *settings.reviewers.values()]
         given = [table["env"] for table in tables if isinstance(table.get("env"), dict)]
