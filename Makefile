@@ -6,7 +6,7 @@ LOCK := requirements/dev.txt
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 BINARY_VENV := .venv-binary
 
-.PHONY: setup demo test check lint types unit browser tools system-packages e2e e2e-oldest e2e-latest real-agents thorough torture bench \
+.PHONY: setup demo test check lint types unit browser tools system-packages collected e2e e2e-oldest e2e-latest real-agents thorough torture bench \
 	proof mutants docs screenshots lock licences binary clean
 
 # Without compiled modules each test process and each `segue` that it starts compiles them again.
@@ -72,10 +72,14 @@ tools:
 # What the tests need is fetched side by side. Types are checked while the tests run; what the type checker prints
 # follows the tests.
 test:
-	@$(MAKE) --no-print-directory -j4 setup system-packages real-agents lint
+	@$(MAKE) --no-print-directory -j4 setup system-packages real-agents lint collected
 	@$(MAKE) --no-print-directory types >$(VENV)/types.log 2>&1 & types=$$!; \
 	$(PYTEST) -m "not thorough"; tests=$$?; \
 	wait $$types; types=$$?; cat $(VENV)/types.log; exit $$((tests || types))
+
+# pytest compiles the files of tests in its own way: once here, not once in each test process.
+collected: setup
+	@$(BIN)/pytest --collect-only -qq -p no:xdist >/dev/null
 
 # One after the other, because apt has one lock.
 system-packages:
