@@ -32,16 +32,20 @@ def test_work_comes_back_as_a_pushed_branch(fleet: Fleet) -> None:
 
 
 def test_work_without_a_remote_is_fetched_from_the_database(fleet: Fleet) -> None:
-    (run,) = fleet.submit("plan.md", "--agent", "scripted")
-    fleet.machine().start()
+    before, run = fleet.submit("plan.md", "plan.md", "--agent", "scripted")
+    fleet.machine().start("--jobs", "1")
+    fleet.until(before, "done")
     fleet.until(run, "done")
-    kept = "SELECT count(*) FROM segue_fleet.bundles WHERE name LIKE 'work/%%'"
+    drivers = "SELECT count(DISTINCT split_part(owner, '#', 1)) FROM orchestrator_steps"
+    assert fleet.ask(drivers) == [(1,)], "one process after the other would begin with nothing"
+    kept = "SELECT count(*) FROM segue_fleet.bundles WHERE name = 'work/' || %s"
     said = fleet.user.segue("fetch", "last", "--keep").stdout
     assert f"segue/{run}" in said
-    assert fleet.ask(kept) == [(1,)]
+    assert fleet.ask(kept, run) == [(1,)]
     assert fleet.user.git("rev-list", "--count", f"main..segue/{run}").strip() == "3"
     assert "has the work already" in fleet.user.segue("fetch", run).stdout
-    assert fleet.ask(kept) == [(0,)], "somebody has it now"
+    assert fleet.ask(kept, run) == [(0,)], "somebody has it now"
+    assert fleet.ask(kept, before) == [(1,)]
     assert "has the work already" in fleet.user.segue("fetch", run).stdout
     fleet.user.git("branch", "--quiet", "-D", f"segue/{run}")
     assert "somebody has fetched it" in fleet.user.segue("fetch", run, code=2).stderr
@@ -221,6 +225,7 @@ def test_another_machine_continues_from_the_last_finished_step(fleet: Fleet) -> 
     first = fleet.machine().start()
     until(lambda: launches(log) == 2, "the second agent works")
     first.kill()
+    fleet.age_lease(run)
     opened.touch()
     fleet.machine().start()
     fleet.until(run, "done")

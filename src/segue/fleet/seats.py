@@ -85,9 +85,7 @@ class RunSeats:
         """
         if order.run in self._at_work:
             return None
-        seat = self._free.pop() if self._free else _Seat(self._context)
-        if seat.rest is not None:
-            seat.rest.cancel()
+        seat = self._find_free() or _Seat(self._context)
         self._at_work[order.run] = seat
         self._empty.clear()
         return await asyncio.shield(asyncio.create_task(self._watch(order, seat)))
@@ -132,6 +130,17 @@ class RunSeats:
             self._free.append(seat)
             seat.rest = asyncio.get_running_loop().call_later(_REST, self._dismiss, seat)
         return answer[0]
+
+    def _find_free(self) -> _Seat | None:
+        """Return a process that waits for its next run; one that was killed meanwhile is none."""
+        while self._free:
+            seat = self._free.pop()
+            if seat.rest is not None:
+                seat.rest.cancel()
+            if seat.process.is_alive():
+                return seat
+            seat.line.close()
+        return None
 
     def _dismiss(self, seat: _Seat) -> None:
         self._free.remove(seat)

@@ -64,6 +64,7 @@ class Nursery:
 
     async def start(self, folder: str, hold_fds: Sequence[int], limit: int) -> ForkedSupervisor | None:
         """Start a supervisor for a folder; None if the nursery was killed."""
+        assert sys.platform == "linux"
         asked, ask = os.pipe()
         hear, said = os.pipe()
         try:
@@ -149,6 +150,7 @@ def _serve(line: socket.socket) -> None:
 
 
 def _supervise(folder: str, asked: int, said: int) -> None:
+    assert sys.platform == "linux"
     from segue.system.supervisor.main import main
 
     os.setsid()
