@@ -278,7 +278,7 @@ class SqlJournal:
             outage.write(free, lambda: self._spool.release(self._owner) if self._spool else None)
 
         try:
-            if not self._log.is_idle:
+            if self._end is not None or not self._log.is_idle:
                 await self._log.write()
             await self._keeper.wait_until_back()
         finally:
