@@ -46,7 +46,7 @@ class Caller:
 
     async def read(self, uri: str) -> str:
         """Read a resource."""
-        text: str = (await self.client.read_resource(uri)).contents[0].text  # type: ignore[union-attr]
+        text: str = (await self.client.read_resource(uri)).contents[0].text
         return text
 
     async def attempt(self, tool: str, values: dict[str, Any]) -> tuple[bool, Any]:
@@ -58,7 +58,7 @@ class Caller:
         result = await self.client.call_tool(
             tool, values, read_timeout_seconds=DEADLINE, progress_callback=remember
         )
-        text = result.content[0].text if result.content else ""  # type: ignore[union-attr]
+        text = result.content[0].text if result.content else ""
         return bool(result.is_error), text if result.is_error else result.structured_content
 
 
