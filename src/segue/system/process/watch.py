@@ -24,7 +24,11 @@ from segue.system.process.table import SUPERVISOR_MARKER
 from segue.system.program import own_environment, part_command
 
 if TYPE_CHECKING:
-    from segue.system.supervisor.nursery import ForkedSupervisor, Nursery
+    if sys.platform == "linux":
+        from segue.system.supervisor.nursery import ForkedSupervisor, Nursery
+    else:
+        ForkedSupervisor = Process
+        Nursery = Any
 
 _REPLY_MAX = 1024**2
 
