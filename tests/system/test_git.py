@@ -236,7 +236,20 @@ def test_a_committed_task_needs_four_calls_of_git(
 
     monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
     calls = [call.removeprefix("-c maintenance.auto=false ") for call in asyncio.run(work())]
-    assert [call.split()[0] for call in calls] == ["status", "add", "write-tree", "commit", "rev-parse"]
+    assert [call.split()[0] for call in calls] == ["status", "add", "write-tree", "commit"]
+
+
+def test_the_tree_of_a_commit_is_found_wherever_git_keeps_it(repo: Path) -> None:
+    head, tree = git(repo, "rev-parse", "HEAD", "HEAD^{tree}").split()
+
+    async def found(*names: str) -> set[str]:
+        opened = await Repository.open(repo)
+        return {await opened.tree_of(name) for name in names}
+
+    git(repo, "tag", "--annotate", "--message=Tagged", "tagged")
+    assert asyncio.run(found(head, git(repo, "rev-parse", "tagged"))) == {tree}
+    git(repo, "gc", "--quiet")
+    assert asyncio.run(found(head)) == {tree}
 
 
 def touch_by_a_program(repo: Path) -> None:
