@@ -15,7 +15,7 @@ import time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from typing import NoReturn
 
 _NOISE = (b"." * 1023 + b"\n") * 64
@@ -137,7 +137,7 @@ def _hang() -> NoReturn:
         time.sleep(600)
 
 
-ACTS = {
+ACTS: dict[str, Callable[..., None]] = {
     "print": _print,
     "complain": _complain,
     "noise": _make_noise,

@@ -287,7 +287,7 @@ class Repository(Struct):
         """Return what lets git commit where it knows nobody."""
         if self._identity is None:
             named = await self._settings()
-            known = named.get("user.name", "").strip() and named.get("user.email", "").strip()
+            known = all(named.get(f"user.{part}", "").strip() for part in ("name", "email"))
             if not known:  # by the environment, perhaps, or by the system
                 known = (await run_git(self.root, "var", "GIT_COMMITTER_IDENT")).exit_code == 0
             self._identity = () if known else FALLBACK_IDENTITY
