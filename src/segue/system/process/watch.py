@@ -17,6 +17,7 @@ from msgspec import Struct, field
 from segue.domain.job import Limits
 from segue.system.identity import identify, is_dead
 from segue.system.isolation.policy import Places
+from segue.system.process.capture import note_program
 from segue.system.process.folder import JobFolder, RunFolder
 from segue.system.process.group import own_group
 from segue.system.process.orphans import end_lost, end_supervisors, patience
@@ -166,6 +167,7 @@ class OwnWatch:
 
     async def begin(self, command: Command) -> None:
         """Ask the supervisor to start the job."""
+        note_program()
         self._job.prepare(command.stdin)
         limits = command.limits
         self._grace = limits.grace
