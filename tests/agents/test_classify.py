@@ -268,31 +268,6 @@ def test_a_field_in_the_sentence_counts_more_than_its_words() -> None:
     assert (failure.kind, failure.until) == (FailureKind.USAGE_LIMIT, NOW + 4000)
 
 
-TRACE = """
-            throw err
-            ^
-
-ApiError: {"error": {"code": "insufficient_quota", "retry_after": 90}}
-    at throwErrorIfNotOK (file:///x.js:1:2)
-    at process.processTicksAndRejections (node:internal/process/task_queues:105:5)
-    at async a (file:///x.js:1:2)
-    at async b (file:///x.js:1:2)
-    at async c (file:///x.js:1:2)
-    at async d (file:///x.js:1:2)
-    at async e (file:///x.js:1:2) {
-  status: 429
-}
-
-Node.js v20.20.2
-"""
-
-
-def test_an_error_is_found_before_its_trace() -> None:
-    failure = after("", TRACE, code=1)
-    assert failure is not None
-    assert (failure.kind, failure.until) == (FailureKind.USAGE_LIMIT, NOW + 90)
-
-
 def test_a_crash_names_exit_code_and_last_words() -> None:
     failure = after("", "Traceback\nValueError: no such model\n", code=3)
     assert failure is not None
