@@ -29,3 +29,10 @@ def test_an_error_is_found_before_its_trace() -> None:
     failure = classify(1, None, None, "", "", TRACE, NOW)
     assert failure is not None
     assert (failure.kind, failure.until) == (FailureKind.USAGE_LIMIT, NOW + 90)
+
+
+def test_a_context_that_cannot_be_made_smaller_is_full() -> None:
+    said = "Internal error: Session too large to compact - context exceeds model limit: ContextOverflowError"
+    failure = classify(1, None, None, "", said, "", NOW)
+    assert failure is not None
+    assert failure.kind is FailureKind.CONTEXT
