@@ -5,18 +5,20 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import convert
 from msgspec.structs import asdict, fields
 
-from segue.domain.events import Recorded, read_event
 from segue.domain.run import Origin, Run, RunKind, RunSpec, RunState, Step, StepState, TrialSpec
 from segue.store.database import Row
 from segue.store.encoding import decode, encode
 from segue.store.flat import FLAT_TABLES, ColumnType
+
+if TYPE_CHECKING:
+    from segue.domain.events import Recorded
 
 RUN = "id, source_key, spec, state, owner, created, updated, wake, note"
 STEP = (
@@ -203,7 +205,9 @@ def _decoded(value: Any) -> Any:
         return value
 
 
-def to_event(row: Row) -> Recorded:
-    """A row of `orchestrator_events`, selected by EVENT."""
-    run, seq, ts, step, type_, data = row
-    return Recorded(run, seq, ts, step, read_event(type_, decode(data)))
+def to_events(found: Iterable[Row]) -> Iterator[Recorded]:
+    """Rows of `orchestrator_events`, selected by EVENT."""
+    from segue.domain.events import Recorded, read_event  # a list of runs needs none of them
+
+    for run, seq, ts, step, type_, data in found:
+        yield Recorded(run, seq, ts, step, read_event(type_, decode(data)))

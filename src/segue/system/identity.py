@@ -7,7 +7,6 @@ Only Linux counts start times from the boot; elsewhere the boot is neither neede
 from __future__ import annotations
 
 import os
-import socket
 from functools import cache
 from pathlib import Path
 
@@ -19,6 +18,8 @@ _UNKNOWN = "-"
 @cache
 def host() -> str:
     """Return this machine's name."""
+    import socket
+
     return socket.gethostname().replace("/", "_") or _UNKNOWN
 
 
