@@ -81,6 +81,8 @@ SAMPLED = {
     "tests/e2e/test_lanes.py": 2,
     "tests/e2e/test_record.py": 2,
     "tests/e2e/test_sandbox.py": 2,
+    "tests/e2e/test_socket.py": 2,
+    "tests/e2e/test_versions.py": 2,
     "tests/flow/test_independent.py": 2,
     "tests/isolation/test_builds.py": 3,
     "tests/judges/test_rls_corpus.py": 2,
