@@ -6,6 +6,7 @@ Only Linux counts start times from the boot; elsewhere the boot is neither neede
 
 from __future__ import annotations
 
+import getpass
 import os
 from functools import cache
 from pathlib import Path
@@ -21,6 +22,11 @@ def host() -> str:
     import socket
 
     return socket.gethostname().replace("/", "_") or _UNKNOWN
+
+
+def person() -> str:
+    """Return who uses this machine, as `user@host`."""
+    return f"{getpass.getuser()}@{host()}"
 
 
 @cache
