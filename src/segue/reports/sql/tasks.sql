@@ -4,6 +4,12 @@
 -- Failures that say nothing about the work (usage limits, outages, a stop) do not count.
 WITH chosen AS (
     SELECT id FROM orchestrator_runs WHERE true /* filters */
+), told AS (
+    SELECT run_id, seq, type, data FROM orchestrator_events WHERE type = 'task.started'
+    UNION ALL
+    SELECT run_id, seq, type, data FROM orchestrator_events WHERE type = 'task.ended'
+    UNION ALL
+    SELECT run_id, seq, type, data FROM orchestrator_events WHERE type = 'task.marked' AND data->>'by' IS NOT NULL
 ), news AS (
     SELECT e.run_id, e.data->>'task' AS task, e.type,
            CAST(e.data->>'done' AS text) IN ('1', 'true') AS is_done,
@@ -11,10 +17,7 @@ WITH chosen AS (
            coalesce(CAST(e.data->>'replanned' AS text), '') IN ('1', 'true') AS is_replaced,
            e.data->'proof'->>'level' AS level,
            row_number() OVER (PARTITION BY e.run_id, e.data->>'task' ORDER BY e.seq DESC) AS age
-    FROM chosen r JOIN orchestrator_events e ON e.run_id = r.id
-    WHERE e.type <> 'agent.text' AND e.type <> 'agent.tool' AND e.type <> 'agent.output' AND e.type <> 'agent.raw'
-      AND e.type <> 'agent.usage' AND e.type <> 'trace.span'
-      AND (e.type IN ('task.started', 'task.ended') OR e.type = 'task.marked' AND e.data->>'by' IS NOT NULL)
+    FROM chosen r JOIN told e ON e.run_id = r.id
 ), steps AS (
     SELECT s.run_id, s.task, max(s.build_phase) AS build_phase,
            count(CASE WHEN s.state = 'failed' AND s.output->'verdict'->>'result' IS NOT NULL
