@@ -17,8 +17,7 @@ WITH chosen AS (
     SELECT t.run_id, max(t.ts) - min(t.ts) AS ms,
            CASE WHEN count(CASE WHEN t.type IN ('run.resumed', 'run.parked') THEN 1 END) > 0
                   OR max(t.seq) > max(CASE WHEN t.type = 'run.ended' THEN t.seq END) THEN 1 ELSE 0 END AS broken
-    FROM chosen r CROSS JOIN ticks t
-    WHERE t.run_id = r.id
+    FROM chosen r JOIN ticks t ON t.run_id = r.id
     GROUP BY t.run_id
 ), broken AS MATERIALIZED (
     -- Most runs have one session in which nobody waits; of the others every pause is looked at.
