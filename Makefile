@@ -6,7 +6,7 @@ LOCK := requirements/dev.txt
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 BINARY_VENV := .venv-binary
 
-.PHONY: setup demo test check lint types unit browser tools system-packages e2e e2e-oldest e2e-latest real-agents thorough torture bench \
+.PHONY: setup demo test check lint types types-elsewhere unit browser tools system-packages collected e2e e2e-oldest e2e-latest real-agents thorough torture bench \
 	proof mutants docs screenshots lock licences binary clean
 
 # Without compiled modules each test process and each `segue` that it starts compiles them again.
@@ -25,13 +25,13 @@ $(VENV)/.core: requirements/core.txt pyproject.toml
 
 $(VENV)/.ready: $(LOCK) $(VENV)/.core
 	@echo "Setting up the tools for tests in $(VENV) (once; a minute or two) ..."
-	@$(PIP) install --require-hashes -r $(LOCK)
+	@$(PIP) install --no-compile --require-hashes -r $(LOCK)
 	@touch $@
 
 demo: $(VENV)/.core
 	@$(BIN)/segue demo
 
-check: lint types
+check: lint types types-elsewhere
 
 lint: setup
 	$(BIN)/ruff format --check .
@@ -41,6 +41,9 @@ lint: setup
 
 types: setup
 	$(BIN)/mypy
+
+# As macOS and Windows see the package.
+types-elsewhere: setup
 	$(foreach system,darwin win32,$(BIN)/mypy --platform $(system) --no-warn-unreachable --no-warn-unused-ignores \
 		--cache-dir .mypy_cache/$(system) src &&) true
 
@@ -72,10 +75,14 @@ tools:
 # What the tests need is fetched side by side. Types are checked while the tests run; what the type checker prints
 # follows the tests.
 test:
-	@$(MAKE) --no-print-directory -j4 setup system-packages real-agents lint
+	@$(MAKE) --no-print-directory -j4 setup system-packages real-agents lint collected
 	@$(MAKE) --no-print-directory types >$(VENV)/types.log 2>&1 & types=$$!; \
 	$(PYTEST) -m "not thorough"; tests=$$?; \
 	wait $$types; types=$$?; cat $(VENV)/types.log; exit $$((tests || types))
+
+# pytest compiles the files of tests in its own way: once here, not once in each test process.
+collected: setup
+	@$(BIN)/pytest --collect-only -qq -p no:xdist >/dev/null
 
 # One after the other, because apt has one lock.
 system-packages:
@@ -88,7 +95,7 @@ e2e: setup real-agents
 	$(PYTEST) tests/e2e tests/provider/test_real.py
 
 # What `make test` leaves out: larger crowds, more of the real command lines, and their oldest versions.
-thorough: setup browser tools real-agents e2e-oldest
+thorough: setup browser tools real-agents e2e-oldest types-elsewhere
 	$(PYTEST) -m thorough
 
 # The oldest Claude Code and Codex that Segue supports (0.7 GB more), and whatever npm has today.

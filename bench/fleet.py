@@ -168,5 +168,8 @@ _DONE = "SELECT count(*) FROM orchestrator_runs WHERE state = 'done'"
 
 
 def _finish(fleet: _Fleet, runs: int) -> None:
-    while fleet.ask(_DONE) < runs:
-        time.sleep(0.1)
+    import psycopg
+
+    with psycopg.connect(fleet.url, autocommit=True) as connection:  # one: a new one costs as much as a run
+        while (row := connection.execute(_DONE).fetchone()) is None or row[0] < runs:
+            time.sleep(0.1)

@@ -508,8 +508,11 @@ class Carrier(Protocol):
     slots: Mapping[str, int]
     """How many launches of an agent may be at work at once on all machines."""
 
-    def confirm(self) -> None:
-        """Make sure that nobody has driven the run since its work was brought here; raises Locked."""
+    def confirm(self) -> Statement:
+        """Make sure that nobody has driven the run since its work was brought here; raises Locked.
+
+        Returns what writes down that this machine drives it from now on.
+        """
 
     def disconnect(self) -> None:
         """Close the connection to the database: agents may work for hours, and connections are few."""
@@ -570,8 +573,11 @@ class Journal(Protocol):
     async def respec(self, spec: RunSpec) -> None:
         """Record that the run continues with other options."""
 
-    def carry(self, pack: Pack) -> None:
-        """Write the state of the work with the outcome of every step from now on."""
+    def begin(self, spec: RunSpec) -> None:
+        """Record, with the next event, that the run is at work, with these options."""
+
+    def carry(self, pack: Pack, first: Statement) -> None:
+        """Write the state of the work with the outcome of every step from now on; `first` before all that."""
 
     async def redo(self, prefix: str) -> None:
         """Start a new generation of the steps under the prefix; the old rows are kept."""

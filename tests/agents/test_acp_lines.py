@@ -71,6 +71,34 @@ def test_pieces_become_one_message(pieces: list[str]) -> None:
     assert reader.outcome(ended(), 0.0).text == (whole if whole.strip() else "")
 
 
+BETWEEN = (
+    {"type": "thought", "text": "hm"},
+    {"type": "usage", "update": {"used": 7}},
+    {"type": "plan", "entries": []},
+    {"type": "mode", "id": "ask"},
+    {"type": "retry", "message": "again"},
+    {"type": "permission", "allowed": True},
+    {"type": "raw", "line": {"method": "x"}},
+    {"type": "tool", "state": "updated", "id": "1"},
+    {"type": "what nobody knows"},
+)
+
+
+@pytest.mark.parametrize("line", BETWEEN)
+@pytest.mark.parametrize("message", ["", "m1"])
+def test_what_comes_in_the_middle_of_an_answer_does_not_cut_it(line: dict[str, Any], message: str) -> None:
+    start, end = ({"type": "text", "text": text, "message": message} for text in ('{"plan', '": 1}'))
+    assert read(start, line, end, END, mode=Mode.ASK).outcome(ended(), 0.0).text == '{"plan": 1}'
+
+
+def test_an_agent_that_only_uses_tools_gives_no_answer() -> None:
+    tool = {"type": "tool", "state": "completed", "name": "Read", "id": "1", "status": "success"}
+    failure = read(tool, END, mode=Mode.ASK).outcome(ended(), 0.0).failure
+    assert failure is not None
+    assert failure.kind is FailureKind.NO_RESULT
+    assert read(tool, END, mode=Mode.EDIT).outcome(ended(), 0.0).failure is None
+
+
 @given(st.text(), st.sampled_from(["all", "edits", "read"]))
 def test_what_has_no_known_kind_may_only_be_done_where_all_may(kind: str, policy: str) -> None:
     known = {"read", "search", "think", "edit", "delete", "move"}

@@ -92,6 +92,20 @@ LIMITS = [
     "stream error: You've hit your usage limit.",
     "\x1b[33mYou've hit your usage limit\x1b[0m",
     "T: You've hit your free requests limit. Upgrade to Pro.",
+    "Your credit balance is too low to access the Anthropic API. Please go to Plans & Billing.",
+    "You have reached your specified API usage limits. You will regain access on 2026-12-01 at 00:00 UTC.",
+    "You're out of extra usage · resets 3:45pm (America/Los_Angeles)",
+    "Your workspace is out of credits. Ask your workspace owner to refill in order to continue.",
+    "You've used all your included usage for this month.",
+    "Limit reached · resets 9pm (Europe/Rome)",
+    "You have exhausted your daily quota on this model.",
+    "You have exhausted your capacity on this model. Your quota will reset after 2h3m4s.",
+    "Usage limit reached for gemini-2.5-pro. Access resets at 3:40 PM EST.",
+    "You have exceeded your monthly premium requests quota.",
+    "This organization has exceeded its usage limit. Contact your admin.",
+    "The usage limit has been reached",
+    "You have hit your ChatGPT usage limit (plus plan). Try again in ~2 days.",
+    "Insufficient credits. Add more using https://openrouter.ai/settings/credits",
 ]
 
 
@@ -126,6 +140,12 @@ PROSE = [
     "You exceeded your expectations, quota and all.",
     "Rate limit handling, 429 and 401 are tested; not logged in users get a 401 Unauthorized.",
     "Overloaded functions are documented.",
+    "Insufficient credits are shown in red.",
+    "You have exhausted your retries, says the dialog.",
+    "You've hit the limit button too early in this test.",
+    "Usage limit reached for a user is stored in the table.",
+    "Your account has reached its limits in the new view.",
+    "HTTP 402 Payment Required is returned for a free plan.",
     '{"type": "text", "text": "You\'ve hit your usage limit"}',
 ]
 
@@ -162,11 +182,25 @@ def test_the_reset_time_may_stand_on_the_next_line() -> None:
         ("error: unexpected status 401 Unauthorized", FailureKind.AUTH),
         ("API Error: 401 {}", FailureKind.AUTH),
         ("You are not logged in.", FailureKind.AUTH),
+        ("HTTP 403 Forbidden", FailureKind.AUTH),
+        ("Your refresh token was revoked. Please log out and sign in again.", FailureKind.AUTH),
+        ("GEMINI_API_KEY environment variable not set", FailureKind.AUTH),
+        ("API key not valid. Please pass a valid API key.", FailureKind.AUTH),
+        ("Invalid bearer token", FailureKind.AUTH),
+        ("Login required", FailureKind.AUTH),
+        ("HTTP 403: API rate limit exceeded", FailureKind.RATE_LIMIT),
         ("API Error: 429 {}", FailureKind.RATE_LIMIT),
         ("HTTP 429 Too Many Requests", FailureKind.RATE_LIMIT),
         ("exceeded retry limit, last status: 429", FailureKind.RATE_LIMIT),
         ("API Error: 529 overloaded_error", FailureKind.OUTAGE),
         ("The service is overloaded", FailureKind.OUTAGE),
+        ("Error: 507 Insufficient Storage", FailureKind.OUTAGE),
+        ("520 Web server returned an unknown error", FailureKind.OUTAGE),
+        ("Request timed out.", FailureKind.OUTAGE),
+        ("dial tcp: lookup api.openai.com: no such host", FailureKind.OUTAGE),
+        ("Selected model is at capacity. Please try a different model.", FailureKind.OUTAGE),
+        ("Context limit reached", FailureKind.CONTEXT),
+        ("This request exceeds the maximum number of tokens", FailureKind.CONTEXT),
         ("ConnectError: [unavailable] Error", FailureKind.OUTAGE),
         ("curl: (7) Failed to connect: Connection refused", FailureKind.OUTAGE),
         ("TypeError: fetch failed", FailureKind.OUTAGE),
@@ -179,6 +213,13 @@ def test_the_reset_time_may_stand_on_the_next_line() -> None:
         ("Error: Reached max turns (3)", FailureKind.MAX_TURNS),
         ("Stopped: turn_limit", FailureKind.MAX_TURNS),
         ("rate limit exceeded", FailureKind.RATE_LIMIT),
+        ("You have hit the rate limit. Please wait", FailureKind.RATE_LIMIT),
+        ("API Error: 402 Payment Required", FailureKind.USAGE_LIMIT),
+        ('Error 429: {"error": {"code": "insufficient_quota"}}', FailureKind.USAGE_LIMIT),
+        ('API Error: 400 {"error": {"message": "Your credit balance is too low."}}', FailureKind.USAGE_LIMIT),
+        ("You have no quota left", FailureKind.USAGE_LIMIT),
+        ("Billing hard limit has been reached", FailureKind.USAGE_LIMIT),
+        ("You've reached the limit of your plan", FailureKind.USAGE_LIMIT),
     ],
 )
 def test_keys_and_pace_count_only_after_a_failing_exit(text: str, expected: FailureKind) -> None:
@@ -198,6 +239,12 @@ def test_keys_and_pace_count_only_after_a_failing_exit(text: str, expected: Fail
         "503 passed, 1 failed",
         "the commit message is too long",
         "the turns were taken",
+        "OSError: [Errno 122] Disk quota exceeded",
+        "the stack limit was reached",
+        "403 passed, 1 failed",
+        "the login form is required",
+        "the token list is sorted",
+        "exceeded the time limit for the quota test",
     ],
 )
 def test_a_number_alone_is_neither_a_key_nor_a_pace_problem(text: str) -> None:
@@ -212,6 +259,13 @@ def test_a_rate_limit_says_when_to_come_back() -> None:
     failure = after("", "rate limit: retry after 20s\n", code=1)
     assert failure is not None
     assert failure.until == NOW + 20
+
+
+def test_a_field_in_the_sentence_counts_more_than_its_words() -> None:
+    said = 'Error: 429 {"type": "usage_limit_reached", "resets_in_seconds": 4000}, try again in 5 minutes'
+    failure = after("", said, code=1)
+    assert failure is not None
+    assert (failure.kind, failure.until) == (FailureKind.USAGE_LIMIT, NOW + 4000)
 
 
 def test_a_crash_names_exit_code_and_last_words() -> None:
@@ -265,6 +319,32 @@ def at(*parts: int, zone: ZoneInfo = ROME) -> float:
         ("try again in 1 day, 2 hours and 3 minutes", NOW + 86400 + 7200 + 180 + MINUTE),
         ("resets in 2h 5m 10s", NOW + 7510),
         ("Please wait 90 seconds", NOW + 90),
+        ("resets 3:40 PM PST", at(2026, 3, 10, 15, 40, zone=ZoneInfo("Etc/GMT+8")) + MINUTE),
+        ("resets 3:40 PM PT", at(2026, 3, 10, 15, 40, zone=ZoneInfo("America/Los_Angeles")) + MINUTE),
+        ("resets at 18:00 UTC+02:00", datetime(2026, 3, 10, 16, tzinfo=UTC).timestamp() + MINUTE),
+        ("resets 5pm (GMT-5)", datetime(2026, 3, 10, 22, tzinfo=UTC).timestamp() + MINUTE),
+        ("resets at 18:00 +0530", datetime(2026, 3, 10, 12, 30, tzinfo=UTC).timestamp() + MINUTE),
+        ("resets tomorrow at 5pm (Europe/Rome)", at(2026, 3, 11, 17) + MINUTE),
+        ("resets at midnight (Europe/Rome)", at(2026, 3, 11) + MINUTE),
+        ("resets 18 Mar 09:33 (Europe/Rome)", at(2026, 3, 18, 9, 33) + MINUTE),
+        ("resets on 18 March 2026 at 9 AM (Europe/Rome)", at(2026, 3, 18, 9) + MINUTE),
+        ("resets Mar 20 (Europe/Rome)", at(2026, 3, 20) + MINUTE),
+        ("resets Mar 10 (Europe/Rome)", at(2026, 3, 11) + MINUTE),
+        ("resets Mar 10, 9am (Europe/Rome)", NOW + MINUTE),  # hours ago, not next year
+        ("resets Friday (Europe/Rome)", at(2026, 3, 13) + MINUTE),
+        ("regain access on 2026-04-01 at 00:00 UTC", datetime(2026, 4, 1, tzinfo=UTC).timestamp()),
+        ("until 2026-03-12 03:05 PM (Europe/Rome)", at(2026, 3, 12, 15, 5) + MINUTE),
+        ("resets on 04/01/2026 at 9:00 AM (Europe/Rome)", at(2026, 4, 1, 9) + MINUTE),
+        (
+            "Retry-After: Wed, 11 Mar 2026 09:33:00 GMT",
+            datetime(2026, 3, 11, 9, 33, tzinfo=UTC).timestamp() + MINUTE,
+        ),
+        ("retry-after: 120", NOW + 120),
+        ("try again in an hour", NOW + 3600 + MINUTE),
+        ("try again in ~2 weeks", NOW + 14 * 86400 + MINUTE),
+        ("try again in 01:30:00", NOW + 5400),
+        ("try again in 20ms", None),
+        ("resets monthly", None),
         ("resets after 3 attempts", None),
         ("reached|1573160000", None),
         ("resets Feb 31 at 3pm", None),

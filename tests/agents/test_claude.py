@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -447,6 +448,30 @@ def test_the_exact_end_of_a_limit_counts_before_the_words() -> None:
     assert (late.kind, late.until) == (failure.kind, failure.until)
     warned = limited(60, status="allowed_warning")
     assert failed(INIT, warned, {**said, "result": "API Error: 429 slow down"}, code=1).until is None
+
+
+def test_a_limit_that_is_not_reached_says_nothing_about_the_others() -> None:
+    said = {**BAD, "api_error_status": 429, "result": "API Error: Request rejected (429)"}
+    five, week = limited(3600), limited(3 * 86400, rateLimitType="seven_day")
+    fine = limited(86400, rateLimitType="seven_day_opus", status="allowed")
+    for order in ((five, week, fine), (fine, week, five), (week, fine, five)):
+        assert failed(INIT, *order, said, code=1).until == week["rate_limit_info"]["resetsAt"] + 5
+    again = limited(3600, status="allowed")
+    assert failed(INIT, five, again, said, code=1).kind is FailureKind.RATE_LIMIT
+
+
+@pytest.mark.parametrize("form", [lambda end: end * 1000, lambda end: f"{end}", lambda end: f"{end}000"])
+def test_the_end_of_a_limit_is_read_in_every_form(form: Callable[[int], Any]) -> None:
+    event = limited(3600)
+    end = event["rate_limit_info"]["resetsAt"]
+    event["rate_limit_info"]["resetsAt"] = form(end)
+    said = {**BAD, "api_error_status": 429, "result": "You've hit your limit · resets 9:32am"}
+    assert failed(INIT, event, said, code=1).until == end + 5
+
+
+def test_a_service_that_wants_to_be_paid_is_a_usage_limit() -> None:
+    said = {**BAD, "api_error_status": 402, "result": "API Error: 402 no"}
+    assert failed(INIT, said, code=1).kind is FailureKind.USAGE_LIMIT
 
 
 def test_claude_is_ended_while_it_waits_longer_than_others_would() -> None:

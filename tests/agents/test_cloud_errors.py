@@ -172,7 +172,7 @@ def test_a_limit_that_outlasts_the_deadline_says_until_when(cloud: CloudPlace) -
 def test_a_limit_without_a_time_is_tried_until_the_deadline(cloud: CloudPlace) -> None:
     cloud.desk.breaks("rate_limit_exceeded", LAUNCH, times=0)
     ended = cloud.run(cloud.job(wall=1.5))
-    assert ended.kind == "rate_limit"
+    assert ended.kind in ("rate_limit", "timeout"), "the deadline may come while it is asked once more"
     assert len(cloud.asked(LAUNCH)) > 6
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import platform
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 
 from segue.agents.codex.agent import CodexAgent, CodexOptions
 from segue.agents.codex.lines import CodexLines
+from segue.agents.codex.sessions import SessionFacts, read_session
 from segue.conformance.agent import check_agent
 from segue.domain.events import AgentRaw, AgentThought, AgentTool, AgentUsage, Event, event_data
 from segue.domain.failure import Failure, FailureKind
@@ -406,14 +408,33 @@ def test_the_session_file_knows_the_end_of_a_limit_and_the_tokens_of_a_failed_tu
     assert (failure.kind, failure.until) == (FailureKind.RATE_LIMIT, None)
 
 
+def test_the_last_counts_of_a_session_file_may_say_only_one_thing(tmp_path: Path) -> None:
+    session_file(tmp_path, 40.0, NOW + 7200)
+    (file,) = tmp_path.rglob("rollout-*.jsonl")
+    said = datetime.fromtimestamp(NOW - 600, UTC).isoformat()
+    window = {"used_percent": 100, "resets_in_seconds": 900}
+    payload = {"type": "token_count", "info": None, "rate_limits": {"primary": {}, "weekly": window}}
+    line = json.dumps({"timestamp": said, "type": "event_msg", "payload": payload})
+    file.write_text(file.read_text().replace('{"half', f"{line}\n"))
+    assert read_session(tmp_path, THREAD, NOW) == SessionFacts(Usage(500, 7), NOW + 305)
+
+
 def test_no_session_file_is_no_problem(tmp_path: Path) -> None:
     lines = CodexLines(Mode.EDIT, home=tmp_path)
     read(lines, {**STARTED, "thread_id": "../../x"}, turn_failed("unexpected status 404 Not Found"))
     assert lines.outcome(ended(1), NOW).usage is None
 
 
-def test_a_quota_that_is_used_up_is_a_usage_limit() -> None:
-    said = "Quota exceeded. Check your plan and billing details."
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Quota exceeded. Check your plan and billing details.",
+        "unexpected status 402 Payment Required: no credits left, url: https://example.com",
+        'unexpected status 429 Too Many Requests: {"error": {"code": "insufficient_quota"}}',
+        "Your workspace is out of credits. Ask your workspace owner to refill in order to continue.",
+    ],
+)
+def test_a_quota_that_is_used_up_is_a_usage_limit(said: str) -> None:
     assert failed(STARTED, TURN, turn_failed(said), code=1).kind is FailureKind.USAGE_LIMIT
 
 

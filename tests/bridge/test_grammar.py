@@ -130,7 +130,7 @@ def test_malformed_lines_are_skipped_with_their_reason(line: str, says: str) -> 
     ],
 )
 def test_what_is_no_line_start_is_no_command(line: str) -> None:
-    assert reading(line) == ParsedReply((), ())
+    assert reading(line).commands == ()
 
 
 ACTION = "LOCAL_ACTION: x"
@@ -313,6 +313,25 @@ NEARLY = (
     "**LOCAL_ACTION:** backup",
     "```\nLOCAL_ACTION: backup\n```",
     "SUBAGENT: repo=me/app",
+    "LOCAL_ACTION open_app, name=x",
+    "LOCAL ACTION: open_app",
+    "LOCAL-ACTION: open_app",
+    "Local Action: open_app",
+    "LOCAL\\_ACTION: open_app",
+    "LOCAL_ACTIONS: open_app",
+    "LOCAL_ACTION：open_app",
+    "LOCAL_ACTION = open_app",
+    "[LOCAL_ACTION: open_app]",
+    "| LOCAL_ACTION: open_app |",
+    "→ LOCAL_ACTION: open_app",
+    "\ufeffLOCAL_ACTION: open_app",
+    '{"LOCAL_ACTION": "open_app"}',
+    "<LOCAL_ACTION>open_app</LOCAL_ACTION>",
+    "I will run LOCAL_ACTION: open_app",
+    "SUB-AGENT: repo=a/b, prompt=x",
+    "SUBAGENT repo=a/b, prompt=x",
+    "REMINDER: in 5m, tea",
+    "Reminder: tomorrow at 9:00, tea",
 )
 
 
@@ -326,7 +345,17 @@ def test_what_was_probably_meant_as_a_command_is_named(text: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["A subagent: nothing special.", "Remind: none", "Note: done", "The action: it worked", "- done: yes"],
+    [
+        *(
+            "A subagent: nothing special.",
+            "Remind: none",
+            "Note: done",
+            "The action: it worked",
+            "- done: yes",
+        ),
+        *("Local actions: none were needed.", "The LOCAL_ACTION command runs here.", "Reminder: tests, docs"),
+        *("Use `LOCAL_ACTION: name` to run one.", "I used the local action open_app.", "SUBAGENTS ARE FUN"),
+    ],
 )
 def test_everyday_words_are_no_commands(text: str) -> None:
     assert parse_reply(text, now=datetime.now(UTC), zone=UTC).skipped == ()

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from segue.bridge.conversations import KIND
 from segue.bridge.webhooks import (
     _pass_on,
+    confirm,
     conversation_path,
     is_signed,
     names_conversation,
@@ -26,6 +27,7 @@ from segue.domain.events import AgentStarted
 from segue.domain.run import RunKind, RunSpec
 from segue.notify.webhook import sign
 from segue.store import connect
+from segue.system.http.client import HttpClient, HttpPolicy
 
 
 def make_body(at: datetime | None = None, **more: str) -> bytes:
@@ -138,3 +140,26 @@ def test_only_the_secret_signs(body: bytes, secret: str, other: str) -> None:
     assert not is_signed(secret, body + b"x", sign(secret, body))
     assert not is_signed(secret, body, other)
     assert not is_signed(secret, body, None)
+
+
+@pytest.mark.parametrize("status", [429, 500, 501, 507, 520, 529])
+def test_a_delivery_waits_while_the_api_is_in_trouble(status: int) -> None:
+    answers = [status, status, 200]
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while await reader.readline() not in (b"\r\n", b""):
+            pass
+        body = b'{"status": "FINISHED"}'
+        writer.write(b"HTTP/1.1 %d x\r\nConnection: close\r\n" % answers.pop(0))
+        writer.write(b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
+        await writer.drain()
+        writer.close()
+
+    async def story() -> str:
+        async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+            port = server.sockets[0].getsockname()[1]
+            async with HttpClient(f"http://127.0.0.1:{port}", {}, HttpPolicy(attempts=1)) as api:
+                return await confirm(api, "bc-1", "FINISHED", pause=0.001)
+
+    assert asyncio.run(story()) == ""
+    assert answers == []

@@ -40,11 +40,13 @@ Write three.
 
 
 def until(condition: Callable[[], object], what: str) -> None:
-    """Wait for a condition, with a deadline."""
+    """Wait for a condition, with a deadline; one that is slow to find out is asked less often."""
     end = time.monotonic() + DEADLINE
+    asked = time.monotonic()
     while not condition():
         assert time.monotonic() < end, f"waited in vain for: {what}"
-        time.sleep(0.01)
+        time.sleep(max(0.01, 3 * (time.monotonic() - asked)))
+        asked = time.monotonic()
 
 
 @cache

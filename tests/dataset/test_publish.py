@@ -7,9 +7,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import atif
-import duckdb
-import pyarrow.parquet
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -26,7 +23,12 @@ from segue.store import connect
 from segue.store.flat import FLAT_TABLES
 from segue.system.redact import Redactor
 from tests.cli.place import Place
+from tests.later import Later
 from tests.store.test_tables import fill
+
+atif: Any = Later("atif")
+duckdb: Any = Later("duckdb")
+parquet: Any = Later("pyarrow.parquet")
 
 FACTS = dict.fromkeys(("task", "phase", "build_phase", "attempt", "agent", "model", "result", "failure"))
 FACTS |= dict.fromkeys(
@@ -160,7 +162,7 @@ def test_duckdb_reads_the_tables_with_their_types(published: tuple[Place, Path])
 
 def test_an_instance_has_what_swe_bench_has(published: tuple[Place, Path]) -> None:
     place, folder = published
-    [row] = pyarrow.parquet.read_table(folder / "data/instances.parquet").to_pylist()
+    [row] = parquet.read_table(folder / "data/instances.parquet").to_pylist()
     assert row["base_commit"] == place.git("rev-parse", "HEAD~1").strip()
     assert "src.py" in row["patch"]
     assert "test_src.py" not in row["patch"]

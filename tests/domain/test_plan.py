@@ -234,7 +234,8 @@ def test_any_text_names_agents_or_is_refused(text: str) -> None:
     try:
         parts = read_chain(text)
     except ValueError:
-        assert any(not piece.partition(":")[0].strip() for piece in text.split(","))
+        pieces = [piece.strip().partition(":") for piece in text.split(",")]
+        assert any(not agent or (colon and not model.strip()) for agent, colon, model in pieces)
         return
     assert all(part.agent.strip() for part in parts)
 

@@ -37,6 +37,15 @@ GEMINI = {
         ({"message": f"got status: 429. {json.dumps(GEMINI)}"}, Signal(429, NOW + 34.5)),
         ([{"primary": {"resets_at": NOW + 9}}, {"secondary": {"resets_at": NOW + 99}}],
          Signal(0, NOW + 99 + MARGIN)),
+        ({"resetsAt": f"{NOW + 60:.0f}000"}, Signal(0, NOW + 60 + MARGIN)),
+        ({"retry-after": "Sun, 15 Nov 2026 08:56:40 GMT"}, Signal(0, NOW + MARGIN)),
+        ({"reset_at": "2026-11-15 08:56:40"}, Signal(0, NOW + MARGIN)),
+        ({"quotaResetDelay": "2h3m4.5s"}, Signal(0, NOW + 7384.5)),
+        ({"retry_delay": {"seconds": 34}}, Signal(0, NOW + 34)),
+        ({"retryAfter": "2 minutes"}, Signal(0, NOW + 120)),
+        ({"x-ratelimit-reset": 40}, Signal(0, NOW + 40)),
+        ({"x-ratelimit-reset": NOW + 40}, Signal(0, NOW + 40 + MARGIN)),
+        ({"retryAfter": -3}, Signal()),
         ({"resetsAt": NOW - 3600}, Signal()),
         ({"resetsAt": True, "retryAfter": "soon", "code": 7}, Signal()),
         ("resets 9:32am", Signal()),
@@ -50,7 +59,10 @@ values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=9),
     lambda inner: (
         st.lists(inner, max_size=4)
-        | st.dictionaries(st.sampled_from(["resetsAt", "retryAfter", "retryDelayMs", "status", "x"]), inner)
+        | st.dictionaries(
+            st.sampled_from(["resetsAt", "retryAfter", "retryDelayMs", "x-ratelimit-reset", "status", "x"]),
+            inner,
+        )
     ),
 )
 

@@ -31,7 +31,8 @@ def crowd(tmp_path: Path, cluster: Cluster) -> Iterator[Fleet]:
     yield from make_fleet(tmp_path, cluster.url, PLAN)
 
 
-@pytest.mark.parametrize("runs", [30, pytest.param(1000, marks=pytest.mark.thorough)])
+@pytest.mark.thorough
+@pytest.mark.parametrize("runs", [30, 1000])
 def test_nothing_is_lost_or_doubled(crowd: Fleet, cluster: Cluster, runs: int) -> None:
     log = crowd.root / "launches"
     crowd.commit(segue__toml=AGENT.format(log=log))

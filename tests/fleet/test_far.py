@@ -103,8 +103,13 @@ def test_everything_is_seen_from_elsewhere(fleet: Fleet, elsewhere: Place, page:
 
 
 def test_a_person_decides_from_elsewhere(fleet: Fleet, elsewhere: Place, page: Served, run: str) -> None:
-    refused = page.post(f"/runs/{run}/tasks/2/comment", text="otherwise").json()["error"]
-    assert "driven by a fleet" in refused["message"]
+    refused = page.post(f"/runs/{run}/tasks/1/comment", text="otherwise").json()["error"]
+    assert "already done" in refused["message"], "its source is with a worker"
+    assert "Comment and retry" in page.get(f"/runs/{run}/tasks/2").text
+    page.post(f"/runs/{run}/tasks/2/comment", text="Use two words", then="retry")
+    until(lambda: len(fleet.events(run, "run.ended")) == 3, "it has failed again")
+    fleet.until(run, "needs_human")
+    assert fleet.ask("SELECT 1 FROM orchestrator_prompts WHERE text LIKE '%%Use two words%%'")
     elsewhere.segue("task", "skip", "2", "--run", run, "--reason", "by hand")
     elsewhere.segue("resume", run)
     fleet.until(run, "done")

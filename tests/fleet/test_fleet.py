@@ -12,14 +12,19 @@ from tests.fleet.machines import ALLOW, Fleet, gate, launches
 
 
 def test_work_comes_back_as_a_pushed_branch(fleet: Fleet) -> None:
+    fleet.commit(segue__toml='gates = ["task"]\n')
     remote = fleet.share()
-    (run,) = fleet.submit("plan.md", "--agent", "scripted")
+    (run,) = fleet.submit("plan.md", "--agent", "scripted", "--task", "1", "--task", "2")
     assert fleet.state(run) == "queued"
     fleet.machine().start()
+    fleet.until(run, "needs_human")
+    assert len(fleet.events(run, "gate.reached")) == 1
+    fleet.user.segue("resume", run)
     fleet.until(run, "done")
+    assert len(fleet.events(run, "gate.passed")) == 1, "a person has resumed it"
     fleet.user.git("fetch", "--quiet", "origin")
     subjects = fleet.user.git("log", "--format=%s", f"origin/segue/{run}").splitlines()
-    assert subjects == ["Task 3: Write three.", "Task 2: Write two.", "Task 1: Write one.", "plan"]
+    assert subjects == ["Task 2: Write two.", "Task 1: Write one.", "settings", "plan"]
     assert fleet.user.git("branch", "--format=%(refname:short)").split() == ["main"]
     (spec,) = fleet.ask("SELECT spec FROM orchestrator_runs WHERE id = %s", run)[0]
     assert spec["repo"] == spec["origin"]["url"] == str(remote)
@@ -27,14 +32,24 @@ def test_work_comes_back_as_a_pushed_branch(fleet: Fleet) -> None:
 
 
 def test_work_without_a_remote_is_fetched_from_the_database(fleet: Fleet) -> None:
-    (run,) = fleet.submit("plan.md", "--agent", "scripted")
-    fleet.machine().start()
+    before, run = fleet.submit("plan.md", "plan.md", "--agent", "scripted")
+    fleet.machine().start("--jobs", "1")
+    fleet.until(before, "done")
     fleet.until(run, "done")
-    said = fleet.user.segue("fetch", run).stdout
+    drivers = "SELECT count(DISTINCT split_part(owner, '#', 1)) FROM orchestrator_steps"
+    assert fleet.ask(drivers) == [(1,)], "one process after the other would begin with nothing"
+    kept = "SELECT count(*) FROM segue_fleet.bundles WHERE name = 'work/' || %s"
+    said = fleet.user.segue("fetch", "last", "--keep").stdout
     assert f"segue/{run}" in said
+    assert fleet.ask(kept, run) == [(1,)]
     assert fleet.user.git("rev-list", "--count", f"main..segue/{run}").strip() == "3"
     assert "has the work already" in fleet.user.segue("fetch", run).stdout
-    proof = fleet.user.segue("proof", run).stdout
+    assert fleet.ask(kept, run) == [(0,)], "somebody has it now"
+    assert fleet.ask(kept, before) == [(1,)]
+    assert "has the work already" in fleet.user.segue("fetch", run).stdout
+    fleet.user.git("branch", "--quiet", "-D", f"segue/{run}")
+    assert "somebody has fetched it" in fleet.user.segue("fetch", run, code=2).stderr
+    proof = fleet.user.segue("proof", "last").stdout
     assert "Task 3" in proof
 
 
@@ -210,6 +225,7 @@ def test_another_machine_continues_from_the_last_finished_step(fleet: Fleet) -> 
     first = fleet.machine().start()
     until(lambda: launches(log) == 2, "the second agent works")
     first.kill()
+    fleet.age_lease(run)
     opened.touch()
     fleet.machine().start()
     fleet.until(run, "done")

@@ -212,6 +212,7 @@ def test_the_run_of_a_machine_that_died_is_taken_over(fleet: Fleet) -> None:
     fleet.machine(host="second").start()
     until(lambda: count(fleet, "segue_fleet.workers") == 2, "both workers are there")
     first.kill()
+    fleet.age_lease(run)
     until(lambda: launches(log) == 3, "the other machine continues")
     opened.touch()
     fleet.until(run, "done")

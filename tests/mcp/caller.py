@@ -11,11 +11,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mcp.client.streamable_http import streamable_http_client
-
-from mcp import Client, StdioServerParameters
 from tests import loopback
 from tests.cli.place import DEADLINE, Place, until
+from tests.later import Later
+
+mcp: Any = Later("mcp")
+streamable_http: Any = Later("mcp.client.streamable_http")
 
 MODES = ("legacy", "auto")
 """With the handshake of clients before 2026, and without."""
@@ -26,7 +27,7 @@ COMMAND = (sys.executable, "-m", "segue", "mcp")
 class Caller:
     """Calls tools and remembers the progress that was reported."""
 
-    client: Client
+    client: Any
     progress: list[tuple[float, float | None, str | None]] = field(default_factory=list)
 
     async def call(self, tool: str, **values: Any) -> dict[str, Any]:
@@ -45,7 +46,7 @@ class Caller:
 
     async def read(self, uri: str) -> str:
         """Read a resource."""
-        text: str = (await self.client.read_resource(uri)).contents[0].text  # type: ignore[union-attr]
+        text: str = (await self.client.read_resource(uri)).contents[0].text
         return text
 
     async def attempt(self, tool: str, values: dict[str, Any]) -> tuple[bool, Any]:
@@ -57,7 +58,7 @@ class Caller:
         result = await self.client.call_tool(
             tool, values, read_timeout_seconds=DEADLINE, progress_callback=remember
         )
-        text = result.content[0].text if result.content else ""  # type: ignore[union-attr]
+        text = result.content[0].text if result.content else ""
         return bool(result.is_error), text if result.is_error else result.structured_content
 
 
@@ -66,10 +67,10 @@ async def over_stdio(
     place: Place, mode: str = "auto", command: Sequence[str] = COMMAND, *args: str
 ) -> AsyncIterator[Caller]:
     """Start the server as an agent does, and talk to it."""
-    server = StdioServerParameters(
+    server = mcp.StdioServerParameters(
         command=command[0], args=[*command[1:], *args], env=place.env, cwd=place.repo
     )
-    async with Client(server, mode=mode) as client:
+    async with mcp.Client(server, mode=mode) as client:
         yield Caller(client)
 
 
@@ -104,6 +105,6 @@ async def over_http(place: Place, mode: str = "auto") -> AsyncIterator[Caller]:
     async with (
         listening(place) as server,
         loopback.async_client(headers={"Authorization": f"Bearer {server.token}"}, timeout=DEADLINE) as http,
-        Client(streamable_http_client(server.url, http_client=http), mode=mode) as client,
+        mcp.Client(streamable_http.streamable_http_client(server.url, http_client=http), mode=mode) as client,
     ):
         yield Caller(client)

@@ -13,12 +13,13 @@ import pytest
 
 from segue.cli.serve.mcp import mcp
 from segue.mcp.project import ServedProject
-from segue.mcp.server import make_server
 
 PAGE = (Path(__file__).parents[2] / "docs" / "guides" / "mcp.md").read_text("utf-8")
 
 
 def test_every_tool_and_resource_is_explained(tmp_path: Path) -> None:
+    from segue.mcp.server import make_server
+
     server = make_server(ServedProject(tmp_path))
     tools = {tool.name for tool in asyncio.run(server.list_tools())}
     assert set(re.findall(r"^\| `(\w+)` \|", PAGE, re.MULTILINE)) == tools

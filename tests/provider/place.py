@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
 from dataclasses import dataclass
@@ -13,21 +12,10 @@ from msgspec.structs import asdict
 
 from segue.sim.launchers import write_launchers
 from tests.cli.place import until
+from tests.later import Later
 
 # LiteLLM would fetch its list of prices from the network.
 os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
-
-
-class Later:
-    """A module that is imported when it is used: every test process reads these files, and one runs them."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):  # pytest looks whether it is a test
-            raise AttributeError(name)
-        return getattr(importlib.import_module(self._name), name)
 
 
 litellm: Any = Later("litellm")

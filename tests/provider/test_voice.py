@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from segue.provider.voice import Voice
 from segue.system.redact import Redactor
+from tests.later import Later
+
+provider: Any = Later("segue.provider.voice")
 
 SECRET = "hunter2-hunter2"
 
@@ -18,7 +21,7 @@ def speak(pieces: list[str], answer: str, hold: float = 0.0) -> list[str]:
     heard: list[str] = []
 
     async def run() -> None:
-        voice = Voice(heard.append, Redactor([SECRET]), hold)
+        voice = provider.Voice(heard.append, Redactor([SECRET]), hold)
         for piece in pieces:
             voice.add(piece)
             await asyncio.sleep(0)
@@ -56,7 +59,7 @@ def test_the_words_of_an_agent_that_fails_at_once_are_not_heard() -> None:
     heard: list[str] = []
 
     async def run() -> None:
-        voice = Voice(heard.append, Redactor())
+        voice = provider.Voice(heard.append, Redactor())
         voice.add("API Error: overloaded\n")
         voice.drop()
 

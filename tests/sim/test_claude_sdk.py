@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
-import anthropic
 import pytest
 
 from segue.sim.sessions.app import session_app
 from segue.sim.sessions.claude import CLAUDE
 from segue.system.http.server import start_server
+from tests.later import Later
 from tests.sim.cloud_desk import REPO, bare_repository, git
 
+anthropic: Any = Later("anthropic")
 pytestmark = pytest.mark.thorough
 
 

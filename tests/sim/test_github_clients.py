@@ -6,12 +6,14 @@ import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-import github
 import pytest
 
+from tests.later import Later
 from tests.sim.hub_desk import NAME, REPO, GhProgram, HubDesk, git, open_desk
 
+github: Any = Later("github")
 needs_gh = pytest.mark.skipif(shutil.which("gh") is None, reason="gh is not installed")
 
 
@@ -69,7 +71,7 @@ def test_gh_takes_a_pull_request_from_draft_to_merge(desk: HubDesk, tmp_path: Pa
     assert json.loads(gh("issue", "view", "1", "--json", "state"))["state"] == "CLOSED"
 
 
-def open_pygithub(desk: HubDesk, token: str) -> github.Github:
+def open_pygithub(desk: HubDesk, token: str) -> Any:
     auth = github.Auth.Token(token)
     return github.Github(
         auth=auth, base_url=f"{desk.url}/api/v3", retry=None, per_page=2, seconds_between_writes=None

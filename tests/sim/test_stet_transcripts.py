@@ -85,6 +85,8 @@ def test_generated_files_are_not_reviewed_and_doubtful_findings_left_out(place: 
     place.commit({"calc.py": "eval(s)\n"})
     assert place.call("start", base, "-q").stdout == "0 finding(s).\n"
     assert place.call("rerun", "-q", "--strictness", "Strict+").stdout.endswith("1 finding.\n")
+    place.play({**EVAL, "confidence": "1"})
+    assert '"confidence":1,' in place.call("rerun", "--replace", "--json").stdout
 
 
 def test_the_doctor_misses_a_model(place: Place) -> None:

@@ -11,7 +11,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet
 import pytest
 
 from segue.domain.errors import UsageError
@@ -19,8 +18,10 @@ from segue.domain.events import NoticeGiven, PromptSent
 from segue.ports import Store
 from segue.store import connect
 from segue.store.export import export
+from tests.later import Later
 from tests.store.driving import Given, driven, giving
 
+parquet: Any = Later("pyarrow.parquet")
 TEXT = 'comma, "quote"\nline \x00 \ud800 é'
 
 
@@ -75,9 +76,9 @@ def test_parquet_can_be_read_back(database: str) -> None:
     with connect(database) as store:
         fill(store)
         for table in ("runs", "orchestrator_runs", "steps", "signals", "prompts"):
-            read = pyarrow.parquet.read_table(io.BytesIO(written(store, table, "parquet")))
+            read = parquet.read_table(io.BytesIO(written(store, table, "parquet")))
             assert read.num_rows == 1
-        events = pyarrow.parquet.read_table(io.BytesIO(written(store, "events", "parquet")))
+        events = parquet.read_table(io.BytesIO(written(store, "events", "parquet")))
         assert events["seq"].to_pylist() == list(range(1, 2504))
         assert json.loads(events["data"][1].as_py()) == {"text": TEXT, "line": 0}
 

@@ -81,4 +81,4 @@ async def _post(context: ConversationContext, url: str, token: str, body: dict[s
         return str(error), True
     if 200 <= answer.status < 300:
         return "", False
-    return f"answered with {answer.status}", answer.status >= 500 or answer.status in (408, 429)
+    return f"answered with {answer.status}", answer.status >= 500 or answer.status in (408, 425, 429)

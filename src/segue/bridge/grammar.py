@@ -25,17 +25,13 @@ from segue.bridge.commands import (
     WebhookResult,
     hash_command,
 )
+from segue.bridge.nearly import make_finder
 from segue.bridge.when import parse_time
 
 LIMIT = 100
 """The default maximum number of commands per reply."""
 
 _KEYWORD = re.compile(r"([A-Z][A-Z0-9_]{1,49}):(.*)", re.DOTALL)
-_NEARLY = re.compile(
-    r"[\s>#]*(?:[-+*]\s+|\d{1,3}[.)]\s+)?[\s*_`>\"']*([A-Za-z_]{4,50})[*_`\"']*\s*:[*_`\"']*\s*(\S.*)"
-)
-"""A command in a list, in bold, quoted, indented or in small letters."""
-
 _LINE_END = re.compile(r"\r\n?|\n")
 _LAST_REPO = re.compile(r",\s*repo\s*=\s*([^\s,]+)\s*$", re.IGNORECASE)
 _LONGEST = 100_000
@@ -75,10 +71,11 @@ def parse_reply(
     readers = _make_readers(now, zone, keywords)
     found: dict[str, AgentCommand] = {}
     skipped: list[SkippedLine] = []
-    for number, line, fenced in _candidates(text, readers):
+    for number, line, fenced, meant in _candidates(text, readers):
         try:
-            if not line.startswith(tuple(f"{word}:" for word in readers)):
-                raise ValueError("a command starts its line, in capitals, without any mark before it")  # noqa: TRY301
+            if meant:
+                what = f"a command starts its line, in capitals, without any mark before it: {meant}: …"
+                raise ValueError(what)  # noqa: TRY301
             command = _parse_line(line, readers, fenced and not in_fences)
         except ValueError as error:
             skipped.append(SkippedLine(number, line[:_SHOWN], str(error)))
@@ -106,28 +103,18 @@ def _make_readers(now: datetime, zone: tzinfo, keywords: Collection[str]) -> dic
     return {**{word: _extension_reader(word) for word in keywords}, **known}
 
 
-def _candidates(text: str, readers: Collection[str]) -> Iterator[tuple[int, str, bool]]:
-    """Yield the lines that start with a keyword, with their number and whether they are in a fence."""
+def _candidates(text: str, readers: Collection[str]) -> Iterator[tuple[int, str, bool, str]]:
+    """Yield the lines that start with a keyword, with their number and whether they are in a fence.
+
+    A line that does not, but was meant to, comes with the keyword.
+    """
     lines = _LINE_END.split(text)
-    starts = tuple(f"{word}:" for word in readers)
-    chosen = [n for n, line in enumerate(lines) if line.startswith(starts) or _is_nearly(line, readers)]
+    starts, find = tuple(f"{word}:" for word in readers), make_finder(readers)
+    chosen = {n: "" if line.startswith(starts) else find(line) for n, line in enumerate(lines)}
+    chosen = {n: meant for n, meant in chosen.items() if meant or lines[n].startswith(starts)}
     fenced = _find_fences(text) if chosen and ("```" in text or "~~~" in text) else frozenset[int]()
-    for number in chosen:
-        yield number + 1, lines[number], number in fenced
-
-
-_PAYLOAD = {"SUBAGENT": re.compile(r"(?:repo|prompt)\s*=", re.IGNORECASE), "REMIND": re.compile(r"\S.*,")}
-"""What must follow a word of everyday English for it to be a command."""
-
-
-def _is_nearly(line: str, readers: Collection[str]) -> bool:
-    """Return whether a line was probably meant as a command."""
-    found = _NEARLY.match(line[:_SHOWN])
-    word = found[1].strip("_").upper() if found else ""
-    if found is None or word not in readers:
-        return False
-    needed = _PAYLOAD.get(word)
-    return needed is None or bool(needed.search(found[2]))
+    for number, meant in chosen.items():
+        yield number + 1, lines[number], number in fenced, meant
 
 
 def _find_fences(text: str) -> frozenset[int]:

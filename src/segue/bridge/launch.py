@@ -34,18 +34,11 @@ async def launch_agent(
     series = Series(chain=(request.by,), task=key, phase="launch", folder=key, retry_recorded=again)
 
     async def attempt(now: Try) -> StepResult[LaunchOutput]:
-        said = _Transcript(context)
+        said = TurnTranscript(context.started)
 
         async def conclude(outcome: Outcome) -> LaunchOutput:
             branches = await after(outcome) if after else outcome.branches
-            text = said.text(outcome.text) if context.settings.reads == "turn" else outcome.text
-            failure = outcome.failure
-            if is_too_long(text):
-                most = f"at most {LONGEST_ANSWER:,} characters are read"
-                too_long = Failure(
-                    FailureKind.OUTPUT_LIMIT, f"What the agent said in this turn is too long: {most}."
-                )
-                text, failure = "", failure or too_long
+            text, failure = said.conclude(outcome, whole=context.settings.reads == "turn")
             return LaunchOutput(
                 verdict=verdict_after(failure),
                 failure=failure,
@@ -62,11 +55,12 @@ async def launch_agent(
     return (await context.launcher.attempt(series, attempt))[1]
 
 
-class _Transcript:
+class TurnTranscript:
     """Everything an agent says in a turn; messages are separated, the pieces of a long one are joined."""
 
-    def __init__(self, context: ConversationContext) -> None:
-        self._started = context.started
+    def __init__(self, started: set[str]) -> None:
+        """`started` gets the ids of the agents that report one."""
+        self._started = started
         self._said = AnswerText()
         self._cut = False
         self.agent_id: str | None = None
@@ -82,7 +76,17 @@ class _Transcript:
             self._said.add(f"{between}{event.text}")
             self._cut = len(event.text) >= _PIECE
 
-    def text(self, last: str) -> str:
+    def conclude(self, outcome: Outcome, whole: bool) -> tuple[str, Failure | None]:
+        """Return the last message, or the whole turn, and why it failed: what is too long is never cut."""
+        text = self._join(outcome.text) if whole else outcome.text
+        if not is_too_long(text):
+            return text, outcome.failure
+        what = (
+            f"What the agent said in this turn is too long: at most {LONGEST_ANSWER:,} characters are read."
+        )
+        return "", outcome.failure or Failure(FailureKind.OUTPUT_LIMIT, what)
+
+    def _join(self, last: str) -> str:
         """Return everything, including the last message; one character too much says that it is too long."""
         said = str(self._said)
         return said if said.strip().endswith(last.strip()) else f"{said}\n\n{last}"

@@ -158,7 +158,7 @@ async def dispatch(app: App, store: Store, journal: Journal, ensure: Callable[[s
             taken = 0
             while facts is not None:
                 taken += 1
-                outcome = await _confirm(api, facts["agent_id"], facts["status"])
+                outcome = await confirm(api, facts["agent_id"], facts["status"])
                 outcome = outcome or await asyncio.to_thread(_pass_on, store, facts, on_loop)
                 about = (facts["agent_id"], facts["status"], "in", outcome, facts["delivery"])
                 await journal.emit(BridgeWebhook(*about))
@@ -185,18 +185,20 @@ async def _open_api(app: App) -> AsyncIterator[HttpClient | None]:
         yield http
 
 
-async def _confirm(api: HttpClient | None, agent: str, status: str) -> str:
-    """Return why a delivery is not believed; empty if the API confirms it. Wait while there is no answer."""
+async def confirm(api: HttpClient | None, agent: str, status: str, pause: float = 1.0) -> str:
+    """Return why a delivery is not believed; empty if the API confirms it. Wait while it cannot answer."""
     if api is None:
         return f"not confirmed: {KEY} is not set"
-    pause = 1.0
     while True:
         try:
             answer = await api.request("GET", f"/v0/agents/{quote(agent, safe='')}")
-            break
         except HttpError:
-            await asyncio.sleep(pause)
-            pause = min(2 * pause, _MAX_PAUSE)
+            pass
+        else:
+            if answer.status < 500 and answer.status not in (408, 429):
+                break
+        await asyncio.sleep(pause)
+        pause = min(2 * pause, _MAX_PAUSE)
     if answer.status != 200:
         return f"not confirmed: the API answered with {answer.status}"
     try:

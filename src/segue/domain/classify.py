@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 from segue.domain.failure import Failure, FailureKind
 from segue.domain.resets import reset_time
+from segue.domain.signals import read_signal
 
 _ENDINGS = {
     "not_started": (FailureKind.NOT_STARTED, "the agent could not be started"),
@@ -36,33 +37,69 @@ _LEAD = (
     r"(?:(?:(?:api|stream|http|request|connect) )?(?:\w{0,30}error|fatal|failed|warning|[tw])\s*:\s*)*"
 )
 _ADVICE = (
-    r"(?:(?:it|this|your (?:limit|quota)|the limit|limit|will|and|or) )*"
-    r"(?:resets?|try again|please|upgrade|visit|check|wait|switch|purchase|contact|until)\b"
+    r"(?:(?:it|this|access|you|your (?:limit|quota|access)|the limit|limit|will|and|or) )*"
+    r"(?:resets?|try again|please|upgrade|visit|check|wait|switch|purchase|contact|until|regain|add|ask"
+    r"|increase)\b"
 )
 # After the sentence: nothing, the reset time, or advice. Any other word makes it prose about the sentence.
 _END = rf"(?=\s*(?:\|\s*\d|[.!…]*\s*$|[.!…·∙•,;:(—–|-]*\s*{_ADVICE}))"
-_WHOSE = r"(?:claude(?: ai| code)?|codex|cursor|gemini|openai|anthropic)"
-_WHICH = r"(?:usage|session|weekly|daily|monthly|hourly|(?:\d+|five)-hour|opus|sonnet|plan|free requests)"
+_STOP = rf"(?:(?=[.!]|\s*[·∙•|]| for\b| on\b)|{_END})"
+_WHOSE = r"(?:claude(?: ai| code)?|codex|cursor|gemini|openai|anthropic|copilot)"
+_WHICH = (
+    r"(?:usage|session|weekly|daily|monthly|hourly|(?:\d+|five)-hour|opus|sonnet|plan|free requests|api"
+    r"|chatgpt|extra|included|premium|requests?|spend(?:ing)?|specified|current|tokens?|free(?: tier| plan)?)"
+)
 _AMOUNT = r"\d[\d.]*\s?[dhms][a-z]*"
 _SENTENCES = (
-    rf"you(?:['’]ve| have) (?:hit|reached|exceeded) your (?:{_WHICH} ){{0,3}}(?:limit|quota)"
-    rf"(?:(?=[.!]|\s*[·∙•|]| for\b)|{_END})",
-    rf"(?:{_WHOSE} )?(?:{_WHICH} ){{1,2}}limit (?:reached|exceeded){_END}",
-    rf"you(?: have)? exceeded your (?:current |{_WHICH} )?quota(?:(?=[.,!])|{_END})",
-    rf"(?:{_WHICH} )?quota exceeded(?: for (?:quota )?metric\b|{_END})",
-    rf"(?:your )?credit balance is too low{_END}",
+    rf"you(?:['’]ve| have) (?:hit|reached|exceeded|exhausted|used up) (?:your|the) (?:{_WHICH} ){{0,3}}"
+    rf"(?:limits?|quota|allowance|capacity)(?: \([\w ]+\))?{_STOP}",
+    rf"(?:you(?:['’]re| are)|your \w+ is) out of (?:(?:extra|included) )?(?:usage|credits?|quota){_STOP}",
+    rf"you(?:['’]ve| have) (?:run out of|used (?:up )?all (?:of )?your) (?:{_WHICH} ){{0,3}}"
+    rf"(?:usage|credits?|quota){_STOP}",
+    rf"(?:your|this) (?:account|organi[sz]ation|team|workspace) has (?:hit|reached|exceeded) (?:its|the)"
+    rf" (?:{_WHICH} ){{0,3}}(?:limits?|quota){_STOP}",
+    rf"(?:(?:{_WHOSE}|the|your) )?(?:{_WHICH} ){{1,3}}limits? (?:has been |have been )?(?:reached|exceeded)"
+    rf"(?: for [\w.:/-]*\w)?{_END}",
+    r"limit reached(?=\s*[·∙•|]\s*resets\b)",
+    rf"you(?: have)? exceeded your (?:{_WHICH} )?quota(?:(?=[.,!])|{_END})",
+    rf"(?:{_WHICH} ){{0,2}}quota exceeded(?: for (?:quota )?metric\b|{_END})",
+    rf"(?:your )?credit balance is too low(?: to access the \w+ api)?{_END}",
+    rf"insufficient (?:credits?|balance|quota|funds){_END}",
     r"insufficient_quota\b",
     r"\[resource_exhausted\](?=\s*(?:error\b|$|[:.]))",
     rf"(?:please )?try again in (?:about )?{_AMOUNT}(?:,?\s(?:and\s)?{_AMOUNT})*\.?\s*$",
 )
 _LIMIT = re.compile(_LEAD + "(?:" + "|".join(_SENTENCES) + ")", re.IGNORECASE)
+_OTHER = r"(?!(?:[\w-]+ ){0,3}(?:rate|context|turns?|time|size|length|retry|memory|disk|output|input)\b)"
+"""Limits that no payment ends."""
+_ENDS = r"(?:reached|exceeded|hit|exhausted|used up)"
+_SPENT = re.compile(
+    r"\b(?:insufficient|not enough|no (?:more )?|low) ?(?:credits?|credit balance|balance|quota|funds)\b"
+    r"|\bout of (?:(?:extra|included) )?(?:usage|credits?|quota|funds)\b"
+    r"|\bcredit balance is\b|\bquota is (?:not enough|used up|exhausted)\b"
+    rf"|\b{_ENDS} {_OTHER}(?:all |of )*(?:your|its|the|their|this)(?: [\w.'’-]+){{0,4}}"
+    r" (?:limits? (?:of|for|on) (?:your|the) \w+|usage limits?|quota|allowance|capacity|credits"
+    r"|spending (?:limit|cap))\b"
+    rf"|\b(?:{_WHICH} ){{1,3}}(?:limits?|quota|cap|allowance) (?:has been |have been |was |is )?{_ENDS}\b"
+    r"|\b(?:spend(?:ing)?|billing|quota|credit)(?: hard)? (?:limit|cap) (?:has been |was |is )?"
+    rf"{_ENDS}\b|\b(?:insufficient_(?:quota|credits?|funds|balance)|billing_hard_limit_reached|out_of_credits)\b"
+    r"|\b(?:usage|spend|quota|credit)_(?:limit_)?(?:reached|exceeded)\b|\bpayment[_ ]required\b"
+    r"|\b(?:http|status|error|code|api)\b[\w\s:=(\"]{0,20}\b402\b",
+    re.IGNORECASE,
+)
+"""Says that there is no more to use until somebody pays or time passes."""
 _AUTH = re.compile(
-    r"\b(?:http|status|error|code|api)\b[\w\s:=(\"]{0,20}\b401\b|\b401\b\W{0,3}unauthori[sz]ed"
-    r"|authentication(?:_error| required| failed| error)|authentication_failed"
-    r"|(?:invalid|incorrect|missing|expired|bad) (?:x-)?api[ _-]?key"
-    r"|api key (?:is|was) (?:invalid|missing|expired|not)"
-    r"|not (?:logged|signed) in\b|unauthori[sz]ed\b|please (?:log|sign) ?in\b|token (?:has|is) expired"
-    r"|\[unauthenticated\]",
+    r"\b(?:http|status|error|code|api)\b[\w\s:=(\"]{0,20}\b40[13]\b|\b40[13]\b\W{0,3}(?:unauthori[sz]ed|forbidden)"
+    r"|authentication(?:_error| required| failed| error)|authentication_failed|permission_error"
+    r"|(?:could not|failed to|cannot|unable to|not) authenticated?\b"
+    r"|(?:invalid|incorrect|missing|expired|bad|no) (?:x-)?api[ _-]?key"
+    r"|api[ _-]?key (?:is |was |has been )?(?:invalid|missing|expired|disabled|revoked)"
+    r"|api[ _-]?key\b[\w ]{0,30}\bnot (?:valid|found|set|provided)|invalid (?:bearer|access|authentication)\b"
+    r"|(?:not|must be|need to be) (?:logged|signed) in\b|unauthori[sz]ed\b|please (?:log|sign) ?in\b"
+    r"|(?:log|sign) in again\b|\blog-?in (?:is )?required|(?:run|use)\W{1,3}/login\b|set an auth method"
+    r"|\b(?:token|credentials|session)\b(?: \w+){0,5} (?:expired|revoked)\b"
+    r"|\baccount (?:has been |is |was )?(?:disabled|suspended|deactivated)\b"
+    r"|\[(?:unauthenticated|permission_denied)\]",
     re.IGNORECASE,
 )
 _RATE = re.compile(
@@ -71,7 +108,7 @@ _RATE = re.compile(
     re.IGNORECASE,
 )
 _OUTAGE = re.compile(
-    r"\b(?:http(?:/[\d.]+)?|status|error|code)[\s:=(\"]{1,3}5(?:0[0-4]|2\d)\b"
+    r"\b(?:http(?:/[\d.]+)?|status|error|code)[\s:=(\"]{1,3}5(?:0\d|2\d|30|9[89])\b"
     r"|\b5\d\d\b\W{0,3}(?:internal server|bad gateway|service unavailable|gateway time|overloaded)"
     r"|internal server error|bad gateway|service (?:is )?(?:temporarily )?unavailable|gateway time-?out"
     r"|\boverloaded(?:_error)?\b|high demand|\[(?:unavailable|internal|deadline_exceeded)\]"
@@ -80,14 +117,18 @@ _OUTAGE = re.compile(
     r"|\bE(?:CONNREFUSED|CONNRESET|NOTFOUND|AI_AGAIN|TIMEDOUT|PIPE|NETUNREACH|HOSTUNREACH)\b"
     r"|could not resolve|(?:temporary failure in|failed) name resolution|name or service not known"
     r"|network is unreachable|network error|fetch failed|socket hang up|stream disconnected"
-    r"|error sending request for url|unable to connect to (?:the )?api\b",
+    r"|error sending request for url|unable to connect to (?:the )?api\b|no such host|request timed out"
+    r"|upstream connect error|stream closed before|socket closed|server had an error|server is down"
+    r"|\bat capacity\b|returned an unknown error",
     re.IGNORECASE,
 )
 _CONTEXT = re.compile(
     r"\b(?:prompt|input|conversation|context) (?:is )?too (?:long|large)\b"
     r"|context[_ ]length[_ ]exceeded|maximum context length|context[_ ]window[_ ]exceeded"
     r"|exceeds? the (?:model'?s )?(?:maximum )?context (?:window|length|limit)"
-    r"|ran out of room in the model'?s context|request_too_large|input token count .{0,40}exceeds",
+    r"|ran out of room in the model'?s context|request_too_large|input token count .{0,40}exceeds"
+    r"|context (?:limit|window) (?:is |was )?(?:reached|full|exceeded)|too many (?:input )?tokens\b"
+    r"|tokens exceed the limit|exceeds the maximum (?:number|amount) of tokens",
     re.IGNORECASE,
 )
 _TURNS = re.compile(
@@ -97,13 +138,15 @@ _TURNS = re.compile(
     re.IGNORECASE,
 )
 _SAID = (
-    (_AUTH, FailureKind.AUTH),
+    (_SPENT, FailureKind.USAGE_LIMIT),
     (_RATE, FailureKind.RATE_LIMIT),
+    (_AUTH, FailureKind.AUTH),
     (_CONTEXT, FailureKind.CONTEXT),
     (_TURNS, FailureKind.MAX_TURNS),
     (_OUTAGE, FailureKind.OUTAGE),
 )
 """What a line may say about a launch that failed, in the order in which it is looked for."""
+_LIMITED = (FailureKind.USAGE_LIMIT, FailureKind.RATE_LIMIT)
 
 
 def classify(
@@ -141,9 +184,8 @@ def _usage_limit(out_tail: str, err_tail: str, failed: bool, stderr: str, now: f
             if _LIMIT.match(line):
                 # the reset time may stand on the lines after the sentence
                 rest = " ".join(reversed(lines[: place + 1]))
-                return Failure(
-                    FailureKind.USAGE_LIMIT, line.strip()[:_MESSAGE_CHARS], stderr, reset_time(rest, now)
-                )
+                said = line.strip()[:_MESSAGE_CHARS]
+                return Failure(FailureKind.USAGE_LIMIT, said, stderr, _read_end(rest, now))
     return None
 
 
@@ -153,13 +195,18 @@ def _refused(out_tail: str, err_tail: str, stderr: str, now: float) -> Failure |
         for line in _last_lines(tail, _WINDOW_FAILED):
             said = line.strip()[:_MESSAGE_CHARS]
             if (kind := meaning_of(said)) is not None:
-                until = reset_time(said, now) if kind is FailureKind.RATE_LIMIT else None
+                until = _read_end(line, now) if kind in _LIMITED else None
                 return Failure(kind, said, stderr, until)
     return None
 
 
+def _read_end(text: str, now: float) -> float | None:
+    """Return when a limit ends: a field that is quoted says it better than words."""
+    return read_signal(text, now).until or reset_time(text, now)
+
+
 def meaning_of(said: str) -> FailureKind | None:
-    """What a sentence about a failure means: key, pace, length, turns or an outage; None when it is none."""
+    """Return what a sentence says about a failure: money, key, pace, length, turns or an outage."""
     return next((kind for pattern, kind in _SAID if pattern.search(said)), None)
 
 

@@ -187,8 +187,13 @@ def _describe(field: msgspec.structs.FieldInfo, kind: type[Any]) -> OptionField:
         field.type,
         None if default is msgspec.NODEFAULT else default,
         field.required,
-        _read_descriptions(kind.__module__, kind.__qualname__).get(field.name, ""),
+        next(filter(None, (_read_descriptions(*of).get(field.name) for of in _find_classes(kind))), ""),
     )
+
+
+def _find_classes(kind: type[Any]) -> Iterator[tuple[str, str]]:
+    """Yield module and name of a class and of those whose options it inherits, the nearest first."""
+    return ((one.__module__, one.__qualname__) for one in kind.__mro__ if issubclass(one, msgspec.Struct))
 
 
 @cache

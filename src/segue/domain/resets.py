@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from datetime import UTC, date, datetime, time, timedelta, tzinfo
+from contextlib import suppress
+from datetime import date, datetime, time, timedelta, timezone, tzinfo
 from zoneinfo import ZoneInfo
 
 FARTHEST = 366 * 86400.0
@@ -19,29 +20,64 @@ _WHOLE = 60.0
 """Seconds that a sentence leaves out when it names minutes: the limit ends at the end of the minute."""
 _RECENT = 900.0
 """Seconds for which a time of day that is past means today, not tomorrow: the limit has just ended."""
+_PAST_DATE = 7 * 86400.0
+"""Seconds for which a date without a year that is past means this year, not the next."""
 
 _EPOCH = re.compile(r"(?<![\d.])(\d{10}|\d{13})(?![\d.])", re.ASCII)
 _ISO = re.compile(
-    r"\b(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d(?::\d\d)?)(?:\.\d+)?\s?(Z|[+-]\d\d:?\d\d)?(?![\d:])", re.ASCII
+    r"\b(\d{4}-\d\d-\d\d)(?:T|,?\s(?:at\s)?)(\d\d:\d\d(?::\d\d)?)(?:\.\d+)?\s?(Z|[+-]\d\d:?\d\d)?"
+    r"(?![\d:]|\s?[ap]\.?m\b)",
+    re.ASCII | re.IGNORECASE,
 )
-_UNIT = r"(?:days?|d|hours?|hrs?|h|minutes?|mins?|m|seconds?|secs?|s)"
-_AMOUNT = rf"(\d{{1,9}}(?:\.\d{{1,6}})?)\s?({_UNIT})(?![a-z])"
+_UNIT = r"(?:months?|weeks?|w|days?|d|hours?|hrs?|h|minutes?|mins?|m|seconds?|secs?|s)"
+_AMOUNT = rf"(\d{{1,9}}(?:\.\d{{1,9}})?|an?\b|one\b)\s?({_UNIT})(?![a-z])"
+_ABOUT = r"(?:(?:about|around|approximately|another)\s|~\s?)?"
 _RELATIVE = re.compile(
-    rf"\b(?:in|after|wait)\s((?:about\s)?{_AMOUNT}(?:,?\s?(?:and\s)?{_AMOUNT})*)", re.ASCII
+    rf"\b(?:in|after|wait(?:\sfor)?)[:\s]\s?({_ABOUT}{_AMOUNT}(?:,?\s?(?:and\s)?{_AMOUNT})*)", re.ASCII
 )
 _PART = re.compile(_AMOUNT, re.ASCII)
-_CLOCK = re.compile(
-    r"\b(?:at|resets?|until|after|on)\s(?:on\s|at\s)?"
-    r"(?:(?P<weekday>mon|tue|wed|thu|fri|sat|sun)[a-z]*\.?,?\s(?:at\s)?)?"
-    r"(?:(?P<month>jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?\s"
-    r"(?P<day>\d{1,2})(?:st|nd|rd|th)?,?\s(?:(?P<year>\d{4}),?\s)?(?:at\s)?)?"
-    r"(?P<hour>\d{1,2})(?::(?P<minute>\d\d))?(?::\d\d)?\s?(?P<half>[ap]\.?m\b)?",
-    re.ASCII,
-)
-_ZONE = re.compile(r"\(([a-z][a-z_]*(?:/[a-z0-9_+-]+){0,2})\)|\b(utc|gmt)\b", re.ASCII | re.IGNORECASE)
-_SECONDS = {"d": 86400, "h": 3600, "m": 60, "s": 1}
+_COUNTDOWN = re.compile(r"\bin\s(\d{1,3}):(\d\d):(\d\d)\b", re.ASCII)
+_BARE = re.compile(r"\bretry[-_ ]?after[-_ ]?(?:seconds|secs?|s)?\W{1,3}(\d{1,8})(?![\w.:/-])", re.ASCII)
 _WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_MONTH, _NTH = rf"(?:{'|'.join(_MONTHS)})", r"(?:st|nd|rd|th)?"
+_DATE = (
+    rf"(?:(?P<weekday>{'|'.join(_WEEKDAYS)})(?:s|nes|rs|ur)?(?:day)?\b\.?\s?)?"
+    r"(?:(?:(?P<near>today|tonight|tomorrow)|(?P<iso>\d{4}-\d\d-\d\d)"
+    r"|(?P<numbers>\d{1,2}/\d{1,2}/\d{4}|\d{1,2}\.\d{1,2}\.\d{4})"
+    rf"|(?:(?P<month>{_MONTH})[a-z]*\.?\s(?P<day>\d{{1,2}}){_NTH}(?![\d:])"
+    rf"|(?P<day_first>\d{{1,2}}){_NTH}\s(?:of\s)?(?P<month_after>{_MONTH})[a-z]*\.?)"
+    r"(?:\s(?P<year>\d{4})(?![\d:]))?)(?![\w/])\s?)?"
+)
+_TIME = (
+    r"(?:(?P<hour>\d{1,2})(?:[:.](?P<minute>\d\d))?(?::\d\d)?\s?(?P<half>[ap])\.?m\b"
+    r"|(?P<hour24>\d{1,2}):(?P<minute24>\d\d)(?::\d\d)?(?![\d:])|(?P<word>noon|midnight)\b)?"
+)
+_CLOCK = re.compile(
+    r"\b(?:at|resets?|until|after|on|again|available):?\s(?:(?:on|at|again|from)\s){0,2}"
+    rf"{_DATE}(?:(?:at|from)\s)?{_TIME}",
+    re.ASCII,
+)
+"""A date, a time of day, or both, after a word that says so."""
+_ZONE = re.compile(
+    r"\(([a-z][a-z_]*(?:/[a-z0-9_+-]+){1,2})\)"
+    r"|(?:\b(?:utc|gmt)|(?<=\d)\s?(?=[+-]\d\d:?\d\d\b))(?:([+-]\d{1,2})(?::?(\d\d))?)?(?![\w:])"
+    r"|\b((?-i:[A-Z]{2,4}))\b",
+    re.ASCII | re.IGNORECASE,
+)
+_HOURS = {
+    **{"EST": -5, "EDT": -4, "CST": -6, "CDT": -5, "MST": -7, "MDT": -6, "PST": -8, "PDT": -7},
+    **{"WET": 0, "BST": 1, "CET": 1, "CEST": 2, "EET": 2, "EEST": 3, "MSK": 3, "SGT": 8, "JST": 9, "KST": 9},
+    **{"AEST": 10, "AEDT": 11},
+}
+"""Hours from UTC, by the letters that people write for a zone."""
+_AREAS = {
+    "ET": "America/New_York",
+    "CT": "America/Chicago",
+    "MT": "America/Denver",
+    "PT": "America/Los_Angeles",
+}
+_SECONDS = {"mo": 30 * 86400, "w": 7 * 86400, "d": 86400, "h": 3600, "m": 60, "s": 1}
 
 
 def reset_time(text: str, now: float) -> float | None:
@@ -66,55 +102,76 @@ def _absolute(text: str, _now: float) -> float | None:
         return number / 1000 if len(found[1]) == 13 else number
     if found := _ISO.search(text):
         day, clock, offset = found.groups()
-        moment = datetime.fromisoformat(f"{day}T{clock}{(offset or '').replace('Z', '+00:00')}")
+        moment = datetime.fromisoformat(f"{day}T{clock}{(offset or '').upper().replace('Z', '+00:00')}")
         return moment.timestamp() if offset else _instant(moment, _zone(text))
     return None
 
 
 def _relative(text: str, now: float) -> float | None:
-    found = _RELATIVE.search(text.lower())
-    if not found:
-        return None
-    parts = _PART.findall(found[1])
-    rest = 0.0 if any(unit[0] == "s" for _, unit in parts) else _WHOLE
-    return now + sum(float(amount) * _SECONDS[unit[0]] for amount, unit in parts) + rest
+    text = text.lower()
+    if found := _COUNTDOWN.search(text):
+        return now + int(found[1]) * 3600 + int(found[2]) * 60 + int(found[3])
+    if found := _RELATIVE.search(text):
+        parts = [
+            (float(amount) if amount[0].isdigit() else 1.0, unit[:2] if unit[:2] == "mo" else unit[0])
+            for amount, unit in _PART.findall(found[1])
+        ]
+        rest = 0.0 if any(unit == "s" for _, unit in parts) else _WHOLE
+        return now + sum(amount * _SECONDS[unit] for amount, unit in parts) + rest
+    return now + float(found[1]) if (found := _BARE.search(text)) else None
 
 
 def _clock(text: str, now: float) -> float | None:
     zone = _zone(text)
     today = datetime.fromtimestamp(now, zone).date()
-    for found in _CLOCK.finditer(text.lower()):
+    for found in _CLOCK.finditer(" ".join(text.lower().replace(",", " ").split())):
         clock = _time_of_day(found)
-        if clock is None:
-            continue
-        for day in _days(found, today):
-            end = _instant(datetime.combine(day, clock), zone) + _WHOLE
-            if end > now - _RECENT:
+        for day in _days(found, today, clock is not None):
+            end = _instant(datetime.combine(day, clock or time()), zone) + _WHOLE
+            if end > now - (_PAST_DATE if found["month"] or found["month_after"] else _RECENT):
                 return max(end, now + _WHOLE)
     return None
 
 
 def _time_of_day(found: re.Match[str]) -> time | None:
-    hour, minute, half = int(found["hour"]), found["minute"], found["half"]
-    if half:
-        if not 1 <= hour <= 12:
-            return None
-        return time(hour % 12 + (12 if half[0] == "p" else 0), int(minute or 0))
+    if found["word"]:
+        return time(12 if found["word"] == "noon" else 0)
+    if found["half"]:
+        hour = int(found["hour"])
+        if 1 <= hour <= 12:  # some write 15:00 PM
+            hour = hour % 12 + (12 if found["half"] == "p" else 0)
+        return time(hour, int(found["minute"] or 0))
     # a bare number is not a time: "resets after 3 attempts"
-    return time(hour, int(minute)) if minute else None
+    return time(int(found["hour24"]), int(found["minute24"])) if found["minute24"] else None
 
 
-def _days(found: re.Match[str], today: date) -> Iterator[date]:
-    """Return the days the sentence may mean, nearest first; yesterday just after midnight."""
-    if found["month"]:
-        month, day = _MONTHS.index(found["month"]) + 1, int(found["day"])
-        years = (int(found["year"]),) if found["year"] else (today.year, today.year + 1)
-        yield from (date(year, month, day) for year in years)
-        return
-    for ahead in range(-1, 9):
-        day_ahead = today + timedelta(days=ahead)
-        if found["weekday"] in (None, _WEEKDAYS[day_ahead.weekday()]):
-            yield day_ahead
+def _days(found: re.Match[str], today: date, has_time: bool) -> Iterator[date]:
+    """Yield the days the sentence may mean, nearest first; yesterday just after midnight.
+
+    Without a time, a day that has begun means the next one.
+    """
+    if found["month"] or found["month_after"]:
+        month = _MONTHS.index(found["month"] or found["month_after"]) + 1
+        day = int(found["day"] or found["day_first"])
+        years = (int(found["year"]),) if found["year"] else range(today.year - 1, today.year + 2)
+        for year in years:
+            with suppress(ValueError):  # 29 February
+                named = date(year, month, day)
+                yield named if has_time or named != today else named + timedelta(days=1)
+    elif found["iso"]:
+        yield date.fromisoformat(found["iso"])
+    elif found["numbers"]:
+        first, second, year = (int(part) for part in re.split(r"[./]", found["numbers"]))
+        # Slashes are American, if that is a date at all; dots are not.
+        swap = "." in found["numbers"] or first > 12
+        yield date(year, second, first) if swap else date(year, first, second)
+    elif found["near"]:
+        yield today + timedelta(days=found["near"] == "tomorrow")
+    elif has_time or found["weekday"]:
+        for ahead in range(-1, 9):
+            day_ahead = today + timedelta(days=ahead)
+            if found["weekday"] in (None, _WEEKDAYS[day_ahead.weekday()]):
+                yield day_ahead
 
 
 def _instant(moment: datetime, zone: tzinfo | None) -> float:
@@ -124,11 +181,16 @@ def _instant(moment: datetime, zone: tzinfo | None) -> float:
 def _zone(text: str) -> tzinfo | None:
     """Return the zone the text names; None, which means local time, when it names none that is known here."""
     for found in _ZONE.finditer(text):
-        name = found[1] or found[2]
-        if name.upper() in ("UTC", "GMT"):
-            return UTC
+        area, hours, minutes, letters = found.groups()
+        if letters in _HOURS:
+            return timezone(timedelta(hours=_HOURS[letters]))
+        if letters and letters not in _AREAS:
+            continue
+        if not area and not letters:
+            sign = -1 if (hours or "").startswith("-") else 1
+            return timezone(timedelta(hours=int(hours or 0), minutes=sign * int(minutes or 0)))
         try:
-            return ZoneInfo(name)
+            return ZoneInfo(area or _AREAS[letters])
         except (KeyError, ValueError, OSError):
             continue
     return None

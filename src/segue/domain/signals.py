@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from datetime import datetime
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from typing import Any
 
 from msgspec import Struct
@@ -18,12 +19,24 @@ MARGIN = 5.0
 SHORT_RETRY = 15.0
 """Seconds that an agent may wait before it retries, whoever else could work: that is its own business."""
 
-_AT = {"resetsat", "resetat", "resettime", "resetson", "ratelimitreset", "xratelimitreset", "quotaresettime"}
-_IN = {"retryafter", "retrydelay", "retryafterseconds", "resetsinseconds", "resetafterseconds", "retryin"}
-_IN_MS = {"retryafterms", "retrydelayms", "retryinms"}
+_AT = {
+    *("resetsat", "resetat", "resetson", "resettime", "resettimestamp", "resetdate", "retryat"),
+    *("quotaresettime", "quotaresettimestamp", "anthropicratelimitunifiedreset"),
+}
+_AT_OR_IN = {"ratelimitreset", "xratelimitreset"}
+"""An instant for some services, seconds for others."""
+_IN = {
+    *("retryafter", "retryafterseconds", "retryaftersec", "retryaftersecs", "retryafters", "retryin"),
+    *("retryinseconds", "retrydelay", "retrydelayseconds", "resetsin", "resetsinseconds", "resetin"),
+    *("resetinseconds", "resetafter", "resetafterseconds", "resetdelay", "quotaresetdelay"),
+}
+_IN_MS = {"retryafterms", "retryaftermilliseconds", "retrydelayms", "retryinms", "resetsinms", "resetinms"}
 _STATUS = {"status", "statuscode", "httpstatus", "httpstatuscode", "errorstatus", "apierrorstatus", "code"}
-_DURATION = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)\s*(ms|s|m|h)?", re.ASCII)
-_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, None: 1.0}
+_PART = r"(\d{1,9}(?:\.\d{1,9})?)\s*(ms|s|m|h|d|seconds?|secs?|minutes?|mins?|hours?|hrs?|days?)"
+_DURATION = re.compile(rf"(?:p?t?(?:{_PART}[\s,]*)+)", re.ASCII)
+_NUMBER = re.compile(r"\d{1,15}(?:\.\d{1,9})?", re.ASCII)
+_PARTS = re.compile(_PART, re.ASCII)
+_SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _MOST, _DEPTH = 2000, 8
 
 
@@ -59,7 +72,7 @@ def read_signal(data: Any, now: float) -> Signal:
 
 def reset_at(value: Any, now: float) -> float | None:
     """Return the end of a limit that a field names, with a margin; None if it cannot be one."""
-    instant = _read_instant(value)
+    instant = read_instant(value)
     if instant is None or not now - JUST_OVER < instant <= now + FARTHEST:
         return None
     return instant + MARGIN
@@ -91,22 +104,45 @@ def _read_status(value: Any) -> int:
 def _read_end(name: str, value: Any, now: float) -> float | None:
     if name in _AT:
         return reset_at(value, now)
-    if name not in _IN and name not in _IN_MS:
+    unit = 0.001 if name in _IN_MS else 1.0
+    if unit == 1.0 and name not in _IN and name not in _AT_OR_IN:
         return None
-    found = _DURATION.fullmatch(str(value).strip()) if isinstance(value, str | int | float) else None
-    if found is None:
+    seconds = _read_duration(value, unit)
+    if seconds is None or (name in _AT_OR_IN and seconds > FARTHEST):
         return reset_at(value, now)  # retry-after may be a date
-    seconds = float(found[1]) * (0.001 if name in _IN_MS else _SECONDS[found[2]])
-    return now + seconds if seconds <= FARTHEST else None
+    return now + seconds if 0 <= seconds <= FARTHEST else None
 
 
-def _read_instant(value: Any) -> float | None:
-    """Return an instant given as seconds or milliseconds since the epoch, or as a date."""
+def _read_duration(value: Any, unit: float) -> float | None:
+    """Return the seconds that a field names: `40`, `"34.5s"`, `"1h2m"`, `{"seconds": 34}`; None if none."""
+    if isinstance(value, Mapping):
+        return _read_duration(value.get("seconds"), 1.0)
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        return None
+    text = str(value)[:100].strip().lower()
+    if _NUMBER.fullmatch(text):
+        return float(text) * unit
+    if not _DURATION.fullmatch(text):
+        return None
+    parts = _PARTS.findall(text)
+    return sum(float(number) * (0.001 if name == "ms" else _SECONDS[name[0]]) for number, name in parts)
+
+
+def read_instant(value: Any) -> float | None:
+    """Return an instant given as seconds or milliseconds since the epoch, or as a date of any usual form."""
     if isinstance(value, str):
-        try:
-            return datetime.fromisoformat(value).timestamp() if "T" in value else float(value)
-        except (ValueError, OverflowError, OSError):
-            return None
+        text = value[:100].strip()
+        value = float(text) if _NUMBER.fullmatch(text) else _read_date(text)
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return value / 1000 if value > 1e11 else float(value)
+
+
+def _read_date(text: str) -> float | None:
+    for read in (datetime.fromisoformat, parsedate_to_datetime):
+        try:
+            moment = read(text)
+            return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+        except (ValueError, TypeError, IndexError, OverflowError, OSError):
+            continue
+    return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -19,6 +20,8 @@ from segue.system.git.worktree import branch_of
 
 _QUIET = frozenset(name for name, phase in PHASES.items() if not phase.edits) | {"sleep", "end", "base"}
 """Steps that never change the work."""
+_SHORT = 5.0
+"""Seconds for which a connection is kept that the next run may use."""
 
 
 class WorkCarrier:
@@ -41,15 +44,18 @@ class WorkCarrier:
         self.slots = slots
         self.moved = known.place not in ("", place)
 
-    def confirm(self) -> None:
-        """Make sure that nobody has driven the run since its work was brought here; raises Locked."""
+    def confirm(self) -> Statement:
+        """Make sure that nobody has driven the run since its work was brought here; raises Locked.
+
+        Returns what writes down that this machine drives it from now on.
+        """
         if find_work(self._database, self._run.id) != self._known:
             raise Locked(f"Another worker has just driven run {self._run.id}.", kept="Nothing was changed.")
-        settle_at(self._database, self._run.id, self._place)
+        return settle_at(self._run.id, self._place)
 
     def disconnect(self) -> None:
-        """Close the connection to the database: agents may work for hours, and connections are few."""
-        self._database.close()
+        """Close the connection to the database soon: agents may work for hours, and connections are few."""
+        asyncio.get_running_loop().call_later(_SHORT, self._database.close)
 
     def stored(self, spec: RunSpec) -> RunSpec:
         """Return what other machines read: nothing in it is a path of this one."""

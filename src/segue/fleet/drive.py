@@ -1,4 +1,4 @@
-"""Drives one run on this machine, in a process of its own: from the clone to the end of the session."""
+"""Drives runs on this machine, each from its clone to the end of its session, in a process of a seat."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from segue.config.load import leaves
 from segue.config.trust import VARIABLE, is_harmless
@@ -30,6 +31,7 @@ from segue.runtime.portable import open_portable
 from segue.runtime.session import run_session
 from segue.runtime.wiring import make_run_notifier
 from segue.store.database import Disconnected
+from segue.store.migrate import migrate
 from segue.store.postgres import Postgres
 from segue.system import identity
 from segue.system.files import exclusive, private_folder, write_atomic
@@ -39,11 +41,15 @@ from segue.system.git.repository import Repository
 from segue.system.git.worktree import branch_of
 from segue.system.lock import RepoLock
 from segue.system.process.orphans import end_orphans
+from segue.system.process.watch import Link
+from segue.system.supervisor.nursery import open_nursery
 
 OVER = (RunState.DONE, RunState.FAILED, RunState.NEEDS_HUMAN, RunState.STOPPED)
 """States in which a run waits for nobody, or for a person."""
 
 
+_MOST_RUNS = 200
+"""How many runs one process drives: what each of them leaves in its memory does not add up."""
 _PASSES = (Locked, LeaseLost, StoreAway, Disconnected)
 """Reasons to end that say nothing about this machine."""
 
@@ -70,6 +76,8 @@ class DriveEnd(Struct, frozen=True):
     said: str = ""
     killed: bool = False
     """Whether the process was killed: its agent may still be at work."""
+    clean: bool = False
+    """Whether nothing happened that the next run in the same process could notice."""
 
 
 def place_of(state_dir: Path, run: str) -> Path:
@@ -88,50 +96,63 @@ def clones_in(state_dir: Path) -> Clones:
     return Clones(private_folder(private_folder(state_dir / "fleet") / "clones"))
 
 
-def drive_apart(order: Order, report: Connection) -> None:
-    """Drive a run; the entry of the process, which reports how that ended."""
+def drive_orders(orders: Connection) -> None:
+    """Drive one run after another; the entry of the process, which answers each order with how it ended."""
     if sys.platform != "win32":
         os.setsid()  # Ctrl-C at the worker's terminal is the worker's business
+    Link.nursery = open_nursery()
+    connections: list[Postgres] = []
+    with contextlib.suppress(EOFError, ConnectionError, KeyboardInterrupt):  # the worker wants no more
+        for left in reversed(range(_MOST_RUNS)):
+            end = _drive_logged(orders.recv(), connections)
+            fit = end.clean and left > 0
+            orders.send((end, fit))
+            if not fit:
+                return
+
+
+def _drive_logged(order: Order, connections: list[Postgres]) -> DriveEnd:
     with _log_into(order) as log:
         try:
-            end = asyncio.run(_drive(order))
+            return asyncio.run(_drive(order, connections))
         except SegueError as error:
-            end = DriveEnd(isinstance(error, _PASSES), " ".join(filter(None, (error.message, error.hint))))
-            log.write(f"segue: {end.said}\n".encode())
-    report.send((end.done, end.said))
+            said = " ".join(filter(None, (error.message, error.hint)))
+            log.write(f"segue: {said}\n".encode())
+            return DriveEnd(isinstance(error, _PASSES), said)
 
 
-async def _drive(order: Order) -> DriveEnd:
-    database = Postgres(order.address)
+async def _drive(order: Order, connections: list[Postgres]) -> DriveEnd:
+    """Drive a run; the connections to the database are used by the next one, too."""
+    if not connections:
+        connections += [Postgres(order.address), Postgres(order.address)]
+        migrate(connections[0])
+    run = find_run(connections[0], order.run)
+    if run is None or run.spec.origin is None or run.state in OVER:
+        return DriveEnd(True, clean=True)
+    powerful = [name for name, value in leaves(run.spec.settings) if not is_harmless(name, value)]
+    refuse_foreign(order.worker, run.spec, powerful)
+    place = private_folder(place_of(order.state_dir, run.id))
+    lock = RepoLock.take(place, run.id)  # another process of this machine may still be at it
     try:
-        run = find_run(database, order.run)
-        if run is None or run.spec.origin is None or run.state in OVER:
-            return DriveEnd(True)
-        powerful = [name for name, value in leaves(run.spec.settings) if not is_harmless(name, value)]
-        refuse_foreign(order.worker, run.spec, powerful)
-        place = private_folder(place_of(order.state_dir, run.id))
-        lock = RepoLock.take(place, run.id)  # another process of this machine may still be at it
-        try:
-            return await _work(order, database, run, place)
-        finally:
-            lock.release()
+        return await _work(order, connections, run, place)
     finally:
-        database.close()
+        lock.release()
 
 
-async def _work(order: Order, database: Postgres, run: Run, place: Path) -> DriveEnd:
-    repo, carrier = await _settle(order, database, run, place)
+async def _work(order: Order, connections: Sequence[Postgres], run: Run, place: Path) -> DriveEnd:
+    repo, carrier = await _settle(order, connections[0], run, place)
     os.environ[VARIABLE] = "1"  # its repository was allowed
     given = {"database_url": order.address, "state_dir": str(place)}
     app = App.load(repo.root, command_line=given, stored=run.spec.settings)
+    app = replace(app, made_redactor=app.redactor())
     named = source_here(run, repo.root, place)
     # Another machine could not read what is buffered in files.
-    with app.store(buffered=False, opened=database) as store:
+    with app.store(buffered=False, opened=connections) as store:
         async with open_portable(app, store, run, repo, named, carrier) as opened:
             _refuse_agents(opened, order.worker.allow_agents)
             with _notifier(opened) as observer:
                 ended = await run_session(opened, observer, store)
-    return DriveEnd(True, ended.error.message if ended.error else "")
+    return DriveEnd(True, ended.error.message if ended.error else "", clean=ended.error is None)
 
 
 async def _settle(order: Order, database: Postgres, run: Run, place: Path) -> tuple[Repository, WorkCarrier]:

@@ -87,12 +87,12 @@ async def _objects(app: App, run: Run, *commits: str) -> AsyncIterator[Objects |
     """Find the commits of a fleet's run: in the clone around us, or else in the database."""
     folders = git_dirs(app.repo)
     here = Objects(folders[1]) if folders else None
-    if here is not None and await _has(here, *commits):
+    if here is not None and await here.has(*commits):
         yield here
         return
     origin = run.spec.origin
     assert origin is not None
-    borrowed = here if here is not None and await _has(here, origin.commit) else None
+    borrowed = here if here is not None and await here.has(origin.commit) else None
     if borrowed is None and not origin.is_local:
         yield None  # the beginning of the history is on the remote alone
         return
@@ -106,7 +106,7 @@ async def _objects(app: App, run: Run, *commits: str) -> AsyncIterator[Objects |
         borrow = borrowed.common_dir if borrowed else None
         await unpack_commits(Path(folder), bundles, borrow, long=len(origin.commit) == 64)
         found = Objects(Path(folder))
-        yield found if await _has(found, *commits) else None
+        yield found if await found.has(*commits) else None
 
 
 def _load(app: App, run: Run, origin: Origin, with_base: bool) -> list[bytes]:
@@ -128,11 +128,3 @@ def _load(app: App, run: Run, origin: Origin, with_base: bool) -> list[bytes]:
         return [data for data in (base, packed.data if packed else b"") if data]
     finally:
         database.close()
-
-
-async def _has(found: Objects, *commits: str) -> bool:
-    for commit in commits:
-        done = await found.git("cat-file", "-e", f"{commit}^{{commit}}", codes=(0, 1, 128))
-        if done.exit_code != 0:
-            return False
-    return True

@@ -56,13 +56,16 @@ _LEFT = (
 )
 
 
-class Obstacles(Struct, frozen=True):
-    """What speaks against driving a run on a machine."""
+class Prospect(Struct, frozen=True):
+    """A run that a machine could drive, and what speaks against that."""
 
+    run: Run
     held: float
     """Seconds for which it is kept for the machine that has driven it last."""
     failed: bool
     """Whether this machine could not drive it before."""
+    limits: dict[str, int]
+    """How many of each agent the whole fleet may have at work."""
 
 
 class WorkerEntry(Struct, frozen=True):
@@ -137,14 +140,22 @@ class Register:
         with self._lock:
             return find_run(self._open(), run)
 
-    def obstacles(self, run: str, machine: str) -> Obstacles:
-        """Return what speaks against driving a run on this machine."""
-        [(held, failed)] = self._ask(
-            "SELECT (SELECT held - {now} FROM segue_fleet.places WHERE run_id = ? AND place <> ?),"
-            " (SELECT count(*) FROM segue_fleet.failures WHERE run_id = ? AND worker = ?)",
-            *(run, machine, run, machine),
+    def prospect(self, run: str, machine: str) -> Prospect | None:
+        """Return a run, and what speaks against driving it on this machine."""
+        found = self._ask(
+            f"SELECT {rows.RUN}, (SELECT held - {{now}} FROM segue_fleet.places p"  # noqa: S608
+            " WHERE p.run_id = r.id AND place <> ?),"
+            " (SELECT count(*) FROM segue_fleet.failures f WHERE f.run_id = r.id AND worker = ?),"
+            " (SELECT coalesce(json_object_agg(agent, most), '{}')::text FROM segue_fleet.slots)"
+            " FROM orchestrator_runs r WHERE id = ?",
+            *(machine, machine, run),
         )
-        return Obstacles(max(0.0, float(held or 0) / 1000), failed > 0)
+        if not found:
+            return None
+        *row, held, failed, limits = found[0]
+        return Prospect(
+            rows.to_run(tuple(row)), max(0.0, float(held or 0) / 1000), failed > 0, json.loads(limits)
+        )
 
     def has_others(self, machine: str, key: QueueKey, agents: Collection[str]) -> bool:
         """Return whether a worker of another machine could take the runs of a queue."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import time
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,7 +16,7 @@ from segue.config.load import leaves
 from segue.domain.errors import UsageError, WorkspaceError
 from segue.domain.run import LOCAL, Origin, RunKind, RunSpec, TrialSpec
 from segue.domain.task import TaskStatus
-from segue.fleet.bundles import has_base, save_base
+from segue.fleet.bundles import save_base, touch_base
 from segue.fleet.placement import needs_for
 from segue.fleet.queue import Bell, key_of, ring
 from segue.fleet.schema import address_of
@@ -118,7 +117,7 @@ def common_parts(app: App, wanted: Wanted) -> Submission:
         tasks=wanted.tasks,
         needs=needs_for(app.loaded.settings, wanted.needs),
         priority=wanted.priority,
-        submitter=f"{getpass.getuser()}@{identity.host()}",
+        submitter=identity.person(),
         agent=str(app.loaded.settings.agent or app.loaded.settings.roles.execute or ""),
     )
 
@@ -182,7 +181,7 @@ async def begin_here(app: App, repo: Repository, common: Submission, base: str |
     if url is None:
         database = Postgres(address_of(app))
         try:
-            if not has_base(database, commit):
+            if not touch_base(database, commit):
                 save_base(database, commit, await bundle_base(repo, commit))
         finally:
             database.close()

@@ -1,6 +1,7 @@
 """Imported by the process from which runs are forked: does once what each of them would do first."""
 
 # ruff: noqa: F401
+import ctypes
 import gc
 from contextlib import suppress
 
@@ -17,6 +18,8 @@ import segue.sources.plan.usual
 import segue.store.journal
 import segue.store.spool
 import segue.store.store
+import segue.system.supervisor.main
+import segue.system.supervisor.posix
 from segue.domain.pattern import compile_all
 
 

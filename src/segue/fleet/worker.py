@@ -76,6 +76,12 @@ class Worker:
             with contextlib.suppress(NotImplementedError):
                 loop.add_signal_handler(number, self._end, number)
         await self._begin()
+        try:
+            await self._keep_serving()
+        finally:
+            self._seats.dismiss_free()
+
+    async def _keep_serving(self) -> None:
         others = [asyncio.create_task(self._beat()), asyncio.create_task(self._keep_tidy())]
         failures = 0
         while not self._ending.is_set():
@@ -135,23 +141,20 @@ class Worker:
 
     async def _drive(self, run: str) -> None:
         """Answer a bell: drive the run, and see to what follows."""
-        found = await asyncio.to_thread(self._register.find, run)
-        if found is None or found.state in OVER:
+        found = await asyncio.to_thread(self._register.prospect, run, self._machine)
+        if found is None or found.run.state in OVER:
             return
-        against = await asyncio.to_thread(self._register.obstacles, run, self._machine)
-        if self._ending.is_set() or against.held:
-            await ring(self._queue, [bell_of(found, time.time() + against.held)])
+        if self._ending.is_set() or found.held:
+            await ring(self._queue, [bell_of(found.run, time.time() + found.held)])
             return
-        if against.failed and await self._pass_on(found):
+        if found.failed and await self._pass_on(found.run):
             return
-        worker = self._app.loaded.settings.worker
-        slots = await asyncio.to_thread(self._register.limits)
-        place = self._app.state_dir.absolute()
-        order = Order(run, self._address, place, worker, tuple(slots.items()))
+        worker, place = self._app.loaded.settings.worker, self._app.state_dir.absolute()
+        order = Order(run, self._address, place, worker, tuple(found.limits.items()))
         end = await self._seats.drive(order)
         if end is not None and end.killed and not self._ending.is_set():
             end = await self._seats.drive(order)  # its agent may still be at work here
-        if end is not None and not self._ending.is_set():
+        if end is not None and not end.clean and not self._ending.is_set():
             await self._conclude(run, end)
 
     async def _conclude(self, run: str, end: DriveEnd) -> None:
@@ -197,9 +200,10 @@ class Worker:
 
     async def _keep_choosing(self) -> None:
         """Follow which queues there are; see to runs and schedules that nobody rings about."""
-        swept = time.monotonic()
         watch = self._listen()
         try:
+            swept = time.monotonic()
+            await self._sweep()
             while True:
                 heard = await _either(self._news, BEAT)
                 self._news.clear()

@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 import math
 import time
+from contextvars import ContextVar
 from typing import Any
 
 from segue.domain.errors import CredentialsError, SegueError
@@ -34,8 +35,13 @@ _STATUS = {
     "ServiceUnavailableError": 503,
     "UnprocessableEntityError": 422,
     "BadRequestError": 400,
+    "NotFoundError": 404,
     "ContextWindowExceededError": 400,
 }
+
+
+headers_of_failure: ContextVar[dict[str, str] | None] = ContextVar("headers_of_failure", default=None)
+"""Takes the headers of a request's last failure for who wants them: LiteLLM drops those of streams."""
 
 
 class InvalidRequest(ValueError):
@@ -60,7 +66,8 @@ def to_litellm(error: Exception, model: str, provider: str) -> Exception:
     if isinstance(error, AgentFailed):
         name = _CLASSES.get(error.failure.kind, _DEFINITE)
         if error.was_launched and error.failure.kind is FailureKind.NOT_STARTED:
-            name = _DEFINITE  # it started and refused to work, as with an unknown model
+            # It started and refused to work, as with an unknown model.
+            name = "NotFoundError" if "the model" in error.failure.message else _DEFINITE
         wait = _seconds_until(error.failure, name)
         return _make(name, _describe(error.failure), model, provider, final=error.was_launched, wait=wait)
     if isinstance(error, InvalidRequest):
@@ -112,6 +119,9 @@ def _make(
         headers |= _NO_RETRY
     if headers:
         error.headers = headers  # read by OpenAI's client, through the proxy
+    if (wanted := headers_of_failure.get()) is not None:
+        wanted.clear()
+        wanted.update(headers)
     assert isinstance(error, Exception)
     return error
 

@@ -6,13 +6,14 @@ import asyncio
 import importlib
 import importlib.util
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import segue.provider
 from segue.domain.errors import ToolMissing
 from segue.provider.catalogue import COMPOSITE, DEFAULT_MODEL, PREFIX, Catalogue
+from segue.provider.failures import headers_of_failure
 from segue.runtime.app import App
 from segue.runtime.doctor import agent_reports
 from segue.system.http.guard import (
@@ -135,16 +136,25 @@ class DocumentedEndpoints:
         elif scope["type"] == "http" and scope["method"] != ENDPOINTS[scope["path"]]:
             await send_error(send, 405, f"this endpoint takes {ENDPOINTS[scope['path']]}")
         else:
-            await self._app(scope, receive, _without_cors(send))
+            failed: dict[str, str] = {}
+            headers_of_failure.set(failed)
+            await self._app(scope, receive, _change_headers(send, failed))
 
 
-def _without_cors(send: Send) -> Send:
-    """Drop headers that would let web pages read an answer."""
+def _change_headers(send: Send, failed: Mapping[str, str]) -> Send:
+    """Drop headers that would let web pages read an answer; add those of a failure."""
 
     async def send_safe(message: Message) -> None:
         if message["type"] == "http.response.start":
-            kept = [(n, v) for n, v in message["headers"] if not n.lower().startswith(b"access-control-")]
-            message = {**message, "headers": [*kept, (b"x-content-type-options", b"nosniff")]}
+            more = failed if message["status"] >= 400 else {}
+            added = {name.encode(): value.encode() for name, value in more.items()}
+            kept = [
+                (name, value)
+                for name, value in message["headers"]
+                if name.lower() not in added and not name.lower().startswith(b"access-control-")
+            ]
+            added[b"x-content-type-options"] = b"nosniff"
+            message = {**message, "headers": [*kept, *added.items()]}
         await send(message)
 
     return send_safe

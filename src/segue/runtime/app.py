@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -53,6 +53,8 @@ class App(Struct, frozen=True):
     """The configuration file the user named."""
     tell: Callable[[str], None] | None = None
     """Called when a command waits for the database; without it, only runs at work wait for theirs."""
+    made_redactor: Redactor | None = None
+    """What removes secrets, where that is made once; without it, each use looks for secrets again."""
 
     @classmethod
     def load(
@@ -111,7 +113,7 @@ class App(Struct, frozen=True):
         url = self.loaded.settings.database_url
         return check_address(url.reveal()) if url else str(self.state_dir / "segue.db")
 
-    def store(self, read_only: bool = False, buffered: bool = True, opened: Database | None = None) -> Store:
+    def store(self, read_only: bool = False, buffered: bool = True, opened: Sequence[Database] = ()) -> Store:
         """Open the database; `buffered` keeps what cannot be written while it is away in files."""
         from segue.store import connect
 
@@ -213,6 +215,8 @@ class App(Struct, frozen=True):
 
     def redactor(self) -> Redactor:
         """Return what removes this user's secrets."""
+        if self.made_redactor is not None:
+            return self.made_redactor
         settings = self.loaded.settings
         tables = [*settings.agents.values(), *settings.acp.values(), *settings.reviewers.values()]
         given = [table["env"] for table in tables if isinstance(table.get("env"), dict)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from segue.domain.nearest import suggest
 from segue.domain.run import TASK_RUNS, Run, RunState
 from segue.ports import Store
 from segue.runtime.app import App
+from segue.view.load import ACTIVE
 
 _KNOWN = 200
 """Among how many of the newest runs a mistyped one is searched."""
@@ -29,9 +31,17 @@ def find_run(store: Store, app: App, name: str | None) -> Run:
     return run
 
 
-def find_unfinished(store: Store, app: App, name: str | None) -> Run | None:
-    """Return the run with this id or unique prefix; without a name, the newest from here that is not done."""
-    return _newest(store, app) if name == "last" else _named(store, name) or _newest(store, app, True)
+def find_unfinished(store: Store, app: App, name: str | None, *, idle: bool = False) -> Run | None:
+    """Return the run with this id or unique prefix; without a name, the newest from here that is not done.
+
+    With `idle`, one that the workers of a fleet see to does not count then.
+    """
+
+    def is_wanted(run: Run) -> bool:
+        is_driven = run.spec.origin is not None and run.state in ACTIVE
+        return run.state is not RunState.DONE and not (idle and is_driven)
+
+    return _newest(store, app) if name == "last" else _named(store, name) or _newest(store, app, is_wanted)
 
 
 def _named(store: Store, name: str | None) -> Run | None:
@@ -49,10 +59,11 @@ def _meant(store: Store, name: str) -> str:
     return suggest(name, [run.id for run in store.runs(limit=_KNOWN)], alike=0.8)
 
 
-def _newest(store: Store, app: App, unfinished: bool = False) -> Run | None:
+def _newest(store: Store, app: App, is_wanted: Callable[[Run], bool] = lambda _run: True) -> Run | None:
     """Return the newest run of this work tree, or of the repository if the work tree has none of its own.
 
-    Runs of other repositories are reached by their ids.
+    What you submitted from here to a fleet counts, wherever it is driven. Runs of other repositories, and of
+    other people, are reached by their ids.
     """
     from segue.system.git.repository import git_dirs
 
@@ -62,9 +73,24 @@ def _newest(store: Store, app: App, unfinished: bool = False) -> Run | None:
         near = [run for run in runs if _contains(run, app.repo)]
     else:
         known = [(run, [dirs(place) for place in _places(run)]) for run in runs]
-        near = [run for run, found in known if any(one and one[0] == here[0] for one in found)]
-        near = near or [run for run, found in known if any(one and one[1] == here[1] for one in found)]
-    return next((run for run in near if not unfinished or run.state is not RunState.DONE), None)
+        sent = _submitted(app.repo, runs)
+        near = [
+            run for run, found in known if run.id in sent or any(one and one[0] == here[0] for one in found)
+        ]
+        near = near or [run for run, found in known if _is_in(found, 1, here)]
+    return next((run for run in near if is_wanted(run)), None)
+
+
+def _is_in(found: Sequence[tuple[Path, Path] | None], which: int, here: tuple[Path, Path]) -> bool:
+    return any(one and one[which] == here[which] for one in found)
+
+
+def _submitted(repo: Path, runs: Sequence[Run]) -> set[str]:
+    if all(run.spec.origin is None for run in runs):
+        return set()  # one machine pays nothing for fleets
+    from segue.runtime.submitted import find_submitted
+
+    return find_submitted(repo, runs)
 
 
 def _places(run: Run) -> list[Path]:

@@ -92,6 +92,11 @@ class OpenRun(Struct, frozen=True):
     """Takes its work along, if any machine may drive it."""
 
     @property
+    def is_first(self) -> bool:
+        """Whether it is certainly the first session of its source: each run of a fleet has its own."""
+        return self.fresh and self.carrier is not None
+
+    @property
     def stored(self) -> RunSpec:
         """What is stored of it for other processes."""
         return self.spec if self.carrier is None else self.carrier.stored(self.spec)

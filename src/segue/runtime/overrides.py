@@ -45,9 +45,9 @@ async def hold_run(app: App, run: Run, via: str = "") -> AsyncIterator[HeldRun]:
     """
     if run.spec.origin is not None:
         raise UsageError(
-            f"Run {run.id} is driven by a fleet: its tasks can be accepted, skipped or tried again, no more.",
+            f"Run {run.id} is driven by a fleet, so its plan cannot be edited from here.",
             kept="Nothing was changed.",
-            hint=f"segue task accept KEY --run {run.id}, or segue task skip KEY --run {run.id}",
+            hint=f'Say what should change: segue task comment plan "…" --run {run.id}',
         )
     home = await Repository.open(Path(run.spec.repo))
     source = app.source(run.spec.source, home.root, run.spec.source_kind)
@@ -103,22 +103,34 @@ def _already_done(run: Run, key: str) -> UsageError:
 
 async def _decide_far(app: App, run: Run, key: str, reason: str, skip: bool, via: str) -> None:
     """Write the decision into the journal alone: the worker that continues the run tells the source."""
+    async with hold_far(app, run, via) as (journal, by):
+        task = find_far_task(journal, key)
+        left = (None, None) if skip else _left(journal, task)
+        await _write(journal, task, by, reason, skip, None, left)
+
+
+@asynccontextmanager
+async def hold_far(app: App, run: Run, via: str = "") -> AsyncIterator[tuple[Journal, str]]:
+    """Hold the journal of a fleet's run, and say who decides; its source and its work are elsewhere."""
+    with app.store() as store:
+        journal = await store.open(run.id)
+        try:
+            yield journal, ", ".join(filter(None, (getpass.getuser(), via)))
+        finally:
+            await store.close(journal)
+
+
+def find_far_task(journal: Journal, key: str) -> Task:
+    """Return a task of a fleet's run that is not done; raises UsageError if there is none."""
+    run = journal.run
     title = run.spec.titles.get(key)
     if title is None:
         known = ", ".join(list(run.spec.titles)[:10])
         raise UsageError(f"There is no task {key!r} in run {run.id}.", hint=f"Its tasks: {known}")
-    with app.store() as store:
-        journal = await store.open(run.id)
-        try:
-            task = Task(key, title, "")
-            ended = journal.recorded(f"task/{key}/end", EndOutput)
-            if ended is not None and ended.ok:
-                raise _already_done(run, key)
-            left = (None, None) if skip else _left(journal, task)
-            by = ", ".join(filter(None, (getpass.getuser(), via)))
-            await _write(journal, task, by, reason, skip, None, left)
-        finally:
-            await store.close(journal)
+    ended = journal.recorded(f"task/{key}/end", EndOutput)
+    if ended is not None and ended.ok:
+        raise _already_done(run, key)
+    return Task(key, title, "")
 
 
 async def _write(

@@ -59,6 +59,12 @@ async def settle_start(
     return Past(history, said, _begun(history, {**lost, **moved}), tuple(lost.values()))
 
 
+def settle_first(source: Source, run: Run) -> Past:
+    """Return what a run begins with whose source has no other runs."""
+    history = SourceHistory((run.id,))
+    return Past(history, source.restore(history))
+
+
 async def settle_resume(app: App, store: Store, home: Repository, source: Source, run: Run) -> Past:
     """Return what a run continues with; raises CommitsMissing if its work is not in this repository."""
     history = read_history(store, run.source_key)

@@ -91,12 +91,11 @@ async def run_session(
     """Claim the run, run its tasks and say how it ended; `known` is its store, if that is open already."""
     run = opened.run
     with nullcontext(known) if known is not None else opened.app.store() as store:
-        view = RunView.of(run.spec.titles, store.events(run.id, kinds=FOLDED))
+        view = RunView.of(run.spec.titles, () if opened.fresh else store.events(run.id, kinds=FOLDED))
         journal = await store.open(run.id, [view.apply, *observers])
         try:
             if opened.carrier is not None:
-                opened.carrier.confirm()
-                journal.carry(opened.carrier.pack)
+                journal.carry(opened.carrier.pack, opened.carrier.confirm())
             ended = await _Session(opened, store, journal, view).run()
         except BaseException:
             with suppress(StoreError):  # what is wrong with it has been said
@@ -303,11 +302,17 @@ class _Session:
             reviewing=parts.reviewing,
             judging=parts.judging,
             building=parts.building,
-            resumed_by_person=not opened.fresh and opened.run.state is RunState.NEEDS_HUMAN,
+            resumed_by_person=self._is_resumed_by_person(),
             testing=TestsApart(opened.repo, folder / "independent", opened.run.id),
-            earlier=read_earlier(self._store, opened.run.source_key),
+            earlier={} if opened.is_first else read_earlier(self._store, opened.run.source_key),
             touched=read_touched(self._store, opened.run.source_key) if opened.spec.lanes else {},
         )
+
+    def _is_resumed_by_person(self) -> bool:
+        opened = self._opened
+        if opened.carrier is not None:  # only people put a run back into the queue that waits for one
+            return self._view.asked
+        return not opened.fresh and opened.run.state is RunState.NEEDS_HUMAN
 
     def _launcher(self, guard: LaunchGuard) -> Launcher:
         limits, carrier = self._opened.app.loaded.settings.limits, self._opened.carrier
@@ -327,9 +332,7 @@ class _Session:
     async def _announce(self, guard: LaunchGuard) -> None:
         opened, journal = self._opened, self._journal
         spec, run = opened.stored, opened.run
-        await journal.set_state(RunState.RUNNING)
-        if spec != run.spec:
-            await journal.respec(spec)
+        journal.begin(spec)
         facts = (spec.source, spec.repo, spec.agent, spec.flow, spec.model, spec.tasks)
         isolation = "" if opened.parts.cloud else opened.parts.services.isolation.label
         if opened.fresh:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,7 +19,7 @@ def connect(
     patience: float = 0.0,
     tell: Callable[[str], None] | None = None,
     redactor: Redactor | None = None,
-    opened: Database | None = None,
+    opened: Sequence[Database] = (),
 ) -> SqlStore:
     """Open the store at a `postgres://` URL or in an SQLite file, which is created and migrated if need be.
 
@@ -29,7 +29,8 @@ def connect(
     called when that happens, connecting waits as long for a database that is away; without `spools`, so do
     writes, for two minutes.
     What is written passes the `redactor`; without one, everything is stored as it is.
-    A connection that was `opened` already is used, and closed with the store.
+    Two connections to an up-to-date database that were `opened` already are used, and left open: one to ask
+    and one to write.
     """
     from segue.store.store import SqlStore
 

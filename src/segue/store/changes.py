@@ -30,7 +30,7 @@ class Changes:
         None when the time is up.
         """
         found = await find()
-        if found is not None:
+        if found is not None or seconds == 0:
             return found
         loop = asyncio.get_running_loop()
         deadline = None if seconds is None else loop.time() + seconds

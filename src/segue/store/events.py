@@ -65,6 +65,7 @@ class EventLog:
         self._observers = tuple(observers)
         self._boundary = boundary or Boundary()
         self._batch = Batch()
+        self._handed_batches = 0
         self._handed_events = 0
         self._handed_bytes = 0
         self.is_full = False
@@ -90,6 +91,12 @@ class EventLog:
         for observer in self._observers:
             observer(recorded)
         return recorded
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether all that was added is written."""
+        waiting = self._batch.rows or self._batch.changes or self._batch.prompts
+        return not waiting and self._handed_batches == 0 and self._failure is None
 
     def later(self, change: Change) -> None:
         """Write a change together with the event that was just added; it must bear being repeated."""
@@ -135,6 +142,7 @@ class EventLog:
         batch.after = self._seq - len(batch.rows)
         future = self._writer.submit(lambda: self._write(batch, change))
         future.add_done_callback(lambda done: self._landed(batch, done))
+        self._handed_batches += 1
         self._handed(len(batch.rows), batch.size)
         return future
 
@@ -144,6 +152,7 @@ class EventLog:
         self.is_full = self._handed_events > FULL_EVENTS or self._handed_bytes > FULL_BYTES
 
     def _landed(self, batch: Batch, done: asyncio.Future[None]) -> None:
+        self._handed_batches -= 1
         self._handed(-len(batch.rows), -batch.size)
         if not done.cancelled():
             done.exception()  # seen: whoever adds or writes next raises it

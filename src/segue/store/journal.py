@@ -146,9 +146,20 @@ class SqlJournal:
         await self._change("UPDATE orchestrator_runs SET spec = ? WHERE id = ?", encode_spec(spec), self._id)
         self._run = replace(self._run, spec=spec, updated=self._clock.now())
 
-    def carry(self, pack: Pack) -> None:
-        """Write the state of the work with the outcome of every step from now on."""
+    def begin(self, spec: RunSpec) -> None:
+        """Record, with the next event, that the run is at work, with these options."""
+        run, spec = self._run, self._boundary.spec(spec)
+        if spec != run.spec:
+            self._later("UPDATE orchestrator_runs SET spec = ? WHERE id = ?", encode_spec(spec), self._id)
+        sql = "UPDATE orchestrator_runs SET state = ?, note = '', wake = NULL WHERE id = ?"
+        self._later(sql, RunState.RUNNING.value, self._id)
+        now = self._clock.now()
+        self._run = replace(run, spec=spec, state=RunState.RUNNING, note="", wake=None, updated=now)
+
+    def carry(self, pack: Pack, first: Statement) -> None:
+        """Write the state of the work with the outcome of every step from now on; `first` before all that."""
         self._pack = pack
+        self._later(first[0], *first[1])
 
     async def redo(self, prefix: str) -> None:
         """Start a new generation for the steps under the prefix; the old rows stay."""
@@ -267,7 +278,8 @@ class SqlJournal:
             outage.write(free, lambda: self._spool.release(self._owner) if self._spool else None)
 
         try:
-            await self._log.write()
+            if self._end is not None or not self._log.is_idle:
+                await self._log.write()
             await self._keeper.wait_until_back()
         finally:
             self._log.abandon()
@@ -391,6 +403,9 @@ class SqlJournal:
 
     async def _change(self, sql: str, *values: object) -> None:
         await self._log.write(lambda db: db.execute(sql, *values))
+
+    def _later(self, sql: str, *values: object) -> None:
+        self._log.later(lambda db: db.execute(sql, *values))
 
     @contextmanager
     def _entering(self, key: str) -> Iterator[None]:

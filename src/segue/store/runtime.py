@@ -26,9 +26,16 @@ PROBE_SECONDS = 0.5
 class StoreRuntime:
     """Runs on one event loop and ends with the last journal."""
 
-    def __init__(self, database: Database, connect: Callable[[], Database], patience: float = 0.0) -> None:
+    def __init__(
+        self,
+        database: Database,
+        connect: Callable[[], Database],
+        patience: float = 0.0,
+        kept: bool = False,
+    ) -> None:
+        """`kept`: the connection is left open at the end."""
         self.loop = asyncio.get_running_loop()
-        self.writer = Writer(database)
+        self.writer = Writer(database, kept)
         self.outage = Outage(database, patience)
         self.changes = Changes(database, lambda: self.outage.is_away)
         self.journals: dict[str, SqlJournal] = {}

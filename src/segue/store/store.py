@@ -58,7 +58,7 @@ class SqlStore:
         patience: float = 0.0,
         tell: Callable[[str], None] | None = None,
         redactor: Redactor | None = None,
-        opened: Database | None = None,
+        opened: Sequence[Database] = (),
     ) -> None:
         self._address = address
         self._boundary = Boundary(redactor)
@@ -68,9 +68,9 @@ class SqlStore:
         self._read_only = read_only
         self._keeper: StoreRuntime | None = None
         self._lock = threading.Lock()
-        self._database = persist(
-            self._long or (), lambda _again: self._readable() if read_only else self._writable(opened)
-        )
+        self._opened = opened
+        connect = self._readable if read_only else self._writable
+        self._database = opened[0] if opened else persist(self._long or (), lambda _again: connect())
         self._database.pauses = self._long or self._database.pauses
         self._seen: int | None = None
 
@@ -298,7 +298,8 @@ class SqlStore:
         if self._keeper is not None:
             self._keeper.abandon()
             self._keeper = None
-        self._database.close()
+        if not self._opened:
+            self._database.close()
 
     def __enter__(self) -> Self:
         return self
@@ -306,8 +307,8 @@ class SqlStore:
     def __exit__(self, *_: object) -> None:
         self.disconnect()
 
-    def _writable(self, opened: Database | None = None) -> Database:
-        database = opened or open_database(self._address)
+    def _writable(self) -> Database:
+        database = open_database(self._address)
         try:
             migrate(database)
         except BaseException:
@@ -375,10 +376,10 @@ class SqlStore:
             self._keeper = None
         if self._keeper is None:
             again = partial(open_database, self._address)
-            database = persist(self._long or (), lambda _again: open_database(self._address))
+            database = self._opened[1] if self._opened else persist(self._long or (), lambda _again: again())
             if self._long and not self._spools:
                 database.pauses = LONG_PAUSES
-            self._keeper = StoreRuntime(database, again, self._patience)
+            self._keeper = StoreRuntime(database, again, self._patience, kept=bool(self._opened))
         self._keeper.users += 1
         return self._keeper
 

@@ -23,8 +23,10 @@ QUICK_PAUSES = (0.1, 0.5)
 class Writer:
     """A connection and the thread that uses it."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, kept: bool = False) -> None:
+        """`kept`: the connection is left open at the end."""
         self.database = database
+        self._kept = kept
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="segue-store")
 
     def submit(self, work: Callable[[], T]) -> asyncio.Future[T]:
@@ -38,7 +40,8 @@ class Writer:
     def close(self) -> None:
         """Finish the queued work, then close the connection."""
         self._thread.shutdown()
-        self.database.close()
+        if not self._kept:
+            self.database.close()
 
 
 class Outage:

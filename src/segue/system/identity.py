@@ -6,6 +6,7 @@ Only Linux counts start times from the boot; elsewhere the boot is neither neede
 
 from __future__ import annotations
 
+import getpass
 import os
 import socket
 from functools import cache
@@ -20,6 +21,11 @@ _UNKNOWN = "-"
 def host() -> str:
     """Return this machine's name."""
     return socket.gethostname().replace("/", "_") or _UNKNOWN
+
+
+def person() -> str:
+    """Return who uses this machine, as `user@host`."""
+    return f"{getpass.getuser()}@{host()}"
 
 
 @cache

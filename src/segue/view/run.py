@@ -61,6 +61,8 @@ class RunView(Struct):
     """How often work did not fit what others had merged meanwhile."""
     delivery: e.WorkDelivered | None = None
     """What became of the work: a pull request, for example."""
+    asked: bool = False
+    """Whether the last session ended because a person has to look, and nobody has continued since."""
     _steps: dict[str, _StepView] = field(default_factory=dict)
     _reports: list[tuple[TaskView | None, _StepView]] = field(default_factory=list)
 
@@ -143,7 +145,7 @@ class RunView(Struct):
         self.waiting.clear()
         self.lane_count = 0
         self.work.begin_session(at.ts)
-        self.isolation = event.isolation
+        self.isolation, self.asked = event.isolation, False
 
     def _ended(self, event: e.RunEnded, at: e.Recorded) -> None:
         self.work.tick(at.ts)
@@ -151,6 +153,7 @@ class RunView(Struct):
             if task.state in _UNDER_WAY:
                 task.state = "parked" if event.state == RunState.PARKED else "stopped"
         self.waits.clear()
+        self.asked = event.state == RunState.NEEDS_HUMAN
         self.work.end_session(at.ts)
 
     def _wait_began(self, event: e.WaitBegan, at: e.Recorded) -> None:

@@ -117,7 +117,7 @@ def refuse_request(run: Run) -> str:
     if run.spec.kind is RunKind.CONVERSATION or not run.spec.kind.has_tasks:
         return "it has no branch of its own"
     if run.spec.origin is not None:
-        return "a worker of the fleet has its work; submit it with --pr"
+        return "its worker pushes the branch; open the pull request from that"
     if run.spec.worktree is None:
         return "the run works in your own work tree; start the next one with --pr"
     folders = git_dirs(Path(run.spec.repo))

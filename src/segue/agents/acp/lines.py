@@ -106,6 +106,8 @@ def _judge(code: Any, said: str, now: float) -> tuple[FailureKind, float | None]
     status = code if isinstance(code, int) and 400 <= code < 600 else int(found[1]) if found else 0
     if code == AUTH_REQUIRED or status in (401, 403) or "AuthError" in said:
         return FailureKind.AUTH, None
+    if status == 402:
+        return FailureKind.USAGE_LIMIT, reset_time(said, now)
     if status == 429:
         return FailureKind.RATE_LIMIT, reset_time(said, now)
     return (FailureKind.OUTAGE if status >= 500 else FailureKind.UNKNOWN), None
@@ -113,6 +115,8 @@ def _judge(code: Any, said: str, now: float) -> tuple[FailureKind, float | None]
 
 _READING = {"Read", "Search", "Think", "WebSearch", "WebFetch"}
 _DETAILS = ("kind", "title")
+_ENDS = {"start", "session", "proposal", "tool", "result", "error", "died"}
+"""Lines that end a message. All others may come in the middle of one, which must not lose its beginning."""
 _TOKENS = {
     "input_tokens": "inputTokens",
     "output_tokens": "outputTokens",
@@ -173,16 +177,18 @@ class AcpLines:
         return events if events is None else [*self._before, *events]
 
     def _note_kind(self, line: Json) -> None:
-        """End the message whose pieces came in so far, unless this may be another piece."""
-        if line.get("type") not in ("text", "thought"):
+        """End the message whose pieces came in so far, unless more of it may follow."""
+        kind = line.get("type")
+        if isinstance(kind, str) and kind in _ENDS and line.get("state") != "updated":
             self._before = self._flush()
 
     def _flush(self) -> list[Event]:
         """Return the thoughts and the message whose pieces came in so far."""
-        thought = [thinking_event(self._thoughts)] if self._thoughts else []
-        said = self._lines.say(self._pieces.take(), self._piece_of[1])
-        self._thoughts = ""
-        return [*thought, *said]
+        return [*self._flush_thought(), *self._lines.say(self._pieces.take(), self._piece_of[1])]
+
+    def _flush_thought(self) -> list[Event]:
+        text, self._thoughts = self._thoughts, ""
+        return [thinking_event(text)] if text else []
 
     def _read_raw(self, line: Json) -> list[Event]:
         """Read a message of the agent's own that the driver does not know."""
@@ -196,7 +202,7 @@ class AcpLines:
 
     def _read_text(self, line: Json) -> list[Event]:
         piece_of = as_text(line.get("message")), line.get("subagent") is True
-        events = self._flush() if piece_of != self._piece_of or self._thoughts else []
+        events = self._flush() if piece_of != self._piece_of else self._flush_thought()
         self._piece_of = piece_of
         text = as_text(line.get("text"))
         self._pieces.add(text)
@@ -205,7 +211,7 @@ class AcpLines:
         return events
 
     def _read_thought(self, line: Json) -> list[Event]:
-        events = self._flush() if self._pieces or len(self._thoughts) > TEXT_CHARS else []
+        events = self._flush_thought() if len(self._thoughts) > TEXT_CHARS else []
         self._thoughts += as_text(line.get("text"))
         return events
 

@@ -61,6 +61,7 @@ _BY_API_ERROR = {
 }
 _BY_STATUS = {
     401: (FailureKind.AUTH, ""),
+    402: (FailureKind.USAGE_LIMIT, ""),
     403: (FailureKind.AUTH, ""),
     404: (FailureKind.NOT_STARTED, "Claude's service does not know the model, or what it was asked for"),
     429: (FailureKind.RATE_LIMIT, ""),
@@ -145,7 +146,7 @@ class ClaudeLines:
         self._denied: dict[str, None] = {}
         self._open: dict[str, tuple[str, Any]] = {}
         self._worked = False
-        self._limit: float | None = None
+        self._limits: dict[str, float] = {}
         self.refusal: Refusal | None = None
         """Why Claude waits before it tries again, if it does now."""
         self.is_finished = False
@@ -173,9 +174,17 @@ class ClaudeLines:
         """Read what is known about a limit of the account: whether it is reached, and when it ends."""
         info = as_table(line.get("rate_limit_info"))
         is_reached = info.get("status") == "rejected" and not info.get("isUsingOverage")
-        self._limit = reset_at(info.get("resetsAt"), time.time()) if is_reached else None
-        if self._limit is not None:
-            self.refusal = Refusal(FailureKind.USAGE_LIMIT, self._limit, "Claude has reached a usage limit")
+        # The account has several limits, and one that is not reached says nothing about the others.
+        which = clip(as_text(info.get("rateLimitType")), 100)
+        end = reset_at(info.get("resetsAt"), time.time()) if is_reached else None
+        if end is None:
+            self._limits.pop(which, None)
+            if not self._limits and self.refusal and self.refusal.kind is FailureKind.USAGE_LIMIT:
+                self.refusal = None
+        elif len(self._limits) < _OPEN_TOOLS:
+            self._limits[which] = end
+            message = "Claude has reached a usage limit"
+            self.refusal = Refusal(FailureKind.USAGE_LIMIT, max(self._limits.values()), message)
         return [raw_event(line)]
 
     def _read_retry(self, line: Json) -> None:
@@ -220,7 +229,8 @@ class ClaudeLines:
         self.is_finished = False
         if line.get("error") or as_table(line.get("message")).get("model") == "<synthetic>":
             return [raw_event(line)]  # written by Claude Code, not by the model; the result repeats it
-        self.refusal = self._limit = None
+        self.refusal = None
+        self._limits.clear()
         is_subagent = line.get("parent_tool_use_id") is not None
         return [event for block in _blocks(line) for event in self._read_block(block, is_subagent)]
 
@@ -309,7 +319,7 @@ class ClaudeLines:
             return FAILURES.judge_end(end, self._lines, now)
         if result.get("is_error") or result.get("subtype") not in (None, "success"):
             if not (is_aborted(result) and end.exit.reason):
-                return read_failure(result, end.err_tail, now, self._limit)
+                return read_failure(result, end.err_tail, now, max(self._limits.values(), default=None))
         elif end.is_clean or (self.is_finished and end.keeps_result):
             text = as_text(result.get("result")) or self._lines.message
             setting = "agents.claude.permission_mode"

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
 from msgspec import Struct
 
-from segue.agents.cloud.connection import SharedConnection
+from segue.agents.cloud.connection import CloudKey, SharedConnection, make_policy
 from segue.agents.cloud.options import CloudOptions, find_origin
-from segue.agents.cloud.run import CloudJob, fail_to_start
+from segue.agents.cloud.run import CloudJob
 from segue.agents.cloud.values import (
     CloudOrder,
     CloudProfile,
@@ -19,19 +18,16 @@ from segue.agents.cloud.values import (
     make_branch,
     make_key,
 )
-from segue.domain.answer import LONGEST_ANSWER
-from segue.domain.errors import CredentialsError, SegueError
+from segue.agents.cloud.work import fail_to_start, loop_time
+from segue.domain.errors import SegueError
 from segue.domain.events import Event
 from segue.domain.failure import Failure, FailureKind
 from segue.domain.job import Job, Mode
 from segue.domain.outcome import Outcome
 from segue.ports import Installation, Problem
 from segue.prompts.cloud import mark_prompt, push_again_note, push_note
-from segue.system.http.client import HttpPolicy
 from segue.system.services import Services
 
-_ATTEMPTS = 4
-"""How often a request is sent before people see that the API is waited for."""
 _STREAMS = 20
 
 
@@ -41,12 +37,8 @@ class CloudAgent:
     def __init__(self, profile: CloudProfile, options: CloudOptions, services: Services) -> None:
         self.name, self.can = profile.name, profile.can
         self._profile, self._options, self._services = profile, options, services
-        policy = HttpPolicy(
-            *(options.max_connections, _STREAMS),
-            max_bytes=4 * LONGEST_ANSWER,
-            pause=options.retry_pause,
-            attempts=_ATTEMPTS,
-        )
+        self._key = CloudKey(profile.keys, profile.where)
+        policy = make_policy(options, _STREAMS)
         self._connection = SharedConnection[CloudVendor](
             options.base_url, profile.headers, policy, _STREAMS, lambda http: profile.connect(http, options)
         )
@@ -54,18 +46,11 @@ class CloudAgent:
 
     def check(self) -> list[Problem]:
         """Return what is missing: a key, or an option. The API is not asked before a launch."""
-        name, key = self._read_key()
-        usable = key and key.isascii() and key.isprintable() and " " not in key
-        what = f"{name} has characters that no key has."
-        if not key:
-            what = f"{' or '.join(self._profile.keys)} is not set."
-        wanted = f"Create a key at {self._profile.where} and set {name}."
-        problems = [] if usable else [Problem(what, wanted, CredentialsError.exit_code)]
-        return [*problems, *self._profile.check(self._options)]
+        return [*self._key.check(), *self._profile.check(self._options)]
 
     def installation(self) -> Installation:
         """Return where the key comes from; there is no program."""
-        name, key = self._read_key()
+        name, key = self._key.read()
         return Installation(version=self._profile.service.version, login=name if key else None)
 
     async def run(self, job: Job) -> AsyncGenerator[Event | Outcome, None]:
@@ -76,23 +61,18 @@ class CloudAgent:
             yield fail_to_start(Failure(FailureKind.NOT_STARTED, str(error)), job)
             return
         if problems := self.check():
-            kind = FailureKind.AUTH if not self._read_key()[1] else FailureKind.NOT_STARTED
+            kind = FailureKind.AUTH if not self._key.read()[1] else FailureKind.NOT_STARTED
             yield fail_to_start(Failure(kind, problems[0].message), job)
             return
-        async with self._connection.open(self._read_key()[1]) as connection:
+        async with self._connection.open(self._key.read()[1]) as connection:
             work = CloudJob(
                 *(self._profile, connection.api, connection.slots, job, order),
                 *(self._options.poll_interval, self._options.search_delay, self._services.processes),
+                loop_time() + job.limits.wall,
             )
             async with aclosing(work.events()) as events:
                 async for event in events:
                     yield event
-
-    def _read_key(self) -> tuple[str, str]:
-        """Return the variable with the key, and the key."""
-        found = {name: os.environ.get(name, "").strip() for name in self._profile.keys}
-        name = next((name for name, key in found.items() if key), self._profile.keys[0])
-        return name, found[name]
 
     async def _make_order(self, job: Job) -> CloudOrder:
         if job.mode is not Mode.EDIT:

@@ -1,8 +1,9 @@
-"""One connection to a vendor's API for all jobs of an agent."""
+"""One connection to a vendor's API for all jobs of an agent, and the key it is opened with."""
 
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Generic, TypeVar
@@ -10,9 +11,49 @@ from typing import Generic, TypeVar
 from msgspec import Struct
 
 from segue import __version__
+from segue.agents.cloud.options import CloudAccess
+from segue.domain.answer import LONGEST_ANSWER
+from segue.domain.errors import CredentialsError
+from segue.ports import Problem
 from segue.system.http.client import HttpClient, HttpPolicy
 
 Api = TypeVar("Api")
+_ATTEMPTS = 4
+"""How often a request is sent before people see that the API is waited for."""
+
+
+class CloudKey(Struct, frozen=True):
+    """Where the key of a vendor comes from."""
+
+    names: tuple[str, ...]
+    """The environment variables that may contain it; the first one that is set counts."""
+    where: str
+    """Where people get one."""
+
+    def read(self) -> tuple[str, str]:
+        """Return the variable with the key, and the key; it may be empty."""
+        found = {name: os.environ.get(name, "").strip() for name in self.names}
+        name = next((name for name, key in found.items() if key), self.names[0])
+        return name, found[name]
+
+    def check(self) -> list[Problem]:
+        """Return a problem if there is no key, or none that can be sent."""
+        name, key = self.read()
+        if key and key.isascii() and key.isprintable() and " " not in key:
+            return []
+        what = f"{name} has characters that no key has." if key else f"{' or '.join(self.names)} is not set."
+        fix = f"Create a key at {self.where} and set {name}."
+        return [Problem(what, fix, CredentialsError.exit_code)]
+
+
+def make_policy(options: CloudAccess, streams: int) -> HttpPolicy:
+    """Return the limits of a connection; what an agent has said comes in one response."""
+    return HttpPolicy(
+        *(options.max_connections, streams),
+        max_bytes=4 * LONGEST_ANSWER,
+        pause=options.retry_pause,
+        attempts=_ATTEMPTS,
+    )
 
 
 class Connection(Struct, Generic[Api]):

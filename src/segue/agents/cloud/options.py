@@ -13,7 +13,7 @@ from segue.system.git.repository import Repository
 from segue.system.http.client import LOOPBACK
 
 
-class CloudOptions(Options, frozen=True):
+class CloudAccess(Options, frozen=True):
     """The part of a table `[agents.NAME]` that is the same for each vendor."""
 
     base_url: str = ""
@@ -21,11 +21,9 @@ class CloudOptions(Options, frozen=True):
     repository: str | None = None
     """The hosted repository to work in; the remote `origin` of the workspace if unset."""
     poll_interval: Seconds = 15.0
-    """Seconds between two looks at a session."""
-    search_delay: Seconds = 30.0
-    """Seconds to wait before a launch that nobody answered is looked for once more, and then repeated."""
+    """Seconds between two looks at work that cannot be streamed."""
     max_connections: Count = 20
-    """Requests at the same time."""
+    """Requests at the same time, in addition to streams."""
     retry_pause: Seconds = 1.0
     """Seconds before the first retry of a request; doubled each time."""
 
@@ -37,6 +35,13 @@ class CloudOptions(Options, frozen=True):
                 structs.force_setattr(self, "repository", canonical(self.repository))
             except ValueError as error:
                 raise OptionError("repository", str(error)) from None
+
+
+class CloudOptions(CloudAccess, frozen=True):
+    """The same for vendors that take no id of ours."""
+
+    search_delay: Seconds = 30.0
+    """Seconds to wait before a launch that nobody answered is looked for once more, and then repeated."""
 
 
 def check_address(url: str) -> None:

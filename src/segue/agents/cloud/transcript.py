@@ -43,28 +43,31 @@ class Transcript:
         if text.strip() and not self.muted:
             self.text = text[: LONGEST_ANSWER + 1]
             for piece in split(self.text, TEXT_CHARS):
-                self._keep(AgentText(piece))
+                self.put(AgentText(piece))
 
     def begin_tool(self, name: str, key: str, given: Any) -> None:
         """Add a tool that starts."""
         self._tools[key] = clip(name, 100)
-        self._keep(AgentTool(clip(name, 100), shrink(given), clip(key, 200), "started"))
+        self.put(AgentTool(clip(name, 100), shrink(given), clip(key, 200), "started"))
 
     def end_tool(self, key: str, status: str, result: Any, name: str = "", given: Any = None) -> None:
         """Add a tool that has ended."""
         if not self.muted:
-            self._counts["tools"] += 1
-            self._counts[f"tools_{status or 'unknown'}"] += 1
+            self.count("tools", f"tools_{status or 'unknown'}")
         called = clip(name, 100) or self._tools.pop(key, "unknown")
-        self._keep(AgentTool(called, shrink(given), clip(key, 200), "completed", status, shrink(result)))
+        self.put(AgentTool(called, shrink(given), clip(key, 200), "completed", status, shrink(result)))
+
+    def count(self, *names: str) -> None:
+        """Count something under each of the names."""
+        self._counts.update(names)
 
     def add(self, kind: str, data: Any) -> None:
         """Add something that no other event describes."""
-        self._keep(AgentRaw(clip(kind, 100), data=shrink(data)))
+        self.put(AgentRaw(clip(kind, 100), data=shrink(data)))
 
     def add_unknown(self, kind: str, data: Any) -> None:
         """Add and count something that nobody has documented."""
-        self._counts["unknown_events"] += 1
+        self.count("unknown_events")
         self.add(kind, data)
 
     def set_status(self, word: str, known: bool) -> None:
@@ -76,7 +79,7 @@ class Transcript:
             self.add("status", {"status": word})
         elif word not in self._words and len(self._words) < _WORDS:
             self._words.add(word)
-            note = "unknown status; the session is watched until its deadline"
+            note = "unknown status; it is watched until its deadline"
             self.add("unknown_status", {"status": clip(word, 100), "note": note})
 
     def take(self) -> list[Event]:
@@ -93,7 +96,7 @@ class Transcript:
         """Return the counts by name."""
         return dict(sorted(self._counts.items()))
 
-    def _keep(self, event: Event) -> None:
+    def put(self, event: Event) -> None:
         """Keep an event as long as there is room; what the agent says has its own."""
         if self.muted:
             return

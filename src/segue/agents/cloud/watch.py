@@ -11,20 +11,15 @@ from msgspec import Struct
 from segue.agents.cloud.errors import LOST, TIMEOUT, CloudError, CloudService, judge_refusal
 from segue.agents.cloud.transcript import Transcript
 from segue.agents.cloud.values import CloudLook, CloudSession, CloudVendor
+from segue.agents.cloud.work import ApiAbsence, loop_time
 from segue.agents.local.values import Json
 from segue.domain.events import Event
 from segue.domain.failure import Failure
-from segue.domain.patience import Wait
 
 _LOOK_AFTER_POLLS = 4
 """A stream may be silent for this many polls before the session is looked at."""
 _BROKEN_STREAMS = 6
 """After this many streams in a row that said nothing, the session is only polled."""
-
-
-def loop_time() -> float:
-    """Return the time of the event loop, in which deadlines are given."""
-    return asyncio.get_running_loop().time()
 
 
 class CloudPace(Struct, frozen=True):
@@ -47,9 +42,9 @@ class SessionWatch:
     ) -> None:  # fmt: skip
         """`slots` are the streams that may be open at once; None: no streams."""
         self._vendor, self._service, self._session, self._key = vendor, service, session, key
-        self._pace, self._seen, self._slots = pace, seen, slots
+        self._pace, self.seen, self._slots = pace, seen, slots
         self._missing_since: float | None = None
-        self._wait: Wait | None = None
+        self._absence = ApiAbsence(service, pace.patience, pace.deadline)
         self._broken = 0
         self.last: CloudLook | None = None
         self.failure: Failure | None = None
@@ -64,13 +59,13 @@ class SessionWatch:
             async with aclosing(self._listen()) as heard:
                 async for event in heard:
                     yield event
-        for event in self._seen.close():
+        for event in self.seen.close():
             yield event
 
     async def look_again(self, deadline: float) -> None:
         """Look once more after the session was stopped, which may have been too late."""
         try:
-            self.last = await self._vendor.look(self._session.id, self._key, self._seen, deadline)
+            self.last = await self._vendor.look(self._session.id, self._key, self.seen, deadline)
         except CloudError:
             return
 
@@ -91,8 +86,8 @@ class SessionWatch:
                         before, events = self.last, await self._look()
                         is_new = self._is_over() or self.last is before  # it could not be read
                     else:
-                        heard, is_new = True, self._vendor.read(said, self._seen)
-                        events = self._seen.take()
+                        heard, is_new = True, self._vendor.read(said, self.seen)
+                        events = self.seen.take()
                     for event in events:
                         yield event
                     if is_new:
@@ -104,16 +99,15 @@ class SessionWatch:
     async def _look(self) -> list[Event]:
         """Look at the session; return what is new, also about waiting for the API."""
         try:
-            look = await self._vendor.look(self._session.id, self._key, self._seen, self._pace.deadline)
+            look = await self._vendor.look(self._session.id, self._key, self.seen, self._pace.deadline)
         except CloudError as error:
             if error.away:
-                return self._wait_for_api(error.message)
+                return self._absence.note(error.message)
             self._judge(error)
         else:
             self.last, self._missing_since = look, None
-            self._seen.set_status(look.word, look.known)
-        back, self._wait = self._wait, None
-        return [*([back.ended] if back else []), *self._seen.take()]
+            self.seen.set_status(look.word, look.known)
+        return [*self._absence.end(), *self.seen.take()]
 
     def _judge(self, error: CloudError) -> None:
         if error.gone:
@@ -122,16 +116,6 @@ class SessionWatch:
                 self.failure = LOST
         elif error.denied or error.limited:
             self.failure = judge_refusal(error, late=False, service=self._service)
-
-    def _wait_for_api(self, reason: str) -> list[Event]:
-        """Note that the API is away; raises ServiceAway when it has been so for too long."""
-        if not self._pace.patience or loop_time() >= self._pace.deadline:
-            return []
-        if self._wait is None:
-            self._wait = Wait(self._service.name, reason, self._pace.patience)
-            return [self._wait.began]
-        self._wait.pause(reason)
-        return []
 
     def _is_over(self) -> bool:
         if self.last is not None and self.last.ended:

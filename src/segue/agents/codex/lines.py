@@ -162,7 +162,7 @@ class CodexLines:
         if self._turn is None and self._was_given_up():
             said = f"Codex cannot reach its service and would wait for ever: {problem}"
             kind = meaning_of(problem)
-            if kind in (FailureKind.RATE_LIMIT, FailureKind.AUTH):
+            if kind in (FailureKind.USAGE_LIMIT, FailureKind.RATE_LIMIT, FailureKind.AUTH):
                 return self._limited(FAILURES.fail(kind, f"Codex keeps trying: {problem}", end.err_tail))
             return FAILURES.fail(FailureKind.OUTAGE, said, end.err_tail)
         if self._turn == "failed":

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
 
 from msgspec import Struct
 
 from segue.agents.local.values import Json, as_count, as_table, as_text, parse_object
 from segue.domain.outcome import Usage
-from segue.domain.signals import reset_at
+from segue.domain.signals import read_instant, reset_at
 
 _THREAD = re.compile(r"[A-Za-z0-9-]{1,100}")
 _TAIL_BYTES = 4 * 1024 * 1024
@@ -40,29 +39,41 @@ def read_session(home: Path, thread: str | None, now: float) -> SessionFacts:
             lines = file.read(_TAIL_BYTES).decode("utf-8", "replace").splitlines()
     except (OSError, IndexError):
         return SessionFacts()
+    used: Usage | None = None
+    limits: float | None = None
+    is_limit_known = False
     for line in reversed(lines):
-        payload = as_table((parse_object(line) or {}).get("payload")) if '"token_count"' in line else {}
-        if as_text(payload.get("type")) == "token_count":
-            return _read_counts(payload, now)
-    return SessionFacts()
+        event = parse_object(line) or {} if '"token_count"' in line else {}
+        payload = as_table(event.get("payload"))
+        if as_text(payload.get("type")) != "token_count":
+            continue
+        # The last one may say only one of the two.
+        used = used or _read_total(payload)
+        if not is_limit_known and (windows := as_table(payload.get("rate_limits"))):
+            limits, is_limit_known = (
+                _read_limits(windows, read_instant(event.get("timestamp")) or now, now),
+                True,
+            )
+        if used is not None and is_limit_known:
+            break
+    return SessionFacts(used, limits)
 
 
-def _read_counts(payload: Json, now: float) -> SessionFacts:
+def _read_total(payload: Json) -> Usage | None:
     total = as_table(as_table(payload.get("info")).get("total_token_usage"))
-    counts = (as_count(total.get("input_tokens")), as_count(total.get("output_tokens")))
-    limits = as_table(payload.get("rate_limits"))
-    ends = [_read_end(limits.get(name), now) for name in ("primary", "secondary")]
-    return SessionFacts(
-        Usage(*counts) if any(counts) else None, max((end for end in ends if end is not None), default=None)
-    )
+    found = Usage(as_count(total.get("input_tokens")), as_count(total.get("output_tokens")))
+    return found if found.tokens else None
 
 
-def _read_end(window: Any, now: float) -> float | None:
-    """Return when a limit ends, if it is used up."""
-    facts = as_table(window)
-    used = facts.get("used_percent")
+def _read_limits(windows: Json, said: float, now: float) -> float | None:
+    """Return when the last limit ends that is used up; `said`: when this was said."""
+    ends = (_read_end(as_table(window), said, now) for window in windows.values())
+    return max((end for end in ends if end is not None), default=None)
+
+
+def _read_end(window: Json, said: float, now: float) -> float | None:
+    used, seconds = window.get("used_percent"), window.get("resets_in_seconds")
     if not isinstance(used, int | float) or used < _FULL:
         return None
-    seconds = facts.get("resets_in_seconds")
-    at = now + seconds if isinstance(seconds, int | float) else facts.get("resets_at")
+    at = said + seconds if isinstance(seconds, int | float) else window.get("resets_at")
     return reset_at(at, now)

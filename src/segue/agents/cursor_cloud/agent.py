@@ -6,67 +6,44 @@ killed finds it again and never pays for a second one.
 
 from __future__ import annotations
 
-import os
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from functools import partial
 from typing import Literal
 
-from msgspec import structs
-
-from segue.agents.cloud.connection import SharedConnection
-from segue.agents.cloud.options import check_address, find_origin
+from segue.agents.cloud.connection import CloudKey, SharedConnection, make_policy
+from segue.agents.cloud.options import CloudAccess, find_origin
+from segue.agents.cloud.work import StopNote, fail_to_start, loop_time
 from segue.agents.cursor_cloud.api import CloudRequest
 from segue.agents.cursor_cloud.client import CloudV1
 from segue.agents.cursor_cloud.client_v0 import CloudApi, CloudV0
-from segue.agents.cursor_cloud.cloud_run import CloudRun, fail_without_run, make_headers
-from segue.domain.answer import LONGEST_ANSWER
-from segue.domain.errors import CredentialsError, SegueError
+from segue.agents.cursor_cloud.cloud_run import CloudRun, make_headers
+from segue.domain.errors import SegueError
 from segue.domain.events import Event
 from segue.domain.failure import Failure, FailureKind
 from segue.domain.job import Job, Mode
-from segue.domain.options import Count, OptionError, Options, Seconds
+from segue.domain.options import Count
 from segue.domain.outcome import Outcome
-from segue.domain.repository import canonical
 from segue.ports import Capabilities, Installation, Problem
-from segue.system.http.client import HttpPolicy
 from segue.system.services import Services
 
 KEY = "CURSOR_API_KEY"
-_ATTEMPTS = 4
-"""How often a request is sent before people see that the API is waited for."""
+_KEY = CloudKey((KEY,), "https://cursor.com/dashboard")
 
 
-class CursorCloudOptions(Options, frozen=True):
+class CursorCloudOptions(CloudAccess, frozen=True):
     """The table `[agents.cursor-cloud]`."""
 
     base_url: str = "https://api.cursor.com"
     """The address of the API."""
     api_version: Literal["v1", "v0"] = "v1"
     """The version of the API; `v0` is the legacy one and can do less."""
-    repository: str | None = None
-    """The hosted repository to work in; the remote `origin` of the workspace if unset."""
     auto_create_pr: bool = False
     """Let Cursor open a pull request."""
-    poll_interval: Seconds = 15.0
-    """Seconds between requests about a run that cannot be streamed."""
     stream: bool = True
     """Stream runs as they work (v1 only)."""
     max_streams: Count = 20
     """Runs streamed at once; others are polled."""
-    max_connections: Count = 20
-    """Requests at the same time, in addition to streams."""
-    retry_pause: Seconds = 1.0
-    """Seconds before the first retry of a request; doubled each time."""
-
-    def __post_init__(self) -> None:
-        check_address(self.base_url)
-        structs.force_setattr(self, "base_url", self.base_url.rstrip("/"))
-        if self.repository is not None:
-            try:
-                structs.force_setattr(self, "repository", canonical(self.repository))
-            except ValueError as error:
-                raise OptionError("repository", str(error)) from None
 
 
 class CursorCloudAgent:
@@ -87,28 +64,18 @@ class CursorCloudAgent:
             marks_prompt=not current,
         )
         self._options, self._services = options, services
-        policy = HttpPolicy(
-            *(options.max_connections, options.max_streams),
-            max_bytes=4 * LONGEST_ANSWER,
-            pause=options.retry_pause,
-            attempts=_ATTEMPTS,
-        )
+        policy = make_policy(options, options.max_streams)
         streams = options.max_streams if options.stream else 0
         headers, make = partial(make_headers, options.api_version), CloudV1 if current else CloudV0
         self._connection = SharedConnection[CloudApi](options.base_url, headers, policy, streams, make)
 
     def check(self) -> list[Problem]:
         """Return a problem if there is no key. The API is not asked before the first launch."""
-        key = _read_key()
-        if key and key.isascii() and key.isprintable() and " " not in key:
-            return []
-        fix = f"Create a key at https://cursor.com/dashboard and set {KEY}."
-        what = f"{KEY} has characters that no key has." if key else f"{KEY} is not set."
-        return [Problem(what, fix, CredentialsError.exit_code)]
+        return _KEY.check()
 
     def installation(self) -> Installation:
         """Return the version of the API and where its key comes from; there is no program."""
-        return Installation(version=f"API {self._options.api_version}", login=KEY if _read_key() else None)
+        return Installation(version=f"API {self._options.api_version}", login=KEY if _KEY.read()[1] else None)
 
     async def run(self, job: Job) -> AsyncGenerator[Event | Outcome, None]:
         """Launch, adopt or continue a run, watch it, and report how it ended."""
@@ -116,19 +83,20 @@ class CursorCloudAgent:
             request = await self._make_request(job)
         except (SegueError, ValueError) as error:
             failure = Failure(FailureKind.NOT_STARTED, str(error))
-            yield fail_without_run(failure, job, 0.0)
+            yield fail_to_start(failure, job)
             return
         if problems := self.check():
-            yield fail_without_run(Failure(FailureKind.AUTH, problems[0].message), job, 0.0)
+            yield fail_to_start(Failure(FailureKind.AUTH, problems[0].message), job)
             return
-        async with self._connection.open(_read_key()) as connection:
+        async with self._connection.open(_KEY.read()[1]) as connection:
             run = CloudRun(
                 connection,
                 job,
                 request,
                 self._options.poll_interval,
                 self._options.retry_pause,
-                lambda: self._services.processes.scratch(job.token),
+                StopNote(lambda: self._services.processes.scratch(job.token)),
+                loop_time() + job.limits.wall,
             )
             async with aclosing(run.events()) as events:
                 async for event in events:
@@ -153,7 +121,3 @@ class CursorCloudAgent:
             name=title if labels else "",
             auto_create_pr=self._options.auto_create_pr,
         )
-
-
-def _read_key() -> str:
-    return os.environ.get(KEY, "").strip()

@@ -1,31 +1,27 @@
-"""Do one job through the API: start a run, watch it, report its end; cancel it if nobody waits any more."""
+"""Do one job through Cursor's API with a run of an agent."""
 
 from __future__ import annotations
 
 import asyncio
 import base64
-import time
-from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import aclosing, suppress
-from pathlib import Path
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import suppress
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from segue.agents.cloud.connection import Connection
 from segue.agents.cloud.errors import BY_US, HANG, TIMEOUT, CloudError
+from segue.agents.cloud.work import LOOK_SECONDS, StopNote, do_work, loop_time, shorten
 from segue.agents.cursor_cloud.api import CloudRequest, RunRef, RunSnapshot, Status
 from segue.agents.cursor_cloud.client_v0 import CloudApi
-from segue.agents.cursor_cloud.errors import CURSOR, judge_end, judge_refusal
+from segue.agents.cursor_cloud.errors import CURSOR, judge_end
 from segue.agents.cursor_cloud.reading import StreamReader
-from segue.agents.cursor_cloud.watch import Pace, RunStarter, RunWatch, StartedRun, loop_time
+from segue.agents.cursor_cloud.watch import Pace, RunStarter, RunWatch, StartedRun
 from segue.agents.local.launch import count_usage
-from segue.domain.errors import ServiceAway
 from segue.domain.events import AgentStarted, AgentUsage, Event
 from segue.domain.failure import Failure, FailureKind
 from segue.domain.job import Job, Mode
 from segue.domain.outcome import Outcome
-from segue.domain.patience import Wait
 from segue.domain.repository import same_repository
 
 
@@ -37,139 +33,74 @@ def make_headers(version: str, key: str) -> Mapping[str, str]:
 
 
 _NO_TEXT = {Mode.PLAN: "plan", Mode.ASK: "answer"}
-
-
-def fail_without_run(failure: Failure, job: Job, duration: float) -> Outcome:
-    """Return the outcome of a job that has no run."""
-    return Outcome(
-        failure=failure,
-        session=job.session,
-        model=job.model,
-        duration=duration,
-        facts={"adopted": False},
-    )
-
-
 _CANCEL_SECONDS = 5.0
 _CANCEL_TRIES = 3
 _USAGE_SECONDS = 15.0
 _USAGE_TRIES = 3
-_LOOK_SECONDS = 5.0
-_NOTE = "cancelled"
 
 
 class CloudRun(Struct, frozen=True):
-    """One job in the cloud."""
+    """One job of Cursor's cloud agents."""
 
     connection: Connection[CloudApi]
     job: Job
     request: CloudRequest
     poll: float
     pause: float
-    scratch: Callable[[], Path]
-    """Returns the folder where a note is kept until the outcome is stored."""
+    note: StopNote
+    deadline: float
 
-    async def events(self) -> AsyncGenerator[Event | Outcome, None]:
+    def events(self) -> AsyncGenerator[Event | Outcome, None]:
         """Yield everything that is seen; the last item is the outcome."""
-        began = time.monotonic()
-        deadline = loop_time() + self.job.limits.wall
-        starter = RunStarter(self.connection.api, self.request, deadline, self.pause, self.poll)
-        reader = StreamReader(self.job.limits.kept_bytes)
-        started: StartedRun | None = None
-        used: AgentUsage | None = None
-        over = False
-        try:
-            async for item in self._start(starter):
-                if isinstance(item, StartedRun):
-                    started = item
-                else:
-                    yield item
-            assert started is not None
-            ref = started.ref
-            yield AgentStarted("cursor-cloud", ref.agent, ref.run, ref.url, started.adopted)
-            watch = await self._make_watch(started, reader, deadline)
-            async with aclosing(watch.events()) as seen:
-                async for event in seen:
-                    yield event
-            failure, used = await self._finish(started.ref, watch)
-            over = True
-            outcome = self._outcome(started, watch.snapshot, reader, failure, used)
-            outcome = replace(outcome, duration=outcome.duration or time.monotonic() - began)
-        except ServiceAway:
-            over = True  # the agent may be at work: `resume` finds it again by its token
-            raise
-        except CloudError as error:
-            over = not error.unsure
-            refusal = judge_refusal(error, late=loop_time() >= deadline)
-            outcome = fail_without_run(refusal, self.job, time.monotonic() - began)
-        finally:
-            if not over:
-                await self._abandon(started, starter)
-        if used is not None:
-            yield used
-        yield outcome
+        return do_work(self, self.job, CURSOR, self.deadline)
 
-    async def _start(self, starter: RunStarter) -> AsyncGenerator[Event | StartedRun, None]:
-        """Yield the run at last; while the service is away, wait for it and try again.
+    @property
+    def _starter(self) -> RunStarter:
+        return RunStarter(self.connection.api, self.request, self.deadline, self.pause, self.poll)
 
-        Trying again never starts a second agent: it has the same id, or is looked for before.
-        """
-        wait: Wait | None = None
-        while True:
-            try:
-                started = await starter.start(self.job.session)
-            except CloudError as error:
-                safe = self.connection.api.mints_ids or not error.unsure
-                if not error.away or not safe or not self.job.limits.patience:
-                    raise
-                new, wait = wait is None, wait or Wait(CURSOR.name, error.message, self.job.limits.patience)
-                pause = wait.pause(error.message)
-                if new:
-                    yield wait.began
-                await asyncio.sleep(pause)
-            else:
-                if wait is not None:
-                    yield wait.ended
-                yield started
-                return
+    async def start(self) -> StartedRun:
+        """Launch an agent, continue one, or find what an earlier attempt has launched."""
+        return await self._starter.start(self.job.session)
 
-    async def _make_watch(self, started: StartedRun, reader: StreamReader, deadline: float) -> RunWatch:
-        limits = self.job.limits
+    def may_start_again(self, error: CloudError) -> bool:
+        """Return whether a second agent would have the same id, or the first was certainly not launched."""
+        return self.connection.api.mints_ids or not error.unsure
+
+    def announce(self, started: StartedRun) -> AgentStarted:
+        """Return the event for a run."""
+        ref = started.ref
+        return AgentStarted("cursor-cloud", ref.agent, ref.run, ref.url, started.adopted)
+
+    async def watch(self, started: StartedRun) -> RunWatch:
+        """Return the watch over a run; it may have worked for a while already."""
+        limits, deadline = self.job.limits, self.deadline
         if started.adopted:
-            # It has worked for a while already; but one look must be possible, however old it is.
-            deadline = max(
-                deadline - await self._read_age(started.ref, deadline), loop_time() + _LOOK_SECONDS
-            )
+            deadline = shorten(deadline, await self._read_age(started.ref))
         pace = Pace(deadline, limits.idle, self.poll, self.pause, limits.patience)
+        reader = StreamReader(limits.kept_bytes)
         return RunWatch(self.connection.api, started.ref, reader, pace, self.connection.slots)
 
-    async def _read_age(self, ref: RunRef, deadline: float) -> float:
+    async def _read_age(self, ref: RunRef) -> float | None:
         try:
-            return (await self.connection.api.get(ref, deadline)).age or 0.0
+            return (await self.connection.api.get(ref, self.deadline)).age
         except CloudError:
-            return 0.0
+            return None
 
-    async def _finish(self, ref: RunRef, watch: RunWatch) -> tuple[Failure | None, AgentUsage | None]:
-        """Return why the run failed, if it did, and what it has used; one whose time is up is cancelled."""
-        failure, used = watch.failure, None
+    async def finish(self, started: StartedRun, watch: RunWatch) -> Failure | None:
+        """Return why the run failed, if it did; one whose time is up is cancelled."""
+        failure = watch.failure
         if failure in (TIMEOUT, HANG):
-            accepted = await self._cancel(ref, "timeout" if failure is TIMEOUT else "hang")
-            await watch.poll_again(loop_time() + _LOOK_SECONDS)
-            failure = failure if accepted else self._failure(watch, failure)
-        elif failure is None:
-            failure = self._failure(watch, None)
-        if watch.failure in (None, TIMEOUT, HANG):
-            used = await self._read_usage(ref)
-        return failure, used
+            accepted = await self._cancel(started.ref, "timeout" if failure is TIMEOUT else "hang")
+            await watch.poll_again(loop_time() + LOOK_SECONDS)
+            return failure if accepted else self._failure(watch, failure)
+        return failure or self._failure(watch, None)
 
-    def _outcome(
-        self,
-        started: StartedRun,
-        snapshot: RunSnapshot | None,
-        reader: StreamReader,
-        failure: Failure | None,
-        used: AgentUsage | None,
-    ) -> Outcome:
+    async def conclude(
+        self, started: StartedRun, watch: RunWatch, failure: Failure | None
+    ) -> tuple[Outcome, AgentUsage | None]:
+        """Return the outcome, and what the run has used."""
+        used = await self._read_usage(started.ref) if watch.failure in (None, TIMEOUT, HANG) else None
+        snapshot, reader = watch.snapshot, watch.reader
         last, ref, mode = snapshot or RunSnapshot(Status.UNKNOWN, ""), started.ref, self.job.mode
         plan = reader.plan if mode is Mode.PLAN else ""
         text = plan or last.text or reader.text
@@ -193,7 +124,7 @@ class CloudRun(Struct, frozen=True):
             "adopted": started.adopted,
             **reader.facts(),
         }
-        return Outcome(
+        outcome = Outcome(
             text=text,
             failure=failure,
             session=str(ref),
@@ -203,6 +134,7 @@ class CloudRun(Struct, frozen=True):
             branches=branches,
             facts=facts,
         )
+        return outcome, used
 
     def _failure(self, watch: RunWatch, otherwise: Failure | None) -> Failure | None:
         """Return what the run's own end says; `otherwise` if it has not ended."""
@@ -211,7 +143,7 @@ class CloudRun(Struct, frozen=True):
             return otherwise
         if snapshot.status is Status.SUCCEEDED and self.connection.api.reports_cancelled:
             return None
-        word = self._read_note()
+        word = self.note.read()
         return BY_US[word] if word and snapshot.status is Status.SUCCEEDED else judge_end(snapshot, word)
 
     async def _read_usage(self, ref: RunRef) -> AgentUsage | None:
@@ -226,18 +158,18 @@ class CloudRun(Struct, frozen=True):
                 await asyncio.sleep(self.pause)
         return used
 
-    async def _abandon(self, started: StartedRun | None, starter: RunStarter) -> None:
-        """Cancel what was started, as far as that is possible at once: nobody waits for the job any more."""
+    async def abandon(self, started: StartedRun | None) -> None:
+        """Cancel the run, if there is one: nobody waits for the job any more."""
         with suppress(CloudError, TimeoutError):
             async with asyncio.timeout(_CANCEL_SECONDS):
                 end = loop_time() + _CANCEL_SECONDS
-                ref = started.ref if started else await starter.find(self.job.session, end)
+                ref = started.ref if started else await self._starter.find(self.job.session, end)
                 if ref is not None:
                     await self._cancel(ref, "interrupted")
 
     async def _cancel(self, ref: RunRef, why: str) -> bool:
         """Cancel the run; return False if the API did not, or if the run had already ended."""
-        (self.scratch() / _NOTE).write_text(why, encoding="ascii")
+        self.note.write(why)
         end = loop_time() + _CANCEL_SECONDS
         for left in reversed(range(_CANCEL_TRIES)):
             try:
@@ -247,11 +179,3 @@ class CloudRun(Struct, frozen=True):
                     return False
             await asyncio.sleep(self.pause)
         return False
-
-    def _read_note(self) -> str:
-        """Return why we have cancelled the run, now or before we were killed; empty if we have not."""
-        try:
-            word = (self.scratch() / _NOTE).read_text(encoding="ascii")
-        except OSError:
-            return ""
-        return word if word in BY_US else ""

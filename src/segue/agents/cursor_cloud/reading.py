@@ -6,17 +6,17 @@ No event is fatal: unknown ones are stored in short form and counted.
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
 from segue.agents.cloud.sse import Freshness, SseFrame
+from segue.agents.cloud.transcript import Transcript
 from segue.agents.cursor.lines import read_tool_use
 from segue.agents.cursor_cloud.api import Status, parse_status
 from segue.agents.local.lines import thinking_event
 from segue.agents.local.values import as_table, as_text, clip, shrink, split
-from segue.domain.answer import LONGEST_ANSWER, AnswerText
-from segue.domain.events import AgentOutput, AgentRaw, AgentText, AgentTool, Event, event_data
+from segue.domain.answer import AnswerText
+from segue.domain.events import AgentRaw, AgentText, AgentTool, Event
 
 _EVENT_CHARS = 16 * 1024
 
@@ -91,13 +91,9 @@ class StreamReader:
     """Remembers what the outcome of a run needs."""
 
     def __init__(self, kept_bytes: int) -> None:
-        self._room, self._said = kept_bytes, LONGEST_ANSWER
-        self._dropped = 0
+        self._seen = Transcript(kept_bytes)
         self._message = MessageBuffer()
         self._thoughts = ""
-        self._counts = Counter[str]()
-        self._words: set[str] = set()
-        self._word = ""
         self.plan = ""
         self.lost = False
         """True if an event was too large to be read: it may have been the plan or the answer."""
@@ -122,31 +118,20 @@ class StreamReader:
             events = self._read_simple(frame, data)
         else:
             events = []
-        return self._keep(events, len(frame.data))
+        return self._keep(events)
 
     def read_status(self, word: str) -> list[Event]:
         """Return an event if the status has changed; unknown words are reported once."""
-        if word == self._word:
-            return []
-        self._word = word
-        if parse_status(word) is not Status.UNKNOWN:
-            return [_raw("status", {"status": word})]
-        if word in self._words or len(self._words) >= _WORDS:
-            return []
-        self._words.add(word)
-        note = "unknown status; the run is watched until its deadline"
-        return [_raw("unknown_status", {"status": clip(word, 100), "note": note})]
+        self._seen.set_status(word, parse_status(word) is not Status.UNKNOWN)
+        return self._seen.take()
 
     def close(self) -> list[Event]:
         """Return what was held back, and how much had to be dropped."""
-        events = self._keep([*self._flush_thought(), *self._message.flush()], 0)
-        if self._dropped:
-            events.append(AgentOutput("out", cut_bytes=self._dropped))
-        return events
+        return [*self._keep([*self._flush_thought(), *self._message.flush()]), *self._seen.close()]
 
     def facts(self) -> dict[str, Any]:
         """Return the counts by name."""
-        return dict(sorted(self._counts.items()))
+        return self._seen.facts()
 
     def _read_simple(self, frame: SseFrame, data: Mapping[str, Any]) -> list[Event]:
         match frame.event:
@@ -186,7 +171,7 @@ class StreamReader:
                 return self._keep_unknown(frame, data)
 
     def _keep_unknown(self, frame: SseFrame, data: Mapping[str, Any]) -> list[Event]:
-        self._counts["unknown_events"] += 1
+        self._seen.count("unknown_events")
         return [*self._message.flush(), _raw(clip(frame.event, 100), shrink(dict(data)))]
 
     def _add_thought(self, data: Mapping[str, Any]) -> list[Event]:
@@ -203,28 +188,18 @@ class StreamReader:
         self._remember_plan(as_text(data.get("name")), as_table(data.get("args")))
         tool = read_tool(data)
         if tool.state == "completed":
-            self._counts["tools"] += 1
-            self._counts[f"tools_{tool.status or 'unknown'}"] += 1
+            self._seen.count("tools", f"tools_{tool.status or 'unknown'}")
         return [*said, tool]
 
     def _remember_plan(self, name: str, args: Mapping[str, Any]) -> None:
         if name in ("createPlan", "create_plan"):
             self.plan = as_text(args.get("plan")) or self.plan
 
-    def _keep(self, events: list[Event], size: int) -> list[Event]:
-        """Return the events, as long as there is room for them; what the agent says has its own."""
-        kept: list[Event] = []
+    def _keep(self, events: list[Event]) -> list[Event]:
+        """Return the events for which there is room."""
         for event in events:
-            if isinstance(event, AgentText) and self._said > 0:
-                self._said -= len(event.text)
-                kept.append(event)
-                continue
-            if self._room <= 0:
-                self._dropped += size
-                continue
-            self._room -= len(str(event_data(event)))
-            kept.append(event)
-        return kept
+            self._seen.put(event)
+        return self._seen.take()
 
 
 def _simplify(data: Mapping[str, Any], call: Mapping[str, Any], kind: str) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from segue.agents.cloud.errors import HANG, LOST, TIMEOUT, UNREACHABLE, CloudError
 from segue.agents.cloud.sse import Freshness, Resume, SseFrame
+from segue.agents.cloud.work import ApiAbsence, loop_time
 from segue.agents.cursor_cloud.api import CloudRequest, RunRef, RunSnapshot
 from segue.agents.cursor_cloud.client import CloudV1
 from segue.agents.cursor_cloud.client_v0 import CloudApi
@@ -19,7 +20,6 @@ from segue.agents.cursor_cloud.errors import CURSOR, judge_refusal, read_stream_
 from segue.agents.cursor_cloud.reading import StreamReader, parse_data
 from segue.domain.events import Event
 from segue.domain.failure import Failure
-from segue.domain.patience import Wait
 from segue.domain.repository import same_repository
 
 _SHA = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}", re.IGNORECASE)
@@ -130,11 +130,6 @@ class RunStarter(Struct, frozen=True):
         return ours[0] if len(ours) == 1 else ""
 
 
-def loop_time() -> float:
-    """Return the time of the event loop, in which deadlines are given."""
-    return asyncio.get_running_loop().time()
-
-
 LADDER = (1, 2, 4, 8, 16, 30)
 """Pauses before a broken stream is resumed; after the last one the run is only polled."""
 
@@ -167,7 +162,7 @@ class RunWatch:
         """`slots` are the streams that may be open at once; None: no streams."""
         self._api = api
         self._ref = ref
-        self._reader = reader
+        self.reader = reader
         self._pace = pace
         self._slots = slots if isinstance(api, CloudV1) else None
         self._resume = Resume()
@@ -177,7 +172,7 @@ class RunWatch:
         self._broken = 0
         self._missing = 0
         self._drain_until: float | None = None
-        self._wait: Wait | None = None
+        self._absence = ApiAbsence(CURSOR, pace.patience, pace.deadline)
         self.snapshot: RunSnapshot | None = None
         self.failure: Failure | None = None
 
@@ -186,7 +181,7 @@ class RunWatch:
         while True:
             for event in await self._poll():
                 yield event
-            for event in self._reader.read_status(self.snapshot.word) if self.snapshot else []:
+            for event in self.reader.read_status(self.snapshot.word) if self.snapshot else []:
                 yield event
             if not self._may_stream():
                 self._heard_at = None
@@ -197,7 +192,7 @@ class RunWatch:
                 async with self._slots, aclosing(self._stream()) as events:
                     async for event in events:
                         yield event
-        for event in self._reader.close():
+        for event in self.reader.close():
             yield event
 
     async def poll_again(self, deadline: float) -> None:
@@ -215,25 +210,14 @@ class RunWatch:
             self._missing = 0
         except CloudError as error:
             if error.code == UNREACHABLE or error.away:
-                return self._wait_for_api(error.message)
+                return self._absence.note(error.message)
             # Once may be too early for a run that was just created.
             self._missing += error.gone
             if self._missing >= _MISSING:
                 self.failure = LOST
             elif error.denied or error.limited:
                 self.failure = judge_refusal(error, late=False)
-        back, self._wait = self._wait, None
-        return [back.ended] if back else []
-
-    def _wait_for_api(self, reason: str) -> list[Event]:
-        """Note that the API is away; raises ServiceAway when it has been so for too long."""
-        if not self._pace.patience or loop_time() >= self._pace.deadline:
-            return []
-        if self._wait is None:
-            self._wait = Wait(CURSOR.name, reason, self._pace.patience)
-            return [self._wait.began]
-        self._wait.pause(reason)
-        return []
+        return self._absence.end()
 
     def _is_over(self) -> bool:
         if self.snapshot is not None and self.snapshot.status.is_terminal:
@@ -246,7 +230,7 @@ class RunWatch:
         """Return whether a run that has ended may have said something that was not read yet."""
         if self._drain_until is None:
             self._drain_until = loop_time() + _DRAIN_SECONDS
-        return self._may_stream() and not self._reader.is_finished and loop_time() < self._drain_until
+        return self._may_stream() and not self.reader.is_finished and loop_time() < self._drain_until
 
     def _limit(self) -> float:
         """Return when the run's time is up, or when it has been silent for too long."""
@@ -279,7 +263,7 @@ class RunWatch:
                     if self._drain_until is None and loop_time() >= self._looked_at + silence:
                         for event in await self._poll():
                             yield event
-                    if self._reader.is_finished or self._is_over():
+                    if self.reader.is_finished or self._is_over():
                         return
         except CloudError as error:
             if error.code in _NO_STREAM or error.denied or error.gone:
@@ -300,7 +284,7 @@ class RunWatch:
         fresh = self._resume.note(frame)
         if fresh is Freshness.SEEN:
             return []
-        events = self._reader.read(frame, fresh)
+        events = self.reader.read(frame, fresh)
         if events or frame.id:
             self._heard_at = loop_time()
         if frame.id:

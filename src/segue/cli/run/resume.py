@@ -41,7 +41,7 @@ def resume(run_id: str | None, verbose: bool, settings: CommandSettings, output:
 
     app = replace(settings.find(), tell=output.warn)
     with app.store(read_only=True) as store:
-        run = find_unfinished(store, app, run_id)
+        run = find_unfinished(store, app, run_id, idle=True)
         ended = run or find_run(store, app, "last")
     if run is None:
         asyncio.run(finish_end(settings.find_for(ended), ended))

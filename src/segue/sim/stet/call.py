@@ -103,7 +103,8 @@ def _finding(root: Path, file: str, line: int, rule: dict[str, str]) -> dict[str
     identity = hashlib.sha256(f"{file}:{line}:{' '.join(message.split())}".encode()).hexdigest()
     entry: dict[str, Any] = {"id": identity, "file": file, "line": line}
     entry |= {"severity": rule.get("severity", "warning"), "category": rule.get("category", "correctness")}
-    entry |= {"confidence": float(rule.get("confidence", 0.95)), "message": message}
+    sure = float(rule.get("confidence", 0.95))
+    entry |= {"confidence": int(sure) if sure.is_integer() else sure, "message": message}  # as Go writes it
     if rule.get("suggestion"):
         entry["suggestion"] = rule["suggestion"]
     return {**entry, "cursor_uri": f"file://{root / file}#L{line}"}

@@ -75,6 +75,14 @@ class Objects(Struct, frozen=True):
         found = [line for line in done.out.decode("utf-8", "replace").splitlines() if _MARKER in line]
         return tuple(dict.fromkeys(line.rsplit(":", 2)[0] for line in found))
 
+    async def has(self, *commits: str) -> bool:
+        """Return whether all of these commits are here."""
+        for commit in commits:
+            done = await self.git("cat-file", "-e", f"{commit}^{{commit}}", codes=(0, 1, 128))
+            if done.exit_code != 0:
+                return False
+        return True
+
     async def is_ancestor(self, before: str, now: str) -> bool:
         """Return whether one commit contains the history of another."""
         done = await self.git("merge-base", "--is-ancestor", before, now, codes=(0, 1, 128))

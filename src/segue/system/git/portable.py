@@ -92,7 +92,9 @@ async def pack(repo: Repository, base: str, before: str = "", most: int = MOST_B
         raise WorkspaceError(f"{repo.root} is on no commit that can be packed.", kept="Nothing was changed.")
     refs = {name: commit for name, commit in known.items() if _is_packed(name) and COMMIT.fullmatch(commit)}
     refs |= {_HEAD: head, BASE: base}
-    said = (await repo.run(*QUIET, *_LOOK, *repo.without_own())).out
+    recent = repo.recent()
+    is_clean = recent is not None and not recent.dirty and recent.head == head
+    said = b"" if is_clean else (await repo.run(*QUIET, *_LOOK, *repo.without_own())).out
     seen = await asyncio.to_thread(parse_status, repo.root, said)
     place = _digest(branch, *(f"{commit} {name}" for name, commit in sorted(refs.items())))
     digest, left_out = place, tuple[str, ...]()
@@ -170,6 +172,8 @@ async def bring(repo: Repository, packed: Packed, branch: str) -> str:
         done = await run_long(repo.root, *_FETCH, "--no-prune", "--atomic", bundle, *specs)
     if done.exit_code != 0:
         raise _not_brought(repo, done.err.decode("utf-8", "replace"), wanted, before)
+    if (after := {name: await repo.branch_head(name) for name in wanted}) != wanted:
+        raise _not_brought(repo, f"git left {after}", wanted, before)
     if before == wanted:
         return f"Branch {branch} has the work already."
     said = f"The work is on branch {branch}; look with: git log -p {refs[BASE][:10]}..{branch}"

@@ -135,7 +135,7 @@ class Repository(Struct):
 
     async def commit(self, message: str) -> str | None:
         """Commit everything and return the commit, or None when there was nothing to commit."""
-        began, left = time.monotonic(), self._recent()
+        began, left = time.monotonic(), self.recent()
         if left is not None and not left.dirty:
             return None
         self._left = None
@@ -183,7 +183,7 @@ class Repository(Struct):
 
     async def begin(self, key: str, head_branch: str | None) -> Snapshot:  # noqa: ARG002 - works in place
         """Return what a task starts with: what the previous one just left, or a new snapshot."""
-        left = self._recent()
+        left = self.recent()
         self._left = None
         return left or await self.snapshot()
 
@@ -251,7 +251,7 @@ class Repository(Struct):
         done = await run_git(self.root, "remote", "get-url", name)
         return done.out.decode("utf-8", "replace").strip() or None
 
-    def _recent(self) -> Snapshot | None:
+    def recent(self) -> Snapshot | None:
         """Return what was just seen: nobody has edited a file since. Later, git has to look again."""
         left = self._left
         return left[1] if left is not None and time.monotonic() - left[0] < self.believed else None

@@ -40,7 +40,7 @@ class Container:
     def create(cls) -> Container:
         """Make what this machine permits."""
         brand = _SMALLEST + int.from_bytes(os.urandom(7), "big")
-        return cls(None if portable() else _make_cgroup(), brand if _may_brand() else None)
+        return cls(None if portable() else _make_cgroup(), brand if may_brand() else None)
 
     @classmethod
     def of(cls, claim: dict[str, Any]) -> Container:
@@ -163,7 +163,8 @@ def _sweep_once(home: str) -> None:
             Container(f"{home}/{name}").remove()
 
 
-def _may_brand() -> bool:
+def may_brand() -> bool:
+    """Return whether processes of this machine can be branded."""
     if sys.platform != "linux":
         return False
     import resource

@@ -10,7 +10,7 @@ import sys
 from asyncio.subprocess import PIPE, Process
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from msgspec import Struct, field
 
@@ -22,6 +22,9 @@ from segue.system.process.group import own_group
 from segue.system.process.orphans import end_lost, end_supervisors, patience
 from segue.system.process.table import SUPERVISOR_MARKER
 from segue.system.program import own_environment, part_command
+
+if TYPE_CHECKING:
+    from segue.system.supervisor.nursery import ForkedSupervisor, Nursery
 
 _REPLY_MAX = 1024**2
 
@@ -38,7 +41,10 @@ class Heard(Struct):
 class Link:
     """A running supervisor: send it requests, and follow its jobs."""
 
-    def __init__(self, process: Process, name: str) -> None:
+    nursery: ClassVar[Nursery | None] = None
+    """Where this process gets its supervisors from; None: each of them is a program."""
+
+    def __init__(self, process: Process | ForkedSupervisor, name: str) -> None:
         self.name = name
         self.gone = False
         self._process = process
@@ -49,22 +55,10 @@ class Link:
     async def open(cls, folder: RunFolder, hold_fds: Sequence[int], tied: bool = False) -> Link:
         """Start a supervisor for the folder."""
         folder.prepare()
-        # Windows cannot inherit descriptors; docs/reference/platforms.md says what that means for the lock.
-        options = own_group(hidden=True)
-        options |= {} if sys.platform == "win32" else {"pass_fds": tuple(hold_fds)}
-        program, *arguments = part_command("--segue-supervisor", "segue.system.supervisor.main")
-        with (folder.path / "supervisor.log").open("ab") as log:
-            process = await asyncio.create_subprocess_exec(
-                program,
-                *(*arguments, str(folder.path)),
-                stdin=PIPE,
-                stdout=PIPE,
-                stderr=log,
-                cwd=folder.path,
-                env=own_environment({SUPERVISOR_MARKER: secrets.token_hex(8)}),
-                limit=_REPLY_MAX,
-                **options,
-            )
+        process: Process | ForkedSupervisor | None = None
+        if cls.nursery is not None:
+            process = await cls.nursery.start(str(folder.path), hold_fds, _REPLY_MAX)
+        process = process or await _start_program(folder.path, hold_fds)
         name = identify(process.pid)
         # Recorded before any request, so that it can be found if Segue is killed.
         folder.note_supervisor(name)
@@ -118,6 +112,25 @@ class Link:
             heard.taken = heard.taken or reply["type"] == "taken"
             heard.result = reply.get("exit")
             heard.news.set()
+
+
+async def _start_program(folder: Path, hold_fds: Sequence[int]) -> Process:
+    # Windows cannot inherit descriptors; docs/reference/platforms.md says what that means for the lock.
+    options = own_group(hidden=True)
+    options |= {} if sys.platform == "win32" else {"pass_fds": tuple(hold_fds)}
+    program, *arguments = part_command("--segue-supervisor", "segue.system.supervisor.main")
+    with (folder / "supervisor.log").open("ab") as log:
+        return await asyncio.create_subprocess_exec(
+            program,
+            *(*arguments, str(folder)),
+            stdin=PIPE,
+            stdout=PIPE,
+            stderr=log,
+            cwd=folder,
+            env=own_environment({SUPERVISOR_MARKER: secrets.token_hex(8)}),
+            limit=_REPLY_MAX,
+            **options,
+        )
 
 
 _POLL = 0.05

@@ -1,0 +1,163 @@
+"""Forks supervisors, for a process that drives many short runs: a new Python would take longer than a run.
+
+Only on Linux, and where processes can be branded (`process/container.py`). A fork shows the environment of
+the program that it is a copy of, so a supervisor made here has no marker in it; an agent that it was
+starting when it was killed is found by its brand.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NoReturn
+
+from segue.system.process.container import may_brand
+from segue.system.process.group import portable
+from segue.system.process.table import SUPERVISOR_MARKER
+
+_MOST_FDS = 16
+_LONGEST_PATH = 64 * 1024
+
+
+class ForkedSupervisor:
+    """A supervisor that is no child of this process; used like one of asyncio's."""
+
+    def __init__(self, pid: int, stdin: asyncio.StreamWriter, stdout: asyncio.StreamReader) -> None:
+        assert sys.platform == "linux"
+        self.pid, self.stdin, self.stdout = pid, stdin, stdout
+        self._handle = os.pidfd_open(pid)  # it lives: it waits for our first request
+
+    def kill(self) -> None:
+        """Kill it."""
+        assert sys.platform == "linux"
+        signal.pidfd_send_signal(self._handle, signal.SIGKILL)
+
+    async def wait(self) -> None:
+        """Wait until it has ended; called once."""
+        loop, ended = asyncio.get_running_loop(), asyncio.Event()
+        loop.add_reader(self._handle, ended.set)
+        try:
+            await ended.wait()
+        finally:
+            loop.remove_reader(self._handle)
+            os.close(self._handle)
+
+
+class Nursery:
+    """A child of this process that forks supervisors. It ends with this process; they do not."""
+
+    def __init__(self, line: socket.socket, pid: int) -> None:
+        self._line, self._pid = line, pid
+
+    def close(self) -> None:
+        """End it."""
+        self._line.close()
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(self._pid, 0)
+
+    async def start(self, folder: str, hold_fds: Sequence[int], limit: int) -> ForkedSupervisor | None:
+        """Start a supervisor for a folder; None if the nursery was killed."""
+        assert sys.platform == "linux"
+        asked, ask = os.pipe()
+        hear, said = os.pipe()
+        try:
+            socket.send_fds(self._line, [os.fsencode(folder)], [asked, said, *hold_fds])
+            pid = self._line.recv(32)
+        except OSError:
+            pid = b""
+        finally:
+            os.close(asked)
+            os.close(said)
+        if not pid:
+            os.close(ask)
+            os.close(hear)
+            return None
+        return await _connect(int(pid), ask, hear, limit)
+
+
+async def _connect(pid: int, ask: int, hear: int, limit: int) -> ForkedSupervisor:
+    loop = asyncio.get_running_loop()
+    replies, unused = asyncio.StreamReader(limit), asyncio.StreamReader()
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(replies), os.fdopen(hear, "rb", 0))
+    transport, protocol = await loop.connect_write_pipe(
+        lambda: asyncio.StreamReaderProtocol(unused), os.fdopen(ask, "wb", 0)
+    )
+    return ForkedSupervisor(pid, asyncio.StreamWriter(transport, protocol, None, loop), replies)
+
+
+def open_nursery() -> Nursery | None:
+    """Fork the nursery, while this process has one thread; None where supervisors have to be programs."""
+    if sys.platform != "linux" or portable() or not may_brand() or not _can_watch():
+        return None
+    import segue.system.supervisor.main  # noqa: F401 - so that no supervisor has to
+
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    pid = os.fork()
+    if pid == 0:
+        _end_after(_serve, theirs)
+    theirs.close()
+    return Nursery(ours, pid)
+
+
+def _can_watch() -> bool:
+    assert sys.platform == "linux"
+    try:
+        os.close(os.pidfd_open(os.getpid()))
+    except OSError:  # an old kernel, or a sandbox
+        return False
+    return True
+
+
+def _end_after(work: Callable[..., None], *arguments: object) -> NoReturn:
+    """Do what this process was forked for, and nothing that its original would do at its end."""
+    code = 1
+    try:
+        work(*arguments)
+        code = 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        os._exit(code)
+
+
+def _serve(line: socket.socket) -> None:
+    assert sys.platform == "linux"
+    for entry in list(Path("/proc/self/fd").iterdir()):
+        # Others wait for the end of what this process inherited.
+        if (fd := int(entry.name)) > 2 and fd != line.fileno():
+            with contextlib.suppress(OSError):
+                os.close(fd)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody has to wait for supervisors
+    while True:
+        folder, fds, _, _ = socket.recv_fds(line, _LONGEST_PATH, _MOST_FDS)
+        if not folder:
+            return
+        pid = os.fork()
+        if pid == 0:
+            line.close()
+            _end_after(_supervise, os.fsdecode(folder), *fds[:2])
+        for fd in fds:
+            os.close(fd)
+        line.send(str(pid).encode())
+
+
+def _supervise(folder: str, asked: int, said: int) -> None:
+    assert sys.platform == "linux"
+    from segue.system.supervisor.main import main
+
+    os.setsid()
+    os.chdir(folder)
+    log = os.open("supervisor.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    for fd, place in ((asked, 0), (said, 1), (log, 2)):
+        os.dup2(fd, place)
+        os.close(fd)
+    os.environ.pop(SUPERVISOR_MARKER, None)
+    main([folder])
