@@ -25,7 +25,10 @@ _CORRELATIONS = tuple(0.02 + 0.93 * step / 19 for step in range(20))
 """Besides 0, for which the cases are independent."""
 
 _SCALES = (math.inf, *((1 - correlation) / correlation for correlation in _CORRELATIONS))
-"""The sum of the two parameters of the beta distribution that the rates of runs come from; infinite: they are one."""
+"""The sum of the two parameters of the beta distribution that the rates of runs come from.
+
+Infinite: all runs have the same rate.
+"""
 
 _COARSE = 16
 """The cells of the grid on which the range of the posterior is found."""
