@@ -54,14 +54,14 @@ def at(*moments: tuple[int, Event] | tuple[int, Event, str]) -> list[Recorded]:
 
 
 @given(histories())
-@settings(max_examples=200, deadline=None)
+@settings(deadline=None)
 def test_events_of_other_kinds_change_nothing(events: list[Recorded]) -> None:
     kept = [event for event in events if isinstance(event.event, FOLDED)]
     assert RunView.of(TITLES, events) == RunView.of(TITLES, kept)
 
 
 @given(histories())
-@settings(max_examples=200, deadline=None)
+@settings(deadline=None)
 def test_the_parts_add_up(events: list[Recorded]) -> None:
     view = RunView.of(TITLES, events)
     tasks = view.tasks.values()
@@ -75,7 +75,7 @@ def test_the_parts_add_up(events: list[Recorded]) -> None:
 
 
 @given(histories())
-@settings(max_examples=200, deadline=None)
+@settings(deadline=None)
 def test_the_stretches_of_a_task_are_its_work_time(events: list[Recorded]) -> None:
     view = RunView.of(TITLES, events).close(RunState.STOPPED)
     worked = dict.fromkeys(view.tasks, 0)
