@@ -8,7 +8,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from segue.agents.scripted.agent import ScriptedEntry
+from segue.agents.scripted.entries import ScriptedEntry
 from segue.domain.options import options_schema
 from segue.reports.selection import QUERIES, read_sql
 from segue.sim.acp import script as acp

@@ -21,7 +21,7 @@ import click
 import pytest
 from docs import generate
 
-from segue.agents.scripted.agent import AgentScript, ScriptedEntry, UsageEntry
+from segue.agents.scripted.entries import AgentScript, ScriptedEntry, UsageEntry
 from segue.cli.help import EXIT_CODES
 from segue.cli.main import cli
 from segue.config.load import SYNONYMS

@@ -122,7 +122,7 @@ def test_a_class_name_is_used_once() -> None:
 
 OTHER_WORDS = {
     "agents/acp/tools.py": "kinds of tools in the Agent Client Protocol",
-    "agents/scripted/child.py": "the stand-in for an agent knows what it is asked for, as a script does",
+    "agents/scripted/answers.py": "the stand-in for an agent knows what it is asked for, as a script does",
 }
 """Files in which words that name phases mean something else."""
 

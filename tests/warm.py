@@ -222,8 +222,10 @@ def _prepare() -> None:
     from msgspec import Struct, ValidationError, convert
 
     from segue.domain.kinds.recognise import recognise_kind
+    from segue.store.sqlite import open_empty
 
     recognise_kind("Write one.")
+    open_empty().close()
     for kind in _subclasses(Struct):
         # Some want fields, and some are never read from data.
         with contextlib.suppress(ValidationError, TypeError, NameError):

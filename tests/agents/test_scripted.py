@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from segue.agents.scripted.agent import ScriptedAgent, ScriptedOptions, load_script
+from segue.agents.scripted.agent import ScriptedAgent, ScriptedOptions
+from segue.agents.scripted.entries import load_script
 from segue.domain.errors import UsageError
 from segue.domain.events import AgentOutput, AgentStarted, AgentText, AgentTool, AgentUsage
 from segue.domain.failure import FailureKind
@@ -334,9 +335,8 @@ def test_a_missing_script_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_one_file_build_finds_the_child_behind_its_own_switch(repo: Path) -> None:
-    code = (
-        "import sys; sys.argv = ['segue', '--segue-scripted', 'edit']\n"
-        "from segue.__main__ import main; main()"
-    )
-    done = subprocess.run([sys.executable, "-c", code], cwd=repo, input=b"p", capture_output=True, check=True)
-    assert b'"type": "result", "ok": true' in done.stdout
+    code = "import sys; sys.argv = ['segue', '--segue-scripted']\nfrom segue.__main__ import main; main()"
+    acts = b"print 3\nheywrite 1 2\naokexit 1\n3prompt\np"
+    done = subprocess.run([sys.executable, "-c", code], cwd=repo, input=acts, capture_output=True)
+    assert (done.returncode, done.stdout) == (3, b"hey")
+    assert (repo / "a").read_text() == "ok"

@@ -64,7 +64,9 @@ def test_an_agent_that_sends_its_message_in_chunks(
 ) -> None:
     secret, text = case
     pieces = cut(f"it says <{text}> and more", chunks)
-    data = lines_of(*({"type": "text", "text": piece, "message": "1"} for piece in pieces), {"type": "result"})
+    data = lines_of(
+        *({"type": "text", "text": piece, "message": "1"} for piece in pieces), {"type": "result"}
+    )
     check(secret, text, read(AcpLines("gemini", Profile(argv=["gemini"]), Mode.EDIT), data, cuts))
 
 

@@ -6,7 +6,7 @@ import tomllib
 
 import pytest
 
-from segue.agents.scripted.agent import AgentScript
+from segue.agents.scripted.entries import AgentScript
 from segue.bench.cases import Pair, ProofCase, load_cases, read_pair
 from segue.bench.place import write_script
 from segue.config.settings import Settings

@@ -21,7 +21,6 @@ from segue.domain.job import Limits
 from segue.system.identity import start_time
 from segue.system.process.processes import Chunk, Command, Exit, Processes, child_environment
 from segue.system.process.watch import Link
-from segue.system.supervisor.nursery import open_nursery
 
 GRACE = 0.3
 PATIENCE = 120.0
@@ -169,6 +168,8 @@ def main() -> None:
     if "file_size" in asked:
         resource.setrlimit(resource.RLIMIT_FSIZE, (asked["file_size"], asked["file_size"]))
     if os.environ.get(FORKED):
+        from segue.system.supervisor.nursery import open_nursery
+
         Link.nursery = open_nursery()
     sys.stdout.write("ready\n")
     sys.stdout.flush()

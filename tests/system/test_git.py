@@ -6,6 +6,8 @@ import asyncio
 import os
 import shutil
 import subprocess
+import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,7 @@ import pytest
 from segue.domain.errors import WorkspaceError
 from segue.domain.workspace import Snapshot
 from segue.system.git.repository import Repository
+from segue.system.process.capture import note_program
 
 
 def git(repo: Path, *arguments: str) -> str:
@@ -137,7 +140,7 @@ def work_and_begin(repo: Path, believed: float = 60.0) -> tuple[Snapshot, Snapsh
     async def work() -> tuple[Snapshot, Snapshot]:
         opened = await Repository.open(repo)
         opened.believed = believed
-        await opened.arrive((), await opened.snapshot())
+        await opened.tree(await opened.arrive((), await opened.snapshot()))
         assert await opened.commit("Work\n\nSegue-Task: 1\n")
         return await opened.begin("2", None), await opened.snapshot()
 
@@ -210,7 +213,7 @@ def test_an_edit_between_two_tasks_is_not_the_agents(repo: Path) -> None:
     assert asyncio.run(work()).files == ("file",)
 
 
-def test_a_committed_task_needs_three_calls_of_git(
+def test_a_committed_task_needs_four_calls_of_git(
     repo: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tmp_path_factory.mktemp("bin")
@@ -227,12 +230,64 @@ def test_a_committed_task_needs_three_calls_of_git(
             (repo / f"file-{number}").write_text("new\n")
             now = await opened.arrive((), base)
             await opened.changes(base, now)
-            await opened.commit("Work\n")
+            tree = await opened.tree(now)
+            assert await opened.tree_of(str(await opened.commit("Work\n"))) == tree
         return (folder / "calls").read_text().splitlines()
 
     monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
     calls = [call.removeprefix("-c maintenance.auto=false ") for call in asyncio.run(work())]
-    assert [call.split()[0] for call in calls] == ["status", "add", "commit"]
+    assert [call.split()[0] for call in calls] == ["status", "add", "write-tree", "commit"]
+
+
+def test_the_tree_of_a_commit_is_found_wherever_git_keeps_it(repo: Path) -> None:
+    head, tree = git(repo, "rev-parse", "HEAD", "HEAD^{tree}").split()
+
+    async def found(*names: str) -> set[str]:
+        opened = await Repository.open(repo)
+        return {await opened.tree_of(name) for name in names}
+
+    git(repo, "tag", "--annotate", "--message=Tagged", "tagged")
+    assert asyncio.run(found(head, git(repo, "rev-parse", "tagged"))) == {tree}
+    git(repo, "gc", "--quiet")
+    assert asyncio.run(found(head)) == {tree}
+
+
+def touch_by_a_program(repo: Path) -> None:
+    note_program()
+    (repo / "late").write_text("new\n")
+
+
+def stage_by_hand(repo: Path) -> None:
+    (repo / "late").write_text("new\n")
+    git(repo, "add", "late")
+
+
+def edit_again(repo: Path) -> None:
+    (repo / "file").write_text("now\n")
+    (repo / "late").write_text("new\n")
+
+
+def hold_the_index(repo: Path) -> None:
+    (repo / "late").write_text("new\n")
+    (repo / ".git" / "index.lock").touch()
+    threading.Timer(0.1, (repo / ".git" / "index.lock").unlink).start()
+
+
+@pytest.mark.parametrize("meanwhile", [touch_by_a_program, stage_by_hand, edit_again, hold_the_index])
+def test_what_was_changed_since_the_evidence_is_committed_too(
+    repo: Path, meanwhile: Callable[[Path], None]
+) -> None:
+    async def work() -> None:
+        opened = await Repository.open(repo)
+        opened.believed = 60.0
+        (repo / "file").write_text("new\n")
+        await opened.tree(await opened.arrive((), await opened.snapshot()))
+        meanwhile(repo)
+        assert await opened.commit("Work\n")
+
+    asyncio.run(work())
+    assert git(repo, "show", "HEAD:late") == "new"
+    assert git(repo, "status", "--porcelain") == ""
 
 
 def test_git_looks_only_now_and_then_whether_to_tidy_up(

@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,7 +14,6 @@ import pytest
 
 from segue.system.process.processes import Processes
 from segue.system.process.watch import Link
-from segue.system.supervisor.nursery import open_nursery
 from tests.system.process_driver import FORKED, follow, shell, supervisor_pids, wait_for
 from tests.system.test_process_adoption import (  # noqa: F401 - the same must be true here
     Stage,
@@ -22,6 +22,10 @@ from tests.system.test_process_adoption import (  # noqa: F401 - the same must b
     test_a_supervisor_killed_while_it_starts_an_agent_leaves_nothing,
     test_the_lock_is_held_as_long_as_the_agent_works_and_not_by_the_agent,
 )
+
+if sys.platform != "linux":
+    pytest.skip("supervisors cannot be forked here", allow_module_level=True)
+from segue.system.supervisor.nursery import open_nursery
 
 
 @pytest.fixture(autouse=True)

@@ -3,6 +3,7 @@
 # ruff: noqa: F401
 import ctypes
 import gc
+import sys
 from contextlib import suppress
 
 import platformdirs
@@ -19,8 +20,11 @@ import segue.store.journal
 import segue.store.spool
 import segue.store.store
 import segue.system.supervisor.main
-import segue.system.supervisor.posix
 from segue.domain.pattern import compile_all
+
+if sys.platform == "linux":
+    import segue.system.supervisor.nursery
+    import segue.system.supervisor.posix
 
 
 def _know(kind: type[Struct]) -> None:

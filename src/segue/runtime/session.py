@@ -50,7 +50,7 @@ from segue.runtime.wiring import command_runner, examine_rls, make_checking
 from segue.system import identity
 from segue.system.files import explain_full_disk
 from segue.system.git.branches import REMOTE, LocalBranches, RemoteBranches
-from segue.system.git.delivery import missing_from_clone
+from segue.system.git.delivery import find_missing
 from segue.system.git.worktree import WorktreeResult
 from segue.system.interrupts import on_interrupt
 from segue.system.process.orphans import end_orphans
@@ -270,12 +270,12 @@ class _Session:
             )
 
     async def _verify_delivery(self, before: Collection[str]) -> None:
-        """See to it, from a fresh clone, that the work of this session is all there."""
+        """See to it that somebody who clones the repository gets all work of this session."""
         tasks = [task for key, task in self._view.tasks.items() if key not in before and task.state == "done"]
         work = {task.commit: task.proof.tree if task.proof else "" for task in tasks if task.commit}
         if not work or self._opened.parts.cloud or self._opened.carrier is not None:
             return  # or it was packed, which is a copy already
-        missing = await missing_from_clone(self._opened.repo, work)
+        missing = await find_missing(self._opened.repo, work)
         if missing:
             raise NeedsHuman(
                 f"Some work of this run is missing: {'; '.join(missing)}.",

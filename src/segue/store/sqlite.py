@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from segue.domain.errors import QueryError, StoreError
 from segue.ports import QueryLimits
 from segue.store.database import ASK_HINT, RETRY_PAUSES, LongWait, Row, Watch, escape_values, unescape_row
-from segue.store.migrate import Word, words
+from segue.store.migrate import Word, migrate, words
 
 if TYPE_CHECKING:
     import asyncio
@@ -61,7 +61,8 @@ class Sqlite:
     poll_seconds = 0.05
     pauses: Sequence[float] | LongWait = RETRY_PAUSES
 
-    def __init__(self, path: Path | None, read_only: bool = False) -> None:
+    def __init__(self, path: Path | None, read_only: bool = False, image: bytes = b"") -> None:
+        """`image` is what a database in memory begins with."""
         if sqlite3.sqlite_version_info < FLOOR:
             raise StoreError(
                 f"SQLite {sqlite3.sqlite_version} is too old: Segue needs 3.38 or newer.",
@@ -71,6 +72,8 @@ class Sqlite:
         self._read_only = read_only
         with self._explain_errors(kept=""):
             self._connection = self._connect()
+            if image:
+                self._connection.deserialize(image)
         self._file = self._identify()
 
     def execute(self, sql: str, *values: object) -> list[Row]:
@@ -172,12 +175,11 @@ class Sqlite:
 
     def dialect(self, statement: str) -> str:
         """Translate the statement into SQLite's SQL; row level security does not exist here."""
-        if re.match(r"ALTER (TABLE|VIEW) \w+ (ENABLE ROW|SET \()", statement):
-            return ""
-        statement = words(statement, _WORDS)
-        statement = re.sub(r"([\w.]+)->'(\w+)'->>'(\w+)'", r"json_extract(\1, '$.\2.\3')", statement)
-        statement = re.sub(r"([\w.]+)->>'(\w+)'", r"json_extract(\1, '$.\2')", statement)
-        return re.sub(r"\bjsonb\b", "text", re.sub(r"\bbigint\b", "integer", statement))
+        return _in_sqlite(statement)
+
+    def image(self) -> bytes:
+        """Return the whole database as the bytes of a file."""
+        return self._connection.serialize()
 
     def close(self) -> None:
         """Close the connection."""
@@ -233,6 +235,18 @@ class Sqlite:
                     message = f"The database {self._path} {meaning} ({error})."
                     raise StoreError(message, kept=kept, hint=hint) from error
             raise StoreError(f"The database {self._path} failed: {error}", kept=kept) from error
+
+
+def open_empty() -> Sqlite:
+    """Return a database with all tables and no rows, for readers of one that does not exist yet."""
+    return Sqlite(None, image=_empty_image())
+
+
+@cache
+def _empty_image() -> bytes:
+    with closing(Sqlite(None)) as database:
+        migrate(database)
+        return database.image()
 
 
 @contextmanager
@@ -337,6 +351,16 @@ def _enter_wal(connection: sqlite3.Connection) -> None:
             if "locked" not in str(error) or time.monotonic() > deadline:
                 raise
             time.sleep(0.01)
+
+
+@cache  # a database in memory, for those who only look, needs the same as a new file
+def _in_sqlite(statement: str) -> str:
+    if re.match(r"ALTER (TABLE|VIEW) \w+ (ENABLE ROW|SET \()", statement):
+        return ""
+    statement = words(statement, _WORDS)
+    statement = re.sub(r"([\w.]+)->'(\w+)'->>'(\w+)'", r"json_extract(\1, '$.\2.\3')", statement)
+    statement = re.sub(r"([\w.]+)->>'(\w+)'", r"json_extract(\1, '$.\2')", statement)
+    return re.sub(r"\bjsonb\b", "text", re.sub(r"\bbigint\b", "integer", statement))
 
 
 @cache

@@ -318,7 +318,7 @@ class SqlStore:
 
     def _readable(self) -> Database:
         if not is_postgres(self._address) and not sqlite_path(self._address).exists():
-            return _empty()
+            return _open_empty()
         database = open_database(self._address, read_only=True)
         try:
             version = refuse_newer(version_of(database))
@@ -329,7 +329,7 @@ class SqlStore:
             return database
         database.close()
         if version == 0:
-            return _empty()
+            return _open_empty()
         if not is_postgres(self._address):
             with suppress(StoreError):  # a file of an older version is brought up to date, if it may be
                 self._writable().close()
@@ -418,10 +418,7 @@ def _parts(runs: Sequence[str] | None) -> Iterator[Sequence[str]]:
         yield names[place : place + _RUNS_AT_ONCE]
 
 
-def _empty() -> Database:
-    """A database with all tables and no rows, for readers of one that does not exist yet."""
-    from segue.store.sqlite import Sqlite
+def _open_empty() -> Database:
+    from segue.store.sqlite import open_empty
 
-    database = Sqlite(None)
-    migrate(database)
-    return database
+    return open_empty()

@@ -21,7 +21,7 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Match, Route
 
 from segue.domain.options import OptionError
-from segue.sim.github import account, ci, issues, pulls
+from segue.sim.github import account, ci, issues, pulls, relations
 from segue.sim.github.answers import Exchange, GithubCaller, GithubRefusal, Handler, parse_body
 from segue.sim.github.graphql import answer_graphql
 from segue.sim.github.hub import Hub, HubRepo
@@ -40,6 +40,7 @@ _FREE = frozenset({"/rate_limit"})
 _API_ROUTES: list[tuple[str, str, Handler]] = [
     *account.ROUTES,
     *issues.ROUTES,
+    *relations.ROUTES,
     *pulls.ROUTES,
     *ci.ROUTES,
     ("POST", "/graphql", answer_graphql),

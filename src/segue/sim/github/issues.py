@@ -1,9 +1,9 @@
-"""Issues: labels, comments, milestones, what blocks what, sub-issues."""
+"""Issues: labels, comments, milestones."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -12,8 +12,6 @@ from starlette.responses import JSONResponse, Response
 from segue.sim.github.answers import Exchange, GithubRefusal, Handler, created
 from segue.sim.github.hub import HubRepo
 from segue.sim.github.objects import HubComment, HubIssue, HubLabel, HubMilestone
-
-_MOST_SUB_ISSUES = 100
 
 
 async def list_issues(ask: Exchange) -> Response:
@@ -321,94 +319,8 @@ async def show_milestone(ask: Exchange) -> Response:
     return JSONResponse(shown)
 
 
-def _page_of_ids(ask: Exchange, ids: Sequence[int]) -> Response:
-    found = [pair for number in ids if (pair := ask.hub.find_issue(number))]
-    return ask.page([ask.show.issue(repo, issue) for repo, issue in found])
-
-
-async def list_blockers(ask: Exchange) -> Response:
-    """List the issues that block an issue."""
-    return _page_of_ids(ask, ask.issue(ask.repo("issues")).blocked_by)
-
-
-async def list_blocked(ask: Exchange) -> Response:
-    """List the issues that an issue blocks."""
-    repo = ask.repo("issues")
-    issue = ask.issue(repo)
-    return _page_of_ids(ask, [other.id for other in repo.issues.values() if issue.id in other.blocked_by])
-
-
-def _other(ask: Exchange, name: str) -> tuple[HubRepo, HubIssue]:
-    """Return the issue whose id, not its number, the body names."""
-    given = ask.table().get(name)
-    found = ask.hub.find_issue(given) if isinstance(given, int) else None
-    if found is None:
-        raise GithubRefusal(422, f"The provided {name} does not exist")
-    return found
-
-
-async def add_blocker(ask: Exchange) -> Response:
-    """Say that an issue is blocked by another."""
-    repo = ask.repo("issues", "write")
-    issue, (_, other) = ask.issue(repo), _other(ask, "issue_id")
-    if other.id in issue.blocked_by or other.id == issue.id:
-        raise GithubRefusal(422, "Validation Failed", errors=["The dependency already exists or is itself"])
-    issue.blocked_by.append(other.id)
-    return created(ask.show.issue(repo, issue))
-
-
-async def remove_blocker(ask: Exchange) -> Response:
-    """Say that an issue is no longer blocked by another."""
-    repo = ask.repo("issues", "write")
-    issue, other = ask.issue(repo), ask.number("other")
-    if other not in issue.blocked_by:
-        raise GithubRefusal(404, "Not Found")
-    issue.blocked_by.remove(other)
-    return JSONResponse(ask.show.issue(repo, issue))
-
-
-async def list_sub_issues(ask: Exchange) -> Response:
-    """List the sub-issues of an issue."""
-    return _page_of_ids(ask, ask.issue(ask.repo("issues")).sub_issues)
-
-
-async def add_sub_issue(ask: Exchange) -> Response:
-    """Add a sub-issue."""
-    repo = ask.repo("issues", "write")
-    issue, (other_repo, other) = ask.issue(repo), _other(ask, "sub_issue_id")
-    if len(issue.sub_issues) >= _MOST_SUB_ISSUES:
-        raise GithubRefusal(422, "Parent cannot have more than 100 sub-issues")
-    if other.parent is not None and not ask.table().get("replace_parent"):
-        raise GithubRefusal(422, "Sub-issue may only have one parent")
-    if other.parent is not None and (parent := ask.hub.find_issue(other.parent)):
-        parent[1].sub_issues.remove(other.id)
-    issue.sub_issues.append(other.id)
-    other.parent = issue.id
-    return created(ask.show.issue(other_repo, other))
-
-
-async def remove_sub_issue(ask: Exchange) -> Response:
-    """Take a sub-issue out of its parent."""
-    repo = ask.repo("issues", "write")
-    issue, (other_repo, other) = ask.issue(repo), _other(ask, "sub_issue_id")
-    if other.id not in issue.sub_issues:
-        raise GithubRefusal(404, "Not Found")
-    issue.sub_issues.remove(other.id)
-    other.parent = None
-    return JSONResponse(ask.show.issue(other_repo, other))
-
-
-async def show_parent(ask: Exchange) -> Response:
-    """Show the issue that an issue is a part of."""
-    parent = ask.issue(ask.repo("issues")).parent
-    found = ask.hub.find_issue(parent) if parent is not None else None
-    if found is None:
-        raise GithubRefusal(404, "Not Found")
-    return JSONResponse(ask.show.issue(*found))
-
-
 _REPO = "/repos/{owner}/{repo}"
-_ISSUE = f"{_REPO}/issues/{{number:int}}"
+ISSUE = f"{_REPO}/issues/{{number:int}}"
 ROUTES: list[tuple[str, str, Handler]] = [
     ("GET", f"{_REPO}/issues", list_issues),
     ("POST", f"{_REPO}/issues", create_issue),
@@ -416,23 +328,15 @@ ROUTES: list[tuple[str, str, Handler]] = [
     ("GET", f"{_REPO}/issues/comments/{{comment:int}}", show_comment),
     ("PATCH", f"{_REPO}/issues/comments/{{comment:int}}", edit_comment),
     ("DELETE", f"{_REPO}/issues/comments/{{comment:int}}", delete_comment),
-    ("GET", _ISSUE, show_issue),
-    ("PATCH", _ISSUE, edit_issue),
-    ("GET", f"{_ISSUE}/comments", list_comments),
-    ("POST", f"{_ISSUE}/comments", create_comment),
-    ("GET", f"{_ISSUE}/labels", list_issue_labels),
-    ("POST", f"{_ISSUE}/labels", add_labels),
-    ("PUT", f"{_ISSUE}/labels", add_labels),
-    ("DELETE", f"{_ISSUE}/labels", remove_label),
-    ("DELETE", f"{_ISSUE}/labels/{{name:path}}", remove_label),
-    ("GET", f"{_ISSUE}/dependencies/blocked_by", list_blockers),
-    ("POST", f"{_ISSUE}/dependencies/blocked_by", add_blocker),
-    ("DELETE", f"{_ISSUE}/dependencies/blocked_by/{{other:int}}", remove_blocker),
-    ("GET", f"{_ISSUE}/dependencies/blocking", list_blocked),
-    ("GET", f"{_ISSUE}/sub_issues", list_sub_issues),
-    ("POST", f"{_ISSUE}/sub_issues", add_sub_issue),
-    ("DELETE", f"{_ISSUE}/sub_issue", remove_sub_issue),
-    ("GET", f"{_ISSUE}/parent", show_parent),
+    ("GET", ISSUE, show_issue),
+    ("PATCH", ISSUE, edit_issue),
+    ("GET", f"{ISSUE}/comments", list_comments),
+    ("POST", f"{ISSUE}/comments", create_comment),
+    ("GET", f"{ISSUE}/labels", list_issue_labels),
+    ("POST", f"{ISSUE}/labels", add_labels),
+    ("PUT", f"{ISSUE}/labels", add_labels),
+    ("DELETE", f"{ISSUE}/labels", remove_label),
+    ("DELETE", f"{ISSUE}/labels/{{name:path}}", remove_label),
     ("GET", f"{_REPO}/labels", list_labels),
     ("POST", f"{_REPO}/labels", create_label),
     *((method, f"{_REPO}/labels/{{name:path}}", show_label) for method in ("GET", "PATCH", "DELETE")),

@@ -22,34 +22,31 @@ With --dry-run no model is asked: each hunk has one placeholder.
 
 from __future__ import annotations
 
-import json
 import os
 import sys
-import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from segue.sim.stet.call import (
-    Hunk,
-    StetCall,
-    StetFailure,
-    StetScript,
-    find_problems,
-    make_placeholder,
-    split_diff,
+from segue.sim.stet.call import Hunk, StetCall, StetFailure, StetScript
+from segue.sim.stet.review import (
+    STRICTNESS,
+    ask_model,
+    complain,
+    find_hunks,
+    go_json,
+    print_line,
+    review_hunks,
+    show_progress,
 )
 
 REASONS = ("false_positive", "already_correct", "wrong_suggestion", "out_of_scope")
 COMMANDS = ("start", "run", "rerun", "finish", "cleanup", "status", "list", "dismiss", "doctor")
 NO_SESSION = "no active session; run stet start first"
 NO_SESSION_TO_SHOW = "No active session. Run 'stet start' to begin a review."
-URL = "http://localhost:11434"
 MODEL = "qwen3-coder:30b"
 VERSION = "dev"
-STRICTNESS = {"strict": (0.6, 0.7), "default": (0.8, 0.9), "lenient": (0.9, 0.95)}
-"""The least confidence that a finding needs, and one about maintainability."""
 _BOOLEAN = {"--dry-run", "--quiet", "-q", "--json", "--stream", "--nitpicky", "--verify", "--trace"}
 _BOOLEAN |= {"--search-replace"}
 _VALUED = {
@@ -76,14 +73,14 @@ def main(argv: list[str]) -> int:
     try:
         _dispatch(argv)
     except StetFailure as failure:
-        _err(str(failure))
+        complain(str(failure))
         return failure.code
     return 0
 
 
 def _dispatch(argv: list[str]) -> None:
     if argv in (["--version"], ["-v"]):
-        _out(f"stet version {VERSION}")
+        print_line(f"stet version {VERSION}")
         return
     if not argv or argv[0] not in COMMANDS:
         raise StetFailure(
@@ -142,7 +139,7 @@ def _start(call: StetCall) -> None:
         if "--allow-dirty" not in call.flags:
             hint = f"Hint: Commit or stash your changes, then run 'stet start {ref}' again."
             raise StetFailure(hint, "working tree has uncommitted changes; commit or stash before starting")
-        _err("Warning: proceeding with uncommitted changes; review scope may be unclear")
+        complain("Warning: proceeding with uncommitted changes; review scope may be unclear")
     hint = f"Hint: Run 'stet finish' to end the current review, then run 'stet start {ref}' again."
     with call.lock(hint, "finish or cleanup current review first"):
         baseline = call.git("rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}", check=False)
@@ -161,11 +158,11 @@ def _begin(call: StetCall, ref: str, baseline: str) -> None:
         session["strictness"] = call.flags["--strictness"]
     if baseline == head:
         call.save(session)
-        _progress(call, "Nothing to review (baseline is HEAD).")
+        show_progress(call, "Nothing to review (baseline is HEAD).")
         if not call.stream:
             _print_findings(call)
         return
-    _ask_model(call)
+    ask_model(call)
     if not call.succeeds("merge-base", "--is-ancestor", baseline, "HEAD"):
         raise StetFailure("baseline ref is not an ancestor of HEAD")
     worktree = call.worktree(baseline)
@@ -174,12 +171,12 @@ def _begin(call: StetCall, ref: str, baseline: str) -> None:
         hint = f"Hint: Run 'stet finish' {end}, then run 'stet start {ref}' again."
         raise StetFailure(hint, "worktree already exists")
     call.git("worktree", "add", "--quiet", "--detach", str(worktree), baseline)
-    _progress(call, f"Worktree created at {worktree}")
+    show_progress(call, f"Worktree created at {worktree}")
     try:
         call.save({**session, "last_reviewed_at": ""})
-        hunks = _hunks(call, baseline, head)
-        _progress(call, f"{len(hunks)} hunks to review, 0 already approved")
-        found = _review(call, hunks, session)
+        hunks = find_hunks(call, baseline, head)
+        show_progress(call, f"{len(hunks)} hunks to review, 0 already approved")
+        found = review_hunks(call, hunks, session)
     except StetFailure:
         call.git("worktree", "remove", "--force", str(worktree), check=False)
         raise
@@ -191,9 +188,9 @@ def _run(call: StetCall) -> None:
     session = _session(call, NO_SESSION)
     full = call.command == "rerun"
     head = call.git("rev-parse", "HEAD")
-    hunks = _hunks(call, session["baseline_ref"], head)
+    hunks = find_hunks(call, session["baseline_ref"], head)
     if not full and session["last_reviewed_at"]:
-        seen = _hunks(call, session["baseline_ref"], session["last_reviewed_at"])
+        seen = find_hunks(call, session["baseline_ref"], session["last_reviewed_at"])
         known = {hunk.meaning for hunk in seen}
         hunks = [hunk for hunk in hunks if hunk.meaning not in known]
     skipped = ""
@@ -202,10 +199,10 @@ def _run(call: StetCall) -> None:
         left = [hunk for hunk in hunks if not any(hunk.contains(entry) for entry in gone)]
         skipped = f", {len(hunks) - len(left)} skipped (dismissed)" if len(left) < len(hunks) else ""
         hunks = left
-    _progress(call, f"{len(hunks)} hunks to review{skipped}")
+    show_progress(call, f"{len(hunks)} hunks to review{skipped}")
     if hunks:
-        _ask_model(call)
-    found = _review(call, hunks, session)
+        ask_model(call)
+    found = review_hunks(call, hunks, session)
     if not hunks:
         call.save({**session, "last_reviewed_at": head})
         _print_findings(call)
@@ -246,7 +243,7 @@ def _finish(call: StetCall) -> None:
         if session["findings"]:
             dismissed = {"dismissed_ids": session["dismissed_ids"]} if session["dismissed_ids"] else {}
             call.add_history(session, {**dismissed, "finished_at": finished})
-        note = _go_json(_describe_review(call, session, head, finished))
+        note = go_json(_describe_review(call, session, head, finished))
         try:
             call.git("notes", "--ref=stet", "add", "-f", "-m", note, head)
         except StetFailure as failure:
@@ -256,7 +253,7 @@ def _finish(call: StetCall) -> None:
 
 def _describe_review(call: StetCall, session: dict[str, Any], head: str, finished: str) -> dict[str, Any]:
     """Return what the note of a review says: which one, how large it was, and what it used."""
-    hunks = _hunks(call, session["baseline_ref"], head)
+    hunks = find_hunks(call, session["baseline_ref"], head)
     lines = [line for hunk in hunks for line in hunk.raw]
     added, removed = ([line[1:] for line in lines if line[0] == sign] for sign in "+-")
     return {
@@ -288,28 +285,28 @@ def _cleanup(call: StetCall) -> None:
     orphans = [path for path in paths if path.name.startswith("stet-") and path != current]
     for path in orphans:
         call.git("worktree", "remove", "--force", str(path))
-        _err(f"Removed worktree: {path}")
+        complain(f"Removed worktree: {path}")
     if not orphans:
-        _err("No orphan worktrees.")
+        complain("No orphan worktrees.")
 
 
 def _status(call: StetCall) -> None:
     session = _session(call, NO_SESSION_TO_SHOW)
-    _out(f"baseline: {session['baseline_ref']}")
-    _out(f"last_reviewed_at: {session['last_reviewed_at']}")
-    _out(f"worktree: {call.worktree(session['baseline_ref'])}")
-    _out(f"findings: {len(session['findings'])}")
-    _out(f"dismissed: {len(session['dismissed_ids'])}")
+    print_line(f"baseline: {session['baseline_ref']}")
+    print_line(f"last_reviewed_at: {session['last_reviewed_at']}")
+    print_line(f"worktree: {call.worktree(session['baseline_ref'])}")
+    print_line(f"findings: {len(session['findings'])}")
+    print_line(f"dismissed: {len(session['dismissed_ids'])}")
     if session.get("strictness"):
-        _out(f"strictness: {session['strictness']}")
+        print_line(f"strictness: {session['strictness']}")
     if call.flags and _open(session):
-        _out("---")
+        print_line("---")
         _list(call)
 
 
 def _list(call: StetCall) -> None:
     for entry in _open(_session(call, NO_SESSION_TO_SHOW)):
-        _out(_human(entry))
+        print_line(_human(entry))
 
 
 def _dismiss(call: StetCall) -> None:
@@ -334,11 +331,11 @@ def _dismiss(call: StetCall) -> None:
 
 
 def _doctor(call: StetCall) -> None:
-    _ask_model(call)
+    ask_model(call)
     if call.script.get_fault("no_model", call.command):
         raise StetFailure(f'Model "{MODEL}" not found. Pull it with: ollama pull {MODEL}')
-    _out("Ollama OK")
-    _out(f"Model: {MODEL}")
+    print_line("Ollama OK")
+    print_line(f"Model: {MODEL}")
 
 
 def _session(call: StetCall, complaint: str) -> dict[str, Any]:
@@ -348,110 +345,28 @@ def _session(call: StetCall, complaint: str) -> dict[str, Any]:
     return session
 
 
-def _ask_model(call: StetCall) -> None:
-    if "--dry-run" in call.flags:
-        return
-    if call.script.get_fault("llm_down", call.command):
-        ask = f"Ollama unreachable at {URL}. Is the server running? For local: ollama serve."
-        why = f'Get "{URL}/api/tags": dial tcp 127.0.0.1:11434: connect: connection refused'
-        raise StetFailure(ask, "Details: Ollama server unreachable.", why, code=2)
-    if call.script.get_fault("bad_request", call.command):
-        raise StetFailure(f"LLM bad request at {URL}. Check the model and the context size.", code=2)
-
-
-def _review(call: StetCall, hunks: list[Hunk], session: dict[str, Any]) -> list[dict[str, Any]]:
-    """Review hunk by hunk, and say so on stderr, or as events."""
-    if not hunks:
-        _progress(call, "Nothing to review.")
-        _event(call, type="progress", msg="Nothing to review.")
-        _event(call, type="done")
-        return []
-    if call.script.get_fault("parse_failure", call.command):
-        why = "review: parse failed (after retry): invalid character 'I' looking for beginning of value"
-        raise StetFailure(f"Review failed for {hunks[0].file}.", f"Details: {why}")
-    while call.script.get_fault("hang", call.command):
-        time.sleep(60)
-    _event(call, type="progress", msg=f"{len(hunks)} hunks to review")
-    found = []
-    for number, hunk in enumerate(hunks, 1):
-        words = f"Reviewing hunk {number}/{len(hunks)}: {hunk.file}"
-        _event(call, type="progress", msg=words)
-        if "--dry-run" in call.flags:
-            batch = [make_placeholder(hunk, call.root)]
-        else:
-            _progress(call, words)
-            batch = [
-                entry
-                for entry in find_problems(hunk, call.script, call.root)
-                if _is_sure(call, session, entry)
-            ]
-        for entry in batch:
-            _event(call, type="finding", data=entry)
-        found += batch
-    _event(call, type="done")
-    return found
-
-
-def _is_sure(call: StetCall, session: dict[str, Any], entry: dict[str, Any]) -> bool:
-    """Return whether a finding has the confidence that the strictness asks for."""
-    given = call.flags.get("--strictness") or session.get("strictness") or "default"
-    least, about_upkeep = STRICTNESS[given.strip().lower().removesuffix("+")]
-    return bool(entry["confidence"] >= (about_upkeep if entry["category"] == "maintainability" else least))
-
-
-def _progress(call: StetCall, line: str) -> None:
-    """Print a line for people on stderr."""
-    if not call.json and not call.stream and "-q" not in call.flags and "--quiet" not in call.flags:
-        _err(line)
-
-
-def _hunks(call: StetCall, base: str, head: str) -> list[Hunk]:
-    options = ("--no-color", "--no-ext-diff", "--no-renames", "--unified=3")
-    return split_diff(call.git("-c", "core.quotePath=false", "diff", *options, base, head))
-
-
 def _open(session: dict[str, Any]) -> list[dict[str, Any]]:
     return [entry for entry in session["findings"] if entry["id"] not in session["dismissed_ids"]]
 
 
 def _print_findings(call: StetCall) -> None:
     if call.script.get_fault("unknown_output", call.command):
-        _out("All good, I think? <no summary>")
+        print_line("All good, I think? <no summary>")
         return
     if call.stream:
         return
     found = _open(call.load())
     if call.json:
-        _out(_go_json({"findings": found}))
+        print_line(go_json({"findings": found}))
         return
     for entry in found:
-        _out(_human(entry))
-    _out("1 finding." if len(found) == 1 else f"{len(found)} finding(s).")
+        print_line(_human(entry))
+    print_line("1 finding." if len(found) == 1 else f"{len(found)} finding(s).")
 
 
 def _human(entry: dict[str, Any]) -> str:
     place = f"{entry['file']}:{entry['line']}"
     return f"{entry['id'][:7]}  {place}  {entry['severity'].upper()}  {entry['message']}"
-
-
-def _event(call: StetCall, **fields: Any) -> None:
-    """Print an event, if they are asked for."""
-    if call.stream:
-        _out(_go_json(dict(sorted(fields.items()))))
-
-
-def _go_json(value: Any) -> str:
-    """Encode JSON as Go does: on one line, safe inside HTML."""
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
-
-
-def _out(line: str) -> None:
-    sys.stdout.write(line + "\n")
-
-
-def _err(line: str) -> None:
-    sys.stderr.write(line + "\n")
 
 
 _HANDLERS: dict[str, Callable[[StetCall], None]] = {

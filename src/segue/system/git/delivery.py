@@ -2,31 +2,39 @@
 
 from __future__ import annotations
 
-import tempfile
+import os
 from collections.abc import Collection, Mapping
-from pathlib import Path
 
-from segue.system.git.objects import Objects
 from segue.system.git.repository import Repository, common_dir
 
+_AS_CLONED = {"GIT_NO_REPLACE_OBJECTS": "1", "GIT_GRAFT_FILE": os.devnull}
+"""What a clone does not get."""
 
-async def missing_from_clone(repo: Repository, work: Mapping[str, str]) -> list[str]:
-    """Clone the repository and say what is missing there of recorded work; nothing if all is well.
+
+async def find_missing(repo: Repository, work: Mapping[str, str]) -> list[str]:
+    """Say what of recorded work a clone of the repository would lack; nothing if all is well.
 
     `work` are commits, each with the tree that was checked; an empty one if nothing was.
     """
-    with tempfile.TemporaryDirectory(prefix="segue-clone-") as parent:
-        place = Path(parent) / "clone"
-        await repo.git("clone", "--quiet", "--bare", "--template=", str(repo.root), str(place))
-        heads = await Repository(place, place).git("rev-parse", "--branches", "HEAD")
-        clone = Objects(place)
-        walked = await clone.git("rev-list", "--stdin", stdin=heads.encode())
-        reached = set(walked.out.decode().split())
-        found = [f"no branch contains commit {commit[:10]}" for commit in work if commit not in reached]
-        for commit, tree in work.items():
-            if tree and commit in reached and await clone.tree_of(commit) != tree:
-                found.append(f"commit {commit[:10]} does not contain what was checked")
-    return found
+    asked = "".join(f"{commit}^{{tree}}\n" for commit in work).encode()
+    said = await repo.git("cat-file", "--batch-check=%(objectname)", stdin=asked, extra=_AS_CLONED)
+    trees = {
+        commit: tree
+        for commit, tree in zip(work, said.splitlines(), strict=True)
+        if not tree.endswith(" missing")
+    }
+    # Of these commits and their history, what is in no branch.
+    names = "".join(f"{commit}\n" for commit in trees).encode()
+    heads = ("rev-list", "--stdin", "--not", "--branches", "HEAD")
+    astray = {*work} - {*trees} | {*(await repo.git(*heads, stdin=names, extra=_AS_CLONED)).split()}
+    return [
+        *(f"no branch contains commit {commit[:10]}" for commit in work if commit in astray),
+        *(
+            f"commit {commit[:10]} does not contain what was checked"
+            for commit, tree in work.items()
+            if tree and commit not in astray and trees[commit] != tree
+        ),
+    ]
 
 
 async def find_absent(repo: Repository, commits: Collection[str]) -> frozenset[str]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from segue.domain.errors import WorkspaceError
+from segue.system.git.refs import read_tree
 from segue.system.process.capture import Captured, capture, child_environment
 from segue.system.reading import UnsafeFile, read_file
 
@@ -89,7 +90,9 @@ class Objects(Struct, frozen=True):
         return done.exit_code == 0
 
     async def tree_of(self, commit: str) -> str:
-        """Return the tree of a commit."""
+        """Return the tree of a commit; of a new one, git need not be asked."""
+        if found := read_tree(self.common_dir, commit):
+            return found
         return (await self.git("rev-parse", "--verify", f"{commit}^{{tree}}")).out.decode().strip()
 
     async def read(self, tree: str, path: str) -> str | None:

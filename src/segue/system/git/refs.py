@@ -1,17 +1,20 @@
-"""HEAD, branches and other refs, read from git's own files: that costs no process and runs nothing."""
+"""HEAD, refs and new commits, read from git's own files: that costs no process and runs nothing."""
 
 # Every launch reads all refs twice, and pathlib would cost more than reading.
 # ruff: noqa: PTH118
 from __future__ import annotations
 
+import hashlib
 import os
 import re
+import zlib
 from functools import lru_cache
 from pathlib import Path
 
 from segue.system.files import read_start
 
 _LARGEST = 64 * 1024**2
+_SHA1 = 40
 COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
 
@@ -44,6 +47,20 @@ def find_holder(common: Path, ref: str) -> Path | None:
         if (folder / ".git").exists():
             return folder
     return None
+
+
+def read_tree(common: Path, commit: str) -> str:
+    """Return the tree of a commit; empty if it is packed or no commit, and git has to be asked."""
+    if not COMMIT.fullmatch(commit):
+        return ""
+    try:
+        data = zlib.decompress(read_start(os.path.join(common, "objects", commit[:2], commit[2:])))
+    except zlib.error:
+        return ""
+    known = hashlib.new("sha1" if len(commit) == _SHA1 else "sha256", data, usedforsecurity=False)
+    kind, _, rest = data.partition(b"\0tree ")
+    is_commit = kind.startswith(b"commit ") and known.hexdigest() == commit
+    return rest.partition(b"\n")[0].decode() if is_commit else ""
 
 
 def read_branch(git_dir: Path, refs: dict[str, str]) -> tuple[str, str]:

@@ -20,6 +20,7 @@ from segue.system.files import signature
 from segue.system.git.leftovers import clear_leftovers, wait_for_git
 from segue.system.git.objects import GITLINK, Objects, PathChange
 from segue.system.git.refs import read_head
+from segue.system.git.staging import StagedIndex, stage
 from segue.system.git.status import parse_status, shown
 from segue.system.process.processes import Captured, capture, child_environment
 from segue.system.reading import UnsafeFile, read_file, suggest_path
@@ -49,8 +50,9 @@ class Repository(Struct):
     _identity: tuple[str, ...] | None = None
     _left: tuple[float, Snapshot] | None = None
     """What the last launch or commit left, if nothing was done since, and when that was seen."""
-    _hooks: tuple[object, bool] | None = None
-    """Whether git's configuration names hooks, and the state of the file in which that may change."""
+    _staged: StagedIndex | None = None
+    _known: tuple[object, dict[str, str]] | None = None
+    """What git's configuration says of hooks and people, and the state of the file where that may change."""
     _commits: int = 0
 
     @classmethod
@@ -112,22 +114,10 @@ class Repository(Struct):
         """Return what its commits contain, read where its configuration has no say."""
         return Objects(common_dir(self.git_dir))
 
-    async def tree(self, now: Snapshot) -> str:  # noqa: ARG002 - the work tree is what there is now
+    async def tree(self, now: Snapshot) -> str:
         """Return everything that is here as a git tree: what a commit would contain."""
-        index, staged = self.git_dir / "index", self.git_dir / "segue-index"
-        staged.unlink(missing_ok=True)
-        extra = {"GIT_INDEX_FILE": str(staged)}
-        try:
-            with contextlib.suppress(FileNotFoundError):
-                # With its time: git looks again at files that were changed in the second when the index was.
-                shutil.copy2(index, staged)
-            await self.run("add", "--all", *self.without_own(), extra=extra)
-            return (await self.run("write-tree", extra=extra)).out.decode().strip()
-        except OSError as error:
-            raise WorkspaceError(f"{index} cannot be copied: {error.strerror}") from error
-        finally:  # git may have been killed
-            for path in (staged, staged.with_name("segue-index.lock")):
-                path.unlink(missing_ok=True)
+        tree, self._staged = await stage(self.git_dir, self.root, now, self.run, *self.without_own())
+        return tree
 
     async def tree_of(self, commit: str) -> str:
         """Return the tree of a commit."""
@@ -139,9 +129,7 @@ class Repository(Struct):
         if left is not None and not left.dirty:
             return None
         self._left = None
-        added = await self.run("add", "--all", "--verbose", *self.without_own())
-        # What was just added can be committed, as a rule: one git process less for every task.
-        if not added.out and await self._nothing_staged():
+        if not await self._add(left):
             return None
         options = (*await self.identity_options(), *self._housekeeping())
         try:
@@ -157,6 +145,15 @@ class Repository(Struct):
         if head and left is not None and not self._has_folders(left) and not await self._has_hooks():
             self._left = began, Snapshot(head, left.branch, "")
         return head
+
+    async def _add(self, left: Snapshot | None) -> bool:
+        """Add everything to the index, or what `tree` has just added; return whether there is something."""
+        staged, self._staged = self._staged, None
+        if staged is not None and staged.now == left and staged.install(self.git_dir, self.root):
+            return True
+        added = await self.run("add", "--all", "--verbose", *self.without_own())
+        # What was just added can be committed, as a rule: one git process less for every task.
+        return bool(added.out) or not await self._nothing_staged()
 
     def keep_out(self, files: Iterable[Path]) -> None:
         """Exclude these files from snapshots and commits."""
@@ -262,15 +259,16 @@ class Repository(Struct):
 
     async def _has_hooks(self) -> bool:
         """Return whether a commit runs hooks, which may change files beside it."""
-        common = common_dir(self.git_dir)
-        stamp = signature(common / "config")
-        if self._hooks is None or self._hooks[0] != stamp:
-            named = await run_git(self.root, "config", "--get-regexp", r"^(core\.hookspath|hook\..*)$")
-            self._hooks = stamp, named.exit_code != 1
-        folder = common / "hooks"
-        return self._hooks[1] or (
-            folder.is_dir() and any(path.suffix != ".sample" for path in folder.iterdir())
-        )
+        folder = common_dir(self.git_dir) / "hooks"
+        named = any(name == "core.hookspath" or name.startswith("hook.") for name in await self._settings())
+        return named or (folder.is_dir() and any(path.suffix != ".sample" for path in folder.iterdir()))
+
+    async def _settings(self) -> dict[str, str]:
+        """Return what git's configuration says of hooks and people; it is asked again when it has changed."""
+        stamp = signature(common_dir(self.git_dir) / "config")
+        if self._known is None or self._known[0] != stamp:
+            self._known = stamp, await self.settings(r"^(core\.hookspath|hook\..*|user\.(name|email))$")
+        return self._known[1]
 
     async def _nothing_staged(self) -> bool:
         return (await run_git(self.root, "diff", "--cached", "--quiet")).exit_code == 0
@@ -288,8 +286,11 @@ class Repository(Struct):
     async def identity_options(self) -> tuple[str, ...]:
         """Return what lets git commit where it knows nobody."""
         if self._identity is None:
-            known = await run_git(self.root, "var", "GIT_COMMITTER_IDENT")
-            self._identity = () if known.exit_code == 0 else FALLBACK_IDENTITY
+            named = await self._settings()
+            known = all(named.get(f"user.{part}", "").strip() for part in ("name", "email"))
+            if not known:  # by the environment, perhaps, or by the system
+                known = (await run_git(self.root, "var", "GIT_COMMITTER_IDENT")).exit_code == 0
+            self._identity = () if known else FALLBACK_IDENTITY
         return self._identity
 
     async def run(self, *args: str, stdin: bytes = b"", extra: Mapping[str, str] | None = None) -> Captured:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -37,15 +38,28 @@ _PREFIXES = ("LC_", "XDG_")
 
 def child_environment(passed: Iterable[str] = (), extra: Mapping[str, str] | None = None) -> dict[str, str]:
     """Return a child's environment: the allowed variables, those named in `passed`, and `extra`."""
-    names, known = set(passed), dict(os.environ)
-    kept = {name: known[name] for name in known if name in names or _allowed(name)}
-    return {**kept, **(extra or {})}
+    names = {*passed}
+    kept = [name for name in os.environ if name in names or _allowed(name)]
+    return {**{name: os.environ[name] for name in kept}, **(extra or {})}
 
 
 @cache
 def _allowed(name: str) -> bool:
     upper = name.upper()
     return upper in _NAMES or upper.startswith(_PREFIXES)
+
+
+_started = [0]
+
+
+def note_program() -> None:
+    """Count a program other than git, before it is started."""
+    _started[0] += 1
+
+
+def programs_started() -> int:
+    """Return how many programs other than git this process has started: any of them may change files."""
+    return _started[0]
 
 
 _KEPT_BYTES = _CHUNK = 64 * 1024
@@ -240,9 +254,13 @@ def probe(
 
 def _start(argv: Sequence[str], cwd: Path, env: dict[str, str], is_fed: bool) -> subprocess.Popen[bytes]:
     command, pipe = startable(argv, env), subprocess.PIPE
+    if command[0] != "git":
+        note_program()
+    known = _find_git(env.get("PATH", os.defpath)) if command[0] == "git" else None
     try:
         return subprocess.Popen(
             command,
+            executable=known if known and os.access(known, os.X_OK) else None,
             cwd=cwd,
             env=env,
             stdin=pipe if is_fed else subprocess.DEVNULL,
@@ -257,6 +275,13 @@ def _start(argv: Sequence[str], cwd: Path, env: dict[str, str], is_fed: bool) ->
         raise ToolMissing(
             f"{argv[0]} cannot be found", hint=f"Install {argv[0]} or put its folder on PATH."
         ) from error
+
+
+@cache
+def _find_git(path: str) -> str | None:
+    """Return where git is: PATH is searched once, not for each of many calls; None: let the system search."""
+    found = shutil.which("git", path=path) if sys.platform != "win32" else None
+    return found if found and found.startswith(os.sep) else None
 
 
 def _never_wait(pipe: IO[bytes]) -> None:

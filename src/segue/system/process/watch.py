@@ -17,6 +17,7 @@ from msgspec import Struct, field
 from segue.domain.job import Limits
 from segue.system.identity import identify, is_dead
 from segue.system.isolation.policy import Places
+from segue.system.process.capture import note_program
 from segue.system.process.folder import JobFolder, RunFolder
 from segue.system.process.group import own_group
 from segue.system.process.orphans import end_lost, end_supervisors, patience
@@ -24,7 +25,11 @@ from segue.system.process.table import SUPERVISOR_MARKER
 from segue.system.program import own_environment, part_command
 
 if TYPE_CHECKING:
-    from segue.system.supervisor.nursery import ForkedSupervisor, Nursery
+    if sys.platform == "linux":
+        from segue.system.supervisor.nursery import ForkedSupervisor, Nursery
+    else:
+        ForkedSupervisor = Process
+        Nursery = Any
 
 _REPLY_MAX = 1024**2
 
@@ -162,6 +167,7 @@ class OwnWatch:
 
     async def begin(self, command: Command) -> None:
         """Ask the supervisor to start the job."""
+        note_program()
         self._job.prepare(command.stdin)
         limits = command.limits
         self._grace = limits.grace

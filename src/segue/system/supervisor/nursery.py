@@ -22,6 +22,8 @@ from segue.system.process.container import may_brand
 from segue.system.process.group import portable
 from segue.system.process.table import SUPERVISOR_MARKER
 
+assert sys.platform == "linux"
+
 _MOST_FDS = 16
 _LONGEST_PATH = 64 * 1024
 
@@ -30,13 +32,11 @@ class ForkedSupervisor:
     """A supervisor that is no child of this process; used like one of asyncio's."""
 
     def __init__(self, pid: int, stdin: asyncio.StreamWriter, stdout: asyncio.StreamReader) -> None:
-        assert sys.platform == "linux"
         self.pid, self.stdin, self.stdout = pid, stdin, stdout
         self._handle = os.pidfd_open(pid)  # it lives: it waits for our first request
 
     def kill(self) -> None:
         """Kill it."""
-        assert sys.platform == "linux"
         signal.pidfd_send_signal(self._handle, signal.SIGKILL)
 
     async def wait(self) -> None:
@@ -64,7 +64,6 @@ class Nursery:
 
     async def start(self, folder: str, hold_fds: Sequence[int], limit: int) -> ForkedSupervisor | None:
         """Start a supervisor for a folder; None if the nursery was killed."""
-        assert sys.platform == "linux"
         asked, ask = os.pipe()
         hear, said = os.pipe()
         try:
@@ -94,7 +93,7 @@ async def _connect(pid: int, ask: int, hear: int, limit: int) -> ForkedSuperviso
 
 def open_nursery() -> Nursery | None:
     """Fork the nursery, while this process has one thread; None where supervisors have to be programs."""
-    if sys.platform != "linux" or portable() or not may_brand() or not _can_watch():
+    if portable() or not may_brand() or not _can_watch():
         return None
     import segue.system.supervisor.main  # noqa: F401 - so that no supervisor has to
 
@@ -107,7 +106,6 @@ def open_nursery() -> Nursery | None:
 
 
 def _can_watch() -> bool:
-    assert sys.platform == "linux"
     try:
         os.close(os.pidfd_open(os.getpid()))
     except OSError:  # an old kernel, or a sandbox
@@ -128,7 +126,6 @@ def _end_after(work: Callable[..., None], *arguments: object) -> NoReturn:
 
 
 def _serve(line: socket.socket) -> None:
-    assert sys.platform == "linux"
     for entry in list(Path("/proc/self/fd").iterdir()):
         # Others wait for the end of what this process inherited.
         if (fd := int(entry.name)) > 2 and fd != line.fileno():
@@ -150,7 +147,6 @@ def _serve(line: socket.socket) -> None:
 
 
 def _supervise(folder: str, asked: int, said: int) -> None:
-    assert sys.platform == "linux"
     from segue.system.supervisor.main import main
 
     os.setsid()
