@@ -39,15 +39,15 @@ def test_a_plan_is_carried_by_an_agent_from_a_table(place: Place) -> None:
     listed = {agent["name"]: agent for agent in place.json("agent", "list")}
     assert listed["mine"]["ready"] is True
     assert listed["mine"]["can"] == ["edits", "plan_mode", "ask_mode", "follow_up", "streams"]
-    place.segue("run", "plan.md")
-    assert len(place.subjects()) == 3
+    place.segue("run", "plan.md", "--task", "1")
+    assert len(place.subjects()) == 1
     argv = re.findall(r'"argv": (\[.*?\])', (place.root / "bin" / ".segue-sim-acp.jsonl").read_text())
-    assert argv == ['["--acp", "--debug"]'] * 3
+    assert argv == ['["--acp", "--debug"]']
 
 
 def test_a_built_in_agent_is_named_on_the_command_line(place: Place) -> None:
-    place.segue("run", "plan.md", "--agent", "opencode", "--flow", "plan")
-    assert len(place.subjects()) == 3
+    place.segue("run", "plan.md", "--agent", "opencode", "--flow", "plan", "--task", "1")
+    assert len(place.subjects()) == 1
 
 
 def test_a_plan_that_changed_something_is_undone(place: Place) -> None:

@@ -551,7 +551,7 @@ def test_no_line_whatsoever_is_fatal(lines: list[str]) -> None:
 @pytest.mark.parametrize("value", ["é" * 100_000, ["x" * 3000] * 1000, {"deep": [[[[[[[[1] * 99] * 99]]]]]]}])
 def test_events_stay_small(place: str, value: object) -> None:
     body: dict[str, object] = {"args": {"path": "x"}, "result": {"success": {}}}
-    body[place] = {"success": {str(n): value for n in range(50)}}
+    body[place] = {"success": {str(n): value for n in range(5)}}
     line = {"type": "tool_call", "subtype": "completed", "tool_call": {"readToolCall": body}}
     (event,) = CursorLines(Mode.EDIT).read(json.dumps(line)) or []
     assert len(json.dumps(event_data(event), ensure_ascii=False)) < 40_000

@@ -130,7 +130,7 @@ def test_a_cloud_agent_s_long_message_is_whole() -> None:
 def test_what_a_plain_program_prints_is_its_answer() -> None:
     outcome, _ = play(PlainOutput(), LONG.encode())
     assert outcome.text == LONG
-    much = b"0123456789abcde\n" * (LONGEST_ANSWER // 16) + b" and more"
+    much = (b"x" * 1023 + b"\n") * (LONGEST_ANSWER // 1024) + b" and more"
     assert len(play(PlainOutput(), much)[0].text) > LONGEST_ANSWER
     text = play(PlainOutput(logs=True), much)[0].text
     assert text.startswith("[only the end of what it printed is kept]\n")

@@ -5,9 +5,10 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from segue.bridge.history import PastTurn, clip_words, write_history
+from segue.bridge.history import PastTurn, clip_middle, clip_words, write_history
 
-LINES = st.lists(st.sampled_from(["alpha", "beta", "gamma"]), max_size=40).map(" ".join)
+WORDS = st.lists(st.sampled_from(["alpha", "beta", "gamma"]), max_size=40)
+LINES = WORDS.map(" ".join) | WORDS.map("\n".join)
 TURNS = st.lists(st.builds(PastTurn, LINES, LINES, LINES.filter(bool)), min_size=1, max_size=30)
 
 
@@ -34,3 +35,12 @@ def test_early_turns_become_a_line_and_late_ones_stay_whole() -> None:
 
 def test_a_cut_is_marked() -> None:
     assert clip_words("one two three", 9) == "one two …"
+
+
+def test_a_list_is_cut_between_its_lines() -> None:
+    items = [f"item{number:04}" for number in range(1000)]
+    text = clip_middle("\n".join(items), 1000)
+    kept = [word for word in text.split() if word.startswith("item")]
+    assert set(kept) <= {*items}
+    assert len(text) > 900
+    assert (kept[0], kept[-1]) == (items[0], items[-1])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from msgspec import Struct
@@ -52,7 +53,8 @@ def clip_middle(text: str, size: int) -> str:
     if len(text) <= size:
         return text
     first, last = text[: size // 2], text[-size // 2 :]
-    first, last = first.rpartition(" ")[0] or first, last.partition(" ")[2] or last
+    first = first[: cut.start()] if (cut := re.search(r"\s\S*\Z", first)) else first
+    last = last[cut.end() :] if (cut := re.match(r"\S*\s+", last)) else last
     return f"{first}\n[… {len(text) - len(first) - len(last)} characters are left out …]\n{last}"
 
 

@@ -30,6 +30,8 @@ _LINE_CHARS = 1000
 _MESSAGE_CHARS = 500
 _STDERR_CHARS = 2000
 
+_TRACE = re.compile(r"\s+at \S|[\s\]\[(){},;^]*$|Node\.js v\d")
+"""Lines that a crashing program of JavaScript prints around its error."""
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 # Signs and words that programs put before an error; quotes, list dashes and diff signs are not among them.
 _LEAD = (
@@ -190,13 +192,19 @@ def _usage_limit(out_tail: str, err_tail: str, failed: bool, stderr: str, now: f
 
 
 def _refused(out_tail: str, err_tail: str, stderr: str, now: float) -> Failure | None:
-    """Return what a service rejects, or that it is down: the last line that says so decides."""
+    """Return what a service rejects, or that it is down: the last line that says so decides.
+
+    Where that is only a status of 429, a line before it may say that nothing is left to use.
+    """
     for tail in (err_tail, out_tail):
-        for line in _last_lines(tail, _WINDOW_FAILED):
-            said = line.strip()[:_MESSAGE_CHARS]
-            if (kind := meaning_of(said)) is not None:
-                until = _read_end(line, now) if kind in _LIMITED else None
-                return Failure(kind, said, stderr, until)
+        lines = _last_lines(tail, _WINDOW_FAILED)
+        found = [(kind, line) for line in lines if (kind := meaning_of(line[:_MESSAGE_CHARS])) is not None]
+        if found and found[0][0] is FailureKind.RATE_LIMIT:
+            found = [one for one in found if one[0] is FailureKind.USAGE_LIMIT] or found
+        if found:
+            kind, line = found[0]
+            until = _read_end(line, now) if kind in _LIMITED else None
+            return Failure(kind, line.strip()[:_MESSAGE_CHARS], stderr, until)
     return None
 
 
@@ -229,13 +237,13 @@ def _signal_name(number: int) -> str:
 
 
 def _last_lines(tail: str, count: int) -> Iterator[str]:
-    """Return the last non-empty lines outside of fenced code, the very last one first."""
+    """Return the last lines outside of fenced code and traces, the very last one first."""
     in_code = False
     for line in reversed(plain(tail).splitlines()):
         if line.lstrip().startswith(("```", "~~~")):
             in_code = not in_code
             count -= 1
-        elif line.strip():
+        elif line.strip() and not _TRACE.match(line):
             if not in_code:
                 yield line[:_LINE_CHARS]
             count -= 1
