@@ -56,7 +56,7 @@ def test_a_launch_without_an_answer_is_found(place: SessionPlace) -> None:
 
 def test_what_was_certainly_not_launched_is_launched_again(place: SessionPlace) -> None:
     place.breaks("refuse", place.vendor.launch, status=500)
-    place.breaks("missing", place.vendor.look, times=2)
+    place.breaks("missing", place.vendor.look, times=1)
     ended = place.run(place.job())
     assert ended.kind is None, ended.message
     assert place.state()["sessions"] == 1

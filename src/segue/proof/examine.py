@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -28,6 +29,8 @@ _CONTESTED_BYTES = 20 * 1024
 _NOTHING_RAN = Observed(None)
 Redact = Callable[[str], str]
 """Removes secrets from a text that is kept."""
+_First = TypeVar("_First")
+_Second = TypeVar("_Second")
 
 
 class SealedCheck(Struct):
@@ -103,10 +106,10 @@ class SealedCheck(Struct):
         if young:
             regress = new = await (self._run(recipe) if self.armed else self._calibrate(recipe))
         elif self.comparison.changed(PathKind.TEST):
-            regress, new = await asyncio.gather(self._run(Recipe("head", "base")), self._run(recipe))
+            regress, new = await _together(self._run(Recipe("head", "base")), self._run(recipe))
         else:
             # There is time for the sabotage run meanwhile.
-            new, sabotaged = await asyncio.gather(self._run(recipe), self._sabotage(recipe))
+            new, sabotaged = await _together(self._run(recipe), self._sabotage(recipe))
             regress = new
         runs = replace(self._runs(base, regress, new, control), sabotage=sabotaged)
         for wider in self._wider(control):
@@ -137,7 +140,7 @@ class SealedCheck(Struct):
         tests = self.comparison.changed(PathKind.TEST)
         if runs.sabotage is not None and not tests:
             return runs
-        old, sabotaged = await asyncio.gather(
+        old, sabotaged = await _together(
             self._run_old(bool(tests) and runs.code_changed, recipe), self._sabotage(recipe)
         )
         return replace(runs, old_code=old, sabotage=sabotaged)
@@ -211,3 +214,17 @@ class SealedCheck(Struct):
                 for path in owners or control
             ]
         )
+
+
+async def _together(
+    first: Coroutine[Any, Any, _First], second: Coroutine[Any, Any, _Second]
+) -> tuple[_First, _Second]:
+    """Do both at once; when one fails, or when they are cancelled, neither is still at work afterwards."""
+    tasks = asyncio.ensure_future(first), asyncio.ensure_future(second)
+    try:
+        return await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            if not task.cancelling():  # twice would keep it from removing what it has written
+                task.cancel()
+        await asyncio.wait(tasks)

@@ -62,9 +62,9 @@ class Setting(Struct, frozen=True):
 
 def report_comparison(dataset: Dataset) -> DatasetReport:
     """Report which agent and model does better on the same source, where the difference is significant."""
-    counted = measure_runs(dataset)
+    counted = dataset.compute(measure_runs)
     left_out = len(dataset.ask("runs")) - len(counted)
-    details = RunDetails.read(dataset)
+    details = dataset.compute(RunDetails.read)
     groups: dict[tuple[str, str], Rows] = defaultdict(list)
     for run in counted:
         groups[str(run["source"]), name_setting(run)].append(run)

@@ -126,8 +126,8 @@ def read_arms(dataset: Dataset, name: str) -> tuple[ExperimentPlan, list[TrialAr
     """Return what was planned, and the arms in their order."""
     rows = [row for row in dataset.ask("trials") if row["experiment"] == name]
     settings = {run["run_id"]: name_setting({**run, "arm": ""}) for run in dataset.ask("runs")}
-    details = RunDetails.read(dataset)
-    measured = {run["run_id"]: run for run in measure_runs(dataset)}
+    details = dataset.compute(RunDetails.read)
+    measured = {run["run_id"]: run for run in dataset.compute(measure_runs)}
     groups: dict[tuple[int, str], Rows] = defaultdict(list)
     for row in rows:
         groups[row["place"] or 0, row["arm"] or settings[row["run_id"]]].append(row)

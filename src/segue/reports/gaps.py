@@ -29,7 +29,7 @@ def report_gaps(dataset: Dataset) -> DatasetReport:
     runs = dataset.ask("runs")
     newest = [row["run_id"] for row in reversed(runs)]
     active = {row["run_id"] for row in runs if row["state"] in ("queued", "running", "parked")}
-    used = read_usage(dataset)
+    used = dataset.compute(read_usage)
     tasks = [
         {**row, "launches": used[row["run_id"]].attempts[row["task"]]}
         for row in dataset.ask("tasks")

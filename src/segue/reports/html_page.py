@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import cache
+from typing import TYPE_CHECKING
 
 from segue.reports.charts import escape_text
 from segue.reports.figures.scatter import Link
@@ -12,12 +14,24 @@ from segue.reports.pivot import SHADES
 from segue.reports.report import DatasetReport
 from segue.reports.timeline_svg import COLOURS, colour_phase, draw_timeline, label_phase, list_phases
 
+if TYPE_CHECKING:
+    from jinja2 import Template
+
 _FORBIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 """Control characters, and characters that reverse the direction of text."""
 
 
 def render_html(reports: Sequence[DatasetReport], title: str, made: str) -> str:
     """Render the page; `made` says when and by what it was made."""
+    shown = [
+        (report, [present_table(table, _link_rows(table.name)) for table in report.tables])
+        for report in reports
+    ]
+    return _FORBIDDEN.sub(" ", _load_template().render(reports=shown, title=title, made=made))
+
+
+@cache
+def _load_template() -> Template:
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
@@ -26,6 +40,7 @@ def render_html(reports: Sequence[DatasetReport], title: str, made: str) -> str:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        auto_reload=False,
     )
     environment.globals.update(
         draw_timeline=draw_timeline,
@@ -36,12 +51,7 @@ def render_html(reports: Sequence[DatasetReport], title: str, made: str) -> str:
         most_rows=MOST_ROWS,
         shades=SHADES,
     )
-    shown = [
-        (report, [present_table(table, _link_rows(table.name)) for table in report.tables])
-        for report in reports
-    ]
-    text = environment.get_template("report.html").render(reports=shown, title=title, made=made)
-    return _FORBIDDEN.sub(" ", text)
+    return environment.get_template("report.html")
 
 
 def _link_rows(table: str) -> Link:

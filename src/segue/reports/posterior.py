@@ -24,8 +24,11 @@ _CELLS = 80
 _CORRELATIONS = tuple(0.02 + 0.93 * step / 19 for step in range(20))
 """Besides 0, for which the cases are independent."""
 
-_SCALES = tuple((1 - correlation) / correlation for correlation in _CORRELATIONS)
-"""The sum of the two parameters of the beta distribution that the rates of runs come from."""
+_SCALES = (math.inf, *((1 - correlation) / correlation for correlation in _CORRELATIONS))
+"""The sum of the two parameters of the beta distribution that the rates of runs come from.
+
+Infinite: all runs have the same rate.
+"""
 
 _COARSE = 16
 """The cells of the grid on which the range of the posterior is found."""
@@ -35,6 +38,9 @@ _CLOSER = 4
 
 _NOTHING = 1e-7
 """What a cell weighs beside the heaviest one, at most, if the posterior is elsewhere."""
+
+_IMPOSSIBLE = 1e-12
+"""The same for a correlation, which is then left out."""
 
 Grid = tuple[float, float]
 """The range of the grid on the scale where the Jeffreys prior is uniform."""
@@ -59,15 +65,19 @@ def interval(clusters: Clusters, hits: int, cases: int, confidence: float) -> tu
 @lru_cache(maxsize=4096)
 def _find_posterior(clusters: Clusters) -> tuple[Grid, tuple[float, ...]]:
     """Return the grid and the cumulated posterior of its cells: a fine one where the posterior is."""
-    grid = _WHOLE
+    several = any(cases > 1 for _, cases in clusters)  # single cases say nothing about the correlation
+    grid, scales = _WHOLE, _SCALES if several else _SCALES[:1]
     for _ in range(_CLOSER):
-        weights = _weigh(clusters, grid, _COARSE)
+        rows = _weigh(clusters, grid, _COARSE, scales)
+        weights = [math.fsum(column) for column in zip(*rows, strict=True)]
         heavy = [cell for cell, weight in enumerate(weights) if weight > _NOTHING * max(weights)]
         begin, cell = grid[0], (grid[1] - grid[0]) / _COARSE
         grid = begin + max(0, heavy[0] - 1) * cell, begin + min(_COARSE, heavy[-1] + 2) * cell
         if len(heavy) > _COARSE // 4:
             break
-    return grid, _accumulate(_weigh(clusters, grid, _CELLS))
+    possible = tuple(scale for scale, row in zip(scales, rows, strict=True) if max(row) > _IMPOSSIBLE)
+    columns = zip(*_weigh(clusters, grid, _CELLS, possible), strict=True)
+    return grid, _accumulate([math.fsum(column) for column in columns])
 
 
 def _accumulate(weights: Sequence[float]) -> tuple[float, ...]:
@@ -75,47 +85,48 @@ def _accumulate(weights: Sequence[float]) -> tuple[float, ...]:
     return tuple(accumulate(weight / total for weight in weights))
 
 
-def _weigh(clusters: Clusters, grid: Grid, cells: int) -> list[float]:
-    """Return the weight of every cell: its likelihood, summed over the correlations."""
-    hits, misses = sum(hits for hits, _ in clusters), sum(cases - hits for hits, cases in clusters)
-    logs = [hits * math.log(rate) + misses * math.log1p(-rate) for rate in _list_rates(grid, cells)]
-    if any(cases > 1 for _, cases in clusters):  # single cases say nothing about the correlation
-        logs += _add_correlated(clusters, grid, cells)
-    most = max(logs)
-    weights = [math.exp(value - most) for value in logs]
-    return [math.fsum(weights[cell::cells]) for cell in range(cells)]
-
-
-def _add_correlated(clusters: Clusters, grid: Grid, cells: int) -> list[float]:
-    """Return the log-likelihood of every cell under every correlation but 0, one row after the other."""
+def _weigh(clusters: Clusters, grid: Grid, cells: int, scales: Sequence[float]) -> list[list[float]]:
+    """Return the likelihood of every cell under every correlation, that of the likeliest as 1."""
     sizes = Counter(cases for _, cases in clusters)
-    bases = [base for scale in _SCALES for base in [_add_sizes(scale, sizes)] for _ in range(cells)]
     lengths = Counter((0, hits) for hits, _ in clusters) + Counter(
         (1, cases - hits) for hits, cases in clusters
     )
-    parts = [(times, _list_rising(grid, cells, *of)) for of, times in lengths.items() if of[1]]
-    factors = [times for times, _ in parts]
-    columns = zip(*(rising for _, rising in parts), strict=True)
-    return [sum(map(mul, factors, column)) - base for base, column in zip(bases, columns, strict=True)]
+    del lengths[0, 0], lengths[1, 0]
+    factors = list(lengths.values())
+    rows = []
+    for scale in scales:
+        base = _add_sizes(scale, sizes)
+        columns = zip(*(_list_rising(grid, cells, scale, *of) for of in lengths), strict=True)
+        rows.append([sum(map(mul, factors, column)) - base for column in columns])
+    most = max(map(max, rows))
+    return [[math.exp(value - most) for value in row] for row in rows]
 
 
 def _add_sizes(scale: float, sizes: Counter[int]) -> float:
+    if scale == math.inf:
+        return 0.0
     return math.fsum(times * (lgamma(scale + size) - lgamma(scale)) for size, times in sizes.items())
 
 
-@lru_cache(maxsize=512)
-def _list_rising(grid: Grid, cells: int, side: int, length: int) -> array[float]:
-    """Return log(a · (a + 1) · … · (a + length - 1)), with the parameter of hits (0) or misses (1) as a."""
-    begins = _list_begins(grid, cells, side)
+@lru_cache(maxsize=16_384)
+def _list_rising(grid: Grid, cells: int, scale: float, side: int, length: int) -> array[float]:
+    """Return log(a · (a + 1) · … · (a + length - 1)), with the parameter of hits (0) or misses (1) as a.
+
+    If the cases are independent: log(rate^length), or that of its complement.
+    """
+    begins = _list_begins(grid, cells, scale, side)
+    if scale == math.inf:
+        return array("d", [length * so_far for _, so_far in begins])
     return array("d", [lgamma(begin + length) - so_far for begin, so_far in begins])
 
 
-@lru_cache(maxsize=64)
-def _list_begins(grid: Grid, cells: int, side: int) -> tuple[tuple[float, float], ...]:
-    """Return that parameter for every cell under every correlation, and its log-gamma."""
+@lru_cache(maxsize=2048)
+def _list_begins(grid: Grid, cells: int, scale: float, side: int) -> tuple[tuple[float, float], ...]:
+    """Return that parameter for every cell, and its log-gamma; or the rate, and its logarithm."""
     shares = [1 - rate if side else rate for rate in _list_rates(grid, cells)]
-    begins = (share * scale for scale in _SCALES for share in shares)
-    return tuple((begin, lgamma(begin)) for begin in begins)
+    if scale == math.inf:
+        return tuple((share, math.log(share)) for share in shares)
+    return tuple((share * scale, lgamma(share * scale)) for share in shares)
 
 
 @lru_cache(maxsize=64)

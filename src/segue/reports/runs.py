@@ -19,7 +19,7 @@ _COUNTED = ("done", "failed", "needs_human")
 
 def measure_runs(dataset: Dataset) -> Rows:
     """Return the runs that count in comparisons, with what each took."""
-    used, work = read_usage(dataset), read_work(dataset)
+    used, work = dataset.compute(read_usage), read_work(dataset)
     return [
         {**run, **_measure(used[run["run_id"]], work.get(run["run_id"], 0))}
         for run in dataset.ask("runs")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from functools import cache
 from pathlib import PurePosixPath
-from typing import Any
+from typing import Any, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -32,6 +32,7 @@ _AGO = re.compile(r"(\d{1,6})\s*([mhdw])", re.ASCII)
 _SECONDS = {"m": 60, "h": 3600, "d": 86400, "w": 604800}
 
 Rows = list[dict[str, Any]]
+T = TypeVar("T")
 
 
 class Selection(Struct, frozen=True):
@@ -86,6 +87,7 @@ class Dataset:
         self._store = store
         self._selection = selection
         self._known: dict[str, Rows] = {}
+        self._computed: dict[Callable[[Dataset], Any], Any] = {}
 
     def ask(self, query: str) -> Rows:
         """Return the rows of one of the queries."""
@@ -94,6 +96,13 @@ class Dataset:
             text = read_sql(query).replace(_MARK, conditions)
             self._known[query] = self._store.query(text, arguments)
         return self._known[query]
+
+    def compute(self, what: Callable[[Dataset], T]) -> T:
+        """Return what follows from the rows; it too is computed once."""
+        if what not in self._computed:
+            self._computed[what] = what(self)
+        found: T = self._computed[what]
+        return found
 
     def show_sql(self, query: str, **parts: str) -> str:
         """Return the text of a query about the selected runs, complete, for people who ask themselves."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Sequence
+from functools import cached_property
 from statistics import fmean
 from typing import Any, TypeVar
 
 from msgspec import Struct
-from msgspec.structs import force_setattr
 
 from segue.reports.posterior import Clusters, interval
 from segue.reports.t_distribution import t_quantile
@@ -34,27 +34,28 @@ TOO_FEW = "too few runs"
 K = TypeVar("K", bound=Hashable)
 
 
-class Proportion(Struct, frozen=True):
+class Proportion(Struct, frozen=True, dict=True):
     """How often something happened in the cases of several runs; no value without cases."""
 
     runs: Clusters
     """Hits and cases of every run, sorted."""
-    hits: int = 0
-    """How often it happened; counted from the runs."""
-    n: int = 0
-    """The number of cases; counted from the runs."""
 
-    def __post_init__(self) -> None:
-        """Count once: some rates are of thousands of runs and asked for often."""
-        force_setattr(self, "hits", sum([hits for hits, _ in self.runs]))
-        force_setattr(self, "n", sum([cases for _, cases in self.runs]))
+    @cached_property
+    def hits(self) -> int:
+        """How often it happened."""
+        return sum([hits for hits, _ in self.runs])
+
+    @cached_property
+    def n(self) -> int:
+        """The number of cases."""
+        return sum([cases for _, cases in self.runs])
 
     @property
     def value(self) -> float | None:
         """The observed share of all cases."""
         return self.hits / self.n if self.runs else None
 
-    @property
+    @cached_property
     def interval(self) -> tuple[float, float] | None:
         """The 95 % interval for a case of a new run; None for fewer than three runs."""
         return self.limits() if len(self.runs) >= FEWEST_RUNS else None

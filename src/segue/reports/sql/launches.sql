@@ -4,24 +4,27 @@ WITH chosen AS (
     SELECT id FROM orchestrator_runs WHERE true /* filters */
 ), entries AS NOT MATERIALIZED (
     SELECT e.run_id, e.seq, coalesce(e.step, '') AS step, e.type
-    FROM chosen r JOIN orchestrator_events e ON e.run_id = r.id
+    FROM orchestrator_events e
     WHERE e.type <> 'agent.text' AND e.type <> 'agent.tool' AND e.type <> 'agent.output' AND e.type <> 'agent.raw'
       AND e.type <> 'agent.usage' AND e.type <> 'trace.span'
       AND e.type IN ('step.started', 'prompt', 'agent.ended')
 ), steps AS MATERIALIZED (
-    SELECT run_id, step, max(CASE WHEN type = 'prompt' THEN 1 ELSE 0 END) AS launched,
-           max(CASE WHEN type = 'agent.ended' THEN seq END) AS report,
-           CASE WHEN count(CASE WHEN type = 'step.started' THEN 1 END) = 1
-                 AND min(seq) = min(CASE WHEN type = 'step.started' THEN seq END) THEN 1 ELSE 0 END AS once
-    FROM entries
-    GROUP BY run_id, step
+    SELECT e.run_id, e.step, max(CASE WHEN e.type = 'prompt' THEN 1 ELSE 0 END) AS launched,
+           max(CASE WHEN e.type = 'agent.ended' THEN e.seq END) AS report,
+           CASE WHEN count(CASE WHEN e.type = 'step.started' THEN 1 END) = 1
+                 AND min(e.seq) = min(CASE WHEN e.type = 'step.started' THEN e.seq END) THEN 1 ELSE 0 END AS once
+    FROM chosen r CROSS JOIN entries e
+    WHERE e.run_id = r.id
+    GROUP BY e.run_id, e.step
+), again AS MATERIALIZED (
+    SELECT DISTINCT run_id FROM steps WHERE once = 0
 ), marks AS (
     -- Steps that were begun again: what belongs to which beginning.
     SELECT e.run_id, e.seq, e.step, e.type,
            sum(CASE WHEN e.type = 'step.started' THEN 1 ELSE 0 END)
                OVER (PARTITION BY e.run_id, e.step ORDER BY e.seq) AS entry
-    FROM steps s JOIN entries e ON e.run_id = s.run_id AND e.step = s.step
-    WHERE s.once = 0
+    FROM again r CROSS JOIN entries e JOIN steps s ON s.run_id = e.run_id AND s.step = e.step
+    WHERE e.run_id = r.run_id AND s.once = 0
 ), launches AS (
     SELECT run_id, step, launched, report FROM steps WHERE once = 1
     UNION ALL

@@ -4,17 +4,23 @@
 -- Failures that say nothing about the work (usage limits, outages, a stop) do not count.
 WITH chosen AS (
     SELECT id FROM orchestrator_runs WHERE true /* filters */
-), news AS (
-    SELECT e.run_id, e.data->>'task' AS task, e.type,
-           CAST(e.data->>'done' AS text) IN ('1', 'true') AS is_done,
-           coalesce(CAST(e.data->>'skipped' AS text), '') IN ('1', 'true') AS is_skipped,
-           coalesce(CAST(e.data->>'replanned' AS text), '') IN ('1', 'true') AS is_replaced,
-           e.data->'proof'->>'level' AS level,
+), told AS (
+    SELECT run_id, seq, type, data FROM orchestrator_events WHERE type = 'task.started'
+    UNION ALL
+    SELECT run_id, seq, type, data FROM orchestrator_events WHERE type = 'task.ended'
+    UNION ALL
+    SELECT run_id, seq, type, data FROM orchestrator_events WHERE type = 'task.marked' AND data->>'by' IS NOT NULL
+), numbered AS (
+    SELECT e.run_id, e.data->>'task' AS task, e.type, e.data,
            row_number() OVER (PARTITION BY e.run_id, e.data->>'task' ORDER BY e.seq DESC) AS age
-    FROM chosen r JOIN orchestrator_events e ON e.run_id = r.id
-    WHERE e.type <> 'agent.text' AND e.type <> 'agent.tool' AND e.type <> 'agent.output' AND e.type <> 'agent.raw'
-      AND e.type <> 'agent.usage' AND e.type <> 'trace.span'
-      AND (e.type IN ('task.started', 'task.ended') OR e.type = 'task.marked' AND e.data->>'by' IS NOT NULL)
+    FROM chosen r JOIN told e ON e.run_id = r.id
+), news AS (
+    SELECT run_id, task, type, CAST(data->>'done' AS text) IN ('1', 'true') AS is_done,
+           coalesce(CAST(data->>'skipped' AS text), '') IN ('1', 'true') AS is_skipped,
+           coalesce(CAST(data->>'replanned' AS text), '') IN ('1', 'true') AS is_replaced,
+           data->'proof'->>'level' AS level
+    FROM numbered
+    WHERE age = 1
 ), steps AS (
     SELECT s.run_id, s.task, max(s.build_phase) AS build_phase,
            count(CASE WHEN s.state = 'failed' AND s.output->'verdict'->>'result' IS NOT NULL
@@ -34,5 +40,4 @@ SELECT n.run_id, n.task, s.build_phase, coalesce(s.failures, 0) AS failures,
        CASE WHEN n.is_skipped OR NOT n.is_done THEN NULL WHEN n.type = 'task.marked' THEN 'accepted'
             ELSE n.level END AS level
 FROM news n LEFT JOIN steps s ON s.run_id = n.run_id AND s.task = n.task
-WHERE n.age = 1
 ORDER BY n.run_id, n.task;

@@ -5,7 +5,7 @@ WITH chosen AS (
 ), ticks AS NOT MATERIALIZED (
     SELECT e.run_id, e.seq, e.ts, e.type,
            CASE WHEN e.type = 'run.resumed' THEN CAST(e.data->>'last_seen' AS bigint) END AS last_seen
-    FROM chosen r JOIN orchestrator_events e ON e.run_id = r.id
+    FROM orchestrator_events e
     WHERE e.type <> 'agent.text' AND e.type <> 'agent.tool' AND e.type <> 'agent.output' AND e.type <> 'agent.raw'
       AND e.type <> 'agent.usage' AND e.type <> 'trace.span'
       AND e.type IN ('run.started', 'run.resumed', 'run.parked', 'run.ended', 'task.started', 'task.ended',
@@ -14,23 +14,25 @@ WITH chosen AS (
       AND NOT (e.type IN ('step.started', 'step.ended') AND coalesce(e.step, '') LIKE '%/end')
       AND NOT (e.type = 'step.started' AND coalesce(e.data->>'phase', '') = 'sleep')
 ), outlines AS MATERIALIZED (
-    SELECT run_id, max(ts) - min(ts) AS ms,
-           CASE WHEN count(CASE WHEN type IN ('run.resumed', 'run.parked') THEN 1 END) > 0
-                  OR max(seq) > max(CASE WHEN type = 'run.ended' THEN seq END) THEN 1 ELSE 0 END AS broken
-    FROM ticks
-    GROUP BY run_id
+    SELECT t.run_id, max(t.ts) - min(t.ts) AS ms,
+           CASE WHEN count(CASE WHEN t.type IN ('run.resumed', 'run.parked') THEN 1 END) > 0
+                  OR max(t.seq) > max(CASE WHEN t.type = 'run.ended' THEN t.seq END) THEN 1 ELSE 0 END AS broken
+    FROM chosen r JOIN ticks t ON t.run_id = r.id
+    GROUP BY t.run_id
 ), broken AS MATERIALIZED (
     -- Most runs have one session in which nobody waits; of the others every pause is looked at.
     SELECT run_id FROM outlines WHERE broken = 1
 ), laned AS MATERIALIZED (
     -- Where tasks with lanes were parked, others may have been worked on meanwhile.
-    SELECT DISTINCT t.run_id FROM broken r JOIN ticks t ON t.run_id = r.run_id AND t.type = 'run.parked'
-    WHERE EXISTS (SELECT 1 FROM orchestrator_events s WHERE s.run_id = r.run_id AND s.type = 'task.started'
+    SELECT DISTINCT t.run_id FROM broken r CROSS JOIN ticks t
+    WHERE t.run_id = r.run_id AND t.type = 'run.parked'
+      AND EXISTS (SELECT 1 FROM orchestrator_events s WHERE s.run_id = r.run_id AND s.type = 'task.started'
                                                         AND coalesce(CAST(s.data->>'lane' AS integer), 0) > 0)
 ), parked AS (
     SELECT DISTINCT e.run_id, e.data->>'task' AS task, 'task/' || (e.data->>'task') || '/park/' AS folder
-    FROM laned r JOIN orchestrator_events e ON e.run_id = r.run_id AND e.type = 'run.parked'
-    WHERE e.type <> 'agent.text' AND e.type <> 'agent.tool' AND e.type <> 'agent.output' AND e.type <> 'agent.raw'
+    FROM laned r CROSS JOIN orchestrator_events e
+    WHERE e.run_id = r.run_id AND e.type = 'run.parked'
+      AND e.type <> 'agent.text' AND e.type <> 'agent.tool' AND e.type <> 'agent.output' AND e.type <> 'agent.raw'
       AND e.type <> 'agent.usage' AND e.type <> 'trace.span'
 ), turns AS (
     -- Where a session begins, and where a task begins to be worked on, rests, or ends.
