@@ -130,7 +130,8 @@ _CONTEXT = re.compile(
     r"|exceeds? the (?:model'?s )?(?:maximum )?context (?:window|length|limit)"
     r"|ran out of room in the model'?s context|request_too_large|input token count .{0,40}exceeds"
     r"|context (?:limit|window) (?:is |was )?(?:reached|full|exceeded)|too many (?:input )?tokens\b"
-    r"|context ?overflow|context exceeds|tokens exceed the limit|exceeds the maximum (?:number|amount) of tokens",
+    r"|context ?overflow|context exceeds|tokens exceed the limit"
+    r"|exceeds the maximum (?:number|amount) of tokens",
     re.IGNORECASE,
 )
 _TURNS = re.compile(
