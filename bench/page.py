@@ -1,4 +1,4 @@
-"""How soon every page begins to arrive, on a store with a million events."""
+"""How soon every page begins to arrive, and `segue status` ends, on a store with a million events."""
 
 from __future__ import annotations
 
@@ -16,31 +16,53 @@ from http.client import HTTPConnection
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from bench.place import SEGUE
 from bench.reports import EVENT, RUN, STEP, MadeUpRun
 from bench.table import Figure, seconds
 from segue.store import connect
 
 TARGET = 0.1
+STATUS_TARGET = 0.2
 TASKS = 2000
 RUNS = 900
 """Runs of a thousand events each, beside the large one; every tenth waits for a person."""
 
 
 def figures(quick: bool) -> Iterator[Figure]:
-    """Ask the real server, over HTTP: the median of ten answers, and of the CPU time that they took."""
+    """Ask the real server, over HTTP: the first answer, the median of ten, and of the CPU time they took."""
     events, runs = (10_000, 50) if quick else (100_000, RUNS)
     with tempfile.TemporaryDirectory(prefix="segue-bench-") as folder:
         step = _build(Path(folder) / "segue.db", events, runs)
+        status = _time_status(Path(folder))
+        yield Figure(
+            f"`segue status`, {events + runs * 1000:,} events",
+            *(seconds(status), "", "", f"≤ {STATUS_TARGET} s"),
+            None if quick else status <= STATUS_TARGET,
+        )
         with _served(Path(folder)) as (address, token, pid):
             for name, path in _pages(events, step).items():
                 asked = [_first_byte(address, token, path, pid) for _ in range(10)]
                 took, cpu = (sorted(part)[5] for part in zip(*asked, strict=True))
                 first = f"at first {seconds(asked[0][0])}"
-                held = None if quick else took <= TARGET
+                held = None if quick else max(took, asked[0][0]) <= TARGET
                 aim = f"≤ {seconds(TARGET)}"
                 yield Figure(
                     f"first byte of {name}", f"{seconds(took)}, CPU {seconds(cpu)}", first, "", aim, held
                 )
+
+
+def _time_status(folder: Path) -> float:
+    """Seconds from the start of the command to its end, the median of nine."""
+    times = []
+    for _ in range(9):
+        began = time.perf_counter()
+        subprocess.run([SEGUE, "status"], env=_environment(folder), stdout=subprocess.DEVNULL, check=True)
+        times.append(time.perf_counter() - began)
+    return sorted(times)[4]
+
+
+def _environment(folder: Path) -> dict[str, str]:
+    return {**os.environ, "SEGUE_STATE_DIR": str(folder), "XDG_STATE_HOME": str(folder / "user")}
 
 
 def _pages(events: int, step: int) -> dict[str, str]:
@@ -62,6 +84,8 @@ def _pages(events: int, step: int) -> dict[str, str]:
         "the tasks of a source": "/tasks",
         "all steps": "/steps",
         "all events": "/events",
+        "a report": "/recovery",
+        "what the doctor says": "/doctor",
         "the palette": "/palette.json?q=app",
     }
 
@@ -121,8 +145,7 @@ def _many_tasks(connection: sqlite3.Connection) -> None:
 @contextmanager
 def _served(folder: Path) -> Iterator[tuple[str, str, int]]:
     argv = [sys.executable, "-m", "segue", "serve", "--port", "0", "--json"]
-    env = {**os.environ, "SEGUE_STATE_DIR": str(folder), "XDG_STATE_HOME": str(folder / "user")}
-    with subprocess.Popen(argv, env=env, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(argv, env=_environment(folder), stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         try:
             said = json.loads(process.stdout.readline())
@@ -145,7 +168,8 @@ def _first_byte(address: str, token: str, path: str, pid: int) -> tuple[float, f
     connection.request("GET", path, headers={"authorization": f"Bearer {token}"})
     answer = connection.getresponse()
     answer.read(1)
-    took = time.perf_counter() - began
+    took, cpu = time.perf_counter() - began, _cpu(pid) - used
     assert answer.status == 200, answer.read()
+    answer.read()  # or the server would be busy with it while the next question is asked
     connection.close()
-    return took, _cpu(pid) - used
+    return took, cpu

@@ -13,6 +13,7 @@ from bench.place import OUTSIDE, SEGUE, Place, place
 from bench.table import Figure, more, seconds
 
 VERSION_TARGET = 0.1
+STATUS_TARGET = 0.2
 DRY_RUN_TARGET = 0.5
 FIRST_AGENT_TARGET = 0.25
 PLAN_TASKS = 100
@@ -26,8 +27,11 @@ def figures(quick: bool) -> Iterator[Figure]:
         python = best_cpu(here, [sys.executable, "-c", "pass"], repeats)
         click = best_cpu(here, [sys.executable, "-c", "import click"], repeats)
         version = best_cpu(here, [SEGUE, "--version"], repeats)
+        here.run(here.command("run", str(plan), "--task", "1", "--allow-no-change", "--quiet", *OUTSIDE))
+        status = best_cpu(here, [SEGUE, "status"], repeats)
         dry = best_cpu(here, here.command("run", str(plan), "--dry-run", "--quiet"), repeats)
     yield _figure("`segue --version`, CPU", version, "`import click`", click, VERSION_TARGET)
+    yield _figure("`segue status`, CPU", status, "`import click`", click, STATUS_TARGET)
     yield _figure(
         f"`run --dry-run`, {PLAN_TASKS} tasks, CPU", dry, "`python -c pass`", python, DRY_RUN_TARGET
     )

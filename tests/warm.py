@@ -203,6 +203,7 @@ class _Forker:
 def _warm_up() -> None:
     """Import what commands import."""
     import segue
+    from segue.web.render import compile_templates
 
     root = Path(str(segue.__file__)).parent
     found = sorted(
@@ -213,6 +214,7 @@ def _warm_up() -> None:
             with contextlib.suppress(ImportError):
                 importlib.import_module(name)
     _prepare()
+    compile_templates()
     gc.collect()
     gc.freeze()
 

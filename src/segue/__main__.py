@@ -26,11 +26,13 @@ def main() -> None:
         sys.exit(getattr(importlib.import_module(module), name)(sys.argv[2:]))
     import gc
 
-    # What is imported stays, so looking for garbage while importing finds nothing.
-    gc.set_threshold(20_000, 10, 10)
+    # What is imported stays: looking for garbage among it, while importing or at the end, finds nothing.
+    gc.set_threshold(50_000, 10, 10)
     from segue.cli.main import run
 
-    sys.exit(run(sys.argv[1:]))
+    code = run(sys.argv[1:])
+    gc.freeze()
+    sys.exit(code)
 
 
 if __name__ == "__main__":

@@ -314,6 +314,8 @@ DATA = [
 SERVICES = [
     Mistake("serve --port 99999", 2, ("99999 is not in the range",)),
     Mistake("serve --port x", 2, ("'x' is not a valid number",)),
+    Mistake("serve --host 0.0.0.0", 2, ("every network of this machine", "ssh -L", "--host ADDRESS")),
+    Mistake("serve --host ::", 2, ("cannot be served on ::",)),
     Mistake("notify test", 2, ("No notifier is configured", "docs/")),
     Mistake("submit plan.md --agent scripted", 2, ("shares a Postgres database", "SEGUE_DATABASE_URL")),
     Mistake("submit plan.md --at tomorrow", 2, ("'tomorrow' is not a time", "03:00")),

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
-from segue.cli.runs import run_data
 from segue.cli.terminal.progress import Progress
 from segue.domain.events import Recorded, TaskEnded, TaskMarked
 from segue.domain.run import Run, RunKind, RunSpec, RunState
@@ -24,6 +23,7 @@ from segue.store import connect
 from segue.store.database import Database, open_database
 from segue.store.encoding import encode
 from segue.store.rows import EVENT, encode_spec
+from segue.view.data import run_data
 from segue.view.load import load_view
 from segue.view.run import RunView
 from segue.web.routes import PageRequest

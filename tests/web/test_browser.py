@@ -33,6 +33,18 @@ write = { "f{task}" = "x" }
 """
 
 
+WATCH_JUMPS = """(() => {
+  window.jumps = [];
+  const name = (node) => (node?.nodeType === 1 ? node : node?.parentElement)?.outerHTML.slice(0, 200);
+  new PerformanceObserver((list) => {
+    for (const one of list.getEntries()) if (!one.hadRecentInput && one.value > 0.001)
+      window.jumps.push([one.value, one.sources.map((source) => name(source.node))]);
+  }).observe({ type: "layout-shift" });
+})()"""
+JUMPS = "window.jumps"
+"""What moved though nobody touched it, by how much of the window: what the browser calls a layout shift."""
+
+
 HIDE = """() => {
   Object.defineProperty(document, "hidden", { get: () => HIDDEN, configurable: true });
   document.dispatchEvent(new Event("visibilitychange"));
@@ -52,8 +64,11 @@ def test_a_run_is_watched_from_its_start_to_its_end(place: Place, served: Served
         process = place.start("run", "plan.md")
         page.locator("td.main a").first.wait_for(timeout=MS)
         assert page.evaluate("window.same") is True, "the list was loaded anew"
+        page.evaluate(WATCH_JUMPS)
+        shown(page, "tbody td", "1 of 3")
+        assert page.evaluate(JUMPS) == []
         page.locator("td.main a").first.click()
-        page.evaluate("window.same = true")
+        page.evaluate(f"window.same = true; {WATCH_JUMPS}")
         shown(page, "#head .badge", "running")
         shown(page, "#open .doing", "execute")
         shown(page, "#feed li", "agent: <b>bold words</b>")
@@ -63,6 +78,7 @@ def test_a_run_is_watched_from_its_start_to_its_end(place: Place, served: Served
         assert page.locator("#timeline svg a").count() >= 3
         assert page.locator("#tasks .task .badge", has_text="done").count() >= 3
         assert page.evaluate("window.same") is True, "the page was loaded anew"
+        assert page.evaluate(JUMPS) == []
         assert process.wait(DEADLINE) == 0
 
 

@@ -27,6 +27,8 @@ def test_open_findings_are_listed_and_nothing_is_simply_green(place: Place, serv
     assert data["run"]["findings"] == task["remaining"] == len(task["findings"])
     page = served.get(f"/runs/{run}").text
     assert f"done, {task['remaining']} finding" in page
+    assert "<title>plan.md · Segue</title>" in page, "the frame, which is sent first, names the run"
+    assert f'data-live-from="/live?run={run}"' in page
     assert "imported but unused" in page
     assert f"done, {task['remaining']} finding" in served.get("/runs").text
     status = place.json("status", run)

@@ -5,15 +5,16 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from segue.domain.run import Run
-from segue.ports import Source, Store
-from segue.runtime.app import App
 from segue.runtime.find import find_run as find_run
 from segue.runtime.find import find_unfinished as find_unfinished
-from segue.view.data import run_data as run_data
 from segue.view.load import state_of as state_of
+
+if TYPE_CHECKING:
+    from segue.domain.run import Run
+    from segue.ports import Source, Store
+    from segue.runtime.app import App
 
 T = TypeVar("T")
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import shlex
 import textwrap
-import tomllib
 from typing import Annotated, Any, Self
 
 from msgspec import Meta
@@ -108,6 +107,8 @@ def scenarios_in(text: str) -> tuple[Scenario, ...]:
 
 
 def _read(indent: str, body: str) -> Scenario:
+    import tomllib
+
     lines = [line.removeprefix(indent) for line in body.split("\n")]
     try:
         table = tomllib.loads(textwrap.dedent("\n".join(lines)))

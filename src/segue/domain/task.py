@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
 from enum import StrEnum
 
@@ -71,6 +70,8 @@ class Task(Struct, frozen=True):
 
 def text_digest(text: str) -> str:
     """Return what tells the text of a task from another one."""
+    import hashlib  # loads OpenSSL
+
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
 
 

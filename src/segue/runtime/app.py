@@ -15,19 +15,18 @@ from segue.config.load import LoadedSettings, load
 from segue.config.trust import Untrusted, trust_command
 from segue.domain.errors import ToolMissing, UsageError
 from segue.domain.run import Run
-from segue.ports import Source, SourceRequest, Store
 from segue.runtime import registry
 from segue.sources.recognise import recognise
 from segue.store.address import check_address, is_postgres, sqlite_path
 from segue.system.files import private_folder, write_error
-from segue.system.redact import Redactor
 from segue.system.secrets import secret_folder
-from segue.system.sensitive import project_secrets, secrets_of
 
 if TYPE_CHECKING:
+    from segue.ports import Source, SourceRequest, Store
     from segue.store.database import Database
     from segue.system.isolation.isolate import Isolation
     from segue.system.process.processes import Processes
+    from segue.system.redact import Redactor
     from segue.system.services import Services
 
 
@@ -136,6 +135,8 @@ class App(Struct, frozen=True):
 
     def source(self, named: str | None, repo: Path, kind: str | None = None) -> Source:
         """Open the source that was named, or the one that is found; `kind` says which variant is meant."""
+        from segue.ports import SourceRequest
+
         settings = self.loaded.settings
         configured = named is None and settings.source is not None
         request = SourceRequest(
@@ -217,6 +218,9 @@ class App(Struct, frozen=True):
         """Return what removes this user's secrets."""
         if self.made_redactor is not None:
             return self.made_redactor
+        from segue.system.redact import Redactor
+        from segue.system.sensitive import project_secrets, secrets_of
+
         settings = self.loaded.settings
         tables = [*settings.agents.values(), *settings.acp.values(), *settings.reviewers.values()]
         given = [table["env"] for table in tables if isinstance(table.get("env"), dict)]

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from segue.domain.errors import UsageError
 from segue.domain.nearest import suggest
 from segue.domain.run import TASK_RUNS, Run, RunState
-from segue.ports import Store
-from segue.runtime.app import App
 from segue.view.load import ACTIVE
+
+if TYPE_CHECKING:
+    from segue.ports import Store
+    from segue.runtime.app import App
 
 _KNOWN = 200
 """Among how many of the newest runs a mistyped one is searched."""

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from segue.ports import SourceRequest
+if TYPE_CHECKING:
+    from segue.ports import SourceRequest
 
 TASKS = "tasks.md"
 TASKMASTER = ".taskmaster"

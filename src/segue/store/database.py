@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from segue.domain.errors import StoreAway, StoreError
 from segue.domain.until import describe_until
-from segue.ports import QueryLimits
 from segue.store.address import is_postgres, sqlite_path
 from segue.store.encoding import DLE, escape, unescape
 
 if TYPE_CHECKING:
     import asyncio
+
+    from segue.ports import QueryLimits
 
 T = TypeVar("T")
 Row = tuple[Any, ...]

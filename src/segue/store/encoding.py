@@ -60,7 +60,12 @@ def encode(value: Any) -> str:
 def decode(text: str) -> Any:
     """Return the value that was encoded."""
     value = json.loads(text)
-    return _unguard(value) if "\\u0010" in text else value
+    return _unguard(value) if is_guarded(text) else value
+
+
+def is_guarded(text: str) -> bool:
+    """Return whether JSON has marks of this encoding, so that not everybody can read it."""
+    return "\\u0010" in text
 
 
 def _is_awkward(text: str) -> bool:

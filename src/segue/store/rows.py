@@ -5,18 +5,20 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import convert
 from msgspec.structs import asdict, fields
 
-from segue.domain.events import Recorded, read_event
 from segue.domain.run import Origin, Run, RunKind, RunSpec, RunState, Step, StepState, TrialSpec
 from segue.store.database import Row
-from segue.store.encoding import decode, encode
+from segue.store.encoding import decode, encode, is_guarded
 from segue.store.flat import FLAT_TABLES, ColumnType
+
+if TYPE_CHECKING:
+    from segue.domain.events import Recorded
 
 RUN = "id, source_key, spec, state, owner, created, updated, wake, note"
 STEP = (
@@ -182,7 +184,7 @@ def _to_instant(value: Any) -> Any:
 
 def _clean_json(text: str) -> str:
     """Return JSON as text, without the marks of the encoding."""
-    return json.dumps(decode(text)) if "\\u0010" in text else text
+    return json.dumps(decode(text)) if is_guarded(text) else text
 
 
 def by_name(names: list[str], found: Sequence[Row]) -> list[dict[str, Any]]:
@@ -203,7 +205,10 @@ def _decoded(value: Any) -> Any:
         return value
 
 
-def to_event(row: Row) -> Recorded:
-    """A row of `orchestrator_events`, selected by EVENT."""
-    run, seq, ts, step, type_, data = row
-    return Recorded(run, seq, ts, step, read_event(type_, decode(data)))
+def to_events(found: Iterable[Row]) -> Iterator[Recorded]:
+    """Rows of `orchestrator_events`, selected by EVENT."""
+    from segue.domain.events import Recorded, parse_event, read_event  # a list of runs needs none of them
+
+    for run, seq, ts, step, type_, data in found:
+        event = None if is_guarded(data) else parse_event(type_, data)
+        yield Recorded(run, seq, ts, step, event or read_event(type_, decode(data)))

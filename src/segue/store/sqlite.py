@@ -14,12 +14,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from segue.domain.errors import QueryError, StoreError
-from segue.ports import QueryLimits
 from segue.store.database import ASK_HINT, RETRY_PAUSES, LongWait, Row, Watch, escape_values, unescape_row
 from segue.store.migrate import Word, migrate, words
 
 if TYPE_CHECKING:
     import asyncio
+
+    from segue.ports import QueryLimits
 
 FLOOR = (3, 38, 0)
 BUSY_SECONDS = 30.0

@@ -7,17 +7,14 @@ import time
 import uuid
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from segue.domain.errors import Locked, StoreAway, StoreError, UsageError
-from segue.domain.events import Event, Recorded
 from segue.domain.run import Run, RunKind, RunSpec, RunState, Step
-from segue.ports import Journal, Observer, QueryLimits
 from segue.store import rows, signals
 from segue.store.address import is_postgres, masked, sqlite_path
-from segue.store.boundary import Boundary
 from segue.store.claim import claim, new_owner, release
 from segue.store.database import (
     LONG_PAUSES,
@@ -35,6 +32,9 @@ from segue.store.database import (
 from segue.store.migrate import VERSION, migrate, refuse_newer, version_of
 
 if TYPE_CHECKING:
+    from segue.domain.events import Event, Recorded
+    from segue.ports import Journal, Observer, QueryLimits
+    from segue.store.boundary import Boundary
     from segue.store.runtime import StoreRuntime
     from segue.system.redact import Redactor
 
@@ -61,7 +61,7 @@ class SqlStore:
         opened: Sequence[Database] = (),
     ) -> None:
         self._address = address
-        self._boundary = Boundary(redactor)
+        self._redactor = redactor
         self._long = LongWait(patience, tell) if tell and is_postgres(address) and patience > 0 else None
         self._spools = spools if is_postgres(address) and patience > 0 else None
         self._patience = patience if self._spools else 0.0
@@ -78,6 +78,13 @@ class SqlStore:
     def name(self) -> str:
         """The address, as it may be shown."""
         return masked(self._address if is_postgres(self._address) else sqlite_path(self._address))
+
+    @cached_property
+    def _boundary(self) -> Boundary:
+        """Where text enters; who only reads never needs it."""
+        from segue.store.boundary import Boundary
+
+        return Boundary(self._redactor)
 
     def create(self, source_key: str, spec: RunSpec) -> Run:
         """Add a run."""
@@ -224,7 +231,7 @@ class SqlStore:
         while left is None or left > 0:
             wanted = _PAGE if left is None else min(_PAGE, left)
             page = self._ask(sql, run_id, after, *names, wanted)
-            yield from map(rows.to_event, page)
+            yield from rows.to_events(page)
             if len(page) < wanted:
                 return
             after = page[-1][1]

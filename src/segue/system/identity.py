@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import getpass
 import os
-import socket
 from functools import cache
 from pathlib import Path
 
@@ -20,6 +19,8 @@ _UNKNOWN = "-"
 @cache
 def host() -> str:
     """Return this machine's name."""
+    import socket
+
     return socket.gethostname().replace("/", "_") or _UNKNOWN
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import hashlib
 import os
 import stat
 from collections.abc import Callable
@@ -30,6 +29,8 @@ def secret_folder(state_dir: Path | None) -> Path:
     folder = own / "private"
     if place == os.path.realpath(own):
         return folder
+    import hashlib
+
     return folder / f"for-{hashlib.sha256(os.fsencode(place)).hexdigest()[:16]}"
 
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import time
+from typing import TYPE_CHECKING
 
 from segue.domain.run import Run, RunState
-from segue.ports import Store
 from segue.system import identity
-from segue.view.run import FOLDED, RunView
+
+if TYPE_CHECKING:
+    from segue.ports import Store
+    from segue.view.run import RunView
 
 ACTIVE = (RunState.QUEUED, RunState.RUNNING, RunState.PARKED)
 """The states of a run that a process works on, or will."""
@@ -19,6 +22,8 @@ _STARTING = 10.0
 
 def load_view(store: Store, run: Run) -> RunView:
     """Return the view of a stored run."""
+    from segue.view.run import FOLDED, RunView  # a list of runs needs no views
+
     return RunView.of(run.spec.titles, store.events(run.id, kinds=FOLDED)).close(state_of(run))
 
 

@@ -60,17 +60,32 @@ def link_to_running(app: App, port: int | None) -> str:
 @asynccontextmanager
 async def serve_pages(app: App, host: str, port: int) -> AsyncIterator[Callable[[str], str]]:
     """Serve while the block runs; yield a function that makes a link to a page for one browser."""
+    _refuse_everywhere(host)
     app.store().__exit__()  # a missing database would look empty to readers for ever
     web = create_web_app(app, page_keys(app), (host,))
     async with open_server(web.asgi, host, port, also=_BOTH.get(host)) as url:
         number = int(url.rpartition(":")[2])
         shown = f"http://{web.keys.host}:{number}" if is_shared(host) else url
         note = web.keys.announce(shown, number, os.getpid())
+        warming = asyncio.create_task(run_in_threadpool(web.renderer.warm_up))
         try:
             yield lambda where: f"{shown}{web.keys.make_link(where)}"
         finally:
             note.unlink(missing_ok=True)
+            await warming
             await asyncio.to_thread(web.close)
+
+
+def _refuse_everywhere(host: str) -> None:
+    """Refuse all addresses at once: the port would be open to every network, the page to no browser there."""
+    if not host.strip("0.:*[]"):
+        raise UsageError(
+            f"The page cannot be served on {host or 'no address'}: that opens the port to every network of "
+            "this machine, while a browser is let in only at the one address that the page knows.",
+            kept="Nothing was started.",
+            hint="From elsewhere use a tunnel: ssh -L 8787:127.0.0.1:8787 HOST   Or name one address: "
+            "segue serve --host ADDRESS",
+        )
 
 
 class WebApp(Struct, frozen=True):

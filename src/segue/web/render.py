@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
+from urllib.parse import quote
 
 from msgspec import Struct
 from msgspec.structs import asdict
@@ -46,6 +47,13 @@ class PageRenderer:
         self._menu = [entry for entry in list_pages() if entry.menu and entry.exists is None]
         self._waiting = 0
         """How many things waited for a person when somebody last counted; the script asks again."""
+
+    def warm_up(self) -> None:
+        """Do what the first request for each page would wait for: open a store, compile the templates."""
+        with suppress(SegueError), self._stores.borrow() as store:
+            self._find_menu(store)
+        self._render_in_frame("frame.html", title="")
+        compile_templates()
 
     def close(self) -> None:
         """Close the stores."""
@@ -112,9 +120,11 @@ class PageRenderer:
 
     def _stream(self, page: PageRoute, request: Request) -> Iterator[bytes]:
         """Return a page whose frame is sent at once, because its content takes a moment."""
-        with self._stores.borrow() as store:
+        with explain_bugs(), self._stores.borrow() as store:
             self._find_menu(store)
-        head, tail = self._render_in_frame("frame.html", page, title=page.title).split("<!-- content -->")
+            title = page.name(self._make_request(store, request)) if page.name else page.title
+        frame = self._render_in_frame("frame.html", page, title=title, live_from=_find_stream(page, request))
+        head, tail = frame.split("<!-- content -->")
 
         def send() -> Iterator[bytes]:
             yield head.encode()
@@ -131,27 +141,34 @@ class PageRenderer:
         data = self._query(page, request)
         title = data.get("title", page.title)
         view = page.present(data) if page.present else {}
-        return self._render_in_frame(
-            page.template, page, part, title=title, data=data, url=request.url, **view
-        )
+        values = {"title": title, "live_from": _find_stream(page, request), "data": data, "url": request.url}
+        return self._render_in_frame(page.template, page, part, **values, **view)
 
     def _query(self, page: PageRoute, request: Request) -> Data:
         with self._stores.borrow() as store:
             self._find_menu(store)
-            query = dict(request.query_params)
-            data = page.query(PageRequest(self._app, store, request.path_params, query, self._views))
+            data = page.query(self._make_request(store, request))
         if page.path.startswith("/inbox"):
             self._waiting = data["waiting"]
         return data
+
+    def _make_request(self, store: Store, request: Request) -> PageRequest:
+        query = dict(request.query_params)
+        return PageRequest(self._app, store, request.path_params, query, self._views)
 
     def _render_in_frame(
         self, template: str, page: PageRoute | None = None, part: bool = False, **values: Any
     ) -> str:
         here = (page.section or page.path) if page else ""
         frame = "part.html" if part else "base.html"
-        return render_template(
-            template, frame=frame, menu=self._menu, here=here, waiting=self._waiting, **values
-        )
+        known = {
+            "frame": frame,
+            "menu": self._menu,
+            "here": here,
+            "waiting": self._waiting,
+            "live_from": "/live",
+        }
+        return render_template(template, **{**known, **values})
 
     def _find_menu(self, store: Store) -> None:
         self._menu = [
@@ -159,6 +176,12 @@ class PageRenderer:
             for page in list_pages()
             if page.menu and (page.exists is None or page.exists(self._app, store))
         ]
+
+
+def _find_stream(page: PageRoute, request: Request) -> str:
+    """Return where the page hears of changes; that of a run also hears of its events."""
+    run = request.path_params.get("run") if page.live and page.path.startswith("/runs/") else None
+    return f"/live?run={quote(run)}" if run else "/live"
 
 
 @contextmanager
@@ -183,6 +206,15 @@ def to_json(value: Any) -> Any:
     if hasattr(value, "to_json"):
         return value.to_json()
     return asdict(value) if isinstance(value, Struct) else str(value)
+
+
+def compile_templates() -> None:
+    """Compile all templates, those of the pages in the order of the menu before the others."""
+    made = create_environment()
+    for name in dict.fromkeys(
+        ("parts.html", *(page.template for page in list_pages()), *made.list_templates())
+    ):
+        made.get_template(name)
 
 
 def render_template(template: str, **values: Any) -> str:

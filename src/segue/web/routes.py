@@ -91,7 +91,9 @@ class PageRoute(Struct, frozen=True):
     live: bool = False
     """True if the parts marked `data-live` are fetched again when the store has changed."""
     slow: bool = False
-    """True if the frame is sent before the query has an answer; it must not raise NotFound."""
+    """True if the frame is sent before the query has an answer, which is then too late for NotFound."""
+    name: Callable[[PageRequest], str] | None = None
+    """Returns the title of a slow page soon, or raises NotFound."""
     exists: Callable[[App, Store], bool] | None = None
     """Says whether this database has what the page shows; the menu names it only then."""
 

@@ -147,4 +147,21 @@ def present_run(data: Data) -> Data:
     }
 
 
-PAGES = (PageRoute("/runs/{run}", "run.html", "Run", query_run, present_run, section="/runs", live=True),)
+def name_run(request: PageRequest) -> str:
+    """Name the run that is asked for; raises NotFound."""
+    return name_source(queries.get_run(request.store, request.path["run"]))
+
+
+PAGES = (
+    PageRoute(
+        "/runs/{run}",
+        "run.html",
+        "Run",
+        query_run,
+        present_run,
+        section="/runs",
+        live=True,
+        slow=True,
+        name=name_run,
+    ),
+)

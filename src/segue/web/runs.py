@@ -138,4 +138,4 @@ def _list_choices(store: Store) -> dict[str, list[str]]:
     return {**found, "state": list(map(str, RunState)), "kind": list(map(str, RunKind))}
 
 
-PAGES = (PageRoute("/runs", "runs.html", "Runs", query_runs, menu=True, live=True),)
+PAGES = (PageRoute("/runs", "runs.html", "Runs", query_runs, menu=True, live=True, slow=True),)

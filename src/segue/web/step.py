@@ -72,9 +72,9 @@ def query_step(request: PageRequest) -> Data:
     names = ("seq", "key", "gen", "task", "phase", "attempt", "agent", "model", "state", "started", "ended")
     output = StepOutput.read(step["output"])
     facts = {name: value for name, value in to_json(output).items() if name in _FACTS and value != []}
-    name, end = label_phase(step["phase"] or ""), queries.find_end(store, step)
+    end = queries.find_end(store, step)
     return {
-        "title": f"{name} {step['attempt']}" + (f" of task {step['task']}" if step["task"] else ""),
+        "title": _name(step),
         "run": {
             **{"id": run.id, "source": run.spec.source, "going": state_of(run) in queries.ACTIVE},
             "fleet": run.spec.origin is not None,
@@ -95,6 +95,16 @@ def query_step(request: PageRequest) -> Data:
         **_show_diff(known),
         **_list_events(store, step, request.number("after", step["seq"] - 1), end),
     }
+
+
+def name_step(request: PageRequest) -> str:
+    """Name the step that is asked for; raises NotFound."""
+    return _name(find_step(request)[1])
+
+
+def _name(step: Mapping[str, Any]) -> str:
+    of = f" of task {step['task']}" if step["task"] else ""
+    return f"{label_phase(step['phase'] or '')} {step['attempt']}{of}"
 
 
 def query_text(request: PageRequest) -> Data:
@@ -221,7 +231,7 @@ def _make_event_line(event: Recorded) -> dict[str, Any]:
 
 _STEP = "/runs/{run}/steps/{seq}"
 PAGES = (
-    PageRoute(_STEP, "step.html", "Step", query_step, section="/runs"),
+    PageRoute(_STEP, "step.html", "Step", query_step, section="/runs", slow=True, name=name_step),
     PageRoute(_STEP + "/{name}", "text.html", "Text", query_text, section="/runs"),
     PageRoute("/runs/{run}/events/{seq}", "event.html", "Event", query_event, section="/runs"),
 )

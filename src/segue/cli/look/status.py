@@ -40,10 +40,8 @@ def status(run_id: str | None, limit: int, settings: CommandSettings, output: Pr
       segue status last
       segue status 20261115-0219 --json
     """
-    from segue.cli.runs import describe_wait, find_run, run_data, state_of
-    from segue.cli.terminal.progress import describe_waits
-    from segue.cli.terminal.task_table import print_tasks
-    from segue.domain.run import TASK_RUNS, RunState
+    from segue.cli.runs import find_run
+    from segue.domain.run import TASK_RUNS
     from segue.view.load import load_view
 
     app = settings.look()
@@ -54,8 +52,19 @@ def status(run_id: str | None, limit: int, settings: CommandSettings, output: Pr
         run = find_run(store, app, run_id)
         view = load_view(store, run)
     if output.json:
+        from segue.view.data import run_data
+
         output.data(run_data(run, view))
-        return
+    else:
+        _print_run(run, view, output)
+
+
+def _print_run(run: Run, view: RunView, output: Printer) -> None:
+    from segue.cli.runs import describe_wait, state_of
+    from segue.cli.terminal.progress import describe_waits
+    from segue.cli.terminal.task_table import print_tasks
+    from segue.domain.run import RunState
+
     state = state_of(run, view)
     parts = (state, run.spec.agent, run.place)
     title = f"Run {run.id}: {' · '.join(filter(None, parts))}"
@@ -93,10 +102,12 @@ def _print_lanes(view: RunView, output: Printer) -> None:
 
 
 def _list(runs: list[Run], output: Printer) -> None:
-    from segue.cli.runs import NO_RUNS, run_data
-    from segue.view.run import RunView
+    from segue.cli.runs import NO_RUNS
 
     if output.json:
+        from segue.view.data import run_data
+        from segue.view.run import RunView
+
         known = [run_data(run, RunView()).items() for run in runs]
         output.data([{name: value for name, value in one if name not in ("tasks", "lanes")} for one in known])
     elif runs:

@@ -9,7 +9,6 @@ from typing import Any
 
 from msgspec import to_builtins
 
-from segue.cli.runs import run_data
 from segue.cli.terminal.output import Printer, clean, error_text
 from segue.cli.terminal.task_table import print_tasks
 from segue.config.load import GITHUB
@@ -20,6 +19,7 @@ from segue.runtime.app import App
 from segue.runtime.open import OpenRun
 from segue.runtime.session import SessionEnd
 from segue.system.files import write_atomic
+from segue.view.data import run_data
 from segue.view.load import load_view
 
 GITHUB_VARIABLE = "GITHUB_STEP_SUMMARY"

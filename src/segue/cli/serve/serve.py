@@ -40,6 +40,7 @@ def serve(
     from segue.cli.terminal.output import announce_page, open_page
     from segue.web.app import link_to_running, page_keys
     from segue.web.app import serve as listen
+    from segue.web.auth import is_shared
 
     app = settings.look()
     if link:
@@ -55,4 +56,8 @@ def serve(
         if open_:
             open_page(made)
 
+    if not is_shared(host):
+        output.warn(
+            f"The connection to {host} is not encrypted. A tunnel is: ssh -L 8787:127.0.0.1:8787 HOST"
+        )
     asyncio.run(listen(app, host, port, announce))
