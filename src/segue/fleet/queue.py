@@ -101,9 +101,10 @@ def make_queue(
     import procrastinate
 
     async def into_schema(connection: psycopg.AsyncConnection[Any]) -> None:
+        before = connection.autocommit  # who listens needs it: otherwise nothing would be heard
         await connection.set_autocommit(True)
         await connection.execute(f"SET search_path TO {QUEUE_SCHEMA}")
-        await connection.set_autocommit(False)
+        await connection.set_autocommit(before)
 
     connector = procrastinate.PsycopgConnector(
         conninfo=for_driver(address),
