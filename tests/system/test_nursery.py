@@ -14,7 +14,7 @@ import pytest
 
 from segue.system.process.processes import Processes
 from segue.system.process.watch import Link
-from tests.system.process_driver import FORKED, follow, shell, supervisor_pids, wait_for
+from tests.system.process_driver import FORKED, follow, shell, supervisor_pids
 from tests.system.test_process_adoption import (  # noqa: F401 - the same must be true here
     Stage,
     stage,
@@ -70,19 +70,12 @@ def test_a_forked_supervisor_has_nothing_of_its_original(stage: Stage) -> None: 
 
 
 def test_without_its_nursery_supervisors_are_programs_again(stage: Stage) -> None:  # noqa: F811
-    (nursery,) = (pid for pid in _children() if b"pytest" in Path(f"/proc/{pid}/cmdline").read_bytes())
-    os.kill(nursery, signal.SIGKILL)
-    wait_for(lambda: nursery not in _children(), "the nursery is gone")
+    assert Link.nursery is not None
+    os.kill(Link.nursery.pid, signal.SIGKILL)
+    os.waitid(os.P_PID, Link.nursery.pid, os.WEXITED | os.WNOWAIT)
 
     async def main() -> None:
         async with Processes(stage.folder) as processes:
             assert (await follow(processes, "t1", shell("echo new", stage.work))).out == b"new\n"
 
     asyncio.run(main())
-
-
-def _children() -> list[int]:
-    found = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
-    for pid in found:
-        os.waitpid(int(pid), os.WNOHANG)
-    return [int(pid) for pid in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()]

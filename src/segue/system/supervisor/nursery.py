@@ -54,13 +54,13 @@ class Nursery:
     """A child of this process that forks supervisors. It ends with this process; they do not."""
 
     def __init__(self, line: socket.socket, pid: int) -> None:
-        self._line, self._pid = line, pid
+        self._line, self.pid = line, pid
 
     def close(self) -> None:
         """End it."""
         self._line.close()
         with contextlib.suppress(ChildProcessError):
-            os.waitpid(self._pid, 0)
+            os.waitpid(self.pid, 0)
 
     async def start(self, folder: str, hold_fds: Sequence[int], limit: int) -> ForkedSupervisor | None:
         """Start a supervisor for a folder; None if the nursery was killed."""
