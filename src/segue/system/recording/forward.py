@@ -69,6 +69,8 @@ async def _forward(
         return Response(status_code=502)
     if kept is not None:
         kept.head(found.status_code, kept_headers(found.headers.items()))
+        if found.headers.get("content-length") == "0":
+            kept.end()
     passed = {name: value for name, value in found.headers.items() if name.lower() not in _OF_A_CONNECTION}
     return StreamingResponse(_pieces(request, found, kept), found.status_code, passed)
 
