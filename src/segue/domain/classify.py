@@ -11,6 +11,7 @@ import signal as signals
 from collections.abc import Iterator
 
 from segue.domain.failure import Failure, FailureKind
+from segue.domain.pattern import pattern
 from segue.domain.resets import reset_time
 from segue.domain.signals import read_signal
 
@@ -30,9 +31,9 @@ _LINE_CHARS = 1000
 _MESSAGE_CHARS = 500
 _STDERR_CHARS = 2000
 
-_TRACE = re.compile(r"\s+at \S|[\s\]\[(){},;^]*$|Node\.js v\d")
+_TRACE = pattern(r"\s+at \S|[\s\]\[(){},;^]*$|Node\.js v\d")
 """Lines that a crashing program of JavaScript prints around its error."""
-_ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
+_ANSI = pattern(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 # Signs and words that programs put before an error; quotes, list dashes and diff signs are not among them.
 _LEAD = (
     r"^ {0,3}(?:[■✗✘✖❌⚠\ufe0f⛔⎿●⏺×!]+\s*)?(?:\[error\]\s*)?"
@@ -71,11 +72,11 @@ _SENTENCES = (
     r"\[resource_exhausted\](?=\s*(?:error\b|$|[:.]))",
     rf"(?:please )?try again in (?:about )?{_AMOUNT}(?:,?\s(?:and\s)?{_AMOUNT})*\.?\s*$",
 )
-_LIMIT = re.compile(_LEAD + "(?:" + "|".join(_SENTENCES) + ")", re.IGNORECASE)
+_LIMIT = pattern(_LEAD + "(?:" + "|".join(_SENTENCES) + ")", re.IGNORECASE)
 _OTHER = r"(?!(?:[\w-]+ ){0,3}(?:rate|context|turns?|time|size|length|retry|memory|disk|output|input)\b)"
 """Limits that no payment ends."""
 _ENDS = r"(?:reached|exceeded|hit|exhausted|used up)"
-_SPENT = re.compile(
+_SPENT = pattern(
     r"\b(?:insufficient|not enough|no (?:more )?|low) ?(?:credits?|credit balance|balance|quota|funds)\b"
     r"|\bout of (?:(?:extra|included) )?(?:usage|credits?|quota|funds)\b"
     r"|\bcredit balance is\b|\bquota is (?:not enough|used up|exhausted)\b"
@@ -90,7 +91,7 @@ _SPENT = re.compile(
     re.IGNORECASE,
 )
 """Says that there is no more to use until somebody pays or time passes."""
-_AUTH = re.compile(
+_AUTH = pattern(
     r"\b(?:http|status|error|code|api)\b[\w\s:=(\"]{0,20}\b40[13]\b|\b40[13]\b\W{0,3}(?:unauthori[sz]ed|forbidden)"
     r"|authentication(?:_error| required| failed| error)|authentication_failed|permission_error"
     r"|(?:could not|failed to|cannot|unable to|not) authenticated?\b"
@@ -104,12 +105,12 @@ _AUTH = re.compile(
     r"|\[(?:unauthenticated|permission_denied)\]",
     re.IGNORECASE,
 )
-_RATE = re.compile(
+_RATE = pattern(
     r"\b(?:http|status|error|code|api)\b[\w\s:=(\"]{0,20}\b429\b|\b429\b\W{0,3}too many"
     r"|rate[ _-]?limit|too many requests|\[?resource_exhausted\]?",
     re.IGNORECASE,
 )
-_OUTAGE = re.compile(
+_OUTAGE = pattern(
     r"\b(?:http(?:/[\d.]+)?|status|error|code)[\s:=(\"]{1,3}5(?:0\d|2\d|30|9[89])\b"
     r"|\b5\d\d\b\W{0,3}(?:internal server|bad gateway|service unavailable|gateway time|overloaded)"
     r"|internal server error|bad gateway|service (?:is )?(?:temporarily )?unavailable|gateway time-?out"
@@ -124,7 +125,7 @@ _OUTAGE = re.compile(
     r"|\bat capacity\b|returned an unknown error",
     re.IGNORECASE,
 )
-_CONTEXT = re.compile(
+_CONTEXT = pattern(
     r"\b(?:prompt|input|conversation|context) (?:is )?too (?:long|large)\b"
     r"|context[_ ]length[_ ]exceeded|maximum context length|context[_ ]window[_ ]exceeded"
     r"|exceeds? the (?:model'?s )?(?:maximum )?context (?:window|length|limit)"
@@ -134,7 +135,7 @@ _CONTEXT = re.compile(
     r"|exceeds the maximum (?:number|amount) of tokens",
     re.IGNORECASE,
 )
-_TURNS = re.compile(
+_TURNS = pattern(
     r"\b(?:reached|exceeded|hit) (?:the )?max(?:imum)?(?: number of)?(?: session)?[ _-]turns\b"
     r"|\bmax(?:imum)?[ _](?:session[ _])?turns (?:were |was )?(?:reached|exceeded)"
     r"|error_max_turns|\bturn_limit\b",

@@ -11,6 +11,8 @@ from contextlib import suppress
 from datetime import date, datetime, time, timedelta, timezone, tzinfo
 from zoneinfo import ZoneInfo
 
+from segue.domain.pattern import pattern
+
 FARTHEST = 366 * 86400.0
 """Nobody's limit lasts longer; a later instant is a misreading."""
 JUST_OVER = 60.0
@@ -23,8 +25,8 @@ _RECENT = 900.0
 _PAST_DATE = 7 * 86400.0
 """Seconds for which a date without a year that is past means this year, not the next."""
 
-_EPOCH = re.compile(r"(?<![\d.])(\d{10}|\d{13})(?![\d.])", re.ASCII)
-_ISO = re.compile(
+_EPOCH = pattern(r"(?<![\d.])(\d{10}|\d{13})(?![\d.])", re.ASCII)
+_ISO = pattern(
     r"\b(\d{4}-\d\d-\d\d)(?:T|,?\s(?:at\s)?)(\d\d:\d\d(?::\d\d)?)(?:\.\d+)?\s?(Z|[+-]\d\d:?\d\d)?"
     r"(?![\d:]|\s?[ap]\.?m\b)",
     re.ASCII | re.IGNORECASE,
@@ -32,12 +34,12 @@ _ISO = re.compile(
 _UNIT = r"(?:months?|weeks?|w|days?|d|hours?|hrs?|h|minutes?|mins?|m|seconds?|secs?|s)"
 _AMOUNT = rf"(\d{{1,9}}(?:\.\d{{1,9}})?|an?\b|one\b)\s?({_UNIT})(?![a-z])"
 _ABOUT = r"(?:(?:about|around|approximately|another)\s|~\s?)?"
-_RELATIVE = re.compile(
+_RELATIVE = pattern(
     rf"\b(?:in|after|wait(?:\sfor)?)[:\s]\s?({_ABOUT}{_AMOUNT}(?:,?\s?(?:and\s)?{_AMOUNT})*)", re.ASCII
 )
-_PART = re.compile(_AMOUNT, re.ASCII)
-_COUNTDOWN = re.compile(r"\bin\s(\d{1,3}):(\d\d):(\d\d)\b", re.ASCII)
-_BARE = re.compile(r"\bretry[-_ ]?after[-_ ]?(?:seconds|secs?|s)?\W{1,3}(\d{1,8})(?![\w.:/-])", re.ASCII)
+_PART = pattern(_AMOUNT, re.ASCII)
+_COUNTDOWN = pattern(r"\bin\s(\d{1,3}):(\d\d):(\d\d)\b", re.ASCII)
+_BARE = pattern(r"\bretry[-_ ]?after[-_ ]?(?:seconds|secs?|s)?\W{1,3}(\d{1,8})(?![\w.:/-])", re.ASCII)
 _WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _MONTH, _NTH = rf"(?:{'|'.join(_MONTHS)})", r"(?:st|nd|rd|th)?"
@@ -53,13 +55,13 @@ _TIME = (
     r"(?:(?P<hour>\d{1,2})(?:[:.](?P<minute>\d\d))?(?::\d\d)?\s?(?P<half>[ap])\.?m\b"
     r"|(?P<hour24>\d{1,2}):(?P<minute24>\d\d)(?::\d\d)?(?![\d:])|(?P<word>noon|midnight)\b)?"
 )
-_CLOCK = re.compile(
+_CLOCK = pattern(
     r"\b(?:at|resets?|until|after|on|again|available):?\s(?:(?:on|at|again|from)\s){0,2}"
     rf"{_DATE}(?:(?:at|from)\s)?{_TIME}",
     re.ASCII,
 )
 """A date, a time of day, or both, after a word that says so."""
-_ZONE = re.compile(
+_ZONE = pattern(
     r"\(([a-z][a-z_]*(?:/[a-z0-9_+-]+){1,2})\)"
     r"|(?:\b(?:utc|gmt)|(?<=\d)\s?(?=[+-]\d\d:?\d\d\b))(?:([+-]\d{1,2})(?::?(\d\d))?)?(?![\w:])"
     r"|\b((?-i:[A-Z]{2,4}))\b",

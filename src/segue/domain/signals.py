@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from segue.domain.failure import FailureKind
 from segue.domain.json_text import objects
+from segue.domain.pattern import pattern
 from segue.domain.resets import FARTHEST, JUST_OVER
 
 MARGIN = 5.0
@@ -33,9 +34,9 @@ _IN = {
 _IN_MS = {"retryafterms", "retryaftermilliseconds", "retrydelayms", "retryinms", "resetsinms", "resetinms"}
 _STATUS = {"status", "statuscode", "httpstatus", "httpstatuscode", "errorstatus", "apierrorstatus", "code"}
 _PART = r"(\d{1,9}(?:\.\d{1,9})?)\s*(ms|s|m|h|d|seconds?|secs?|minutes?|mins?|hours?|hrs?|days?)"
-_DURATION = re.compile(rf"(?:p?t?(?:{_PART}[\s,]*)+)", re.ASCII)
-_NUMBER = re.compile(r"\d{1,15}(?:\.\d{1,9})?", re.ASCII)
-_PARTS = re.compile(_PART, re.ASCII)
+_DURATION = pattern(rf"(?:p?t?(?:{_PART}[\s,]*)+)", re.ASCII)
+_NUMBER = pattern(r"\d{1,15}(?:\.\d{1,9})?", re.ASCII)
+_PARTS = pattern(_PART, re.ASCII)
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _MOST, _DEPTH = 2000, 8
 

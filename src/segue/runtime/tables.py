@@ -67,9 +67,12 @@ def _check_options(socket: str, name: str, table: dict[str, Any], loaded: Loaded
 
 
 def _find_kind(socket: str, name: str, loaded: LoadedSettings) -> Any:
-    from segue.runtime.wiring import agent_kind
+    own = loaded.settings.acp if socket == "agents" else {}
+    if name in own:
+        from segue.runtime.wiring import agent_kind
 
-    return agent_kind(name, loaded) if socket == "agents" else registry.load(socket, name)
+        return agent_kind(name, loaded)
+    return registry.load(socket, name, own)
 
 
 def _named_agents(loaded: LoadedSettings) -> Iterator[tuple[str, str]]:
