@@ -56,11 +56,11 @@ class CommandSettings(Struct, frozen=True):
 
         return self._with_trust(lambda: App.load_for(run, self.config, self.values))
 
-    def look(self, *, say: bool = True, **more: Any) -> App:
+    def look(self, *, say: bool = True, parts: bool = True, **more: Any) -> App:
         """Load the settings to look at something: what lacks trust is not in force, which is said."""
         from segue.runtime.app import App, notes_on_trust
 
-        app = App.load(self.repo, self.config, {**self.values, **more}, need="nothing")
+        app = App.load(self.repo, self.config, {**self.values, **more}, need="nothing", parts=parts)
         for note in notes_on_trust(app.loaded) if say else ():
             self.output.warn(note)
         return app

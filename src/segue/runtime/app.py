@@ -63,15 +63,20 @@ class App(Struct, frozen=True):
         command_line: dict[str, Any] | None = None,
         stored: dict[str, Any] | None = None,
         need: Need = "all",
+        parts: bool = True,
     ) -> App:
-        """Read the settings for a repository; Untrusted is raised where those that are needed lack trust."""
+        """Read the settings for a repository; Untrusted is raised where those that are needed lack trust.
+
+        Without `parts`, what is said about agents and other parts is not checked, which would import them.
+        """
         from segue.runtime.flows import check_flows
         from segue.runtime.tables import check_tables, known_names
 
         start = (repo or Path.cwd()).absolute()
         named = config.absolute() if config else None
         loaded = load(start, config=named, command_line=command_line, stored=stored, known=known_names)
-        check_tables(loaded)
+        if parts:
+            check_tables(loaded)
         check_flows(loaded.settings.flows)
         _check_trust(loaded, need)
         return cls(loaded, start if repo else (loaded.settings.repo or start), named)

@@ -42,7 +42,7 @@ def logs(
     from segue.cli.terminal.display import event_line, event_record
     from segue.domain.run import RunState
 
-    app = settings.look()
+    app = settings.look(parts=False)
 
     def show(event: Recorded) -> None:
         if not _matches(event, task, phase):

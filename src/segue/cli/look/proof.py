@@ -48,7 +48,7 @@ def proof(
 
     if markdown + html + junit + output.json > 1:
         raise click.UsageError("Choose one of --json, --markdown, --html and --junit.")
-    app = settings.look()
+    app = settings.look(parts=False)
     with app.store(read_only=True) as store:
         run = find_run(store, app, run_id)
         cards = build_cards(store, run, read_tasks(app, run)[0])

@@ -71,7 +71,7 @@ def report(
 
     if run_id is not None and name != "run":
         raise click.UsageError(f"`segue report {name}` takes no run. For one run: segue report run {run_id}")
-    app = settings.look()
+    app = settings.look(parts=False)
     with app.store(read_only=True) as store:
         if name == "run":
             reports = [_one_run(store, app, run_id)]

@@ -44,7 +44,7 @@ def status(run_id: str | None, limit: int, settings: CommandSettings, output: Pr
     from segue.domain.run import TASK_RUNS
     from segue.view.load import load_view
 
-    app = settings.look()
+    app = settings.look(parts=False)
     with app.store(read_only=True) as store:
         if run_id is None:
             _list(store.runs(limit=limit, kinds=TASK_RUNS), output)
