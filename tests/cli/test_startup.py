@@ -50,7 +50,8 @@ _NOT_FOR_A_LIST = {
 
 
 def test_status_lists_runs_without_what_only_tables_drivers_events_and_writers_need(place: Place) -> None:
-    place.segue("run", "plan.md", "--agent", "scripted", "--task", "1")
+    place.script("")  # with settings of an agent, which need not be imported either
+    place.segue("run", "plan.md", "--task", "1")
     modules = loaded(place, "status")
     assert "sqlite3" in modules, "the command has looked at the database"
     assert modules & _NOT_FOR_A_LIST == set()
