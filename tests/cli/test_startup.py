@@ -43,7 +43,7 @@ def test_the_first_look_imports_nothing_heavy(place: Place, option: str) -> None
 
 
 _NOT_FOR_A_LIST = {
-    *("rich", "psycopg", "asyncio", "socket", "hashlib", "tomllib"),
+    *("rich", "psycopg", "asyncio", "socket"),
     *("segue.ports", "segue.domain.events", "segue.view.run", "segue.system.redact", "segue.store.boundary"),
     *("segue.store.journal", "segue.cli.terminal.task_table"),
 }
