@@ -124,6 +124,7 @@ def test_a_vet_that_complains_fails_the_check(tmp_path: Path) -> None:
     assert not result.ok, result
 
 
+@pytest.mark.thorough
 def test_without_a_sandbox_the_work_tree_is_left_as_it_was(tmp_path: Path) -> None:
     project = Checkout(tmp_path, BASE, SealOptions(sandbox=False, timeout=120))
     result = project.check(HONEST, FAST)

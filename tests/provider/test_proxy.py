@@ -295,6 +295,7 @@ def test_the_key_is_kept_private_and_shown_on_request(proxy: Proxy) -> None:
     assert shown.stdout.strip() == "sk-mine"
 
 
+@pytest.mark.thorough
 def test_the_configuration_is_what_litellm_reads(asking: Asking) -> None:
     asking.config(CONFIG)
     done = CliRunner().invoke(cli, ["proxy", "config"], catch_exceptions=False)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+import pytest
+
 from segue.reports.timeline_svg import colour_phase
 from segue.system.http.guard import Receive, Scope, Send
 from segue.system.http.server import start_server
@@ -126,6 +128,7 @@ def test_a_failure_is_a_sentence(place: Place, served: Served) -> None:
         shown(page, "#said.bad", "plan")
 
 
+@pytest.mark.thorough
 def test_dark_is_remembered(place: Place) -> None:
     with serving(place, entered=False) as served, looking(served, color_scheme="dark") as page:
         background = "getComputedStyle(document.body).backgroundColor"
@@ -234,6 +237,7 @@ def test_no_other_port_of_this_machine_gets_the_cookie(place: Place) -> None:
     assert not [line for line in heard if "segue" in line], heard
 
 
+@pytest.mark.thorough
 def test_a_second_browser_is_let_in_by_a_new_link(place: Place, served: Served) -> None:
     link = place.json("serve", "--link")["link"]
     with looking(served) as page:

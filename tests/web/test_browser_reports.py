@@ -46,6 +46,7 @@ def test_a_report_is_read_and_leads_to_a_step(filled: Served) -> None:
         assert page.locator("h1").is_visible()
 
 
+@pytest.mark.thorough
 def test_a_report_is_filtered_by_keyboard_alone(filled: Served) -> None:
     with looking(filled) as page:
         page.goto(filled.url + "/compare")
@@ -129,6 +130,7 @@ def test_light_and_dark_can_be_read(filled: Served, scheme: str) -> None:
         assert page.evaluate("document.documentElement.dataset.theme") != scheme, "it is remembered"
 
 
+@pytest.mark.thorough
 def test_a_phone_is_wide_enough(filled: Served) -> None:
     with looking(filled, viewport=PHONE, has_touch=True) as page:
         for path in PAGES:
@@ -145,6 +147,7 @@ def test_a_phone_is_wide_enough(filled: Served) -> None:
                 assert box["x"] + box["width"] <= PHONE["width"], "where we are is in sight"
 
 
+@pytest.mark.thorough
 def test_the_doctor_looks_again(filled: Served) -> None:
     with looking(filled) as page:
         page.goto(filled.url + "/doctor")
