@@ -84,6 +84,7 @@ def test_secrets_do_not_travel(fleet: Fleet) -> None:
     assert fleet.ask("SELECT count(*) FROM orchestrator_runs") == [(0,)]
 
 
+@pytest.mark.thorough
 def test_a_machine_does_only_what_its_owner_allows(fleet: Fleet) -> None:
     (run,) = fleet.submit("plan.md", "--agent", "scripted")
     (evil,) = fleet.submit("plan.md", "--agent", "scripted", "--json", *())
@@ -183,6 +184,7 @@ def test_a_run_that_waits_for_a_limit_gives_its_seat_away(fleet: Fleet) -> None:
     assert abs(float(at) - wake / 1000) < 2
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("hold", [120, 0])
 def test_a_worker_that_is_told_to_end_leaves_or_hands_over(fleet: Fleet, hold: int) -> None:
     """With `hold` the agent continues and the next worker adopts it; without, the run is queued again."""

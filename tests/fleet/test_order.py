@@ -82,6 +82,7 @@ def test_the_whole_fleet_shares_a_limit(fleet: Fleet) -> None:
     assert launches(log) == 3
 
 
+@pytest.mark.thorough
 def test_a_run_begins_later(fleet: Fleet) -> None:
     (late,) = fleet.submit("plan.md", "--agent", "scripted", "--task", "1", "--at", "2099-01-01 03:00")
     (now,) = fleet.submit("plan.md", "--agent", "scripted", "--task", "1")

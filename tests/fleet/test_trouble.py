@@ -43,6 +43,7 @@ def ring(fleet: Fleet, run: str) -> None:
     )
 
 
+@pytest.mark.thorough
 def test_a_run_whose_bell_was_lost_is_rung_for_again(fleet: Fleet) -> None:
     (run,) = fleet.submit("plan.md", "--agent", "scripted", "--task", "1")
     fleet.ask(f"DELETE FROM {JOBS} RETURNING 1")

@@ -103,6 +103,7 @@ def test_a_throw_away_server(tmp_path: Path) -> None:
     assert not list(processes_with(str(tmp_path)))
 
 
+@pytest.mark.thorough
 def test_the_server_goes_when_segue_is_killed(tmp_path: Path) -> None:
     code = (
         "import sys, pathlib; from segue.system.postgres.server import throwaway\n"

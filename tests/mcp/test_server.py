@@ -215,6 +215,7 @@ def test_a_server_that_only_answers_questions(place: Place) -> None:
     asyncio.run(talk())
 
 
+@pytest.mark.thorough
 def test_the_dataset_answers_within_limits(place: Place) -> None:
     place.script(WORK)
     place.segue("run", "plan.md")
@@ -260,6 +261,7 @@ def test_mistakes_are_explained_to_the_model(place: Place) -> None:
     asyncio.run(talk())
 
 
+@pytest.mark.thorough
 def test_runs_of_other_repositories_are_not_touched(place: Place, tmp_path: Path) -> None:
     place.script(STUCK)
     place.segue("run", "plan.md", code=3)

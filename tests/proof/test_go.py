@@ -118,6 +118,7 @@ def test_the_first_tests_of_a_module_count(tmp_path: Path) -> None:
     assert result.passed == 1
 
 
+@pytest.mark.thorough
 def test_a_vet_that_complains_fails_the_check(tmp_path: Path) -> None:
     doubtful = 'package calc\n\nimport "fmt"\n\nfunc One() int { fmt.Printf("%d\\n", "x"); return 1 }\n'
     result = Checkout(tmp_path, BASE).check({"calc/calc.go": doubtful}, ["make", "vet", "test"])

@@ -229,6 +229,7 @@ def test_a_client_that_hangs_up_ends_the_agent(proxy: Proxy, stream: bool) -> No
     until(lambda: not agents_of(proxy.asking), "the agent to end")
 
 
+@pytest.mark.thorough
 def test_eight_at_once(proxy: Proxy) -> None:
     from concurrent.futures import ThreadPoolExecutor
 

@@ -62,6 +62,7 @@ def test_a_report_is_filtered_by_keyboard_alone(filled: Served) -> None:
         assert rows.count() == 9
 
 
+@pytest.mark.thorough
 def test_a_figure_leads_to_its_rows_its_runs_and_its_sql(filled: Served) -> None:
     with looking(filled) as page:
         page.goto(filled.url + "/compare")
@@ -112,6 +113,7 @@ def test_events_are_searched_and_opened(place: Place) -> None:
         assert '"text": "<b>needle</b> in \'hay\'"' in raw.inner_text()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_light_and_dark_can_be_read(filled: Served, scheme: str) -> None:
     with looking(filled, color_scheme=scheme) as page:
