@@ -98,7 +98,7 @@ e2e: setup real-agents
 	$(PYTEST) tests/e2e tests/provider/test_real.py
 
 # What `make test` leaves out: larger crowds, more of the real command lines, and their oldest versions.
-thorough: setup browser tools real-agents e2e-oldest types-elsewhere
+thorough: setup browser tools real-agents e2e-oldest types types-elsewhere
 	$(PYTEST) -m thorough
 
 # The oldest Claude Code and Codex that Segue supports (0.7 GB more), and whatever npm has today.
