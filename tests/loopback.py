@@ -6,11 +6,14 @@ from functools import partial
 
 import httpx2
 
-get = partial(httpx2.get, trust_env=False, verify=False)
-post = partial(httpx2.post, trust_env=False, verify=False)
-put = partial(httpx2.put, trust_env=False, verify=False)
-patch = partial(httpx2.patch, trust_env=False, verify=False)
-delete = partial(httpx2.delete, trust_env=False, verify=False)
-request = partial(httpx2.request, trust_env=False, verify=False)
-client = partial(httpx2.Client, trust_env=False, verify=False)
-async_client = partial(httpx2.AsyncClient, trust_env=False, verify=False)
+_TIMEOUT = 120.0
+"""A busy machine may take longer than the five seconds that are usual."""
+
+get = partial(httpx2.get, trust_env=False, verify=False, timeout=_TIMEOUT)
+post = partial(httpx2.post, trust_env=False, verify=False, timeout=_TIMEOUT)
+put = partial(httpx2.put, trust_env=False, verify=False, timeout=_TIMEOUT)
+patch = partial(httpx2.patch, trust_env=False, verify=False, timeout=_TIMEOUT)
+delete = partial(httpx2.delete, trust_env=False, verify=False, timeout=_TIMEOUT)
+request = partial(httpx2.request, trust_env=False, verify=False, timeout=_TIMEOUT)
+client = partial(httpx2.Client, trust_env=False, verify=False, timeout=_TIMEOUT)
+async_client = partial(httpx2.AsyncClient, trust_env=False, verify=False, timeout=_TIMEOUT)

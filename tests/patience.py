@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from _pytest.mark import ParameterSet
 
-_FACTORS = (1, 4, 16)
+FACTORS = (1, 4, 16)
 
 
 def unhurried(check: Callable[[float], None]) -> None:
@@ -15,11 +15,11 @@ def unhurried(check: Callable[[float], None]) -> None:
 
     The check gets the factor by which its limits are longer, and must bear being repeated.
     """
-    for factor in _FACTORS:
+    for factor in FACTORS:
         try:
             check(factor)
         except AssertionError:
-            if factor == _FACTORS[-1]:
+            if factor == FACTORS[-1]:
                 raise
         else:
             return

@@ -261,7 +261,7 @@ def test_an_agent_whose_segue_was_killed_is_adopted_and_not_started_again(repo: 
     text.write_text(script)
     here = str(Path(__file__).parent)
     segue = subprocess.Popen([sys.executable, "-c", KILLED, here, str(repo), str(text), token])
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     while not is_at_work(f"SEGUE_JOB={token}"):
         assert time.monotonic() < deadline
         time.sleep(0.01)

@@ -36,7 +36,7 @@ def on_replan(*steps: dict[str, Any], attempt: int | None = None) -> str:
 @contextmanager
 def searching(place: Place, *entries: dict[str, Any]) -> Iterator[None]:
     url, stop = start_server(search_app(check_script(list(entries), SearchScript)))
-    place.more_config(f'search = {{ service = "searxng", base_url = "{url}", max_wait = 0, timeout = 5 }}\n')
+    place.more_config(f'search = {{ service = "searxng", base_url = "{url}", max_wait = 0, timeout = 60 }}\n')
     try:
         yield
     finally:

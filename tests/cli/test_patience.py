@@ -135,7 +135,7 @@ def test_ctrl_c_ends_the_wait_at_once(place: Place, cloud: Service) -> None:
     process = place.start(*RUN)
     until(told(place, "waiting for Cursor's API"), "the notice")
     process.send_signal(signal.SIGINT)
-    assert process.wait(30) == 130
+    assert process.wait(DEADLINE) == 130
     assert states(place)[0] == "stopped"
 
 
@@ -208,7 +208,7 @@ def test_ctrl_c_ends_the_wait_for_a_database(place: Place, cluster: Cluster) -> 
         process = place.start("run", "plan.md", "--database-url", cluster.url)
         until(told(place, "Waiting for the database until"), "the notice")
         process.send_signal(signal.SIGINT)
-        assert process.wait(30) == 130
+        assert process.wait(DEADLINE) == 130
 
 
 def test_a_database_that_does_not_exist_is_not_waited_for(place: Place, cluster: Cluster) -> None:
@@ -227,5 +227,5 @@ def test_segue_stop_ends_the_wait_for_a_cloud(place: Place, cloud: Service) -> N
     process = place.start(*RUN)
     until(told(place, "waiting for Cursor's API"), "the notice")
     place.segue("stop")
-    assert process.wait(30) == 130
+    assert process.wait(DEADLINE) == 130
     assert states(place)[0] == "stopped"

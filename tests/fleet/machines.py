@@ -96,7 +96,7 @@ class Machine:
         """Tell the worker to end, and wait for that."""
         assert self.process is not None
         self.process.send_signal(number)
-        assert self.process.wait(90) == 0, self.said
+        assert self.process.wait(300) == 0, self.said
 
     def has_agent(self) -> bool:
         """Whether an agent that waits at the gate runs here."""

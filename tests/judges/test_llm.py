@@ -26,6 +26,7 @@ from segue.judges.llm import LlmJudge
 from segue.judges.options import JudgeSettings
 from segue.sim.llm.script import LlmEntry
 from tests.judges.endpoint import DIFF, EVIDENCE, GOOD, KEY, QUOTES, TASK, Endpoint, endpoint, reply
+from tests.patience import unhurried
 from tests.provider.test_missing import bare_python
 from tests.provider.test_missing import run as run_bare
 from tests.services import make_services
@@ -144,10 +145,14 @@ def test_rate_limits_and_outages_are_waited_out(monkeypatch: Patch, status: int)
 
 
 def test_a_broken_connection_and_a_slow_answer_are_waited_out(monkeypatch: Patch) -> None:
-    cut, slow = LlmEntry(reply=GOOD, cut=0, times=1), LlmEntry(reply=GOOD, delay=20, times=1)
-    with endpoint(cut, slow, LlmEntry(reply=GOOD)) as there:
-        assert judged(there.judge(monkeypatch, timeout=3)).result is Result.PASS
-        assert len(there.bodies()) == 3
+    cut, slow = LlmEntry(reply=GOOD, cut=0, times=1), LlmEntry(reply=GOOD, delay=600, times=1)
+
+    def check(factor: float) -> None:
+        with endpoint(cut, slow, LlmEntry(reply=GOOD)) as there:
+            assert judged(there.judge(monkeypatch, timeout=factor)).result is Result.PASS
+            assert len(there.bodies()) == 3
+
+    unhurried(check)
 
 
 def test_an_outage_beyond_the_patience_says_nothing_about_the_task(monkeypatch: Patch) -> None:

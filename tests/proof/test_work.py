@@ -14,6 +14,7 @@ from segue.domain.proof import CheckState, Seal
 from segue.domain.task import TaskKind
 from segue.proof.execute import find_program
 from segue.proof.options import SealOptions
+from tests.patience import unhurried
 from tests.proof.projects import PYTEST, UNITTEST, Checkout, Files, needs_sandbox
 
 pytestmark = needs_sandbox
@@ -338,12 +339,16 @@ def test_nothing_is_left_behind(shop: Checkout) -> None:
 
 def test_a_check_that_takes_too_long_fails(shop: Checkout) -> None:
     shop.check({"README.md": "x"}, UNITTEST)
-    shop.options = SealOptions(timeout=3)
     slow = "import sys, time\nprint('about to wait', file=sys.stderr, flush=True)\ntime.sleep(600)\n"
-    result = shop.check({"shop.py": slow}, UNITTEST)
-    assert result.state is CheckState.FAILED
-    assert result.exit_code is None
-    assert "about to wait" in result.output
+
+    def check(factor: float) -> None:
+        shop.options = SealOptions(timeout=3 * factor)
+        result = shop.check({"shop.py": slow}, UNITTEST)
+        assert result.state is CheckState.FAILED
+        assert result.exit_code is None
+        assert "about to wait" in result.output
+
+    unhurried(check)
 
 
 def test_a_missing_program_breaks_the_check(shop: Checkout) -> None:

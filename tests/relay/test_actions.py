@@ -18,6 +18,7 @@ from segue.domain.options import read_options
 from segue.relay.execute import WrongParameter, check_parameters, make_argv
 from segue.relay.options import ActionSettings
 from tests.cli.place import processes_with, until
+from tests.patience import FACTORS, unhurried
 from tests.relay.place import PYTHON, Relay, RelayPlace
 
 STUBBORN = """
@@ -63,9 +64,12 @@ def relay(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Relay]:
     config = "".join(
         [
             "[relay]\nrate = 1000\n",
-            action("stubborn", STUBBORN, mark.strip('"'), more="timeout = 1"),
+            *(action(f"stubborn_{n}", STUBBORN, mark.strip('"'), more=f"timeout = {n}") for n in FACTORS),
             action("forking", forking, mark.strip('"')),
-            action("forking_on", forking, mark.strip('"'), "stay", more="timeout = 2"),
+            *(
+                action(f"forking_on_{n}", forking, mark.strip('"'), "stay", more=f"timeout = {n}")
+                for n in FACTORS
+            ),
             action("printing", PRINTING, more="timeout = 60\noutput_bytes = 1000\nprinted_bytes = 1000000"),
             action(
                 "showing",
@@ -92,9 +96,12 @@ def relay(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Relay]:
 
 
 def test_what_ignores_every_signal_is_killed(relay: Relay) -> None:
-    body = relay.run("stubborn").json()
-    assert (body["ok"], body["ended_by"], body["signal"]) == (False, "timeout", 9)
-    assert "I will not go" in body["stdout"]
+    def check(factor: float) -> None:
+        body = relay.run(f"stubborn_{factor}").json()
+        assert (body["ok"], body["ended_by"], body["signal"]) == (False, "timeout", 9)
+        assert "I will not go" in body["stdout"]
+
+    unhurried(check)
 
 
 def leftovers(relay: Relay) -> list[int]:
@@ -107,11 +114,14 @@ def leftovers(relay: Relay) -> list[int]:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
-@pytest.mark.parametrize(("name", "ok"), [("forking", True), ("forking_on", False)])
+@pytest.mark.parametrize(("name", "ok"), [("forking", True), ("forking_on_{}", False)])
 def test_children_end_with_the_action(relay: Relay, name: str, ok: bool) -> None:
-    body = relay.run(name).json()
-    assert (body["ok"], body["stdout"]) == (ok, "forked\n")
-    assert leftovers(relay) == []
+    def check(factor: float) -> None:
+        body = relay.run(name.format(factor)).json()
+        assert (body["ok"], body["stdout"]) == (ok, "forked\n")
+        assert leftovers(relay) == []
+
+    unhurried(check)
 
 
 def test_what_prints_for_ever_is_ended_and_cut(relay: Relay) -> None:

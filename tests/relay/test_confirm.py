@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from segue.relay.proposal import Proposal, show_argument
-from tests.cli.place import SEGUE, until
+from tests.cli.place import DEADLINE, SEGUE, until
 from tests.relay.place import Relay, RelayPlace
 
 CONFIG = """
@@ -164,7 +164,7 @@ def test_a_dialog_asks(tmp_path: Path) -> None:
     folder.mkdir()
     (folder / "zenity").write_text(FAKE.format(python=sys.executable, folder=str(folder)))
     (folder / "zenity").chmod(0o755)
-    place = make(tmp_path, "desktop", timeout=6)
+    place = make(tmp_path, "desktop", timeout=DEADLINE)
     place.env["PATH"] = f"{folder}{os.pathsep}{place.env['PATH']}"
     with place.serving() as relay:
         (folder / "answer").write_text("0")
@@ -174,12 +174,14 @@ def test_a_dialog_asks(tmp_path: Path) -> None:
         assert "--no-markup" in asked
         (folder / "answer").write_text("1")
         assert relay.run("touch", name="no").status_code == 403
-        (folder / "hang").touch()
-        assert relay.run("touch", name="late").status_code == 403
         (folder / "asked.json").unlink()
         long = relay.run("touch", name="x" * 1500)
         assert (long.status_code, long.json()["code"]) == (400, "too_long")
         assert not (folder / "asked.json").exists(), "nobody is shown a part of it"
+    (folder / "hang").touch()
+    place.config.write_text(CONFIG.format(how="desktop", folder=tmp_path, timeout=1))
+    with place.serving() as relay:
+        assert relay.run("touch", name="late").status_code == 403
     assert {path.name for path in tmp_path.iterdir()} == {"bin", "place", "--help;<b>"}
 
 

@@ -54,7 +54,7 @@ def lines(done: Review) -> list[tuple[str, int | None]]:
 
 
 def until(condition: Callable[[], object], what: str) -> None:
-    end = time.monotonic() + 30
+    end = time.monotonic() + 120
     while not condition():
         assert time.monotonic() < end, f"waited in vain for: {what}"
         time.sleep(0.01)

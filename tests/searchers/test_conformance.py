@@ -17,7 +17,7 @@ from tests.searchers.test_searchers import GUIDE, SERVICES, desk
 
 
 def ask(service: str, url: str) -> Callable[[Services], Searcher]:
-    values = {"service": service, "base_url": url, "api_key_env": "SEARCH_KEY", "timeout": 5, "max_wait": 0}
+    values = {"service": service, "base_url": url, "api_key_env": "SEARCH_KEY", "timeout": 60, "max_wait": 0}
     options = read_options(SearchSettings, values)
 
     def make(services: Services) -> Searcher:

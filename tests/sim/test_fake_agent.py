@@ -346,7 +346,7 @@ class TestDefects:
 
 
 def _orphans_of(sim: Sim) -> Iterator[int]:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     found: list[int] = []
     while not found and time.monotonic() < deadline:
         for path in Path("/proc").glob("[0-9]*"):

@@ -226,16 +226,16 @@ def test_webhooks_are_signed_and_can_be_delivered_again(desk: HubDesk) -> None:
     try:
         config = {"url": f"{url}/hook", "secret": "s", "content_type": "json"}
         hook = desk.bot.post(f"{REPO}/hooks", json={"config": config, "events": ["issues"]}).json()
-        assert received.get(timeout=30)[0]["x-github-event"] == "ping"
+        assert received.get(timeout=120)[0]["x-github-event"] == "ping"
         desk.bot.post(f"{REPO}/issues", json={"title": "New"})
-        headers, body = received.get(timeout=30)
+        headers, body = received.get(timeout=120)
         assert json.loads(body)["action"] == "opened"
         signed = hmac.new(b"s", body, hashlib.sha256).hexdigest()
         assert headers["x-hub-signature-256"] == f"sha256={signed}"
         deliveries = f"{REPO}/hooks/{hook['id']}/deliveries"
         newest = desk.bot.get(deliveries).json()[0]
         desk.bot.post(f"{deliveries}/{newest['id']}/attempts")
-        again, same = received.get(timeout=30)
+        again, same = received.get(timeout=120)
         assert (again["x-github-delivery"], same) == (headers["x-github-delivery"], body)
         assert "********" in desk.bot.get(f"{REPO}/hooks/{hook['id']}").text
     finally:

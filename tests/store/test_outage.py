@@ -84,7 +84,7 @@ def test_a_run_goes_on_while_the_database_is_away_and_everything_is_there_afterw
             await until(lambda: not spool.exists())
             await journal.step("after", Given, giving())
             await asyncio.to_thread(store.send, run.id, "news", {"n": 1})
-            assert await asyncio.wait_for(waiting, 20) == {"n": 1}
+            assert await asyncio.wait_for(waiting, 120) == {"n": 1}
             await store.close(journal)
             events = list(store.events(run.id))
             assert [event.seq for event in events] == seen == list(range(1, len(seen) + 1))

@@ -34,7 +34,7 @@ def test_a_run_goes_on_when_its_connections_break(postgres: str) -> None:
                     assert break_connections(postgres) >= 1
                 assert len(store.steps(journal.run.id)) == 5
                 store.send(journal.run.id, "news", {"n": 1})
-                assert await asyncio.wait_for(waiting, 20) == {"n": 1}
+                assert await asyncio.wait_for(waiting, 120) == {"n": 1}
             events = list(store.events(journal.run.id))
         assert [event.seq for event in events] == list(range(1, 16))
 
@@ -110,6 +110,6 @@ def test_waiting_works_without_listening_as_behind_a_pooler(postgres: str) -> No
                         " VALUES (%s, 'x', 1, 'news', '{}', 0)",
                         [journal.run.id],
                     )
-                assert await asyncio.wait_for(waiting, 20) == {}
+                assert await asyncio.wait_for(waiting, 120) == {}
 
     asyncio.run(main())

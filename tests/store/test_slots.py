@@ -73,7 +73,7 @@ def test_backends_are_counted_apart_and_limits_may_change(database: str) -> None
                     waiting = asyncio.create_task(_hold(first))
                     await asyncio.sleep(0.05)
                     assert not waiting.done()
-                await asyncio.wait_for(waiting, 20)
+                await asyncio.wait_for(waiting, 120)
 
     async def _hold(journal: Journal) -> None:
         async with journal.slot("paid", 1):

@@ -18,7 +18,7 @@ from segue.domain.outcome import Usage
 from segue.domain.run import RunState
 from segue.web.routes import list_pages
 from segue.web.step import cut_piece
-from tests.cli.place import Place, until
+from tests.cli.place import DEADLINE, Place, until
 from tests.reports.proofs import write_proofs
 from tests.web.place import SPEC, Served, browse, fetch, make_run, serving
 
@@ -285,7 +285,7 @@ def test_a_run_is_stopped_and_resumed_from_the_page(place: Place, served: Served
     assert "still running" in busy.json()["error"]["message"]
     stopped = served.post(f"/runs/{run['id']}/stop")
     assert "is stopped" in stopped.json()["data"]["said"], stopped.text
-    assert process.wait(60) == 130
+    assert process.wait(DEADLINE) == 130
     assert served.post(f"/runs/{run['id']}/stop").status_code == 400
     place.script(WRITES)
     assert served.post(f"/runs/{run['id']}/resume").status_code == 200
@@ -356,7 +356,7 @@ def test_a_run_can_be_stopped_from_the_page_beside_it(place: Place) -> None:
         assert where is not None
         told = client.post(f"{base}{where[1]}/stop", headers={"origin": base, "accept": "application/json"})
         assert told.status_code == 200, told.text
-    assert process.wait(60) == 130
+    assert process.wait(DEADLINE) == 130
 
 
 def test_the_page_shows_how_well_a_task_is_proven(place: Place) -> None:

@@ -31,7 +31,7 @@ from segue.prompts.task import execute_prompt
 from segue.system.services import Services
 
 MakeAgent = Callable[[Services], Agent]
-_PATIENCE = 20.0
+_PATIENCE = 120.0
 
 
 def check_agent(
