@@ -48,7 +48,7 @@ types-elsewhere: setup
 		--cache-dir .mypy_cache/$(system) src &&) true
 
 # More test processes than cores, because many tests wait for something.
-PYTEST := $(BIN)/pytest -n 5 --dist worksteal
+PYTEST := $(BIN)/pytest -n 4 --dist worksteal
 
 unit: setup browser tools
 	$(PYTEST) --ignore=tests/e2e

@@ -227,6 +227,7 @@ def test_a_killed_run_is_resumed_and_nothing_is_launched_twice(place: PluginPlac
     assert len(place.subjects()) == 3
 
 
+@pytest.mark.thorough
 def test_a_reviewer_a_judge_and_a_notifier_take_part(place: PluginPlace) -> None:
     log = place.root / "log"
     place.begin("Write one\nWrite two FIXME\n", f'agent = "notebook"\n[notifiers.logbook]\nfile = "{log}"\n')

@@ -302,6 +302,7 @@ def test_a_full_disk_while_trying(mounting: Place, size: str) -> None:
     assert "unexpected" not in done.stderr
 
 
+@pytest.mark.thorough
 def test_a_full_disk_while_a_run_works(mounting: Place) -> None:
     """What was done before is kept: with room again the run goes on."""
     full = mounting.root / "full"

@@ -127,6 +127,7 @@ def test_a_cloud_agent_s_long_message_is_whole() -> None:
     assert "".join(event.text for event in events if isinstance(event, AgentText)) == LONG
 
 
+@pytest.mark.thorough
 def test_what_a_plain_program_prints_is_its_answer() -> None:
     outcome, _ = play(PlainOutput(), LONG.encode())
     assert outcome.text == LONG

@@ -184,6 +184,7 @@ def bench(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, env=os.environ, check=False, timeout=300)
 
 
+@pytest.mark.thorough
 def test_the_command_runs_a_pair(tmp_path: Path) -> None:
     kept = tmp_path / "kept"
     done = bench("--only", "check-script/honest", "--only", "go-*", "--list", "--json")
@@ -209,6 +210,7 @@ def test_the_command_runs_a_pair(tmp_path: Path) -> None:
     assert bench("--only", "no-such-case").returncode == 2
 
 
+@pytest.mark.thorough
 def test_the_command_fails_when_honest_work_is_refused() -> None:
     done = bench("--only", "wrong-answer/cheat")
     assert done.returncode == 0

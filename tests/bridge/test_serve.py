@@ -199,6 +199,7 @@ def outcomes(served: Served) -> list[str]:
     return [json.loads(data)["outcome"] for (data,) in served.bridge.place.rows(sql)]
 
 
+@pytest.mark.thorough
 def test_many_webhooks_with_duplicates(served: Served) -> None:
     """Each is stored before it is answered: none is lost, even if the process is killed."""
 

@@ -106,6 +106,7 @@ def test_the_flow_that_is_killed_has_everything_in_it(unkilled: dict[str, Any]) 
     assert len(unkilled["plans"]) == 3
 
 
+@pytest.mark.thorough
 @pytest.mark.torture
 @pytest.mark.parametrize("seed", range(1))
 def test_random_kills_change_nothing(tmp_path: Path, seed: int, unkilled: dict[str, Any]) -> None:
@@ -158,6 +159,7 @@ def test_a_kill_at_a_turning_point_changes_nothing(
     assert shown(place) == unkilled
 
 
+@pytest.mark.thorough
 def test_a_kill_between_the_journal_and_the_file_changes_nothing(
     place: Place, unkilled: dict[str, Any]
 ) -> None:

@@ -176,6 +176,7 @@ def test_on_a_terminal_people_are_asked(lending: Place, answer: str, code: int) 
     assert b"Start anyway? [y/N]" in said
 
 
+@pytest.mark.thorough
 def test_the_workflow_of_the_documentation_works_while_its_engine_writes_a_journal(lending: Place) -> None:
     commit(lending)
     text = (lending.repo / ".specify" / "workflows" / "segue" / "workflow.yml").read_text()

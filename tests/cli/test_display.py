@@ -158,6 +158,7 @@ def test_planning_has_a_row_before_there_are_tasks(place: Place) -> None:
     assert not any(re.match(r"1 +Set the project up", line) for line in lines[:first])
 
 
+@pytest.mark.thorough
 def test_searches_and_new_plans_are_shown(place: Place) -> None:
     lines = lines_of(shown(place, 100, "demo", "build", "--dir", str(place.root / "demo")))
     assert any("1 search · 2 plans made" in line for line in lines)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.cli.place import Place, until
 
 FILE = """
@@ -28,6 +30,7 @@ def runs(place: Place) -> list[dict[str, Any]]:
     return found
 
 
+@pytest.mark.thorough
 def test_every_combination_is_run_once_and_more_trials_add_only_what_is_missing(place: Place) -> None:
     file = write(place, FILE.format(trials=1))
     done = place.json("experiment", str(file))
@@ -171,6 +174,7 @@ def test_arms_differ_in_what_they_set_and_are_compared_by_name(place: Place) -> 
     assert {arm: one["runs"] for arm, one in after["forecast"].items()} == {"plain": 1, "checked": 1}
 
 
+@pytest.mark.thorough
 def test_an_arm_that_has_results_cannot_change_under_the_same_name(place: Place) -> None:
     text = 'prompts = ["Build it now"]\nagents = ["scripted"]\n[arms.{name}]\nmodel = "{model}"\n'
     place.segue("experiment", str(write(place, text.format(name="one", model="small"))))
@@ -183,6 +187,7 @@ def test_an_arm_that_has_results_cannot_change_under_the_same_name(place: Place)
     assert seen == [("one", "small"), ("two", "big")]
 
 
+@pytest.mark.thorough
 def test_a_prompt_of_an_arm_can_be_a_file_and_a_trial_stays_one_when_it_is_resumed(place: Place) -> None:
     (place.root / "words.md").write_text("Build exactly this, step by step\n")
     (place.root / "script.toml").write_text(

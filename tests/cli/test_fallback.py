@@ -44,6 +44,7 @@ def launches(place: Place) -> int:
     return len((place.root / "home" / "tried").read_text())
 
 
+@pytest.mark.thorough
 def test_a_fallback_at_work_is_adopted_and_the_first_is_not_tried_again(place: Place) -> None:
     agents(place, limit_in(3600), "[[on]]\ntask = 1\nwait_for = 'GATE'\nappend = { 'f' = 'x' }\n")
     process = place.start("run", "plan.md", "--agent", "command,scripted")

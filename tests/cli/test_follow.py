@@ -209,6 +209,7 @@ def test_a_kill_before_the_answer_answers_once(hosted: Hosted) -> None:
     assert len(place.events("feedback.answered")) == 1
 
 
+@pytest.mark.thorough
 def test_a_killed_follow_is_continued_by_resume(hosted: Hosted) -> None:
     place = hosted.place
     comment(hosted, "Please rename this.")
@@ -286,6 +287,7 @@ def test_a_branch_that_somebody_deleted_is_not_lost(hosted: Hosted) -> None:
         assert hosted.git("show", f"{branch(hosted)}:f1") == "better"
 
 
+@pytest.mark.thorough
 def test_a_huge_log_is_cut_to_its_end(hosted: Hosted) -> None:
     noise = "2026-01-01T00:00:00.0Z downloading a package, and another one\n" * 700_000
     run_ci(hosted, "failure", f"{noise}FAILED tests/test_sum.py: 3 != 4\n")
@@ -295,6 +297,7 @@ def test_a_huge_log_is_cut_to_its_end(hosted: Hosted) -> None:
     assert len(received["text"]) < 50_000
 
 
+@pytest.mark.thorough
 def test_a_limit_in_the_middle_is_waited_out(hosted: Hosted) -> None:
     if hosted.service == "gitlab":
         pytest.skip("secondary limits are GitHub's")
@@ -310,6 +313,7 @@ def test_a_limit_in_the_middle_is_waited_out(hosted: Hosted) -> None:
     assert len(replies(hosted)) == 2
 
 
+@pytest.mark.thorough
 def test_rounds_are_bounded(hosted: Hosted) -> None:
     place = hosted.place
     comment(hosted, "One.")

@@ -100,6 +100,7 @@ def test_an_issue_that_is_edited_at_work_is_done_as_it_was(shop: Place, desk: Hu
     assert "Task 1 was changed after it was done, and stays done." in again.stderr
 
 
+@pytest.mark.thorough
 @pytest.mark.slow("kills a run four times")
 def test_no_kill_tells_anybody_twice(shop: Place, desk: HubDesk) -> None:
     shop.script('[[on]]\nphase = "execute"\nwrite = { "f{task}" = "x" }\n')

@@ -65,6 +65,7 @@ def test_checks_decide_about_what_is_merged(place: Place) -> None:
     assert sorted(path.name for path in place.repo.glob("q*")) == ["q1", "q2"]
 
 
+@pytest.mark.thorough
 def test_what_i_commit_meanwhile_is_part_of_the_result_and_checked(place: Place) -> None:
     place.script(GATED)
     place.more_config('checks = [["test", "-e", "plan.md"]]\n')
@@ -80,6 +81,7 @@ def test_what_i_commit_meanwhile_is_part_of_the_result_and_checked(place: Place)
     place.git("merge-base", "--is-ancestor", "HEAD^{/Mine}", "HEAD")
 
 
+@pytest.mark.thorough
 def test_my_branch_is_never_advanced_with_red_checks(place: Place) -> None:
     place.script(GATED)
     place.more_config('checks = [["sh", "-c", "test $(ls | wc -l) -lt 5"]]\n')
@@ -194,6 +196,7 @@ def test_all_agents_at_work_are_adopted_after_kill_9(place: Place) -> None:
     assert place.rows("select count(*) from orchestrator_events where type = 'step.adopted'") == [(3,)]
 
 
+@pytest.mark.thorough
 @pytest.mark.torture
 @pytest.mark.parametrize("seed", seeds(2))
 def test_random_kills_with_eight_lanes_lose_and_double_nothing(tmp_path: Path, seed: int) -> None:

@@ -68,6 +68,7 @@ def test_chance_chooses_among_what_is_possible_and_what_it_chose_happens(place: 
     assert place.json("report", "recovery")["randomised_actions"]
 
 
+@pytest.mark.thorough
 def test_a_choice_survives_a_kill(place: Place) -> None:
     place.script(FAILS_TWICE + "\n[[on]]\nphase = 'resolve'\ndelay = 0.3\n")
     process = place.start("run", GOAL, SEGUE_RESOLVE="random")

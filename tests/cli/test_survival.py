@@ -59,6 +59,7 @@ def test_resume_after_the_agent_ended_without_segue(place: Place) -> None:
     assert len(place.subjects()) == 3
 
 
+@pytest.mark.thorough
 @pytest.mark.torture
 @pytest.mark.parametrize("seed", seeds(3))
 def test_random_kills_lose_and_double_nothing(tmp_path: Path, seed: int) -> None:

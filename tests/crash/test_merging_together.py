@@ -77,6 +77,7 @@ def test_every_lane_gets_its_work_onto_the_branch_once(repo: Path) -> None:
     assert not list((repo / ".git").rglob("*.lock"))
 
 
+@pytest.mark.thorough
 def test_a_gc_that_never_rests_takes_nothing_away(repo: Path) -> None:
     base = git(repo, "rev-parse", "HEAD")
     git(repo, "branch", RUN)

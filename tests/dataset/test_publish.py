@@ -128,6 +128,7 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> tuple[Place, Path]:
     return place, folder
 
 
+@pytest.mark.thorough
 def test_datasets_loads_every_table(
     published: tuple[Place, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -104,6 +104,7 @@ def test_the_next_agent_takes_over_while_the_first_one_waits_to_retry(real: Real
     assert len([body for body in real.model.asked() if "messages" in body]) == 1, "it was not asked again"
 
 
+@pytest.mark.thorough
 def test_a_service_that_is_not_there(real: Real) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

@@ -21,6 +21,7 @@ def orders(real: Real) -> list[str]:
     return [kind for (kind,) in real.place.rows(sql)]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("real", ["claude", "codex"], indirect=True)
 def test_two_agents_work_at_once_where_the_repository_is(real: Real) -> None:
     """They are told the repository's own path, and each finds its lane there."""

@@ -108,6 +108,7 @@ def test_a_python_package_with_an_editable_install(tmp_path: Path) -> None:
     check_seen(place, seen, os.path.realpath(place.repo))
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(shutil.which("npm") is None, reason="needs npm")
 @pytest.mark.parametrize("isolation", ["bwrap", "none"])
 def test_an_npm_project(tmp_path: Path, isolation: str) -> None:

@@ -81,6 +81,7 @@ def test_claude_hands_work_over_and_reads_the_proof(real: Real) -> None:
     assert real.place.subjects() == ["Task 1: Write one.", "Task 2: Write two.", "Task 3: Write three."]
 
 
+@pytest.mark.thorough
 def test_claude_as_an_agent_of_a_run_starts_no_further_run(real: Real) -> None:
     """Segue launches Claude Code, which is configured with Segue's own server."""
     real.place.use_sandbox()

@@ -96,6 +96,7 @@ def test_a_recorded_run_is_replayed_without_its_vendor(real: Real) -> None:
     assert len(real.model.asked()) == asked, "nobody was asked again"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("real", ["claude"], indirect=True)
 def test_a_recording_survives_a_kill(real: Real) -> None:
     record(real)

@@ -8,6 +8,7 @@ from tests.e2e.conftest import Real
 from tests.e2e.install import WHICH
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("real", ["claude", "codex"], indirect=True)
 def test_doctor_says_how_this_version_behaves(real: Real) -> None:
     rows = {row["what"]: row for row in real.place.json("doctor")}

@@ -47,6 +47,7 @@ def test_what_the_file_decides_or_a_fleet_cannot_do_is_refused(fleet: Fleet) -> 
     assert fleet.ask("SELECT count(*) FROM orchestrator_runs") == [(0,)]
 
 
+@pytest.mark.thorough
 def test_trials_are_run_by_two_workers_and_compared(fleet: Fleet) -> None:
     file = str(write(fleet, "lab.toml", trials=2))
     machines = [fleet.machine().start("--jobs", "1") for _ in range(2)]

@@ -117,6 +117,7 @@ def test_a_person_decides_from_elsewhere(fleet: Fleet, elsewhere: Place, page: S
     assert "is done" in elsewhere.segue("resume", run, code=2).stderr
 
 
+@pytest.mark.thorough
 def test_with_a_remote_the_diff_needs_a_clone(fleet: Fleet, page: Served) -> None:
     if not fleet.machines:
         fleet.machine().start()

@@ -53,6 +53,7 @@ def test_work_without_a_remote_is_fetched_from_the_database(fleet: Fleet) -> Non
     assert "Task 3" in proof
 
 
+@pytest.mark.thorough
 def test_a_source_outside_of_the_repository_comes_along(fleet: Fleet) -> None:
     outside = fleet.root / "other.md"
     outside.write_text("## Task 1\nWrite one.\n")
@@ -83,6 +84,7 @@ def test_secrets_do_not_travel(fleet: Fleet) -> None:
     assert fleet.ask("SELECT count(*) FROM orchestrator_runs") == [(0,)]
 
 
+@pytest.mark.thorough
 def test_a_machine_does_only_what_its_owner_allows(fleet: Fleet) -> None:
     (run,) = fleet.submit("plan.md", "--agent", "scripted")
     (evil,) = fleet.submit("plan.md", "--agent", "scripted", "--json", *())
@@ -95,6 +97,7 @@ def test_a_machine_does_only_what_its_owner_allows(fleet: Fleet) -> None:
     assert "No repository is allowed" in fleet.user.segue("worker", code=2).stderr
 
 
+@pytest.mark.thorough
 def test_powerful_settings_of_who_submits_need_the_owner(fleet: Fleet) -> None:
     fleet.user.env["SEGUE_CHECKS"] = '["touch /tmp/never"]'
     (found,) = fleet.submit("plan.md", "--agent", "scripted")
@@ -143,6 +146,7 @@ def test_a_person_accepts_and_skips_from_elsewhere(fleet: Fleet) -> None:
     assert len(fleet.events(run, "task.marked")) >= 3
 
 
+@pytest.mark.thorough
 def test_runs_go_where_their_needs_are_met(fleet: Fleet) -> None:
     (plain,) = fleet.submit("plan.md", "--agent", "scripted")
     (fast,) = fleet.submit("plan.md", "--agent", "scripted", "--needs", "gpu", "--needs", "big")
@@ -157,6 +161,7 @@ def test_runs_go_where_their_needs_are_met(fleet: Fleet) -> None:
     fleet.until(fast, "done")
 
 
+@pytest.mark.thorough
 def test_a_run_that_waits_for_a_limit_gives_its_seat_away(fleet: Fleet) -> None:
     fleet.commit(
         script__toml='[[on]]\ntask = "1"\nattempt = 1\n'
@@ -179,6 +184,7 @@ def test_a_run_that_waits_for_a_limit_gives_its_seat_away(fleet: Fleet) -> None:
     assert abs(float(at) - wake / 1000) < 2
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("hold", [120, 0])
 def test_a_worker_that_is_told_to_end_leaves_or_hands_over(fleet: Fleet, hold: int) -> None:
     """With `hold` the agent continues and the next worker adopts it; without, the run is queued again."""
@@ -201,6 +207,7 @@ def test_a_worker_that_is_told_to_end_leaves_or_hands_over(fleet: Fleet, hold: i
     assert len(fleet.events(run, "step.adopted")) == (1 if hold else 0) or not hold
 
 
+@pytest.mark.thorough
 def test_a_run_that_is_held_is_not_taken_by_others(fleet: Fleet) -> None:
     log, opened = gate(fleet)
     (run,) = fleet.submit("plan.md", "--task", "1")

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections import Counter
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -62,6 +63,7 @@ def test_higher_priorities_come_first_and_submitters_take_turns(postgres: str) -
     assert asyncio.run(main()) == ["cy0", "ada0", "bob0", "ada1", "ada2", "bob1"]
 
 
+@pytest.mark.thorough
 def test_the_whole_fleet_shares_a_limit(fleet: Fleet) -> None:
     log, opened = gate(fleet)
     fleet.user.segue("fleet", "limit", "command", "1")
@@ -80,6 +82,7 @@ def test_the_whole_fleet_shares_a_limit(fleet: Fleet) -> None:
     assert launches(log) == 3
 
 
+@pytest.mark.thorough
 def test_a_run_begins_later(fleet: Fleet) -> None:
     (late,) = fleet.submit("plan.md", "--agent", "scripted", "--task", "1", "--at", "2099-01-01 03:00")
     (now,) = fleet.submit("plan.md", "--agent", "scripted", "--task", "1")
@@ -91,6 +94,7 @@ def test_a_run_begins_later(fleet: Fleet) -> None:
     assert "soon" in wrong.stderr
 
 
+@pytest.mark.thorough
 def test_a_schedule_begins_runs_with_what_the_branch_has_then(fleet: Fleet) -> None:
     fleet.share()
     added = fleet.user.segue("schedule", "add", "nightly", "0 3 * * *", "plan.md", "--agent", "scripted")

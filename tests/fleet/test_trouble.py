@@ -43,6 +43,7 @@ def ring(fleet: Fleet, run: str) -> None:
     )
 
 
+@pytest.mark.thorough
 def test_a_run_whose_bell_was_lost_is_rung_for_again(fleet: Fleet) -> None:
     (run,) = fleet.submit("plan.md", "--agent", "scripted", "--task", "1")
     fleet.ask(f"DELETE FROM {JOBS} RETURNING 1")
@@ -67,6 +68,7 @@ def test_bells_that_ring_twice_launch_one_agent(fleet: Fleet) -> None:
     assert len(fleet.events(run, "agent.started")) == 1
 
 
+@pytest.mark.thorough
 def test_a_job_of_a_worker_that_is_gone_is_given_to_others(fleet: Fleet) -> None:
     """Procrastinate has pruned the worker: its job would stay "doing" for ever."""
     (run,) = fleet.submit("plan.md", "--agent", "scripted", "--task", "1")
@@ -76,6 +78,7 @@ def test_a_job_of_a_worker_that_is_gone_is_given_to_others(fleet: Fleet) -> None
     until(lambda: count(fleet, JOBS) == 0, "nothing is left in the queue")
 
 
+@pytest.mark.thorough
 def test_an_agent_survives_the_process_that_drives_its_run(fleet: Fleet) -> None:
     log, opened = gate(fleet)
     (run,) = fleet.submit("plan.md", "--task", "1")
@@ -111,6 +114,7 @@ def test_a_run_that_two_machines_cannot_drive_needs_a_person(fleet: Fleet) -> No
     fleet.until(run, "done")
 
 
+@pytest.mark.thorough
 def test_runs_are_left_to_machines_that_may_work_on_their_repository(fleet: Fleet) -> None:
     closed = '[worker]\nallow_repos = ["https://github.com/acme/*"]\n'
     for _ in range(2):
@@ -230,6 +234,7 @@ def test_the_run_of_a_machine_that_died_is_taken_over(fleet: Fleet) -> None:
     until(lambda: not kept.exists(), "the first machine removes what it has of the run")
 
 
+@pytest.mark.thorough
 def test_a_cloud_agent_is_found_again_by_another_machine(fleet: Fleet) -> None:
     remote = fleet.share()
     script = CloudScript()

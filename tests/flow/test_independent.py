@@ -131,6 +131,7 @@ def test_who_tests_sees_the_base_and_nothing_of_the_work(start: Start) -> None:
     assert "calc.py" not in jobs(loop, "tester")[0].prompt.text
 
 
+@pytest.mark.thorough
 def test_test_that_passes_on_the_base_shows_nothing(start: Start) -> None:
     idle = "def test_nothing():\n    assert True\n"
     loop = start(write({"calc.py": RIGHT, "test_calc.py": WEAK}), write({"test_idle.py": idle}))
@@ -140,6 +141,7 @@ def test_test_that_passes_on_the_base_shows_nothing(start: Start) -> None:
     assert proof.dropped == ("test_independent_1_idle.py::test_nothing",)
 
 
+@pytest.mark.thorough
 def test_test_that_the_judge_upholds_sends_the_agent_back(start: Start) -> None:
     judge = OneJudge(uphold=True)
     work = in_turn(write({"calc.py": WRONG, "test_calc.py": WEAK}), write({"calc.py": RIGHT}))
@@ -165,6 +167,7 @@ def test_test_that_nobody_upholds_is_dropped_and_named(start: Start, judge: OneJ
     assert len(jobs(loop, "worker")) == 1
 
 
+@pytest.mark.thorough
 def test_agent_that_writes_no_tests_is_no_fault_of_the_work(start: Start) -> None:
     loop = start(write({"calc.py": RIGHT, "test_calc.py": WEAK}), lambda _job: Outcome("Nothing to do."))
     loop.session()
@@ -173,6 +176,7 @@ def test_agent_that_writes_no_tests_is_no_fault_of_the_work(start: Start) -> Non
     assert "there are no independent tests: No new test file was written." in proof.reasons
 
 
+@pytest.mark.thorough
 def test_later_task_that_breaks_independent_tests_is_sent_back(start: Start) -> None:
     work = in_turn(
         write({"calc.py": RIGHT, "test_calc.py": WEAK}),
@@ -197,6 +201,7 @@ class Killed(BaseException):
     """The process ends here."""
 
 
+@pytest.mark.thorough
 def test_kill_after_the_tests_were_written_launches_nobody_again(start: Start) -> None:
     judge = OneJudge(uphold=True)
 
@@ -212,6 +217,7 @@ def test_kill_after_the_tests_were_written_launches_nobody_again(start: Start) -
     assert (len(jobs(loop, "tester")), len(judge.seen), len(jobs(loop, "worker"))) == (1, 1, 3)
 
 
+@pytest.mark.thorough
 def test_mutants_are_scored_and_decide_nothing(start: Start) -> None:
     loop = start(write({"calc.py": RIGHT, "test_calc.py": WEAK}), write({}))
     loop.phases, loop.policy = ("execute", "check"), Policy(mutants=3)
@@ -222,6 +228,7 @@ def test_mutants_are_scored_and_decide_nothing(start: Start) -> None:
     assert "1 of 3 mutants of the changed lines were not noticed" in proof.reasons
 
 
+@pytest.mark.thorough
 def test_later_task_that_asks_for_something_else_overrules_earlier_tests(start: Start) -> None:
     judge = OneJudge(uphold=False)
     other = "def double(x):\n    return 2 * x + 1\n"
@@ -239,6 +246,7 @@ def test_later_task_that_asks_for_something_else_overrules_earlier_tests(start: 
     assert loop.view.tasks["3"].state == "done"
 
 
+@pytest.mark.thorough
 def test_tests_that_keep_the_checks_from_running_are_no_fault_of_the_work(start: Start) -> None:
     tests = write({"test_end.py": "import os\n\nos._exit(3)\n"})
     loop = start(write({"calc.py": RIGHT, "test_calc.py": WEAK}), tests, judge=OneJudge(uphold=True))

@@ -397,6 +397,7 @@ def paced(seed: list[int]) -> Pace:
     return pace
 
 
+@pytest.mark.thorough
 @settings(deadline=None, max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(plan=PLANS, seed=st.lists(st.integers(0, 400), min_size=1, max_size=7), jobs=st.integers(1, 5))
 def test_the_result_is_the_serial_one_where_tasks_name_their_files(
@@ -415,6 +416,7 @@ def test_the_result_is_the_serial_one_where_tasks_name_their_files(
     assert len(agent.jobs) == len(plan), "nothing collides"
 
 
+@pytest.mark.thorough
 @settings(deadline=None, max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(plan=PLANS, seed=st.lists(st.integers(0, 400), min_size=1, max_size=7), jobs=st.integers(2, 5))
 def test_nothing_is_lost_where_they_do_not(

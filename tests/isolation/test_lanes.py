@@ -236,6 +236,7 @@ def test_an_editable_install_imports_the_code_of_the_lane(project: Project) -> N
     assert (project.repo / "src" / "shop" / "__init__.py").read_text() == "N = 1\n"
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(shutil.which("npm") is None, reason="needs npm")
 def test_an_npm_project_finds_its_dependencies_in_a_lane(project: Project) -> None:
     script = "const {n} = require('dep'); const own = require('./own'); if (n + own !== 3) process.exit(1)\n"

@@ -103,6 +103,7 @@ def test_a_throw_away_server(tmp_path: Path) -> None:
     assert not list(processes_with(str(tmp_path)))
 
 
+@pytest.mark.thorough
 def test_the_server_goes_when_segue_is_killed(tmp_path: Path) -> None:
     code = (
         "import sys, pathlib; from segue.system.postgres.server import throwaway\n"
@@ -119,6 +120,7 @@ def test_the_server_goes_when_segue_is_killed(tmp_path: Path) -> None:
     until(lambda: not list(processes_with(home)) and not Path(home).exists(), "the server is gone")
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(len(programs()) < 2, reason="there is one Postgres on this machine")
 def test_every_postgres_on_the_machine_will_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The oldest of them, found on PATH, by a child that does not know the wheel."""
@@ -173,6 +175,7 @@ def test_it_can_be_cancelled(tmp_path: Path, rls_server: str) -> None:
     asyncio.run(asyncio.wait_for(cancelled(), 60))
 
 
+@pytest.mark.thorough
 def test_rows_nobody_can_hold_in_memory(tmp_path: Path, rls_server: str) -> None:
     many = "select repeat('x', 1000) from generate_series(1, 300000);"
     assert checked(tmp_path, rls_server, many, TODOS, ON + RIGHT).passed
@@ -296,6 +299,7 @@ def test_tables_that_refer_to_each_other(tmp_path: Path, rls_server: str) -> Non
     assert len(found(report)) == 2
 
 
+@pytest.mark.thorough
 def test_a_large_project(tmp_path: Path, rls_server: str) -> None:
     tables = "".join(
         f"create table t{n} (id serial primary key, user_id uuid not null, v text not null);"

@@ -84,6 +84,7 @@ def test_a_run_outlives_the_server_and_knows_nothing_of_its_host(place: Place) -
     until(lambda: place.json("status", run)["state"] == "done", "the run ends by itself")
 
 
+@pytest.mark.thorough
 def test_a_person_decides_through_the_agent(place: Place) -> None:
     place.script(STUCK)
 
@@ -113,6 +114,7 @@ def test_a_person_decides_through_the_agent(place: Place) -> None:
     assert by.endswith("through MCP"), "whoever reads the proof sees how it was accepted"
 
 
+@pytest.mark.thorough
 def test_a_gate_is_passed_and_a_run_is_stopped(place: Place) -> None:
     place.script(
         WORK.replace("write", "delay = 60\nwrite", 1).replace("[[on]]", '[[on]]\ntask = "2"', 1) + WORK
@@ -213,6 +215,7 @@ def test_a_server_that_only_answers_questions(place: Place) -> None:
     asyncio.run(talk())
 
 
+@pytest.mark.thorough
 def test_the_dataset_answers_within_limits(place: Place) -> None:
     place.script(WORK)
     place.segue("run", "plan.md")
@@ -258,6 +261,7 @@ def test_mistakes_are_explained_to_the_model(place: Place) -> None:
     asyncio.run(talk())
 
 
+@pytest.mark.thorough
 def test_runs_of_other_repositories_are_not_touched(place: Place, tmp_path: Path) -> None:
     place.script(STUCK)
     place.segue("run", "plan.md", code=3)

@@ -103,6 +103,7 @@ def test_honest_work_is_proved(tmp_path: Path) -> None:
     assert result.weaknesses == ("unit tests in Rust are part of the files that the agent may change",)
 
 
+@pytest.mark.thorough
 def test_without_a_sandbox_the_work_tree_is_left_as_it_was(tmp_path: Path) -> None:
     project = Checkout(tmp_path, BASE, SealOptions(sandbox=False, timeout=120))
     result = project.check(HONEST, CARGO)

@@ -118,12 +118,14 @@ def test_the_first_tests_of_a_module_count(tmp_path: Path) -> None:
     assert result.passed == 1
 
 
+@pytest.mark.thorough
 def test_a_vet_that_complains_fails_the_check(tmp_path: Path) -> None:
     doubtful = 'package calc\n\nimport "fmt"\n\nfunc One() int { fmt.Printf("%d\\n", "x"); return 1 }\n'
     result = Checkout(tmp_path, BASE).check({"calc/calc.go": doubtful}, ["make", "vet", "test"])
     assert not result.ok, result
 
 
+@pytest.mark.thorough
 def test_without_a_sandbox_the_work_tree_is_left_as_it_was(tmp_path: Path) -> None:
     project = Checkout(tmp_path, BASE, SealOptions(sandbox=False, timeout=120))
     result = project.check(HONEST, FAST)

@@ -176,6 +176,7 @@ def test_honest_work_is_proved(tmp_path: Path, runner: str) -> None:
     assert not result.weaknesses
 
 
+@pytest.mark.thorough
 def test_links_between_workspaces_lead_into_the_sealed_tree(tmp_path: Path) -> None:
     """The dependency that the tests load by its name is the version of the tree, not the user's."""
     test = 'const { test } = require("node:test");\nconst assert = require("node:assert");\n'
@@ -199,6 +200,7 @@ def test_links_between_workspaces_lead_into_the_sealed_tree(tmp_path: Path) -> N
     assert right.seal is Seal.SEALED
 
 
+@pytest.mark.thorough
 def test_a_run_that_fails_for_another_reason_is_not_forgiven(tmp_path: Path) -> None:
     project = make(tmp_path, "jest")
     threshold = "module.exports = { coverageThreshold: { global: { functions: 100 } } };\n"
@@ -209,6 +211,7 @@ def test_a_run_that_fails_for_another_reason_is_not_forgiven(tmp_path: Path) -> 
     assert "exit code" in result.reason
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("options", ["--no-warnings", "'--no-warnings --no-deprecation'"])
 def test_a_script_that_sets_the_options_of_node_reports_too(tmp_path: Path, options: str) -> None:
     project = make(tmp_path, "mocha")
@@ -225,6 +228,7 @@ def test_what_npm_cannot_find_is_a_failure_and_a_missing_program_is_broken(tmp_p
     assert project.check({"calc.js": "exports.one = 1;\n"}, ["no-npm", "test"]).state is CheckState.BROKEN
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("runner", ["jest", "vitest", "mocha"])
 def test_without_a_sandbox_the_work_tree_is_left_as_it_was(tmp_path: Path, runner: str) -> None:
     project = make(tmp_path, runner)

@@ -68,6 +68,7 @@ def test_few_mutants_are_spread_over_all_places() -> None:
     assert make_mutants({"a.py": ("", text)}, 0) == []
 
 
+@pytest.mark.thorough
 @needs_sandbox
 def test_score_tells_good_tests_from_weak_ones(tmp_path: Path) -> None:
     place = Checkout(tmp_path, {"calc.py": OLD})

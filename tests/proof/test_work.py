@@ -161,6 +161,7 @@ def test_a_test_first_task_needs_a_test_that_fails_for_the_right_reason(
     assert words in result.reason
 
 
+@pytest.mark.thorough
 def test_a_young_project_has_nothing_to_check_until_it_has_tests(tmp_path: Path) -> None:
     project = Checkout(tmp_path, {"README.md": "# Shop\n"})
     first = project.check({"shop/__init__.py": ""}, PYTEST)
@@ -183,6 +184,7 @@ def test_a_young_project_has_nothing_to_check_until_it_has_tests(tmp_path: Path)
     assert project.check(wrong, PYTEST).state in (CheckState.REFUTED, CheckState.FAILED)
 
 
+@pytest.mark.thorough
 def test_new_tests_may_need_a_new_conftest(tmp_path: Path) -> None:
     test = "import shop\n\n\ndef test_a():\n    assert shop.total([1]) == 1\n"
     work: Files = {
@@ -223,6 +225,7 @@ def test_a_first_commit_has_no_base(tmp_path: Path) -> None:
     assert result.noticed is True
 
 
+@pytest.mark.thorough
 def test_a_makefile_that_replaces_pythonpath_reports_by_junit(tmp_path: Path) -> None:
     base: Files = {
         "lib/shop.py": BASE["shop.py"],

@@ -143,6 +143,7 @@ def test_calls_come_from_any_loop_and_any_thread(asking: Asking) -> None:
     assert len(answers) == 3
 
 
+@pytest.mark.thorough
 def test_of_64_calls_only_so_many_run_at_once_and_none_is_lost(asking: Asking) -> None:
     asking.config("[provider]\nprocesses = 3\n")
 

@@ -229,6 +229,7 @@ def test_a_client_that_hangs_up_ends_the_agent(proxy: Proxy, stream: bool) -> No
     until(lambda: not agents_of(proxy.asking), "the agent to end")
 
 
+@pytest.mark.thorough
 def test_eight_at_once(proxy: Proxy) -> None:
     from concurrent.futures import ThreadPoolExecutor
 
@@ -295,6 +296,7 @@ def test_the_key_is_kept_private_and_shown_on_request(proxy: Proxy) -> None:
     assert shown.stdout.strip() == "sk-mine"
 
 
+@pytest.mark.thorough
 def test_the_configuration_is_what_litellm_reads(asking: Asking) -> None:
     asking.config(CONFIG)
     done = CliRunner().invoke(cli, ["proxy", "config"], catch_exceptions=False)

@@ -46,6 +46,7 @@ def real(asking: Asking, model: str, monkeypatch: pytest.MonkeyPatch) -> Asking:
     return asking
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["claude-cli/default", "codex-cli/gpt-5.5"])
 def test_two_turns_with_real_usage_and_cost(real: Asking, name: str) -> None:
     messages = [{"role": "user", "content": "Hi! What's your name?"}]

@@ -28,6 +28,7 @@ def with_stet(place: Place, script: Path) -> Callable[[Services], Reviewer]:
     return partial(StetReviewer, options)
 
 
+@pytest.mark.thorough
 def test_stet_conforms(tmp_path: Path) -> None:
     place = Place.make(tmp_path)
     place.play(EVAL)

@@ -109,6 +109,7 @@ def test_awkward_text_comes_back_wherever_it_is_stored(database: str) -> None:
     asyncio.run(main())
 
 
+@pytest.mark.thorough
 def test_ten_megabytes_come_back(database: str) -> None:
     large = "Grüße" * 2_000_000 + AWKWARD
 

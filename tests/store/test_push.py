@@ -178,6 +178,7 @@ def test_a_push_that_is_killed_goes_on_where_it_stopped(source: str, target: str
     assert content(source) == content(target)
 
 
+@pytest.mark.thorough
 def test_two_may_push_the_same_runs_at_once(source: str, target: str) -> None:
     run_ids = [work(source, key=f"k{number % 2}", events=300) for number in range(3)]
     code = (
@@ -194,6 +195,7 @@ def test_two_may_push_the_same_runs_at_once(source: str, target: str) -> None:
     assert content(source) == content(target)
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is read from /proc")
 def test_large_events_are_pushed_in_bounded_memory(source: str, target: str) -> None:
     """Of twelve events of ten megabytes, only some may be in memory at once."""

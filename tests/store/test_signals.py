@@ -150,6 +150,7 @@ def test_a_signal_for_an_unknown_run_is_refused(database: str) -> None:
         store.send("nothing", "news", {})
 
 
+@pytest.mark.thorough
 def test_many_processes_may_send_at_once(database: str) -> None:
     with connect(database) as store:
         run = store.create("key", SPEC)

@@ -103,6 +103,7 @@ def test_a_beginning_that_fits_several_runs_is_refused(database: str) -> None:
             store.run(twice)
 
 
+@pytest.mark.thorough
 def test_many_processes_may_create_the_database_at_once(database: str) -> None:
     code = "import sys; from segue.store import connect; print(connect(sys.argv[1]).version())"
     programs = [

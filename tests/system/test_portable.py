@@ -168,6 +168,7 @@ EDITS: list[Callable[[Path, bytes], None]] = [
 ]
 
 
+@pytest.mark.thorough
 @given(
     st.lists(st.tuples(st.sampled_from(EDITS), st.sampled_from(NAMES), st.sampled_from(TEXTS)), max_size=8)
 )

@@ -128,6 +128,7 @@ def test_only_reconcile_keeps_an_interrupted_launch_from_being_repeated(
     service.close()
 
 
+@pytest.mark.thorough
 def test_never_more_agents_at_once_than_there_are_slots(database: str, tmp_path: Path) -> None:
     rng = random.Random("slots")
     with connect(database) as store, Nursery(database, tmp_path / "complaints") as nursery:

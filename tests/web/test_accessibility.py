@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
 from msgspec.structs import replace
 
 from segue.domain import events as e
@@ -44,6 +45,7 @@ TALK = (
 )
 
 
+@pytest.mark.thorough
 def test_the_rules_find_what_they_are_for(served: Served) -> None:
     with looking(served) as page:
         page.evaluate(BAD)

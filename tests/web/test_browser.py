@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+import pytest
+
 from segue.reports.timeline_svg import colour_phase
 from segue.system.http.guard import Receive, Scope, Send
 from segue.system.http.server import start_server
@@ -82,6 +84,7 @@ def test_a_run_is_watched_from_its_start_to_its_end(place: Place, served: Served
         assert process.wait(DEADLINE) == 0
 
 
+@pytest.mark.thorough
 def test_a_failed_verification_is_opened(place: Place, served: Served) -> None:
     place.script(UNPROVEN)
     place.segue("run", "plan.md", "--flow", "spec", "--judge", "agent", code=3)
@@ -116,6 +119,7 @@ def test_a_task_is_retried(place: Place, served: Served) -> None:
         assert page.locator(".column.needs_human .ticket").count() == 0
 
 
+@pytest.mark.thorough
 def test_a_failure_is_a_sentence(place: Place, served: Served) -> None:
     place.script(FAILS_ONCE)
     place.segue("run", "plan.md", code=3)
@@ -126,6 +130,7 @@ def test_a_failure_is_a_sentence(place: Place, served: Served) -> None:
         shown(page, "#said.bad", "plan")
 
 
+@pytest.mark.thorough
 def test_dark_is_remembered(place: Place) -> None:
     with serving(place, entered=False) as served, looking(served, color_scheme="dark") as page:
         background = "getComputedStyle(document.body).backgroundColor"
@@ -203,6 +208,7 @@ def test_an_open_step_stays_open_while_the_run_goes_on(place: Place, served: Ser
         assert process.wait(DEADLINE) == 0
 
 
+@pytest.mark.thorough
 def test_no_other_port_of_this_machine_gets_the_cookie(place: Place) -> None:
     """Browsers send the cookies of 127.0.0.1 to all of its ports: the page has a name of its own."""
     heard: list[str] = []
@@ -234,6 +240,7 @@ def test_no_other_port_of_this_machine_gets_the_cookie(place: Place) -> None:
     assert not [line for line in heard if "segue" in line], heard
 
 
+@pytest.mark.thorough
 def test_a_second_browser_is_let_in_by_a_new_link(place: Place, served: Served) -> None:
     link = place.json("serve", "--link")["link"]
     with looking(served) as page:

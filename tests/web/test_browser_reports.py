@@ -46,6 +46,7 @@ def test_a_report_is_read_and_leads_to_a_step(filled: Served) -> None:
         assert page.locator("h1").is_visible()
 
 
+@pytest.mark.thorough
 def test_a_report_is_filtered_by_keyboard_alone(filled: Served) -> None:
     with looking(filled) as page:
         page.goto(filled.url + "/compare")
@@ -61,6 +62,7 @@ def test_a_report_is_filtered_by_keyboard_alone(filled: Served) -> None:
         assert rows.count() == 9
 
 
+@pytest.mark.thorough
 def test_a_figure_leads_to_its_rows_its_runs_and_its_sql(filled: Served) -> None:
     with looking(filled) as page:
         page.goto(filled.url + "/compare")
@@ -111,6 +113,7 @@ def test_events_are_searched_and_opened(place: Place) -> None:
         assert '"text": "<b>needle</b> in \'hay\'"' in raw.inner_text()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_light_and_dark_can_be_read(filled: Served, scheme: str) -> None:
     with looking(filled, color_scheme=scheme) as page:
@@ -129,6 +132,7 @@ def test_light_and_dark_can_be_read(filled: Served, scheme: str) -> None:
         assert page.evaluate("document.documentElement.dataset.theme") != scheme, "it is remembered"
 
 
+@pytest.mark.thorough
 def test_a_phone_is_wide_enough(filled: Served) -> None:
     with looking(filled, viewport=PHONE, has_touch=True) as page:
         for path in PAGES:
@@ -145,6 +149,7 @@ def test_a_phone_is_wide_enough(filled: Served) -> None:
                 assert box["x"] + box["width"] <= PHONE["width"], "where we are is in sight"
 
 
+@pytest.mark.thorough
 def test_the_doctor_looks_again(filled: Served) -> None:
     with looking(filled) as page:
         page.goto(filled.url + "/doctor")

@@ -72,6 +72,7 @@ def watched(tmp_path_factory: pytest.TempPathFactory, postgres_server: str) -> I
         yield Watched(fleet, served)
 
 
+@pytest.mark.thorough
 def test_a_run_without_a_worker_is_shown_as_waiting(watched: Watched) -> None:
     (queue,) = watched.lost["queues"]
     assert (queue["runs"], queue["served"], watched.lost["workers"]) == ([watched.working], False, [])
@@ -130,6 +131,7 @@ def test_queued_runs_are_listed_filtered_and_opened(watched: Watched) -> None:
     assert notes == ["3 runs that have not ended or were stopped are not counted."]
 
 
+@pytest.mark.thorough
 def test_a_run_whose_worker_is_silent_is_stalled(watched: Watched) -> None:
     """Its worker has frozen: what the database says then."""
     fleet, set_lease = watched.fleet, "UPDATE orchestrator_runs SET lease = %s WHERE id = %s RETURNING 1"

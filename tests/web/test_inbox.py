@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 
+import pytest
 from msgspec.structs import replace
 
 from segue.domain.run import RunState
@@ -51,6 +52,7 @@ def test_everything_that_waits_is_listed_across_repositories(place: Place, serve
     assert served.get(f"/runs/{run}/tasks/9/diff").status_code == 404
 
 
+@pytest.mark.thorough
 @needs_chromium
 def test_a_comment_and_a_retry_from_the_inbox_empty_it(place: Place, served: Served) -> None:
     place.script(FAILS_ONCE)

@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from segue.domain.events import (
     AgentTool,
     Event,
@@ -214,6 +216,7 @@ def test_lanes_are_watched_in_a_browser(place: Place, served: Served) -> None:
         assert page.locator("#waits-table").get_attribute("open") is not None, "what was opened stays open"
 
 
+@pytest.mark.thorough
 @needs_chromium
 def test_lanes_over_time_in_a_browser(place: Place, served: Served) -> None:
     with working(place) as run:

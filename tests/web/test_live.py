@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
+import pytest
 
 from segue.domain.events import Event, NoticeGiven
 from segue.domain.run import RunState
@@ -161,6 +162,7 @@ def test_a_run_whose_process_was_killed_is_shown_as_stopped(place: Place, served
     place.segue("stop", run)
 
 
+@pytest.mark.thorough
 def test_memory_stays_flat_over_ten_thousand_events(place: Place, served: Served) -> None:
     run = make_run(place.database, state=RunState.RUNNING).id
     Page(served, run).open(0)

@@ -82,7 +82,6 @@ class Integration(Struct):
             *(*options, *command, ours, theirs),
             codes=(0, 1, 128, 129),
             variables={
-                "GIT_OBJECT_DIRECTORY": str(self._common / "objects"),
                 "GIT_WORK_TREE": str(self.repo.root),
                 "GIT_ATTR_SOURCE": ours,  # git 2.41 and later; earlier ones look into the work tree
                 "GIT_NO_LAZY_FETCH": "1",

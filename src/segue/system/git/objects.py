@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from msgspec import Struct
@@ -111,11 +113,11 @@ class Objects(Struct, frozen=True):
     ) -> Captured:
         """Run a git command that reads objects, in a git folder made for this one call."""
         name = next(word for word in arguments if word != "-c" and "=" not in word)
-        with tempfile.TemporaryDirectory(prefix="segue-git-") as folder:
-            self._prepare(Path(folder), attributes)
-            environment = child_environment(extra={**_ENVIRONMENT, "GIT_DIR": folder, **(variables or {})})
+        with self._folder(attributes) as folder:
+            own = {"GIT_DIR": str(folder), "GIT_OBJECT_DIRECTORY": f"{self.common_dir}/objects"}
+            environment = child_environment(extra={**_ENVIRONMENT, **own, **(variables or {})})
             try:
-                done = await capture(["git", *arguments], where or Path(folder), environment, _TIMEOUT, stdin)
+                done = await capture(["git", *arguments], where or folder, environment, _TIMEOUT, stdin)
             except TimeoutError as error:
                 raise WorkspaceError(
                     f"git {name} did not end: {error}.", kept="Nothing was changed."
@@ -125,20 +127,24 @@ class Objects(Struct, frozen=True):
             raise WorkspaceError(f"git {name} failed: {said}", kept="Nothing was changed.")
         return done
 
-    def _prepare(self, folder: Path, attributes: bytes) -> None:
-        """Make the smallest git folder that borrows the repository's objects."""
-        for name in ("objects/info", "refs", "info"):
-            (folder / name).mkdir(parents=True)
-        if attributes:
-            (folder / "info" / "attributes").write_bytes(attributes)
-        (folder / "HEAD").write_text("ref: refs/heads/none\n")
-        (folder / "config").write_text(self.format())
-        (folder / "objects" / "info" / "alternates").write_bytes(
-            os.fsencode(self.common_dir / "objects") + b"\n"
-        )
+    @contextlib.contextmanager
+    def _folder(self, attributes: bytes) -> Iterator[Path]:
+        """Make the smallest git folder there is, and remove it again."""
+        files = {"HEAD": b"ref: refs/heads/none\n", "config": self.format().encode()}
         shallow = self.common_dir / "shallow"
         if shallow.is_file():
-            (folder / "shallow").write_bytes(read_file(shallow))
+            files["shallow"] = read_file(shallow)
+        folder = Path(tempfile.mkdtemp(prefix="segue-git-"))
+        try:
+            (folder / "refs").mkdir()
+            if attributes:
+                (folder / "info").mkdir()
+                (folder / "info" / "attributes").write_bytes(attributes)
+            for name, data in files.items():
+                (folder / name).write_bytes(data)
+            yield folder
+        finally:
+            _remove(folder, files)
 
     def format(self) -> str:
         """Return the configuration of a git folder that can read these objects, and nothing else."""
@@ -147,6 +153,17 @@ class Objects(Struct, frozen=True):
         except (OSError, UnsafeFile):
             return _CONFIG
         return _SHA256 if "objectformat=sha256" in config.replace(" ", "") else _CONFIG
+
+
+def _remove(folder: Path, files: Iterable[str]) -> None:
+    """Remove what was made; only where git has left more than that, everything is searched."""
+    try:
+        for name in files:
+            (folder / name).unlink()
+        (folder / "refs").rmdir()
+        folder.rmdir()
+    except OSError:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 _MARKER = ": leftover conflict marker"
