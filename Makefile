@@ -6,7 +6,7 @@ LOCK := requirements/dev.txt
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 BINARY_VENV := .venv-binary
 
-.PHONY: setup demo test check lint types types-elsewhere unit browser tools system-packages collected e2e e2e-oldest e2e-latest real-agents thorough torture bench \
+.PHONY: setup demo test check lint types types-of-package types-elsewhere unit browser tools system-packages collected e2e e2e-oldest e2e-latest real-agents thorough torture bench \
 	proof mutants docs screenshots lock licences binary clean
 
 # Without compiled modules each test process and each `segue` that it starts compiles them again.
@@ -42,6 +42,9 @@ lint: setup
 types: setup
 	$(BIN)/mypy
 
+types-of-package: setup
+	$(BIN)/mypy src
+
 # As macOS and Windows see the package.
 types-elsewhere: setup
 	$(foreach system,darwin win32,$(BIN)/mypy --platform $(system) --no-warn-unreachable --no-warn-unused-ignores \
@@ -72,11 +75,11 @@ tools:
 		echo "*** NO $${tool##*:}: THE TESTS THAT NEED IT ARE SKIPPED ***" >&2; \
 	done
 
-# What the tests need is fetched side by side. Types are checked while the tests run; what the type checker prints
-# follows the tests.
+# What the tests need is fetched side by side. The package's types are checked while the tests run, and what the type
+# checker prints follows; `make check` checks the types of the tests too.
 test:
 	@$(MAKE) --no-print-directory -j4 setup system-packages real-agents lint collected
-	@$(MAKE) --no-print-directory types >$(VENV)/types.log 2>&1 & types=$$!; \
+	@$(MAKE) --no-print-directory types-of-package >$(VENV)/types.log 2>&1 & types=$$!; \
 	$(PYTEST) -m "not thorough"; tests=$$?; \
 	wait $$types; types=$$?; cat $(VENV)/types.log; exit $$((tests || types))
 
@@ -95,7 +98,7 @@ e2e: setup real-agents
 	$(PYTEST) tests/e2e tests/provider/test_real.py
 
 # What `make test` leaves out: larger crowds, more of the real command lines, and their oldest versions.
-thorough: setup browser tools real-agents e2e-oldest types-elsewhere
+thorough: setup browser tools real-agents e2e-oldest types types-elsewhere
 	$(PYTEST) -m thorough
 
 # The oldest Claude Code and Codex that Segue supports (0.7 GB more), and whatever npm has today.

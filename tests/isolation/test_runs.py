@@ -8,13 +8,12 @@ import shutil
 import signal
 import sys
 import tempfile
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.cli.place import PLAN, Place, processes_with
+from tests.cli.place import DEADLINE, PLAN, Place, processes_with, until
 
 AGENT = """
 import os, pathlib, signal, sys, time
@@ -112,10 +111,14 @@ def test_an_agent_is_asked_to_end_before_it_is_killed(place: Place, isolation: s
         "    pathlib.Path('asked.txt').write_text(str(number))\n"
         "    sys.exit(0)\n"
         "signal.signal(signal.SIGINT, note)\n"
+        "pathlib.Path('ready.txt').touch()\n"
         "time.sleep(600)"
     )
-    agent(place, body, "limits.phase_timeout = 2")
-    place.segue("run", "plan.md", "--task", "1", "--isolation", isolation, code=3)
+    agent(place, body, f"limits.kill_grace = {DEADLINE}")
+    process = place.start("run", "plan.md", "--task", "1", "--isolation", isolation)
+    until((place.repo / "ready.txt").exists, "the agent works")
+    process.send_signal(signal.SIGINT)
+    assert process.wait(DEADLINE) == 130
     assert (place.repo / "asked.txt").read_text() == str(int(signal.SIGINT))
 
 
@@ -129,9 +132,7 @@ def test_an_agent_in_the_sandbox_is_adopted(place: Place) -> None:
     body = "open('starts.txt', 'a').write('x')\nwhile not os.path.exists('go'): time.sleep(0.05)"
     agent(place, body)
     first = place.start("run", "plan.md", "--task", "1")
-    deadline = time.monotonic() + 60
-    while not (place.repo / "starts.txt").exists() and time.monotonic() < deadline:
-        time.sleep(0.05)
+    until((place.repo / "starts.txt").exists, "the agent works")
     first.kill()
     first.wait()
     (place.repo / "go").touch()

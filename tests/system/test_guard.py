@@ -22,8 +22,18 @@ async def echo(scope: Scope, receive: Receive, send: Send) -> None:
     await send({"type": "http.response.body", "body": body})
 
 
-def ask(raw: bytes, *, max_body: int = 1000, body_timeout: float = 5.0, head_timeout: float = 5.0) -> bytes:
-    """Send bytes to a guarded server and read until it closes the connection or has answered."""
+def ask(
+    raw: bytes,
+    late: bytes = b"",
+    *,
+    max_body: int = 1000,
+    body_timeout: float = 60.0,
+    head_timeout: float = 60.0,
+) -> bytes:
+    """Send bytes to a guarded server and read until it closes the connection or has answered.
+
+    What is `late` is sent when the answer has arrived, and before it is read.
+    """
 
     async def talk() -> bytes:
         guard = RequestGuard(
@@ -31,10 +41,15 @@ def ask(raw: bytes, *, max_body: int = 1000, body_timeout: float = 5.0, head_tim
         )
         async with open_server(guard, "127.0.0.1", 0, head_timeout=head_timeout) as url:
             reader, writer = await asyncio.open_connection("127.0.0.1", int(url.rpartition(":")[2]))
-            writer.write(raw)
-            await writer.drain()
             async with asyncio.timeout(120):
-                answer = await reader.read()
+                writer.write(raw)
+                await writer.drain()
+                answer = await reader.read(1) if late else b""
+                for start in range(0, len(late), 1000):
+                    writer.write(late[start : start + 1000])
+                    await writer.drain()
+                    await asyncio.sleep(0)  # lets the server close the connection
+                answer += await reader.read()
             writer.close()
             return answer
 
@@ -103,6 +118,16 @@ def test_a_body_in_chunks_is_counted_too() -> None:
     chunks = b"".join(b"100\r\n" + b"x" * 256 + b"\r\n" for _ in range(5)) + b"0\r\n\r\n"
     head = request(body=b"", content_length=None, transfer_encoding="chunked")
     assert status(ask(head + chunks)) == 413
+
+
+def test_a_refusal_arrives_also_while_the_body_is_sent() -> None:
+    """A connection that is closed with something unread is reset, and the answer is lost."""
+    body = b"x" * 500_000
+    for refused, code in ((request(authorization=None, body=body), 401), (request(body=body), 413)):
+        head, sent = refused[: -len(body)], refused[-len(body) :]
+        answer = ask(head, sent)
+        assert status(answer) == code
+        assert answer.endswith(b"0\r\n\r\n"), "all of it"
 
 
 def test_a_slow_body_is_cut() -> None:

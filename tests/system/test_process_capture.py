@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from segue.domain.errors import ToolMissing
+from segue.system.process.capture import probe
 from segue.system.process.group import PORTABLE
 from segue.system.process.processes import Captured, capture, child_environment
 from tests.patience import unhurried
@@ -114,3 +115,13 @@ def test_a_child_gets_the_allow_list_and_what_it_is_given(monkeypatch: pytest.Mo
     }
     assert found["EXTRA"] == "1"
     assert "PATH" in found
+
+
+def test_a_program_that_is_too_slow_to_answer_has_not_answered_wrongly(tmp_path: Path) -> None:
+    late = probe(["sleep", "1000"], 0.1, cwd=tmp_path)
+    assert late is not None
+    assert (late.in_time, late.out) == (False, b"")
+    answered = probe(["echo", "1.2.3"], cwd=tmp_path)
+    assert answered is not None
+    assert (answered.in_time, answered.out) == (True, b"1.2.3\n")
+    assert probe([str(tmp_path / "missing")], cwd=tmp_path) is None

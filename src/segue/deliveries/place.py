@@ -109,5 +109,5 @@ def find_key(place: HostedPlace, named: bool, folder: Path) -> str:
     if place.service != _GITHUB or not place.host:
         return ""
     variables = child_environment(passed=[name for name in os.environ if name.startswith(("GH_", "XDG_"))])
-    said = probe(["gh", "auth", "token", "--hostname", place.host], 10, variables, folder)
+    said = probe(["gh", "auth", "token", "--hostname", place.host], env=variables, cwd=folder)
     return said.out.decode("utf-8", "replace").strip() if said is not None and said.exit_code == 0 else ""

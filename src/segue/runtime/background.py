@@ -14,7 +14,8 @@ from segue.runtime.session import resume_in_background
 from segue.system.program import has_ended
 from segue.view.load import ACTIVE, state_of
 
-_START_TIMEOUT = 20.0
+_START_TIMEOUT = 120.0
+_SILENT_END = 20.0
 _LOG_BYTES = 4000
 
 
@@ -49,21 +50,24 @@ async def start_resume(app: App, run: Run) -> None:
     log = app.run_folder(run.id) / "segue.log"
     before = log.stat().st_size if log.exists() else 0
     pid = resume_in_background(app, run, log)
-    deadline = time.monotonic() + _START_TIMEOUT
-    while (now := await asyncio.to_thread(_read_again, app, run)).updated == run.updated or now.owner is None:
-        if now.updated != run.updated and state_of(now) not in ACTIVE:
-            return  # it has ended already
-        await asyncio.sleep(0.1)
+    began = time.monotonic()
+    while True:
+        ended = has_ended(pid)  # before looking at the run, so that what it has done is seen
+        now = await asyncio.to_thread(_read_again, app, run)
+        if now.updated != run.updated and (now.owner is not None or state_of(now) not in ACTIVE):
+            return
         # The process before this one may still be writing its last words into the log.
-        refusal = _find_refusal(log, before) if has_ended(pid) else None
+        refusal = _find_refusal(log, before) if ended else None
         # What a run says that has begun and ended meanwhile is no refusal.
         if refusal and (await asyncio.to_thread(_read_again, app, run)).updated == run.updated:
             raise refusal
-        if time.monotonic() > deadline:
+        # One that has ended without a word is soon known to have been killed.
+        if time.monotonic() - began > (_SILENT_END if ended else _START_TIMEOUT):
             raise SegueError(
-                f"Run {run.id} was resumed, but did not report back within {_START_TIMEOUT:g} s.",
+                f"Run {run.id} was resumed, but did not report back within {time.monotonic() - began:.0f} s.",
                 hint=f"See {log}",
             )
+        await asyncio.sleep(0.1)
 
 
 def _read_again(app: App, run: Run) -> Run:

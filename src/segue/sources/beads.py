@@ -33,7 +33,6 @@ _LEFT_OUT = frozenset({"pinned", "tombstone"})
 _PEOPLE = frozenset({"blocked", "deferred"})
 _WAITS = frozenset({"blocks", "waits-for"})
 _OLD = 86_400.0
-_BD_SECONDS = 30.0
 _TITLE = 200
 _KEY = re.compile(r"[\w.-]{1,60}")
 
@@ -93,7 +92,7 @@ class BeadsSource(ListedSource):
         """Run `bd`, if it is installed; Segue's own record counts whatever it says."""
         program = shutil.which("bd")
         if program is not None:
-            probe([program, *arguments], _BD_SECONDS, cwd=self.path.parent.parent)
+            probe([program, *arguments], cwd=self.path.parent.parent)
 
     def _signature(self) -> object:
         return signature(self.path)

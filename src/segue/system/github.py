@@ -15,7 +15,6 @@ from segue.system.process.capture import child_environment, probe
 PUBLIC = "https://api.github.com"
 _TOKENS = ("GH_TOKEN", "GITHUB_TOKEN")
 _ENTERPRISE_TOKENS = ("GH_ENTERPRISE_TOKEN", "GITHUB_ENTERPRISE_TOKEN")
-_GH_SECONDS = 20.0
 _GH_PASSED = ("GH_CONFIG_DIR", "DBUS_SESSION_BUS_ADDRESS")
 """Variables by which gh finds where it keeps its login."""
 _REST_WORDS = RestWords("", "GITHUB_API_URL, or api_url in [github]", "docs/guides/issues.md")
@@ -68,7 +67,7 @@ def find_address(api_url: str | None, environment: Mapping[str, str] | None = No
 def _ask_gh(host: str) -> str:
     """Return the token that gh uses for a host; empty if gh is absent or not logged in."""
     command = ["gh", "auth", "token", "--hostname", host]
-    said = probe(command, _GH_SECONDS, child_environment(_GH_PASSED))
+    said = probe(command, env=child_environment(_GH_PASSED))
     return said.out.decode("utf-8", "replace").strip() if said is not None and said.exit_code == 0 else ""
 
 

@@ -24,7 +24,6 @@ _DEPENDENCIES = frozenset(
 _SETTINGS = re.compile(r"\.env(rc|\..+)?|\.npmrc|.*\.local(\..+)?|local\.properties|local_settings\.py")
 _MOST_SHARED = 60
 """Each of them costs a mount."""
-_PATIENCE = 60.0
 
 
 def lane_variables(folder: Path) -> dict[str, str]:
@@ -120,5 +119,5 @@ def _fits(tree: Path, path: str, is_folder: bool) -> bool:
 def _ask(folder: Path, *arguments: str) -> str:
     env = child_environment(extra={"GIT_OPTIONAL_LOCKS": "0"})
     options = ("-c", "core.fsmonitor=false", "-c", "core.quotePath=false")
-    done = probe(["git", *options, *arguments], _PATIENCE, env, folder)
-    return done.out.decode("utf-8", "surrogateescape") if done is not None else ""
+    done = probe(["git", *options, *arguments], env=env, cwd=folder)
+    return done.out.decode("utf-8", "surrogateescape") if done is not None and done.in_time else ""

@@ -16,7 +16,7 @@ ACTIVE = (RunState.QUEUED, RunState.RUNNING, RunState.PARKED)
 """The states of a run that a process works on, or will."""
 AT_WORK = (RunState.RUNNING, RunState.PARKED)
 """The states of a run that a process works on."""
-_STARTING = 10.0
+_STARTING = 60.0
 """Seconds a run may be without a process while one is being started in the background."""
 
 

@@ -16,13 +16,11 @@ from segue.domain.job import Job
 from segue.domain.options import OptionError
 from segue.ports import Installation, Problem
 from segue.system.isolation.policy import Places
-from segue.system.process.capture import probe
+from segue.system.process.capture import PROBE_SECONDS, Captured, probe
 from segue.system.process.processes import Command, child_environment
 
 SIM_PREFIX = "SEGUE_SIM_"
 """Variables for the stand-ins of `segue sim bin` reach the agent: see docs/guides/rehearsing.md."""
-
-_PROBE_SECONDS = 20.0
 
 
 class Inspection(Struct, frozen=True):
@@ -74,21 +72,31 @@ class Program(Struct, frozen=True):
         if program is None:
             missing = _describe_missing(self.title, self._candidates(given), env)
             return Inspection(problems=(Problem(missing, fix, ToolMissing.exit_code),))
-        said = _ask(program, ("--version",), env)[0].strip() if self.version else ""
-        if self.version and not re.fullmatch(self.version, said):
-            answer = repr(said[:80]) if said else "nothing"
-            message = f"{program} is not {self.title}: asked for its version, it said {answer}."
-            return Inspection(Installation(program), (Problem(message, fix, ToolMissing.exit_code),))
+        said = ""
+        if self.version:
+            answer = _ask(program, ("--version",), env)
+            said = answer.out.decode("utf-8", "replace").strip()
+            if not re.fullmatch(self.version, said):
+                problem = Problem(self._doubt(program, said, answer.in_time), fix, ToolMissing.exit_code)
+                return Inspection(Installation(program), (problem,))
         number = re.search(r"\d[\w.+-]*", said)
         version = number[0].rstrip(".") if number else None
         if key is not None or self.probe is None:
             return Inspection(Installation(program, version, key or "not known"))
-        is_logged_in = self.probe.read("\n".join(_ask(program, self.probe.arguments, env)))
+        answer = _ask(program, self.probe.arguments, env)
+        is_logged_in = self.probe.read((answer.out + b"\n" + answer.err).decode("utf-8", "replace"))
         if is_logged_in is False:
             message = f"{_capitalise(self.title)} is not logged in."
             problem = Problem(message, self.login, CredentialsError.exit_code)
             return Inspection(Installation(program, version), (problem,))
         return Inspection(Installation(program, version, "logged in" if is_logged_in else "not known"))
+
+    def _doubt(self, program: str, said: str, in_time: bool) -> str:
+        """Say why this may be another program."""
+        if not in_time:
+            return f"{program} was asked for its version, and did not answer within {PROBE_SECONDS:g} s."
+        answer = repr(said[:80]) if said else "nothing"
+        return f"{program} is not {self.title}: asked for its version, it said {answer}."
 
     def _candidates(self, given: str | None) -> Sequence[str]:
         return (str(Path(given).expanduser()),) if given else self.names
@@ -181,12 +189,11 @@ def _describe_missing(title: str, names: Sequence[str], env: Mapping[str, str]) 
     return f"{title} ({' or '.join(names)}) was not found."
 
 
-def _ask(program: str, arguments: Sequence[str], env: Mapping[str, str]) -> tuple[str, str]:
-    """Return what the program prints on stdout and stderr; nothing if it cannot be asked."""
+def _ask(program: str, arguments: Sequence[str], env: Mapping[str, str]) -> Captured:
+    """Return what the program answers; nothing if it cannot be asked."""
     # Not in the current folder: programs read settings of the project there, which nobody may have looked at.
-    answer = probe([program, *arguments], _PROBE_SECONDS, env, Path(Path.cwd().anchor))
-    out, err = (b"", b"") if answer is None else (answer.out, answer.err)
-    return out.decode("utf-8", "replace"), err.decode("utf-8", "replace")
+    answer = probe([program, *arguments], env=env, cwd=Path(Path.cwd().anchor))
+    return answer or Captured(1, b"", b"")
 
 
 def _capitalise(text: str) -> str:

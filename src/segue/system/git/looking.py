@@ -20,7 +20,7 @@ from segue.system.git.status import parse_status
 from segue.system.process.capture import Captured, capture, child_environment
 from segue.system.reading import UnsafeFile, read_file, work_tree
 
-_TIMEOUT = 20.0
+_TIMEOUT = 120.0
 _LARGEST_NOTE = 64 * 1024
 _NEVER = ("-c", "core.fsmonitor=false", "-c", f"core.hooksPath={os.devnull}", "-c", "submodule.recurse=false")
 _ENVIRONMENT = {

@@ -24,8 +24,12 @@ from segue.system.http.guard import AsgiApp, Receive, Scope
 from segue.system.interrupts import on_interrupt
 
 LOOPBACK = "127.0.0.1"
-_HEAD_SECONDS = 10.0
+_HEAD_SECONDS = 30.0
 _GRACE_SECONDS = 2.0
+_KEEP_ALIVE_SECONDS = 30
+"""Longer than clients keep a connection that they do not use, or we would close it as they use it again."""
+_LINGER_SECONDS = 30.0
+_LINGER_BYTES = 16 * 1024**2
 _START_SECONDS = 30.0
 _FREE_PORTS = 20
 _RESET = struct.pack("ii", 1, 0)
@@ -51,7 +55,14 @@ async def open_server(
     same port, if it exists here. `unix` is a Unix socket to listen on as well.
     """
     config = uvicorn.Config(
-        app, http="h11", ws="none", lifespan="auto", log_config=None, access_log=False, proxy_headers=False
+        app,
+        http="h11",
+        ws="none",
+        lifespan="auto",
+        log_config=None,
+        access_log=False,
+        proxy_headers=False,
+        timeout_keep_alive=_KEEP_ALIVE_SECONDS,
     )
     config.load()
     lifespan, state = config.lifespan_class(config), ServerState()
@@ -137,8 +148,56 @@ async def drop_connection(scope: Scope, receive: Receive, *, reset: bool) -> Non
         pass
 
 
+class _LingeringTransport:
+    """A connection that is closed only when the client has sent its request.
+
+    If it were closed before, the system would reset it, and the client could not read the answer.
+    """
+
+    def __init__(self, transport: asyncio.Transport, is_sending: Callable[[], bool]) -> None:
+        self._transport, self._is_sending = transport, is_sending
+        self._left: int | None = None
+        self._timer: asyncio.TimerHandle | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        """Return what is the same as for every connection."""
+        return getattr(self._transport, name)
+
+    def is_closing(self) -> bool:
+        """Return whether the answer is complete, and nobody listens to the client any more."""
+        return self._left is not None or self._transport.is_closing()
+
+    def close(self) -> None:
+        """End our side, and wait for a while until the client ends its own."""
+        if self.is_closing():
+            return
+        if not self._is_sending():
+            self._transport.close()
+            return
+        self._left = _LINGER_BYTES
+        self._timer = asyncio.get_running_loop().call_later(_LINGER_SECONDS, self._transport.close)
+        if self._transport.can_write_eof():
+            self._transport.write_eof()
+        self._transport.resume_reading()
+
+    def discard(self, data: bytes) -> None:
+        """Throw away what the client sends after the answer, up to a limit."""
+        if self._left is not None:
+            self._left -= len(data)
+            if self._left < 0:
+                self.hang_up()
+
+    def hang_up(self) -> None:
+        """Close the connection, whatever the client still sends."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._transport.close()
+
+
 class _ImpatientProtocol(H11Protocol):
     """uvicorn's protocol that also closes a connection whose request head does not arrive in time."""
+
+    _lingering: _LingeringTransport
 
     def __init__(
         self, config: uvicorn.Config, state: ServerState, head_timeout: float, shared: dict[str, Any]
@@ -149,11 +208,15 @@ class _ImpatientProtocol(H11Protocol):
         self._timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
+        self._lingering = _LingeringTransport(transport, self._is_sending)
+        super().connection_made(self._lingering)  # type: ignore[arg-type]
         self.app_state["transport"] = transport
         self._timer = self.loop.call_later(self._head_timeout, transport.close)
 
     def data_received(self, data: bytes) -> None:
+        if self._lingering.is_closing():
+            self._lingering.discard(data)
+            return
         super().data_received(data)
         if self.cycle is not None and not self.cycle.response_complete:
             self._stop_timer()
@@ -162,7 +225,15 @@ class _ImpatientProtocol(H11Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_timer()
+        self.hang_up()
         super().connection_lost(exc)
+
+    def hang_up(self) -> None:
+        """Close the connection, whatever the client still sends."""
+        self._lingering.hang_up()
+
+    def _is_sending(self) -> bool:
+        return self.cycle is None or self.cycle.more_body
 
     def _stop_timer(self) -> None:
         if self._timer is not None:
@@ -230,5 +301,5 @@ async def _close_connections(state: Any, grace: float) -> None:
     for task in list(state.tasks):
         task.cancel()
     for connection in list(state.connections):
-        connection.transport.close()
+        connection.hang_up()
     await asyncio.gather(*state.tasks, return_exceptions=True)

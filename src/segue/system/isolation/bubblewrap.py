@@ -15,12 +15,11 @@ from msgspec import Struct
 from segue.system.isolation.places import SHOWN_IN_RUN
 from segue.system.isolation.policy import GIT_FOLDER, TEMPORARY, SandboxPolicy, git_link, shown_temporary
 from segue.system.isolation.toolchain import program_places
-from segue.system.process.capture import Captured, probe
+from segue.system.process.capture import PROBE_SECONDS, Captured, probe
 
 CONTAINED = ("--unshare-user", "--cap-drop", "ALL", "--unshare-ipc", "--unshare-uts", "--die-with-parent")
 """As root, bwrap keeps all capabilities unless they are dropped."""
 _NO_NESTING = ("--disable-userns",)
-_PROBE = 20.0
 
 
 class BubblewrapFound(Struct, frozen=True):
@@ -32,6 +31,8 @@ class BubblewrapFound(Struct, frozen=True):
     why: str = ""
     """What is missing."""
     fix: str = ""
+    in_time: bool = True
+    """False if it did not answer in time, which says nothing about the next time."""
 
 
 def wrap(argv: Sequence[str], policy: SandboxPolicy, env: Mapping[str, str], own_proc: bool) -> list[str]:
@@ -168,6 +169,9 @@ def _found() -> BubblewrapFound:
     full = _try(own_proc=True)
     if full is not None and full.exit_code == 0:
         return BubblewrapFound(True, own_proc=True)
+    if full is not None and not full.in_time:
+        why = f"bubblewrap did not answer within {PROBE_SECONDS:g} s"
+        return BubblewrapFound(False, why=why, fix="Try again when the machine is less busy", in_time=False)
     shared = _try(own_proc=False)
     if shared is not None and shared.exit_code == 0:
         why = "the process table is shared, because /proc cannot be mounted here"
@@ -181,7 +185,7 @@ def _try(*, own_proc: bool) -> Captured | None:
         hidden = [part for place in ("/run", *TEMPORARY) for part in ("--tmpfs", os.path.realpath(place))]
         line = ["bwrap", "--ro-bind", "/", "/", "--dev", "/dev", *proc_mounts(own_proc), *hidden]
         line += ["--bind", folder, folder, *CONTAINED, *_NO_NESTING, "--new-session", "--unshare-net"]
-        return probe([*line, "--chdir", folder, "--", "/bin/true"], _PROBE)
+        return probe([*line, "--chdir", folder, "--", "/bin/true"])
 
 
 def _name_fix() -> str:

@@ -9,9 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from segue.system.isolation.policy import SandboxPolicy
-from segue.system.process.capture import probe
+from segue.system.process.capture import PROBE_SECONDS, probe
 
-_PROBE = 30.0
 _KEPT_FROM_HOST = ("PATH", "HOME", "TMPDIR", "TEMP", "TMP", "SHELL", "USER", "LOGNAME", "LD_LIBRARY_PATH")
 """Variables that mean something else in the image."""
 
@@ -51,9 +50,11 @@ def find_container(runtime: str | None, image: str | None) -> tuple[bool, str, s
     program = shutil.which(runtime)
     if program is None:
         return False, f"{runtime} was not found", f"Install {runtime}, or correct sandbox.runtime"
-    done = probe([program, "image", "inspect", image], _PROBE)
+    done = probe([program, "image", "inspect", image])
     if done is not None and done.exit_code == 0:
         return True, "", ""
+    if done is not None and not done.in_time:
+        return False, f"{runtime} did not answer within {PROBE_SECONDS:g} s", f"Try: {runtime} image ls"
     said = done.err.decode("utf-8", "replace").strip()[-300:] if done is not None else "no answer"
     return False, f"{runtime} does not have the image {image} ({said})", f"Get it: {runtime} pull {image}"
 

@@ -179,7 +179,7 @@ class Isolation:
         except (OSError, ValueError, KeyError, AttributeError, msgspec.ValidationError):
             pass
         found = bubblewrap.find_bubblewrap()
-        if note and note.parent.is_dir():
+        if note and note.parent.is_dir() and found.in_time:
             write_atomic(note, json.dumps({"key": key, "bwrap": msgspec.to_builtins(found)}).encode(), False)
         return found
 

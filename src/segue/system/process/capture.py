@@ -63,8 +63,11 @@ def programs_started() -> int:
 
 
 _KEPT_BYTES = _CHUNK = 64 * 1024
+_SIGKILL = 9
 _LAST_WORDS = 2.0
 """Seconds that the end of a pipe may take after the tool's exit."""
+PROBE_SECONDS = 60.0
+"""How long a program may take to answer a short question: a busy machine is slow, and most answer at once."""
 
 
 class Captured(Struct, frozen=True):
@@ -73,6 +76,8 @@ class Captured(Struct, frozen=True):
     exit_code: int
     out: bytes
     err: bytes
+    in_time: bool = True
+    """False if it was killed because it took too long."""
 
 
 class TookTooLong(TimeoutError):
@@ -93,12 +98,12 @@ class Pump:
         self.kept = {"out": bytearray(), "err": bytearray()}
         self._loop = loop = asyncio.get_running_loop()
         self._done = loop.create_future()
-        self._pipes: set[IO[bytes]] = set()
+        self._pipes: dict[IO[bytes], bytearray] = {}
         self._last_words: asyncio.TimerHandle | None = None
         loop.add_reader(end, self._note_exit)
         for pipe, kept in ((process.stdout, self.kept["out"]), (process.stderr, self.kept["err"])):
             assert pipe
-            self._pipes.add(pipe)
+            self._pipes[pipe] = kept
             _never_wait(pipe)
             loop.add_reader(pipe.fileno(), self._take, pipe, kept)
         if process.stdin:
@@ -121,27 +126,33 @@ class Pump:
         else:
             self._finish()
 
-    def _take(self, pipe: IO[bytes], kept: bytearray) -> None:
+    def _take(self, pipe: IO[bytes], kept: bytearray) -> bool:
+        """Read what is there; return whether there was something."""
         try:
             data = os.read(pipe.fileno(), _CHUNK)
         except BlockingIOError:
-            return
+            return False
         except OSError:
             data = b""
         kept += data[: self._limit - len(kept)]
         if not data:
             self._close(pipe)
+        return bool(data)
 
     def _close(self, pipe: IO[bytes]) -> None:
         self._loop.remove_reader(pipe.fileno())
         pipe.close()
-        self._pipes.discard(pipe)
+        del self._pipes[pipe]
         if not self._pipes and self._process.returncode is not None:
             self._finish()
 
     def _stop_reading(self) -> None:
-        for pipe in list(self._pipes):
-            self._close(pipe)
+        for pipe, kept in list(self._pipes.items()):
+            # What the tool has printed is in the pipe, also if this process was not scheduled for so long.
+            while pipe in self._pipes and len(kept) < self._limit and self._take(pipe, kept):
+                pass
+            if pipe in self._pipes:
+                self._close(pipe)
 
     def _finish(self) -> None:
         if self._last_words is not None:
@@ -240,14 +251,19 @@ async def capture(
 
 
 def probe(
-    argv: Sequence[str], timeout: float, env: Mapping[str, str] | None = None, cwd: Path | None = None
+    argv: Sequence[str],
+    timeout: float = PROBE_SECONDS,
+    env: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
 ) -> Captured | None:
-    """Ask a program a short question, such as its version, from synchronous code; None if it fails."""
+    """Ask a program a short question, such as its version, from synchronous code; None if it cannot start."""
     # In a thread with a loop of its own, because the caller's thread may already run one.
     with ThreadPoolExecutor(1) as thread:
         question = capture(argv, cwd or Path.cwd(), env, timeout, limit=_KEPT_BYTES)
         try:
             return thread.submit(asyncio.run, question).result()
+        except TookTooLong as late:
+            return Captured(-_SIGKILL, late.out, late.err, in_time=False)
         except (OSError, ValueError, ToolMissing):
             return None
 
