@@ -96,4 +96,4 @@ def test_the_index_serves_the_question_about_tools(tmp_path: Path) -> None:
     """Without it a million events take seconds; SQLite uses it only for its very expressions."""
     with closing(sqlite3.connect(busy(2).write(str(tmp_path / "segue.db")))) as connection:
         plan = str(connection.execute(f"EXPLAIN QUERY PLAN {read_sql('tools')}").fetchall())
-    assert plan.count("orchestrator_events_calls") == 2
+    assert plan.count("orchestrator_events_calls") == 4

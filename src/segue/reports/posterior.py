@@ -8,7 +8,6 @@ integrated over. `bench/coverage.py` measures what the intervals cover.
 from __future__ import annotations
 
 import math
-from array import array
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Sequence
@@ -16,6 +15,7 @@ from functools import lru_cache
 from itertools import accumulate
 from math import lgamma
 from operator import mul
+from typing import NamedTuple
 
 Clusters = tuple[tuple[int, int], ...]
 """Hits and cases of every run, sorted."""
@@ -65,10 +65,11 @@ def interval(clusters: Clusters, hits: int, cases: int, confidence: float) -> tu
 @lru_cache(maxsize=4096)
 def _find_posterior(clusters: Clusters) -> tuple[Grid, tuple[float, ...]]:
     """Return the grid and the cumulated posterior of its cells: a fine one where the posterior is."""
-    several = any(cases > 1 for _, cases in clusters)  # single cases say nothing about the correlation
+    counts = _count(clusters)
+    several = any(cases > 1 for cases in counts.sizes)  # single cases say nothing about the correlation
     grid, scales = _WHOLE, _SCALES if several else _SCALES[:1]
     for _ in range(_CLOSER):
-        rows = _weigh(clusters, grid, _COARSE, scales)
+        rows = _weigh(counts, grid, _COARSE, scales)
         weights = [math.fsum(column) for column in zip(*rows, strict=True)]
         heavy = [cell for cell, weight in enumerate(weights) if weight > _NOTHING * max(weights)]
         begin, cell = grid[0], (grid[1] - grid[0]) / _COARSE
@@ -76,7 +77,7 @@ def _find_posterior(clusters: Clusters) -> tuple[Grid, tuple[float, ...]]:
         if len(heavy) > _COARSE // 4:
             break
     possible = tuple(scale for scale, row in zip(scales, rows, strict=True) if max(row) > _IMPOSSIBLE)
-    columns = zip(*_weigh(clusters, grid, _CELLS, possible), strict=True)
+    columns = zip(*_weigh(counts, grid, _CELLS, possible), strict=True)
     return grid, _accumulate([math.fsum(column) for column in columns])
 
 
@@ -85,18 +86,33 @@ def _accumulate(weights: Sequence[float]) -> tuple[float, ...]:
     return tuple(accumulate(weight / total for weight in weights))
 
 
-def _weigh(clusters: Clusters, grid: Grid, cells: int, scales: Sequence[float]) -> list[list[float]]:
+class Counts(NamedTuple):
+    """How often each number occurs among the runs."""
+
+    sizes: Counter[int]
+    """Of cases."""
+    lengths: Counter[tuple[int, int]]
+    """Of hits (0) and of misses (1), without runs that have none."""
+
+
+def _count(clusters: Clusters) -> Counts:
+    sizes: Counter[int] = Counter()
+    lengths: Counter[tuple[int, int]] = Counter()
+    for (hits, cases), times in Counter(clusters).items():
+        sizes[cases] += times
+        for side, length in enumerate((hits, cases - hits)):
+            if length:
+                lengths[side, length] += times
+    return Counts(sizes, lengths)
+
+
+def _weigh(counts: Counts, grid: Grid, cells: int, scales: Sequence[float]) -> list[list[float]]:
     """Return the likelihood of every cell under every correlation, that of the likeliest as 1."""
-    sizes = Counter(cases for _, cases in clusters)
-    lengths = Counter((0, hits) for hits, _ in clusters) + Counter(
-        (1, cases - hits) for hits, cases in clusters
-    )
-    del lengths[0, 0], lengths[1, 0]
-    factors = list(lengths.values())
+    factors = list(counts.lengths.values())
     rows = []
     for scale in scales:
-        base = _add_sizes(scale, sizes)
-        columns = zip(*(_list_rising(grid, cells, scale, *of) for of in lengths), strict=True)
+        base = _add_sizes(scale, counts.sizes)
+        columns = zip(*(_list_rising(grid, cells, scale, *of) for of in counts.lengths), strict=True)
         rows.append([sum(map(mul, factors, column)) - base for column in columns])
     most = max(map(max, rows))
     return [[math.exp(value - most) for value in row] for row in rows]
@@ -108,16 +124,16 @@ def _add_sizes(scale: float, sizes: Counter[int]) -> float:
     return math.fsum(times * (lgamma(scale + size) - lgamma(scale)) for size, times in sizes.items())
 
 
-@lru_cache(maxsize=16_384)
-def _list_rising(grid: Grid, cells: int, scale: float, side: int, length: int) -> array[float]:
+@lru_cache(maxsize=8192)
+def _list_rising(grid: Grid, cells: int, scale: float, side: int, length: int) -> tuple[float, ...]:
     """Return log(a · (a + 1) · … · (a + length - 1)), with the parameter of hits (0) or misses (1) as a.
 
     If the cases are independent: log(rate^length), or that of its complement.
     """
     begins = _list_begins(grid, cells, scale, side)
     if scale == math.inf:
-        return array("d", [length * so_far for _, so_far in begins])
-    return array("d", [lgamma(begin + length) - so_far for begin, so_far in begins])
+        return tuple([length * so_far for _, so_far in begins])
+    return tuple([lgamma(begin + length) - so_far for begin, so_far in begins])
 
 
 @lru_cache(maxsize=2048)

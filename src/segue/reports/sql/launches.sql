@@ -3,27 +3,25 @@
 WITH chosen AS (
     SELECT id FROM orchestrator_runs WHERE true /* filters */
 ), entries AS NOT MATERIALIZED (
-    SELECT e.run_id, e.seq, coalesce(e.step, '') AS step, e.type
+    SELECT e.run_id, e.seq, e.step, e.type
     FROM orchestrator_events e
-    WHERE e.type <> 'agent.text' AND e.type <> 'agent.tool' AND e.type <> 'agent.output' AND e.type <> 'agent.raw'
-      AND e.type <> 'agent.usage' AND e.type <> 'trace.span'
-      AND e.type IN ('step.started', 'prompt', 'agent.ended')
+    WHERE e.type = 'step.started' OR e.type = 'prompt' OR e.type = 'agent.ended'
 ), steps AS MATERIALIZED (
-    SELECT e.run_id, e.step, max(CASE WHEN e.type = 'prompt' THEN 1 ELSE 0 END) AS launched,
+    SELECT e.run_id, coalesce(e.step, '') AS step, max(CASE WHEN e.type = 'prompt' THEN 1 ELSE 0 END) AS launched,
            max(CASE WHEN e.type = 'agent.ended' THEN e.seq END) AS report,
            CASE WHEN count(CASE WHEN e.type = 'step.started' THEN 1 END) = 1
                  AND min(e.seq) = min(CASE WHEN e.type = 'step.started' THEN e.seq END) THEN 1 ELSE 0 END AS once
-    FROM chosen r CROSS JOIN entries e
-    WHERE e.run_id = r.id
+    FROM entries e
+    WHERE e.run_id IN (SELECT id FROM chosen)
     GROUP BY e.run_id, e.step
 ), again AS MATERIALIZED (
     SELECT DISTINCT run_id FROM steps WHERE once = 0
 ), marks AS (
     -- Steps that were begun again: what belongs to which beginning.
-    SELECT e.run_id, e.seq, e.step, e.type,
+    SELECT e.run_id, e.seq, s.step, e.type,
            sum(CASE WHEN e.type = 'step.started' THEN 1 ELSE 0 END)
                OVER (PARTITION BY e.run_id, e.step ORDER BY e.seq) AS entry
-    FROM again r CROSS JOIN entries e JOIN steps s ON s.run_id = e.run_id AND s.step = e.step
+    FROM again r CROSS JOIN entries e JOIN steps s ON s.run_id = e.run_id AND s.step = coalesce(e.step, '')
     WHERE e.run_id = r.run_id AND s.once = 0
 ), launches AS (
     SELECT run_id, step, launched, report FROM steps WHERE once = 1

@@ -21,14 +21,14 @@ WITH chosen AS (
            data->'proof'->>'level' AS level
     FROM numbered
     WHERE age = 1
-), steps AS (
+), steps AS MATERIALIZED (
     SELECT s.run_id, s.task, max(s.build_phase) AS build_phase,
            count(CASE WHEN s.state = 'failed' AND s.output->'verdict'->>'result' IS NOT NULL
                        AND coalesce(s.output->'failure'->>'kind', '') NOT IN
                            ('usage_limit', 'rate_limit', 'outage', 'auth', 'interrupted', 'not_started', 'lost')
                       THEN 1 END) AS failures
-    FROM chosen r JOIN orchestrator_steps s ON s.run_id = r.id
-    WHERE s.task IS NOT NULL
+    FROM orchestrator_steps s
+    WHERE s.run_id IN (SELECT id FROM chosen) AND s.task IS NOT NULL
     GROUP BY s.run_id, s.task
 )
 SELECT n.run_id, n.task, s.build_phase, coalesce(s.failures, 0) AS failures,

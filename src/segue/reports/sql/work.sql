@@ -13,12 +13,20 @@ WITH chosen AS (
                      'agent.ended', 'verdict', 'commit', 'plan.revised', 'fallback', 'search', 'diagnostic')
       AND NOT (e.type IN ('step.started', 'step.ended') AND coalesce(e.step, '') LIKE '%/end')
       AND NOT (e.type = 'step.started' AND coalesce(e.data->>'phase', '') = 'sleep')
+), ends AS MATERIALIZED (
+    SELECT r.id AS run_id,
+           (SELECT t.seq FROM ticks t WHERE t.run_id = r.id ORDER BY t.seq LIMIT 1) AS first,
+           (SELECT t.seq FROM ticks t WHERE t.run_id = r.id ORDER BY t.seq DESC LIMIT 1) AS last
+    FROM chosen r
 ), outlines AS MATERIALIZED (
-    SELECT t.run_id, max(t.ts) - min(t.ts) AS ms,
-           CASE WHEN count(CASE WHEN t.type IN ('run.resumed', 'run.parked') THEN 1 END) > 0
-                  OR max(t.seq) > max(CASE WHEN t.type = 'run.ended' THEN t.seq END) THEN 1 ELSE 0 END AS broken
-    FROM chosen r JOIN ticks t ON t.run_id = r.id
-    GROUP BY t.run_id
+    -- The clock of a run never goes back.
+    SELECT r.run_id, l.ts - f.ts AS ms,
+           CASE WHEN EXISTS (SELECT 1 FROM orchestrator_events e WHERE e.type = 'run.resumed' AND e.run_id = r.run_id)
+                  OR EXISTS (SELECT 1 FROM orchestrator_events e WHERE e.type = 'run.parked' AND e.run_id = r.run_id)
+                  OR EXISTS (SELECT 1 FROM orchestrator_events e WHERE e.type = 'run.ended' AND e.run_id = r.run_id)
+                     AND l.type <> 'run.ended' THEN 1 ELSE 0 END AS broken
+    FROM ends r CROSS JOIN orchestrator_events f CROSS JOIN orchestrator_events l
+    WHERE f.run_id = r.run_id AND f.seq = r.first AND l.run_id = r.run_id AND l.seq = r.last
 ), broken AS MATERIALIZED (
     -- Most runs have one session in which nobody waits; of the others every pause is looked at.
     SELECT run_id FROM outlines WHERE broken = 1
