@@ -261,7 +261,7 @@ class Loop:
         """Checks in the work tree itself, or sealed."""
         if not self.sealed:
             return Checking(self.checks, self.run_check)
-        sealer = Sealer(self.repo, self.repo / ".git", self.root / "scratch", SealOptions(timeout=60))
+        sealer = Sealer(self.repo, self.repo / ".git", self.root / "scratch", SealOptions(timeout=300))
         return Checking(
             self.checks,
             sealer.check,

@@ -29,7 +29,7 @@ def test_a_check_in_place_changes_nothing_outside(tmp_path: Path, isolation: str
     outside = Path(__file__).resolve().parents[2] / ".pytest_cache" / f"written-by-{isolation}"
     outside.parent.mkdir(exist_ok=True)
     script = f"#!/bin/sh\ntouch inside.txt && echo x > {outside}\n"
-    project = Checkout(tmp_path, {"check.sh": script, "a.txt": "a"}, SealOptions(sandbox=False, timeout=60))
+    project = Checkout(tmp_path, {"check.sh": script, "a.txt": "a"}, SealOptions(sandbox=False, timeout=300))
     head = project.commit({"a.txt": "b"})
     sandbox = Isolation(SandboxOptions(isolation=isolation))
     places = (project.root, project.root / ".git", project.scratch, project.options)

@@ -65,14 +65,14 @@ class Project:
     def run(self, lane: Path, *argv: str, shares: bool = True) -> str:
         done = asyncio.run(
             capture_inside(
-                Isolation(self.options), argv, lane, child_environment(), 60.0, network=False, shares=shares
+                Isolation(self.options), argv, lane, child_environment(), 300.0, network=False, shares=shares
             )
         )
         return (done.out + done.err).decode().strip()
 
     def sealer(self, lane: Path) -> Sealer:
         folder = git(lane, "rev-parse", "--absolute-git-dir")
-        return Sealer(lane, Path(folder), self.state / "checks", SealOptions(timeout=60), home=self.repo)
+        return Sealer(lane, Path(folder), self.state / "checks", SealOptions(timeout=300), home=self.repo)
 
     async def check(self, lane: Path, argv: list[str], base: str) -> tuple[CheckState | None, Seal, str]:
         sealer = self.sealer(lane)

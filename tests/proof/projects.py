@@ -36,7 +36,7 @@ class Checkout:
         self.git("init", "--quiet")
         self.base = self.commit(base) if base else ""
         self.scratch = folder / "scratch"
-        self.options = options or SealOptions(timeout=60)
+        self.options = options or SealOptions(timeout=300)
 
     def git(self, *args: str) -> str:
         identity = ("-c", "user.name=A", "-c", "user.email=a@b.c", "-c", "commit.gpgsign=false")

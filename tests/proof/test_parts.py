@@ -229,7 +229,7 @@ BASE: Files = {
 
 
 def test_checks_run_in_place_where_there_is_no_sandbox(tmp_path: Path) -> None:
-    project = Checkout(tmp_path, BASE, SealOptions(sandbox=False, timeout=60))
+    project = Checkout(tmp_path, BASE, SealOptions(sandbox=False, timeout=300))
     right = project.check({"shop.py": "def total(prices):\n    return sum(prices, 0)\n"}, UNITTEST)
     assert right.state is CheckState.PASSED, right
     assert right.noticed is True

@@ -126,7 +126,7 @@ def test_a_failure_that_is_known_does_not_count(tmp_path: Path) -> None:
     change = {"shop.py": "def total(prices):\n    return sum(list(prices))\n"}
     strict = Checkout(tmp_path, base)
     assert strict.check(change, UNITTEST).state is CheckState.FAILED
-    strict.options = SealOptions(known_failures=("*.test_later",), timeout=60)
+    strict.options = SealOptions(known_failures=("*.test_later",), timeout=300)
     result = strict.check(change, UNITTEST)
     assert result.state is CheckState.PASSED, result
     assert result.failing == ("tests.test_shop.ShopTest.test_later",)
@@ -365,7 +365,7 @@ def test_setup_runs_once_for_the_same_lock_files(tmp_path: Path) -> None:
         "uv.lock": "1",
         "tests/test_shop.py": HEADER + "    def test_it(self):\n        import vendor.made\n",
     }
-    options = SealOptions(setup=(("sh", "-c", "mkdir vendor && touch vendor/made.py"),), timeout=60)
+    options = SealOptions(setup=(("sh", "-c", "mkdir vendor && touch vendor/made.py"),), timeout=300)
     project = Checkout(tmp_path, base, options)
     result = project.check({"shop.py": WITH_MEAN}, UNITTEST)
     assert result.state is CheckState.PASSED, result
@@ -376,7 +376,7 @@ def test_setup_runs_once_for_the_same_lock_files(tmp_path: Path) -> None:
 
 
 def test_a_setup_that_fails_breaks_the_check(tmp_path: Path) -> None:
-    project = Checkout(tmp_path, BASE, SealOptions(setup=(("sh", "-c", "echo no disk; exit 3"),), timeout=60))
+    project = Checkout(tmp_path, BASE, SealOptions(setup=(("sh", "-c", "echo no disk; exit 3"),), timeout=300))
     result = project.check({"README.md": "x"}, UNITTEST)
     assert result.state is CheckState.BROKEN
     assert "no disk" in result.output

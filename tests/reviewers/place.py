@@ -114,5 +114,5 @@ class Place:
             capture_output=True,
             text=True,
             check=False,
-            timeout=60,
+            timeout=300,
         )

@@ -131,7 +131,7 @@ class GhProgram:
             cwd=self._clone,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=300,
         )
         assert done.returncode == code, done.stdout + done.stderr
         return done.stdout + done.stderr

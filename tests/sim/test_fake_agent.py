@@ -49,7 +49,7 @@ class Sim:
             capture_output=True,
             text=True,
             errors="replace",
-            timeout=60,
+            timeout=300,
         )
 
     def lines(self, *args: str, **env: str) -> list[dict[str, Any]]:
