@@ -6,7 +6,7 @@ from functools import partial
 
 import httpx2
 
-_TIMEOUT = 120.0
+_TIMEOUT = 300.0
 """A busy machine may take longer than the five seconds that are usual."""
 
 get = partial(httpx2.get, trust_env=False, verify=False, timeout=_TIMEOUT)

@@ -24,7 +24,7 @@ from segue.domain.events import EVENTS
 from tests.warm import run_segue, start_segue
 
 SEGUE = [sys.executable, "-m", "segue"]
-DEADLINE = 120.0
+DEADLINE = 300.0
 
 PLAN = """# Plan
 

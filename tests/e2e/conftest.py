@@ -23,7 +23,7 @@ ACP = ("gemini", "opencode")
 _VENDORS = ("ANTHROPIC_", "CLAUDE_", "CODEX_", "OPENAI_", "GEMINI_", "GOOGLE_", "OPENCODE_")
 _SMALL = "sim-small"
 _ASKED = ("/v1/messages", "/v1/responses", "/v1/chat/completions", ":streamGenerateContent")
-_PATIENCE = 240.0
+_PATIENCE = 600.0
 
 
 def provider(url: str) -> list[str]:

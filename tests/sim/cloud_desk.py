@@ -21,7 +21,7 @@ from segue.system.http.server import start_server
 from tests import loopback
 
 REPO = "https://github.com/Me/App"
-DEADLINE = 120.0
+DEADLINE = 300.0
 _GIT = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull}
 _IDENTITY = ("-c", "user.name=T", "-c", "user.email=t@localhost")
 

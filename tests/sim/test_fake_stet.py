@@ -16,7 +16,7 @@ import pytest
 from segue.sim.stet import command as stet
 from tests.reviewers.place import EVAL, IDENTITY, Place, bare_environment
 
-DEADLINE = 120.0
+DEADLINE = 300.0
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from segue.domain.run import RunSpec
 from segue.ports import Journal, Store, Work
 
 SPEC = RunSpec("planfile", "plan.md", "/repo", "scripted", "quick")
-PATIENCE = 120.0
+PATIENCE = 300.0
 
 
 class Given(Output, frozen=True):

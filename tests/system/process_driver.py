@@ -23,7 +23,7 @@ from segue.system.process.processes import Chunk, Command, Exit, Processes, chil
 from segue.system.process.watch import Link
 
 GRACE = 0.3
-PATIENCE = 120.0
+PATIENCE = 300.0
 FORKED = "TEST_FORKED"
 """The variable that makes the small Segue fork its supervisor."""
 
