@@ -145,7 +145,7 @@ def test_an_agent_that_prints_too_much_is_ended(asking: Asking) -> None:
 
 def test_who_waits_too_long_for_a_process_may_try_again(asking: Asking) -> None:
     asking.config("[provider]\nprocesses = 1\n[limits]\nkill_grace = 0.1\n")
-    asking.script('[[on]]\nlaunch = 1\ndelay = 1\n[[on]]\nsay = "fine"\n')
+    asking.script('[[on]]\nlaunch = 1\nfaults = ["hang"]\n[[on]]\nsay = "fine"\n')
 
     async def both() -> Any:
         first = asyncio.ensure_future(litellm.acompletion(model=MODEL, messages=HELLO))
@@ -153,7 +153,9 @@ def test_who_waits_too_long_for_a_process_may_try_again(asking: Asking) -> None:
             await asyncio.sleep(0.01)
         with pytest.raises(litellm.Timeout) as caught:
             await litellm.acompletion(model=MODEL, messages=HELLO, timeout=0.2)
-        await first
+        first.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await first
         return caught.value
 
     error = asyncio.run(both())
