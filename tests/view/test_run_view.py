@@ -416,7 +416,7 @@ def test_a_run_whose_process_is_gone_does_not_run() -> None:
     now = int(time.time() * 1000)
     run = Run(RUN, "key", RunSpec(*FACTS, "x"), RunState.RUNNING, None, now, now)
     assert state_of(run) is RunState.RUNNING, "a process is being started"
-    assert state_of(replace(run, updated=now - 20_000)) is RunState.STOPPED
+    assert state_of(replace(run, updated=now - 120_000)) is RunState.STOPPED
     assert state_of(replace(run, owner=identity.identify(os.getpid()) + "#1", updated=0)) is RunState.RUNNING
     with subprocess.Popen(["true"]) as gone:
         owner = identity.identify(gone.pid)
