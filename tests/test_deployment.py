@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 import yaml  # type: ignore[import-untyped]
 
-from segue.cli.fleet.worker import worker
 from segue.config.worker import WorkerSettings
 from segue.fleet.seats import PATIENCE
+from tests.cli.parsing import parse
 
 FOLDER = Path(__file__).parents[1] / "docs" / "fleet"
 UNIT, CONTAINER, MANIFEST = (
@@ -63,7 +63,7 @@ def arguments() -> list[list[str]]:
 
 @pytest.mark.parametrize("number", range(3))
 def test_the_command_line_is_understood(number: int) -> None:
-    worker.make_context("worker", arguments()[number])
+    parse(["segue", "worker", *arguments()[number]])
 
 
 def test_variables_name_settings_that_exist() -> None:

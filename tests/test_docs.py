@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Callable, Iterator
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -23,7 +23,6 @@ from docs import generate
 
 from segue.agents.scripted.entries import AgentScript, ScriptedEntry, UsageEntry
 from segue.cli.help import EXIT_CODES
-from segue.cli.main import cli
 from segue.config.load import SYNONYMS
 from segue.config.settings import Settings
 from segue.domain.events import EVENTS
@@ -46,6 +45,7 @@ from segue.runtime.wiring import agent_kind
 from segue.sim.cloud.script import CloudScript
 from segue.sim.llm.script import LlmScript
 from segue.sim.script import check_script
+from tests.cli.parsing import parse
 from tests.cli.place import Place
 
 ROOT = generate.ROOT
@@ -297,20 +297,6 @@ def simple_commands(line: str) -> Iterator[list[str]]:
             call = []
         elif call or not re.fullmatch(r"[A-Z_]+=.*", word):
             call.append(word)
-
-
-def parse(words: list[str]) -> None:
-    """Let click read the words, without running anything."""
-    command: click.Command = cli
-    context = click.Context(cli, info_name="segue", **cli.context_settings)
-    rest = words[1:]
-    while isinstance(command, click.Group) and rest and not rest[0].startswith("-"):
-        _, found, rest = command.resolve_command(context, rest)
-        assert found is not None
-        command = found
-    # --help and --version end the reading; a command may be named without its argument, a group alone.
-    with suppress(click.exceptions.Exit, click.MissingParameter, click.exceptions.NoArgsIsHelpError):
-        command.make_context(command.name, rest, parent=context)
 
 
 @pytest.mark.parametrize(("name", "line"), sorted(set(command_lines())))

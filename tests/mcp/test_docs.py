@@ -8,11 +8,10 @@ import re
 import tomllib
 from pathlib import Path
 
-import click
 import pytest
 
-from segue.cli.serve.mcp import mcp
 from segue.mcp.project import ServedProject
+from tests.cli.parsing import parse
 
 PAGE = (Path(__file__).parents[2] / "docs" / "guides" / "mcp.md").read_text("utf-8")
 
@@ -39,7 +38,7 @@ def _commands() -> list[list[str]]:
 @pytest.mark.parametrize("command", _commands(), ids=" ".join)
 def test_clients_are_told_a_command_that_exists(command: list[str]) -> None:
     assert command[:2] == ["segue", "mcp"]
-    mcp.make_context("mcp", command[2:], parent=click.Context(click.Group("segue")))
+    parse(command)
 
 
 def test_every_client_has_its_snippet() -> None:

@@ -376,7 +376,9 @@ def test_setup_runs_once_for_the_same_lock_files(tmp_path: Path) -> None:
 
 
 def test_a_setup_that_fails_breaks_the_check(tmp_path: Path) -> None:
-    project = Checkout(tmp_path, BASE, SealOptions(setup=(("sh", "-c", "echo no disk; exit 3"),), timeout=300))
+    project = Checkout(
+        tmp_path, BASE, SealOptions(setup=(("sh", "-c", "echo no disk; exit 3"),), timeout=300)
+    )
     result = project.check({"README.md": "x"}, UNITTEST)
     assert result.state is CheckState.BROKEN
     assert "no disk" in result.output
