@@ -13,8 +13,9 @@ from xml.etree import ElementTree as Xml
 import pytest
 import yaml  # type: ignore[import-untyped]
 
+from tests.cli.parsing import parse
 from tests.cli.place import DEADLINE, Place
-from tests.test_docs import parse, simple_commands
+from tests.test_docs import simple_commands
 
 ROOT = Path(__file__).parents[1]
 ACTION: dict[str, Any] = yaml.safe_load((ROOT / "action.yml").read_text("utf-8"))
