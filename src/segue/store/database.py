@@ -31,7 +31,10 @@ LONG_PAUSES = (*RETRY_PAUSES, *(10.0,) * 12)
 EVERY_SECOND = 1.0
 """How often waiters look anyway: a dead process announces nothing, and neither do some poolers."""
 
-ASK_HINT = "`segue db shell` lists the tables with .tables and their columns with .schema TABLE."
+ASK_HINT = (
+    "The names of tables begin with segue_ or orchestrator_: `segue db shell` lists them with .tables, "
+    "and their columns with .schema TABLE."
+)
 
 _FIRST_PAUSES = (0.1, 0.3)
 _NAP = 0.5
