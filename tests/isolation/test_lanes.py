@@ -138,7 +138,7 @@ def test_git_works_in_a_lane_and_cannot_be_changed(project: Project) -> None:
 
 
 def test_files_of_tmp_may_vanish_while_the_sandbox_starts(project: Project, tmp_path: Path) -> None:
-    """bubblewrap gives up when a file that it shows vanishes: brief ones are hidden, and it is tried again."""
+    """bubblewrap gives up when a file that it shows vanishes: brief ones are hidden, else it is repeated."""
     for name in ("kept.txt", "tmpab12_xyz", "segue-inside-abc"):
         (tmp_path / name).touch()
     assert shown_temporary(tmp_path) == [tmp_path / "kept.txt"]
