@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -17,18 +18,27 @@ MODULES = sorted(ROOT.rglob("*.py"))
 STARTERS = {"system", "popen", "fork", "forkpty", "posix_spawn", "posix_spawnp"}
 
 
-def prompts_built(tree: ast.AST) -> Iterator[int]:
+Nodes = Sequence[ast.AST]
+
+
+@cache
+def _nodes(path: Path) -> Nodes:
+    """Everything in a module, read once for all rules."""
+    return list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+
+
+def prompts_built(nodes: Nodes) -> Iterator[int]:
     """Lines that construct a Prompt, or rename it so that this test would not see it."""
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Call) and _name(node.func) == "Prompt":
             yield node.lineno
         if isinstance(node, ast.alias) and node.name == "Prompt" and node.asname:
             yield node.lineno
 
 
-def programs_started(tree: ast.AST) -> Iterator[int]:
+def programs_started(nodes: Nodes) -> Iterator[int]:
     """Lines that start a program by themselves, or ask for a shell."""
-    for node in ast.walk(tree):
+    for node in nodes:
         match node:
             case ast.Import(names=names) if any(alias.name == "subprocess" for alias in names):
                 yield node.lineno
@@ -38,9 +48,9 @@ def programs_started(tree: ast.AST) -> Iterator[int]:
                 yield node.lineno
 
 
-def printed(tree: ast.AST) -> Iterator[int]:
+def printed(nodes: Nodes) -> Iterator[int]:
     """Lines that print."""
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print":
             yield node.lineno
 
@@ -69,21 +79,26 @@ def _relative(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
-@pytest.mark.parametrize("path", MODULES, ids=_relative)
-def test_the_rules_of_the_house(path: Path) -> None:
-    place = _relative(path)
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    if not place.startswith("prompts/"):
-        assert not list(prompts_built(tree)), "a Prompt is built under segue/prompts alone"
-    # A stand-in for a vendor's tool is a program of its own and starts git as that tool does.
-    if (
-        not place.startswith("system/")
-        and not place.endswith(("/child.py", "_child.py"))
-        and place != "sim/stet/call.py"
-    ):
-        assert not list(programs_started(tree)), "programs are started by segue/system alone"
-    if not place.startswith("cli/"):
-        assert not list(printed(tree)), "only segue/cli prints"
+def test_the_rules_of_the_house() -> None:
+    broken: list[str] = []
+    for path in MODULES:
+        place, nodes = _relative(path), _nodes(path)
+        if not place.startswith("prompts/"):
+            broken += [
+                f"{place}:{line}: a Prompt is built under segue/prompts alone"
+                for line in prompts_built(nodes)
+            ]
+        # A stand-in for a vendor's tool is a program of its own and starts git as that tool does.
+        if (
+            not place.startswith("system/")
+            and not place.endswith(("/child.py", "_child.py"))
+            and place != "sim/stet/call.py"
+        ):
+            started = programs_started(nodes)
+            broken += [f"{place}:{line}: programs are started by segue/system alone" for line in started]
+        if not place.startswith("cli/"):
+            broken += [f"{place}:{line}: only segue/cli prints" for line in printed(nodes)]
+    assert broken == [], "\n".join(broken)
 
 
 @pytest.mark.parametrize(
@@ -103,13 +118,13 @@ def test_the_rules_of_the_house(path: Path) -> None:
 )
 def test_the_rules_see_what_they_forbid(code: str, rule: object) -> None:
     assert callable(rule)
-    assert list(rule(ast.parse(code)))
+    assert list(rule(list(ast.walk(ast.parse(code)))))
 
 
 def _classes() -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for path in MODULES:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in _nodes(path):
             if isinstance(node, ast.ClassDef):
                 found.setdefault(node.name, []).append(_relative(path))
     return found
@@ -127,15 +142,16 @@ OTHER_WORDS = {
 """Files in which words that name phases mean something else."""
 
 
-def _phases_listed(tree: ast.AST) -> Iterator[int]:
+def _phases_listed(nodes: Nodes) -> Iterator[int]:
     """Lines with a list of phase names: only the registry and the presets may have one."""
     from segue.flow.phases.registry import PHASES
 
-    for node in ast.walk(tree):
+    names = set(PHASES)
+    for node in nodes:
         if isinstance(node, ast.List | ast.Tuple | ast.Set | ast.Dict):
             items = node.keys if isinstance(node, ast.Dict) else node.elts
             words = {item.value for item in items if isinstance(item, ast.Constant)}
-            if len(words & set(PHASES)) > 1:
+            if len(words & names) > 1:
                 yield node.lineno
 
 
@@ -144,7 +160,7 @@ def test_nobody_but_the_registry_lists_phases() -> None:
         f"{_relative(path)}:{line}"
         for path in MODULES
         if not _relative(path).startswith("flow/") and _relative(path) not in OTHER_WORDS
-        for line in _phases_listed(ast.parse(path.read_text(encoding="utf-8")))
+        for line in _phases_listed(_nodes(path))
     ]
     assert not listed, "phase names are listed in segue/flow alone"
 

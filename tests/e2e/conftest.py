@@ -74,9 +74,9 @@ _ONCE = ("three_tasks[gemini]", "sandbox[opencode-bwrap standard]")
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Skip what is missing instead of failing; leave what takes long for little to `make thorough`."""
-    reasons = skipped()
+    reasons, here = skipped(), Path(__file__).parent
     for item in items:
-        if Path(str(item.fspath)).parent == Path(__file__).parent:
+        if item.path.parent == here:
             item.add_marker(pytest.mark.e2e)
             called = getattr(item, "callspec", None)
             name = called.params.get("real") if called else None
