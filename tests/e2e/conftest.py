@@ -164,7 +164,7 @@ def model_server() -> Iterator[str]:
 
 @pytest.fixture
 def model(model_server: str) -> Iterator[Model]:
-    with loopback.client(base_url=model_server, timeout=60) as http:
+    with loopback.client(base_url=model_server, timeout=300) as http:
         http.delete("/_sim/log")
         yield Model(model_server, http)
 

@@ -104,7 +104,7 @@ def open_desk(
 def open_client(url: str, token: str) -> httpx2.Client:
     """Return a client with a token."""
     headers = {"authorization": f"Bearer {token}"}
-    return loopback.client(base_url=url, headers=headers, timeout=60)
+    return loopback.client(base_url=url, headers=headers, timeout=300)
 
 
 class GhProgram:
