@@ -160,6 +160,7 @@ def _plan(
     app: App, source: Source, flow: Flow, agent: str, listing: TaskList, chosen: tuple[str, ...]
 ) -> RunPlan:
     settings = app.loaded.settings
+    _check_keys(source, listing)
     judge = judge_name(app, source, agent) if flow.has("verify") else None
     if judge is not None and settings.commit == "never":
         raise UsageError(
@@ -178,6 +179,20 @@ def _plan(
     roles = roles_of(flow, source.outline is not None, "agent" in panel, settings.search.service is None)
     chains = {role: choose_agents(app, role, agent) for role in roles}
     return RunPlan(app, source, flow, agent, chains, judge, listing, chosen)
+
+
+def _check_keys(source: Source, listing: TaskList) -> None:
+    """Refuse keys that would be taken for others: they are parts of the names of steps."""
+    seen: set[str] = set()
+    for task in listing.tasks:
+        repeated = task.key in seen
+        if repeated or not task.key or "/" in task.key:
+            raise SourceError(
+                f"A task of {source.title} has the key {task.key!r}{', as another one has' * repeated}.",
+                kept="Nothing was started.",
+                hint=f"Give every task a key of its own without slashes, in the source {source.kind!r}",
+            )
+        seen.add(task.key)
 
 
 def _continues(settings: Settings) -> bool:
