@@ -139,7 +139,7 @@ def test_the_list_says_what_is_wrong_with_each(odd: Path) -> None:
 
 
 def test_a_class_that_lacks_a_method_is_refused_before_it_is_asked(odd: Path) -> None:
-    with pytest.raises(ToolMissing, match="'half' of segue-odd cannot be used.* has no mark, tasks"):
+    with pytest.raises(ToolMissing, match=r"'half' of segue-odd cannot be used.* has no mark, tasks"):
         App.load(odd).source("x", odd, "half")
     with pytest.raises(ToolMissing, match="has no mark, tasks"):
         App.load(odd).source("list.half", odd)
@@ -150,7 +150,7 @@ def test_an_object_that_lacks_a_property_is_refused(odd: Path, tmp_path: Path) -
     from segue.runtime.wiring import make_agent
     from tests.services import make_services
 
-    with pytest.raises(ToolMissing, match="'nameless' of segue-odd cannot be used: .* has no name"):
+    with pytest.raises(ToolMissing, match=r"'nameless' of segue-odd cannot be used: .* has no name"):
         make_agent("nameless", App.load(odd).loaded, make_services(tmp_path))
 
 

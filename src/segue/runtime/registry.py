@@ -114,13 +114,14 @@ def plugin_names(socket: str) -> list[str]:
 
 
 def load(socket: str, name: str, also: Iterable[str] = ()) -> Any:
-    """Import a variant; `also` are names that somebody else answers for, worth a hint."""
+    """Import a variant; `also` are names that mean something else, worth a hint."""
     where = BUILT_IN[socket].get(name)
     if where is not None:
         module, _, attribute = where.partition(":")
         return getattr(importlib.import_module(module), attribute)
-    check_name(socket, name, also)
-    point = _entry_points(socket)[name]
+    point = _entry_points(socket).get(name)
+    if point is None:
+        raise _unknown(socket, name, also)
     try:
         found = point.load()
     except Exception as error:  # another package's code may raise anything
@@ -162,12 +163,13 @@ def _unusable(point: EntryPoint, problem: str) -> ToolMissing:
 
 
 def check_name(socket: str, name: str, also: Iterable[str] = ()) -> None:
-    """Raise UsageError for a name that nobody has registered; `also` are names worth a hint."""
-    if name not in BUILT_IN[socket] and name not in _entry_points(socket):
-        raise _unknown(socket, name, sorted({*names(socket), *also}))
+    """Raise UsageError for a name that nobody has registered; `also` are names that mean something else."""
+    if name not in BUILT_IN[socket] and name not in also and name not in _entry_points(socket):
+        raise _unknown(socket, name, also)
 
 
-def _unknown(socket: str, name: str, known: list[str]) -> UsageError:
+def _unknown(socket: str, name: str, also: Iterable[str]) -> UsageError:
+    known = sorted({*names(socket), *also})
     return UsageError(
         f"There is no {_singular(socket)} {name!r}.{suggest(name, known)}",
         hint=f"Known {socket}: {', '.join(known)}",
