@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from segue.domain.errors import StoreError
 from segue.store.database import Database
 
-VERSION = 7
+VERSION = 8
 """The number of the newest file under `migrations/`."""
 
 TABLE = "orchestrator_migrations"
