@@ -212,6 +212,10 @@ class RemoteBranches(Struct, frozen=True):
         """Return the commit that the agent pushed."""
         return now.head
 
+    async def patch(self, base: str, now: Snapshot) -> tuple[str, str]:
+        """Return the commit that the agent pushed, and how it differs from another."""
+        return now.head, await self.repo.diff(base, now.head)
+
     async def tree_of(self, commit: str) -> str:
         """Return the commit itself."""
         return commit
