@@ -313,15 +313,17 @@ def test_nothing_else_waits_for_a_database_that_another_process_writes_to(tmp_pa
 
 
 def test_a_write_that_fails_leaves_no_open_transaction(tmp_path: Path) -> None:
-    async def main() -> None:
-        with connect(tmp_path / "segue.db") as store, closing(sqlite3.connect(tmp_path / "segue.db")) as other:
-            with pytest.raises(StoreError, match="no such table"):
-                async with driven(store) as journal:
-                    await journal.step("a", Given, giving())
-                    other.execute("DROP TABLE orchestrator_steps")
-                    with pytest.raises(StoreError, match="no such table"):
-                        await journal.step("b", Given, giving())
-                    other.execute("BEGIN IMMEDIATE")
-                    other.rollback()
+    file = tmp_path / "segue.db"
 
-    asyncio.run(main())
+    async def main(other: sqlite3.Connection) -> None:
+        with connect(file) as store:
+            async with driven(store) as journal:
+                await journal.step("a", Given, giving())
+                other.execute("DROP TABLE orchestrator_steps")
+                with pytest.raises(StoreError, match="no such table"):
+                    await journal.step("b", Given, giving())
+                other.execute("BEGIN IMMEDIATE")
+                other.rollback()
+
+    with closing(sqlite3.connect(file)) as other, pytest.raises(StoreError, match="no such table"):
+        asyncio.run(main(other))
