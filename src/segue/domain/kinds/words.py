@@ -144,7 +144,7 @@ RUN = pattern(
 VERIFY = pattern(
     r"(?:final(?:ly)?[:,]?\s+)?(?:re-?)?(verify|confirm|validate|(?:double-)?check)(?![\w-])[:\s]+(.*)",
     re.IGNORECASE | re.DOTALL,
-    ["verify", "confirm", "validate", "check"],
+    ["verif", "confirm", "validat", "check"],
 )
 FINAL_RUN = pattern(
     r"(?:final|full|complete)\s+(?:\w+\s+)?(?:test run|verification|validation|regression (?:test|run"
