@@ -7,7 +7,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Generic, Literal, Protocol, TypeVar
+from typing import Any, Literal
 
 import msgspec
 from msgspec import Struct, field
@@ -191,6 +191,11 @@ class CloudScript(Options, frozen=True):
     webhook_pause: float = 0.1
     """seconds before the first of them; doubled each time"""
 
+    @property
+    def bares(self) -> Mapping[str, Path]:
+        """The bare repositories."""
+        return self.repos
+
 
 def _check_faults(names: Iterable[str], known: Mapping[str, str]) -> None:
     for name in names:
@@ -229,47 +234,6 @@ def pick_play(deck: Deck[CloudEntry], prompt: str, turn: int, launch: int) -> Cl
     return CloudPlay(entry, words | {name: value or "" for name, value in groups.items()})
 
 
-class CountedFault(Protocol):
-    """A fault that concerns some of the requests that match its pattern."""
-
-    @property
-    def pattern(self) -> str:
-        """Method and path, `*` for any part."""
-
-    @property
-    def after(self) -> int:
-        """How many matching requests pass first."""
-
-    @property
-    def times(self) -> int:
-        """How many fail then; 0: all."""
-
-
-F = TypeVar("F", bound=CountedFault)
-
-
-class FaultCounter(Struct, Generic[F]):
-    """The faults of requests, and how many matching requests each has seen."""
-
-    faults: list[F]
-    _seen: dict[int, int] = field(default_factory=dict)
-
-    def pick(self, method: str, path: str) -> F | None:
-        """Count the request for every fault that matches it, and return the first fault that is due."""
-        chosen: F | None = None
-        for index, fault in enumerate(self.faults):
-            if not _is_request_match(fault.pattern, method, path):
-                continue
-            seen = self._seen[index] = self._seen.get(index, 0) + 1
-            if (
-                chosen is None
-                and seen > fault.after
-                and (not fault.times or seen <= fault.after + fault.times)
-            ):
-                chosen = fault
-        return chosen
-
-
 class RateLimiter(Struct):
     """Rate limits as sliding windows per key."""
 
@@ -297,12 +261,6 @@ def make_slug(text: str) -> str:
     """Make a name of the first words of the text."""
     words = re.findall(r"[a-z0-9]+", text.lower())
     return "-".join(words[:6])[:40].strip("-") or "task"
-
-
-def _is_request_match(pattern: str, method: str, path: str) -> bool:
-    wanted, _, where = pattern.partition(" ")
-    parts = "[^/]*".join(re.escape(part) for part in where.split("*"))
-    return wanted in ("*", method) and (where in ("", "*") or re.fullmatch(parts, path) is not None)
 
 
 def _build_headers(limit: int, remaining: int, reset: float) -> dict[str, str]:

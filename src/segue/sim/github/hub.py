@@ -30,8 +30,8 @@ from segue.sim.github.objects import (
     HubStatus,
 )
 from segue.sim.github.repository import BareBranches
-from segue.sim.github.script import GithubFaults, GithubRepo, GithubScript
-from segue.sim.services import RequestLog
+from segue.sim.github.script import GithubFault, GithubRepo, GithubScript
+from segue.sim.services import FaultCounter, RequestLog
 
 
 class HubRepo(Struct):
@@ -89,7 +89,7 @@ class Hub(Struct):
     """The state of one simulator, in one event loop."""
 
     script: GithubScript
-    faults: GithubFaults
+    faults: FaultCounter[GithubFault]
     repos: dict[str, HubRepo] = field(default_factory=dict)
     """By `owner/name` in lower case."""
     log: RequestLog = field(default_factory=RequestLog)
@@ -103,7 +103,7 @@ class Hub(Struct):
     @classmethod
     def make(cls, script: GithubScript, bares: Mapping[str, Path]) -> Hub:
         """Create a simulator; `bares` maps `OWNER/NAME` to bare repositories."""
-        hub = cls(script, GithubFaults([]))
+        hub = cls(script, FaultCounter([]))
         hub.load(script)
         for name, bare in bares.items():
             known = hub.repos.get(name.lower())
@@ -116,7 +116,7 @@ class Hub(Struct):
     def load(self, script: GithubScript) -> None:
         """Play another script: its repositories replace those of the same names."""
         self.script = script
-        self.faults = GithubFaults(list(script.faults))
+        self.faults = FaultCounter(list(script.faults))
         for name, repo in script.repos.items():
             self.add_repo(name, repo)
 

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
-
-from msgspec import Struct, field
 
 from segue.domain.options import NonNegative, NonNegativeFloat, Options, Text
 
@@ -63,6 +60,11 @@ class GithubFault(Options, frozen=True):
     retry_after: NonNegative = 1
     """seconds to wait that a limit asks for"""
 
+    @property
+    def pattern(self) -> str:
+        """The requests that have the fault."""
+        return self.on
+
 
 class GithubRepo(Options, frozen=True):
     """A repository, and what is in it at the beginning."""
@@ -107,26 +109,7 @@ class GithubScript(Options, frozen=True):
     hook_seconds: NonNegativeFloat = 10.0
     """seconds a receiver of webhooks may take to answer"""
 
-
-class GithubFaults(Struct):
-    """The faults of requests, and how many matching requests each has seen."""
-
-    faults: list[GithubFault]
-    _seen: dict[int, int] = field(default_factory=dict)
-
-    def pick(self, method: str, path: str) -> GithubFault | None:
-        """Count the request for every fault that matches it, and return the first one that is due."""
-        chosen: GithubFault | None = None
-        for index, fault in enumerate(self.faults):
-            if not _is_match(fault.on, method, path):
-                continue
-            seen = self._seen[index] = self._seen.get(index, 0) + 1
-            due = seen > fault.after and (not fault.times or seen <= fault.after + fault.times)
-            chosen = fault if chosen is None and due else chosen
-        return chosen
-
-
-def _is_match(pattern: str, method: str, path: str) -> bool:
-    wanted, _, where = pattern.partition(" ")
-    parts = "[^/]*".join(re.escape(part) for part in where.split("*"))
-    return wanted in ("*", method) and (where in ("", "*") or re.fullmatch(parts, path) is not None)
+    @property
+    def bares(self) -> Mapping[str, Path]:
+        """The bare repositories."""
+        return {name: repo.bare for name, repo in self.repos.items() if repo.bare is not None}

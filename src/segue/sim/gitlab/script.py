@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal
-
-from msgspec import Struct, field
 
 from segue.domain.options import NonNegative, Options, Text
 
@@ -48,6 +45,11 @@ class GitlabFault(Options, frozen=True):
     retry_after: NonNegative = 1
     """seconds to wait that `too_many` asks for"""
 
+    @property
+    def pattern(self) -> str:
+        """The requests that have the fault."""
+        return self.on
+
 
 class GitlabScript(Options, frozen=True):
     """Everything the simulator can be asked to do."""
@@ -59,22 +61,7 @@ class GitlabScript(Options, frozen=True):
     faults: Sequence[GitlabFault] = []
     """what goes wrong with requests"""
 
-
-class GitlabFaults(Struct):
-    """The faults of requests, and how many matching requests each has seen."""
-
-    faults: list[GitlabFault]
-    _seen: dict[int, int] = field(default_factory=dict)
-
-    def pick(self, method: str, path: str) -> GitlabFault | None:
-        """Count the request for every fault that matches it, and return the first one that is due."""
-        chosen: GitlabFault | None = None
-        for index, fault in enumerate(self.faults):
-            wanted, _, where = fault.on.partition(" ")
-            pattern = "[^/]*".join(re.escape(part) for part in where.split("*"))
-            if wanted not in ("*", method) or (where and not re.fullmatch(pattern, path)):
-                continue
-            seen = self._seen[index] = self._seen.get(index, 0) + 1
-            due = seen > fault.after and (not fault.times or seen <= fault.after + fault.times)
-            chosen = fault if chosen is None and due else chosen
-        return chosen
+    @property
+    def bares(self) -> Mapping[str, Path]:
+        """The bare repositories."""
+        return self.projects

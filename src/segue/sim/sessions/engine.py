@@ -14,9 +14,9 @@ from typing import Any
 from msgspec import Struct, field
 
 from segue.sim.cloud.remote import BranchTaken, Change, Remote, Remotes
-from segue.sim.cloud.script import FaultCounter, make_slug
+from segue.sim.cloud.script import make_slug
 from segue.sim.script import Deck, equals, fill, matches
-from segue.sim.services import RequestLog
+from segue.sim.services import FaultCounter, RequestLog
 from segue.sim.sessions.script import SessionEntry, SessionFault, SessionScript
 
 _ASKED = re.compile(r"(?:new branch|to branch) `([^`\s]+)`")

@@ -101,3 +101,8 @@ class SessionScript(Options, frozen=True):
     """seconds every session works"""
     usage: Mapping[str, Any] = {}
     """what each message uses, in the vendor's words"""
+
+    @property
+    def bares(self) -> Mapping[str, Path]:
+        """The bare repositories."""
+        return self.repos
