@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import itertools
 import json
-import re
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 from msgspec import Struct, field
 from msgspec.structs import asdict
@@ -85,49 +84,6 @@ class RequestLog(Struct):
             if all(getattr(logged, name) == value for name, value in wanted.items())
         ]
         return JSONResponse({"requests": found})
-
-
-class CountedFault(Protocol):
-    """A fault that concerns some of the requests that match its pattern."""
-
-    @property
-    def pattern(self) -> str:
-        """Method and path, `*` for any part."""
-
-    @property
-    def after(self) -> int:
-        """How many matching requests pass first."""
-
-    @property
-    def times(self) -> int:
-        """How many fail then; 0: all."""
-
-
-F = TypeVar("F", bound=CountedFault)
-
-
-class FaultCounter(Struct, Generic[F]):
-    """The faults of requests, and how many matching requests each has seen."""
-
-    faults: list[F]
-    _seen: dict[int, int] = field(default_factory=dict)
-
-    def pick(self, method: str, path: str) -> F | None:
-        """Count the request for every fault that matches it, and return the first fault that is due."""
-        chosen: F | None = None
-        for index, fault in enumerate(self.faults):
-            if not _is_match(fault.pattern, method, path):
-                continue
-            seen = self._seen[index] = self._seen.get(index, 0) + 1
-            is_due = seen > fault.after and (not fault.times or seen <= fault.after + fault.times)
-            chosen = fault if chosen is None and is_due else chosen
-        return chosen
-
-
-def _is_match(pattern: str, method: str, path: str) -> bool:
-    wanted, _, where = pattern.partition(" ")
-    parts = "[^/]*".join(re.escape(part) for part in where.split("*"))
-    return wanted in ("*", method) and (where in ("", "*") or re.fullmatch(parts, path) is not None)
 
 
 class ScriptPlayer(Generic[S]):

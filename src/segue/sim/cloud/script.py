@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,6 +14,7 @@ from msgspec import Struct, field
 
 from segue.domain.options import Options
 from segue.sim.cloud.requests import ERROR_KINDS, CloudRefusal, ErrorShape
+from segue.sim.faults import RequestFault, check_faults
 from segue.sim.script import Deck, check_pattern, equals, fill, matches
 
 RUN_FAULTS = {
@@ -49,7 +50,6 @@ REQUEST_FAULTS = {
 """What can go wrong with a request."""
 
 STREAM_FAULTS = ("sse_cut", "sse_silent", "sse_error")
-STREAM_PATH = "GET /v1/agents/*/runs/*/stream"
 
 
 class CloudEntry(Options, frozen=True):
@@ -96,20 +96,14 @@ class CloudEntry(Options, frozen=True):
 
     def __post_init__(self) -> None:
         check_pattern(self.prompt)
-        _check_faults(self.faults, RUN_FAULTS)
+        check_faults(self.faults, RUN_FAULTS)
 
 
-class CloudFault(Options, frozen=True):
-    """A fault of requests: which ones, how often, and its details."""
+class CloudFault(RequestFault, frozen=True):
+    """A fault of requests, with its details; a fault of streams concerns only requests for them."""
 
-    fault: str
-    """what goes wrong"""
-    on: str = ""
-    """method and path, `*` for any part: `POST /v1/agents`; empty: any request"""
-    after: int = 0
-    """this many matching requests pass first"""
-    times: int = 1
-    """then this many fail; 0: all"""
+    known = REQUEST_FAULTS
+
     delay: float = 0.0
     """seconds before anything else happens"""
     retry_after: str | None = None
@@ -125,13 +119,11 @@ class CloudFault(Options, frozen=True):
     events: int = 0
     """whole events before a cut"""
 
-    def __post_init__(self) -> None:
-        _check_faults([self.fault], REQUEST_FAULTS)
-
-    @property
-    def pattern(self) -> str:
-        """The requests that have the fault."""
-        return self.on or (STREAM_PATH if self.fault in STREAM_FAULTS else "* *")
+    def matches(self, method: str, path: str) -> bool:
+        """Return whether a request may have the fault."""
+        if self.on == "*" and self.fault in STREAM_FAULTS:
+            return method == "GET" and path.startswith("/v1/agents/") and path.endswith("/stream")
+        return super().matches(method, path)
 
 
 _COMPOSER: dict[str, Any] = {
@@ -195,12 +187,6 @@ class CloudScript(Options, frozen=True):
     def bares(self) -> Mapping[str, Path]:
         """The bare repositories."""
         return self.repos
-
-
-def _check_faults(names: Iterable[str], known: Mapping[str, str]) -> None:
-    for name in names:
-        if name not in known:
-            raise ValueError(f"there is no fault {name!r}; there are {', '.join(known)}")
 
 
 SLOW_LISTS: dict[str, tuple[tuple[int, float], ...]] = {

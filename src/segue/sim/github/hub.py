@@ -18,6 +18,7 @@ from typing import Any
 import httpx2
 from msgspec import Struct, field
 
+from segue.sim.faults import FaultCounter
 from segue.sim.github.objects import (
     HookDelivery,
     HubCheckRun,
@@ -31,7 +32,7 @@ from segue.sim.github.objects import (
 )
 from segue.sim.github.repository import BareBranches
 from segue.sim.github.script import GithubFault, GithubRepo, GithubScript
-from segue.sim.services import FaultCounter, RequestLog
+from segue.sim.services import RequestLog
 
 
 class HubRepo(Struct):

@@ -7,18 +7,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from segue.domain.options import NonNegative, NonNegativeFloat, Options, Text
+from segue.sim.faults import RequestFault
 
-GithubFaultName = Literal[
-    "primary_limit",
-    "secondary_limit",
-    "bad_gateway",
-    "unauthorized",
-    "forbidden",
-    "not_found",
-    "reset",
-    "reset_after",
-    "slow",
-]
 FAULTS: dict[str, str] = {
     "primary_limit": "403 with no requests remaining, and the reset time",
     "secondary_limit": "403 with `retry-after`",
@@ -44,26 +34,15 @@ class GithubToken(Options, frozen=True):
     """the repositories it can see; without: all"""
 
 
-class GithubFault(Options, frozen=True):
+class GithubFault(RequestFault, frozen=True):
     """Something that goes wrong with requests."""
 
-    fault: GithubFaultName
-    """what goes wrong"""
-    on: str = "*"
-    """the requests, as `GET /repos/*/*/issues`; `*` stands for one part of a path, or alone for all"""
-    after: NonNegative = 0
-    """how many matching requests pass before"""
-    times: NonNegative = 1
-    """how many requests it spoils; 0: all"""
+    known = FAULTS
+
     delay: NonNegativeFloat = 0.0
     """seconds before the answer"""
     retry_after: NonNegative = 1
     """seconds to wait that a limit asks for"""
-
-    @property
-    def pattern(self) -> str:
-        """The requests that have the fault."""
-        return self.on
 
 
 class GithubRepo(Options, frozen=True):

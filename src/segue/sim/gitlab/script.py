@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Literal
 
 from segue.domain.options import NonNegative, Options, Text
+from segue.sim.faults import RequestFault
 
-GitlabFaultName = Literal[
-    "bad_gateway", "forbidden", "not_found", "too_many", "unauthorized", "reset", "reset_after"
-]
 FAULTS: dict[str, str] = {
     "bad_gateway": "502 with a page for people",
     "forbidden": "403, the token lacks a right",
@@ -31,24 +28,13 @@ class GitlabToken(Options, frozen=True):
     """10 guest, 20 reporter, 30 developer, 40 maintainer; 0: not a member"""
 
 
-class GitlabFault(Options, frozen=True):
+class GitlabFault(RequestFault, frozen=True):
     """Something that goes wrong with requests."""
 
-    fault: GitlabFaultName
-    """what goes wrong"""
-    on: str = "*"
-    """the requests, as `POST /projects/*/merge_requests`; `*` stands for one part of a path"""
-    after: NonNegative = 0
-    """how many matching requests pass before"""
-    times: NonNegative = 1
-    """how many requests it spoils; 0: all"""
+    known = FAULTS
+
     retry_after: NonNegative = 1
     """seconds to wait that `too_many` asks for"""
-
-    @property
-    def pattern(self) -> str:
-        """The requests that have the fault."""
-        return self.on
 
 
 class GitlabScript(Options, frozen=True):

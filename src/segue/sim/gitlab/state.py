@@ -11,9 +11,10 @@ from typing import Any
 
 from msgspec import Struct, field
 
+from segue.sim.faults import FaultCounter
 from segue.sim.github.repository import BareBranches
 from segue.sim.gitlab.script import GitlabFault, GitlabScript, GitlabToken
-from segue.sim.services import FaultCounter, RequestLog
+from segue.sim.services import RequestLog
 
 
 class LabNote(Struct):

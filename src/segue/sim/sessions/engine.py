@@ -15,8 +15,9 @@ from msgspec import Struct, field
 
 from segue.sim.cloud.remote import BranchTaken, Change, Remote, Remotes
 from segue.sim.cloud.script import make_slug
+from segue.sim.faults import FaultCounter
 from segue.sim.script import Deck, equals, fill, matches
-from segue.sim.services import FaultCounter, RequestLog
+from segue.sim.services import RequestLog
 from segue.sim.sessions.script import SessionEntry, SessionFault, SessionScript
 
 _ASKED = re.compile(r"(?:new branch|to branch) `([^`\s]+)`")
