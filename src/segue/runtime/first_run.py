@@ -118,5 +118,5 @@ def _used_before(app: App) -> list[str]:
 
 
 def _is_likely(found: FoundSource) -> bool:
-    stem = Path(found.source).stem.lower().replace("-", "_")
-    return found.kind != "planfile" or stem not in _NOT_PLANS
+    path = Path(found.source)
+    return path.suffix != ".md" or path.stem.lower().replace("-", "_") not in _NOT_PLANS

@@ -219,6 +219,8 @@ async def build_parts(plan: RunPlan, repo: Repository) -> tuple[Parts, list[str]
     check_chains(chains, settings.limits.budget())
     cloud = chains[Role.EXECUTE][0].agent.can.cloud
     reviewing = make_reviewing(app, services, cloud) if plan.flow.has("review") else None
+    if settings.flow and plan.flow.has("review") and not (reviewing or settings.review.reviewer or cloud):
+        said.append("Nobody reviews: stet is not ready here. Name another reviewer: --review NAME")
     judging = make_judging(judges_of(plan.judge), app, services) if plan.judge else None
     check_programs(app)
     if plan.agent_judges_by_default:

@@ -173,6 +173,7 @@ def run(
     from segue.cli.run import session
     from segue.cli.run.dry_run import dry_run as print_prompts
     from segue.cli.run.summary import refuse_summary
+    from segue.domain.errors import UsageError
     from segue.runtime.units import Units
 
     source = issues.name(source, settings)
@@ -182,6 +183,8 @@ def run(
     units = Units(stories, phases, until_checkpoint)
     app = settings.look(**more) if dry_run else settings.load(**more)
     _refuse_idle(app, settings.values["order"], fail_fast)
+    if log_format and not app.loaded.settings.log.file:
+        raise UsageError("--log-format has no effect: no log is written.", hint="Name one: --log-file FILE")
     completed = _complete(settings, more, app, source, yes, dry_run, output)
     if completed is None:
         return session.report_nothing(output)

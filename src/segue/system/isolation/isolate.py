@@ -34,6 +34,9 @@ _ADDRESS = re.compile(r"(?:127\.0\.0\.1|localhost|\[::1\]):(\d{1,5})")
 _WEB = {80, 443}
 _LISTEN = "0A"
 _TEMPORARY = "segue-tmp"
+_STARTS = 5
+_SOMETHING_IS_GONE = b"bwrap: Can't bind mount /oldroot"
+"""What bubblewrap says when somebody removes a file of /tmp between its looking at it and its mounting it."""
 NOTHING = Places()
 _KEPT_OUTPUT = 64 * 1024**2
 
@@ -260,11 +263,21 @@ async def capture_inside(
 ) -> Captured:
     """Run a tool on the work tree to its end, inside of the sandbox, and return its output."""
     with tempfile.TemporaryDirectory(prefix="segue-inside-", ignore_cleanup_errors=True) as folder:
-        place = Path(folder) / "scratch"
-        inside = await asyncio.to_thread(
-            isolation.enclose, argv, root, env, place, own, network=network, shares=shares
-        )
-        return await capture(inside.argv, root, inside.env, timeout, limit=limit)
+        for _ in range(_STARTS):
+            inside = await asyncio.to_thread(
+                isolation.enclose,
+                argv,
+                root,
+                env,
+                Path(folder) / "scratch",
+                own,
+                network=network,
+                shares=shares,
+            )
+            done = await capture(inside.argv, root, inside.env, timeout, limit=limit)
+            if not done.exit_code or not done.err.startswith(_SOMETHING_IS_GONE):
+                break
+    return done
 
 
 def _with_bubblewrap(
