@@ -48,7 +48,7 @@ def choices(place: Place) -> list[dict[str, Any]]:
 def test_chance_chooses_among_what_is_possible_and_what_it_chose_happens(place: Place, attempt: int) -> None:
     """Three runs, as each draws something else."""
     place.script(FAILS_TWICE)
-    place.segue("run", GOAL, SEGUE_RESOLVE="random")
+    place.segue("run", GOAL, SEGUE_RESOLVE="random", SEGUE_LIMITS__REPLANS="1")
     first, *more = choices(place)
     assert first["eligible"] == ALL
     assert first["wished"] == "RUN_DIAGNOSTIC"
@@ -63,7 +63,9 @@ def test_chance_chooses_among_what_is_possible_and_what_it_chose_happens(place: 
         asked = place.events("search")[0]["query"]
         assert "not there" in asked
         assert "pytest --version" not in asked
-    if first["action"] != "MODIFY_PLAN":  # else the task begins again
+    if first["action"] == "MODIFY_PLAN":  # the task begins again, and chance with it
+        assert (more[0]["seed"], more[0]["eligible"]) == (f"{first['seed']}/after/1", ALL[:-1])
+    else:
         assert "RUN_DIAGNOSTIC" not in more[0]["eligible"], "what is not allowed cannot be drawn"
     assert place.json("report", "recovery")["randomised_actions"]
 

@@ -22,7 +22,7 @@ from segue.proof.seal import Sealer
 from segue.system.git.lanes import LaneTrees
 from segue.system.git.repository import Repository
 from segue.system.isolation.isolate import Isolation, SandboxOptions, capture_inside
-from segue.system.isolation.policy import Strength
+from segue.system.isolation.policy import Strength, shown_temporary
 from segue.system.process.capture import child_environment
 from tests.cli.place import Place
 from tests.proof.projects import needs_sandbox
@@ -62,11 +62,10 @@ class Project:
 
         return asyncio.run(work())
 
-    def run(self, lane: Path, *argv: str, shares: bool = True) -> str:
+    def run(self, lane: Path, *argv: str, shares: bool = True, **env: str) -> str:
+        own = {**child_environment(), **env}
         done = asyncio.run(
-            capture_inside(
-                Isolation(self.options), argv, lane, child_environment(), 300.0, network=False, shares=shares
-            )
+            capture_inside(Isolation(self.options), argv, lane, own, 300.0, network=False, shares=shares)
         )
         return (done.out + done.err).decode().strip()
 
@@ -136,6 +135,22 @@ def test_git_works_in_a_lane_and_cannot_be_changed(project: Project) -> None:
     after = {path: path.read_bytes() for path in (project.repo / ".git").rglob("*") if path.is_file()}
     assert before == after
     assert (lane / ".git").read_text().startswith(f"gitdir: {project.repo}")
+
+
+def test_files_of_tmp_may_vanish_while_the_sandbox_starts(project: Project, tmp_path: Path) -> None:
+    """bubblewrap gives up when a file that it shows vanishes: brief ones are hidden, else it is repeated."""
+    for name in ("kept.txt", "tmpab12_xyz", "segue-inside-abc"):
+        (tmp_path / name).touch()
+    assert shown_temporary(tmp_path) == [tmp_path / "kept.txt"]
+    bwrap, first = tmp_path / "bin" / "bwrap", tmp_path / "first"
+    bwrap.parent.mkdir()
+    gone = "bwrap: Can't bind mount /oldroot/tmp/x on /newroot/tmp/x: No such file or directory"
+    again = f'exec {shutil.which("bwrap")} "$@"'
+    bwrap.write_text(f'#!/bin/sh\ntest -e {first} && {again}\n: >{first}; echo "{gone}" >&2; exit 1\n')
+    bwrap.chmod(0o755)
+    path = f"{bwrap.parent}{os.pathsep}{os.environ['PATH']}"
+    assert project.run(project.repo, "echo", "started", PATH=path) == "started"
+    assert first.exists()
 
 
 def test_dependencies_of_the_user_stay_as_they_are_and_those_of_the_lane_win(project: Project) -> None:

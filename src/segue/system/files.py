@@ -60,6 +60,23 @@ def write_atomic(path: Path, data: bytes, durable: bool = True) -> None:
         raise write_error(error, path) from error
 
 
+def create_new(path: Path, data: bytes) -> bool:
+    """Create a file that appears with all its content, the owner's alone.
+
+    False if there is one by now, or if this place does not permit it.
+    """
+    try:
+        temporary = _write_beside(path, data, None, durable=True)
+        try:
+            path.hardlink_to(temporary)
+        finally:
+            temporary.unlink(missing_ok=True)
+    except OSError:
+        return False
+    _sync_folder(path.parent)
+    return True
+
+
 def read_start(path: str | Path, limit: int = 1024**2) -> bytes:
     """Return the beginning of a file; nothing if it cannot be read. Cheaper than a file object."""
     try:
@@ -177,6 +194,16 @@ def _replace(target: Path, data: bytes, durable: bool) -> None:
     # A rename needs rights on the folder only; a file that its owner made read-only must not change.
     if mode is not None and not os.access(target, os.W_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(target))
+    temporary = _write_beside(target, data, mode, durable)
+    try:
+        replace(str(temporary), str(target))
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def _write_beside(target: Path, data: bytes, mode: int | None, durable: bool) -> Path:
+    """Write a temporary file into the folder of another one, the owner's alone unless there is a mode."""
     handle, name = tempfile.mkstemp(prefix=_temporary_prefix(os.getpid()), suffix=".tmp", dir=target.parent)
     temporary = Path(name)
     try:
@@ -187,10 +214,10 @@ def _replace(target: Path, data: bytes, durable: bool) -> None:
             if durable:
                 file.flush()
                 os.fsync(file.fileno())
-        replace(str(temporary), str(target))
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+    return temporary
 
 
 @cache

@@ -25,7 +25,7 @@ async def choose(now: Round) -> Round:
         return now
     number = state.launched[CHOICE.name] = state.next_number(CHOICE.name)
     key = f"{state.folder}/{CHOICE.name}/{number}"
-    seed = f"{now.context.journal.run.id}/{key}"
+    seed = f"{now.context.journal.run.id}/{key}{_after_replans(now)}"
 
     async def work(_token: str) -> StepResult[ChoiceOutput]:
         eligible = list_eligible(now)
@@ -36,6 +36,14 @@ async def choose(now: Round) -> Round:
     found = (await now.context.journal.step(key, ChoiceOutput, work, facts=facts)).output
     request = now.verdict.request if found.action is wished else ""
     return replace(now, verdict=replace(now.verdict, action=found.action, request=request))
+
+
+def _after_replans(now: Round) -> str:
+    """Return what sets the choices of a task that a new plan has kept apart from its earlier ones."""
+    from segue.flow.phases.outline import REPLAN
+
+    replans = now.context.view.phases[REPLAN.name]
+    return f"/after/{replans}" if replans else ""
 
 
 def list_eligible(now: Round) -> list[Action]:

@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from segue.domain.errors import ToolMissing
 from segue.system.files import private_folder, write_atomic
-from segue.system.isolation import bubblewrap, container, landlock
+from segue.system.isolation import bubblewrap, container
 from segue.system.isolation.bubblewrap import BubblewrapFound
 from segue.system.isolation.denied import explain_denied
 from segue.system.isolation.policy import TEMPORARY, Places, SandboxPolicy, Strength, make_policy
@@ -34,6 +34,9 @@ _ADDRESS = re.compile(r"(?:127\.0\.0\.1|localhost|\[::1\]):(\d{1,5})")
 _WEB = {80, 443}
 _LISTEN = "0A"
 _TEMPORARY = "segue-tmp"
+_STARTS = 5
+_SOMETHING_IS_GONE = b"bwrap: Can't bind mount /oldroot"
+"""What bubblewrap says when somebody removes a file of /tmp between its looking at it and its mounting it."""
 NOTHING = Places()
 _KEPT_OUTPUT = 64 * 1024**2
 
@@ -147,7 +150,7 @@ class Isolation:
         if means is Means.CONTAINER:
             works, why, fix = container.find_container(self._options.runtime, self._options.image)
             return SandboxChoice(means if works else Means.NONE, why=why, fix=fix)
-        if means is Means.LANDLOCK and not landlock.abi():
+        if means is Means.LANDLOCK and not _landlock_abi():
             linux = sys.platform.startswith("linux")
             why = "this kernel has no Landlock" if linux else "Landlock exists on Linux only"
             fix = "Use Linux 5.13 or newer, with landlock in the kernel's parameter lsm=" if linux else ""
@@ -260,11 +263,21 @@ async def capture_inside(
 ) -> Captured:
     """Run a tool on the work tree to its end, inside of the sandbox, and return its output."""
     with tempfile.TemporaryDirectory(prefix="segue-inside-", ignore_cleanup_errors=True) as folder:
-        place = Path(folder) / "scratch"
-        inside = await asyncio.to_thread(
-            isolation.enclose, argv, root, env, place, own, network=network, shares=shares
-        )
-        return await capture(inside.argv, root, inside.env, timeout, limit=limit)
+        for _ in range(_STARTS):
+            inside = await asyncio.to_thread(
+                isolation.enclose,
+                argv,
+                root,
+                env,
+                Path(folder) / "scratch",
+                own,
+                network=network,
+                shares=shares,
+            )
+            done = await capture(inside.argv, root, inside.env, timeout, limit=limit)
+            if not done.exit_code or not done.err.startswith(_SOMETHING_IS_GONE):
+                break
+    return done
 
 
 def _with_bubblewrap(
@@ -275,7 +288,7 @@ def _with_bubblewrap(
     env: dict[str, str],
 ) -> Enclosed:
     words = list(argv)
-    if policy.is_strict and policy.network and landlock.abi() >= 4:
+    if policy.is_strict and policy.network and _landlock_abi() >= 4:
         words = _landlocked({"shut_ports": sorted(_listening(argv, env))}, argv)
     line = bubblewrap.wrap(words, policy, env, chosen.own_proc)
     return Enclosed(tuple(line), env, bubblewrap.layers(chosen.own_proc))
@@ -343,6 +356,12 @@ def _environment(env: Mapping[str, str], policy: SandboxPolicy, chosen: SandboxC
 
 def _is_hidden(place: Path, hidden: Iterable[Path]) -> bool:
     return any(place.is_relative_to(other) for other in hidden)
+
+
+def _landlock_abi() -> int:
+    from segue.system.isolation import landlock  # it imports ctypes, which other means do without
+
+    return landlock.abi()
 
 
 def _landlocked(document: Mapping[str, object], argv: Sequence[str]) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
 import stat
 from collections.abc import Iterable, Iterator, Sequence
@@ -24,6 +25,7 @@ from segue.system.isolation.places import (
 
 _MOST_SHOWN = 60
 """Entries of the machine's temporary folder that stay visible; each costs a mount."""
+_CHOSEN_BY_PYTHON = re.compile(r"tmp[a-z0-9_]{8}")
 _MOST_LOOKED_AT = 500
 TEMPORARY = ("/tmp", "/var/tmp")  # noqa: S108 - replaced by folders of the launch's own
 
@@ -176,12 +178,13 @@ def git_link(tree: Path) -> tuple[Path, str]:
 def shown_temporary(real: Path) -> list[Path]:
     """Return what stays visible of a temporary folder of the machine: the newest files and folders.
 
-    Sockets, and folders with sockets (tmux, ssh-agent, the screen), would be ways out.
+    Sockets, and folders with sockets (tmux, ssh-agent, the screen), would be ways out. What Python named
+    is left out: such a file may be gone a moment later, and then bubblewrap gives up.
     """
     found: list[tuple[float, str]] = []
     with contextlib.suppress(OSError), os.scandir(real) as entries:
         for entry in entries:
-            if not entry.name.startswith(HIDDEN_TEMPORARY):
+            if not entry.name.startswith(HIDDEN_TEMPORARY) and not _CHOSEN_BY_PYTHON.fullmatch(entry.name):
                 with contextlib.suppress(OSError):  # it is gone by now
                     found.append((entry.stat(follow_symlinks=False).st_mtime, entry.path))
     newest = [Path(place) for _, place in sorted(found, reverse=True)[: 3 * _MOST_SHOWN]]

@@ -86,9 +86,10 @@ class Processes:
         assert self._bound is not None, "a folder is bound before the first launch"
         return self._bound
 
-    def warm(self) -> None:
-        """Start the supervisor in advance; the first launch waits for it."""
+    async def warm(self) -> None:
+        """Begin to start the supervisor in advance; the first launch waits for it."""
         self._warming = asyncio.create_task(self._supervisor())
+        await asyncio.sleep(0)  # or it would begin when this task waits for something else
 
     async def __aenter__(self) -> Processes:
         return self
