@@ -69,7 +69,8 @@ def service(here: Place, **entry: float) -> Iterator[str]:
     here.git("remote", "add", "origin", str(bare))
     script = here.folder / "cloud.json"
     script.write_text(json.dumps({"on": [{"create_delay": 0.0, "delay": 0.0, **entry}]}))
-    command = [sys.executable, "-m", "segue.sim.cloud", "--repo", f"{HOSTED}={bare}", "--script", str(script)]
+    command = [sys.executable, "-m", "segue", "sim", "cursor", "--repo", f"{HOSTED}={bare}"]
+    command += ["--script", str(script)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -135,6 +136,8 @@ def test_a_class_name_is_used_once() -> None:
     assert not twice, "a class name is used once in the project"
 
 
+LISTS = ("flow/phase.py", "flow/phases/")
+"""The presets, and the phases with what each of them comes after."""
 OTHER_WORDS = {
     "agents/acp/tools.py": "kinds of tools in the Agent Client Protocol",
     "agents/scripted/answers.py": "the stand-in for an agent knows what it is asked for, as a script does",
@@ -159,10 +162,65 @@ def test_nobody_but_the_registry_lists_phases() -> None:
     listed = [
         f"{_relative(path)}:{line}"
         for path in MODULES
-        if not _relative(path).startswith("flow/") and _relative(path) not in OTHER_WORDS
+        if not _relative(path).startswith(LISTS) and _relative(path) not in OTHER_WORDS
         for line in _phases_listed(_nodes(path))
     ]
-    assert not listed, "phase names are listed in segue/flow alone"
+    assert not listed, f"phase names are listed in {' and '.join(LISTS)} alone"
+
+
+def test_queries_name_phases_that_exist() -> None:
+    from segue.flow.phases.registry import PHASES
+
+    journal = {"base", "commit", "end", "tests"}  # steps that are no phases
+    named = r"phase (?:=|<>|IN|NOT IN) \(?((?:'[a-z]+'(?:, )?)+)"
+    for path in sorted(ROOT.rglob("*.sql")):
+        found = {
+            word for words in re.findall(named, path.read_text()) for word in re.findall("[a-z]+", words)
+        }
+        assert found <= set(PHASES) | journal, path
+
+
+def test_nobody_but_the_sources_tells_them_apart() -> None:
+    """A source that a plug-in adds is treated like those that come with Segue."""
+    from segue.runtime.registry import BUILT_IN
+
+    for path in MODULES:
+        for node in _nodes(path):
+            if not isinstance(node, ast.Compare) or _relative(path).startswith("sources/"):
+                continue
+            words = {one.value for one in ast.walk(node) if isinstance(one, ast.Constant)}
+            kinds = {_name(one) for one in ast.walk(node)} & {"kind", "source_kind"}
+            assert not (kinds and words & set(BUILT_IN["sources"])), f"{_relative(path)}:{node.lineno}"
+
+
+READERS = ("domain/", "store/", "sim/", "agents/", "judges/", "sources/", "deliveries/", "reviewers/")
+"""Where JSON is read: events and results, and what others answer."""
+
+
+def _payloads_read(nodes: Nodes) -> Iterator[int]:
+    """Lines that read a part of an event or of a step's result by its name."""
+    for node in nodes:
+        match node:
+            case ast.Subscript(value=ast.Attribute(attr=attr), slice=ast.Constant(value=str())):
+                pass
+            case ast.Call(
+                func=ast.Attribute(value=ast.Attribute(attr=attr), attr="get"),
+                args=[ast.Constant(value=str()), *_],
+            ):
+                pass
+            case _:
+                continue
+        if attr in ("data", "input", "output"):
+            yield node.lineno
+
+
+def test_events_and_results_are_read_as_types() -> None:
+    wrong = list(ast.walk(ast.parse("step.output['verdict']; step.input.get('prompt', '')")))
+    assert list(_payloads_read(wrong)) == [1, 1]
+    for path in MODULES:
+        if not _relative(path).startswith(READERS):
+            read = list(_payloads_read(_nodes(path)))
+            assert not read, f"{_relative(path)}:{read}: see segue/domain/results.py"
 
 
 def test_every_part_of_the_flow_can_be_imported_first() -> None:

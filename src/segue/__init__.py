@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def __getattr__(name: str) -> Any:
     """Import the public interface when it is first used: the command line starts without it."""
-    if name.startswith("_") or name == "public":
+    if name == "public" or (name.startswith("_") and name != "__all__"):
         raise AttributeError(f"module 'segue' has no attribute {name!r}")
     from importlib import import_module
 

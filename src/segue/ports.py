@@ -5,10 +5,11 @@ Data flows one way: source → flow → agent → events → store → view.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Protocol, Self, TypeVar
 
 from msgspec import Struct, field
 
@@ -67,19 +68,24 @@ class Agent(Protocol):
     """A program or service that does the work."""
 
     @property
+    @abstractmethod
     def name(self) -> str:
         """The name it is configured by."""
 
     @property
+    @abstractmethod
     def can(self) -> Capabilities:
         """What it can do."""
 
+    @abstractmethod
     def check(self) -> list[Problem]:
         """Return what keeps it from working here; empty if it is ready."""
 
+    @abstractmethod
     def installation(self) -> Installation:
         """Return where it was found, in which version, and how it is logged in."""
 
+    @abstractmethod
     def run(self, job: Job) -> AsyncGenerator[Event | Outcome, None]:
         """Do the job and yield what is seen, and at last how it ended.
 
@@ -87,6 +93,7 @@ class Agent(Protocol):
         Closing the iterator early ends the agent with all its children.
         """
 
+    @abstractmethod
     def forget(self, token: str) -> None:
         """Delete what was kept for an adoption: the outcome is recorded."""
 
@@ -120,22 +127,29 @@ class Source(Protocol):
     """The name it is registered under."""
     key: str
     """A stable name of this source in this repository: the same command finds its unfinished run by it."""
+    uses: ClassVar[Collection[str]] = ()
+    """Those of `plan_format`, `task_list`, `verify`, `criteria` and `ignore_checklists` that it uses."""
 
     @property
+    @abstractmethod
     def address(self) -> str:
         """What opens it again: a path, a URL, a sentence."""
 
     @classmethod
+    @abstractmethod
     def matches(cls, request: SourceRequest) -> bool:
         """Return whether this kind of source is meant."""
 
     @classmethod
+    @abstractmethod
     def open(cls, request: SourceRequest) -> Self:
         """Open what was named; raises SourceError or UsageError."""
 
+    @abstractmethod
     def tasks(self) -> TaskList:
         """Read the source again; raises SourceError when it cannot be worked on as it is."""
 
+    @abstractmethod
     def mark(self, task: Task, completion: Completion) -> None:
         """Write completion back, atomically. Marking twice is the same as marking once."""
 
@@ -288,9 +302,11 @@ class Searcher(Protocol):
     """A web search service."""
 
     @property
+    @abstractmethod
     def name(self) -> str:
         """The name it is configured by."""
 
+    @abstractmethod
     async def search(self, query: str) -> list[Hit]:
         """Return what the service finds, best first; raises SearchFailed."""
 
@@ -299,13 +315,16 @@ class Notifier(Protocol):
     """A way to reach people who are not watching."""
 
     @property
+    @abstractmethod
     def name(self) -> str:
         """The name it is configured by."""
 
     @property
+    @abstractmethod
     def timeout(self) -> float:
         """Seconds that sending may take."""
 
+    @abstractmethod
     async def send(self, notification: Notification) -> None:
         """Send it; raises NotifyError with a sentence for people that contains no secret.
 
@@ -341,6 +360,9 @@ class Workspace(Protocol):
     async def tree(self, now: Snapshot) -> str:
         """Return everything that is there now as the id of a git tree or commit."""
 
+    async def patch(self, base: str, now: Snapshot) -> tuple[str, str]:
+        """Return the same, and how it differs from a commit, as a unified diff."""
+
     async def tree_of(self, commit: str) -> str:
         """Return the id of what a commit contains, as `tree` would."""
 
@@ -358,12 +380,15 @@ class Judge(Protocol):
     """Decides from the evidence whether a task is done."""
 
     @property
+    @abstractmethod
     def name(self) -> str:
         """The name it is configured by."""
 
+    @abstractmethod
     def check(self) -> list[Problem]:
         """Return what keeps it from working here; empty if it is ready."""
 
+    @abstractmethod
     async def judge(self, task: Task, evidence: Evidence) -> Verdict:
         """Return a verdict with one entry per criterion.
 
@@ -387,24 +412,30 @@ class Reviewer(Protocol):
     """Reviews what an agent did."""
 
     @property
+    @abstractmethod
     def name(self) -> str:
         """The name it is configured by."""
 
     @property
+    @abstractmethod
     def needs_commit(self) -> bool:
         """True if it sees commits only."""
 
+    @abstractmethod
     def check(self) -> list[Problem]:
         """Return what keeps it from working here; empty if it is ready."""
 
+    @abstractmethod
     async def review(self, subject: ReviewSubject, again: bool) -> Review:
         """Review the subject; `again` after the agent has addressed earlier findings."""
 
+    @abstractmethod
     async def dismiss(
         self, subject: ReviewSubject, dismissed: Sequence[tuple[Finding, DismissReason]]
     ) -> None:
         """Report to the reviewer which findings are not addressed, and why."""
 
+    @abstractmethod
     async def finish(self, subject: ReviewSubject) -> str:
         """End the review of a task (or of the run); return a warning, or an empty text."""
 
@@ -437,6 +468,7 @@ class Delivery(Protocol):
     """What happens with the work of a run when it ends. Subclass it and define `name` and `deliver`."""
 
     @property
+    @abstractmethod
     def name(self) -> str:
         """The name it is configured by."""
 
@@ -449,6 +481,7 @@ class Delivery(Protocol):
         """Return what keeps it from delivering there, before any work is done; empty if it is ready."""
         return []
 
+    @abstractmethod
     async def deliver(self, work: Handover) -> Delivered:
         """Deliver the work. What an earlier call for the same run has made is found again and updated.
 

@@ -34,12 +34,12 @@ def started(*argv: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Ctrl-C is sent otherwise there")
-@pytest.mark.parametrize("module", [["segue.sim.cloud"], ["segue", "sim", "cursor"]])
-def test_the_cloud(tmp_path: Path, module: list[str]) -> None:
+def test_the_cloud(tmp_path: Path) -> None:
     bare = bare_repository(tmp_path)
     script = tmp_path / "script.toml"
     script.write_text('[[on]]\nsay = "From the script"\n')
-    with started(*module, "--port", "0", "--repo", f"{REPO}={bare}", "--script", str(script)) as (_, url):
+    options = ["--port", "0", "--repo", f"{REPO}={bare}", "--script", str(script)]
+    with started("segue", "sim", "cursor", *options) as (_, url):
         body = {"prompt": {"text": "x"}, "repos": [{"url": REPO}]}
         made = loopback.post(f"{url}/v1/agents", json=body, headers=AUTH).json()
         stream = f"{url}/v1/agents/{made['agent']['id']}/runs/{made['run']['id']}/stream"
@@ -67,17 +67,16 @@ def test_the_models(tmp_path: Path) -> None:
 )
 def test_what_is_wrong_is_said(tmp_path: Path, arguments: list[str], words: str) -> None:
     (tmp_path / "wrong.toml").write_text('[[on]]\nsayy = "x"\n')
-    for program in (["segue.sim.cloud"], ["segue", "sim", "cursor"]):
-        done = subprocess.run(
-            [sys.executable, "-m", *program, *arguments],
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            timeout=DEADLINE,
-        )
-        assert (done.returncode, done.stdout) == (2, "")
-        assert words in done.stderr
-        assert "Traceback" not in done.stderr
+    done = subprocess.run(
+        [sys.executable, "-m", "segue", "sim", "cursor", *arguments],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE,
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert words in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_a_port_that_is_taken_is_said(tmp_path: Path) -> None:

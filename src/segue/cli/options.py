@@ -110,6 +110,10 @@ def options(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
             *args: Any, as_json: bool = False, quiet: bool = False, color: str = "auto", **values: Any
         ) -> Any:
             output = Printer(as_json, quiet or as_json, color)
+            if quiet and values.get("verbose"):
+                from segue.domain.errors import UsageError
+
+                raise UsageError("--quiet and --verbose exclude each other.", hint="Leave one of them out")
             if "repo" in names:
                 _refuse_missing(values.get("repo"))
             given = {name: values.pop(name) for name in list(values) if name not in own}

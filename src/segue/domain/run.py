@@ -48,6 +48,11 @@ class RunKind(StrEnum):
         """True for runs that work on tasks of a source."""
         return self in TASK_RUNS
 
+    @property
+    def is_planned(self) -> bool:
+        """True for runs whose tasks an agent plans."""
+        return self in (RunKind.BUILD, RunKind.TRIAL)
+
 
 TASK_RUNS = (RunKind.PLAN, RunKind.FEATURE, RunKind.BUILD, RunKind.TASKS, RunKind.TRIAL)
 """The kinds that `segue run` makes: `resume`, `status last` and reports mean these."""
@@ -158,6 +163,15 @@ class Run(Struct, frozen=True):
     def place(self) -> str:
         """Where the work is done: the user's work tree, or the run's own."""
         return self.spec.repo if self.spec.worktree is None else str(PurePath(self.spec.worktree) / self.id)
+
+    @property
+    def source_name(self) -> str:
+        """The name of its source: the last part of a path, anything else as it is."""
+        path = PurePath(self.spec.source)
+        if self.spec.kind is RunKind.FEATURE and path.suffix:
+            path = path.parent
+        is_path = path.is_absolute() or self.spec.kind is RunKind.FEATURE
+        return path.name if is_path else self.spec.source
 
 
 class Step(Struct, frozen=True):

@@ -29,8 +29,8 @@ def read_tasks(app: App, run: Run) -> tuple[list[Task], str]:
     """
     if run.spec.origin is None:
         return read_source(app, run)
-    if run.spec.source_kind == "prompt":
-        return [], ""  # an agent has planned them: they are in the journal
+    if run.spec.kind.is_planned:
+        return [], ""  # they are in the journal
     try:
         return asyncio.run(_read_far(app, run, run.spec.origin)), ""
     except (SegueError, OSError, ValueError) as error:

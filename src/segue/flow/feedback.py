@@ -72,11 +72,14 @@ def task_of(event: FeedbackReceived) -> Task:
 
 def read_reply(journal: Journal, key: str) -> tuple[str, str]:
     """Return what is answered when a task is done: the agent's last paragraph, and the commit, if any."""
+    from segue.flow.phases.registry import PHASES
+
+    editing = {phase.name for phase in PHASES.values() if phase.edits}
     said, commit = "", ""
     for step in journal.steps(f"task/{key}/"):
         if step.state is not StepState.DONE:
             continue
-        if step.phase in ("execute", "resolve", "address"):
+        if step.phase in editing:
             said = read_as(LaunchOutput, step.output).text or said
         elif step.phase == "end":
             commit = read_as(EndOutput, step.output).commit or ""

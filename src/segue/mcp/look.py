@@ -6,7 +6,6 @@ import asyncio
 import json
 import time
 from collections import Counter, deque
-from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 from msgspec import to_builtins
@@ -221,7 +220,7 @@ def _describe_run(run: Run) -> Data:
         "run": run.id,
         "state": state_of(run),
         "agent": run.spec.agent,
-        "source": run.spec.source if run.spec.source_kind == "prompt" else Path(run.spec.source).name,
+        "source": run.source_name,
         "repo": run.spec.repo,
         "started": _instant(run.created),
         "note": run.note,

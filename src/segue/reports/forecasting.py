@@ -104,7 +104,7 @@ def _list_bases(history: Sequence[_Earlier], upcoming: Upcoming) -> Iterator[tup
 
 def _is_same_prompt(run: _Earlier, upcoming: Upcoming) -> bool:
     """Return whether both build the same thing, wherever; plans are the same only in their repository."""
-    return upcoming.kind in (RunKind.BUILD, RunKind.TRIAL) and run.source == upcoming.source
+    return upcoming.kind.is_planned and run.source == upcoming.source
 
 
 def _predict(basis: str, runs: Sequence[_Earlier]) -> Outlook:

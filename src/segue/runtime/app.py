@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -34,12 +34,13 @@ Need = Literal["all", "place", "nothing"]
 """Which settings of a project must be trusted: all, to run something; those that say where runs are stored,
 to change one; none, to look."""
 _PLACE = ("state_dir", "database_url", "repo")
-_LISTS = frozenset({"github", "table", "taskmaster", "beads"})
-"""Sources whose tasks have no form of their own."""
-
-
-_IDLE = ("plan_format", "task_list", "verify", "criteria", "ignore_checklists")
-"""Settings that say how a plan or a feature is read and judged."""
+_PLAIN = ("", ".md", ".markdown", ".txt")
+"""How the names of plan files end, if nothing else says what they are."""
+_OF_SOURCES = {
+    "plan_format": "plan files",
+    **dict.fromkeys(("task_list", "verify", "criteria", "ignore_checklists"), "Spec Kit features"),
+}
+"""Settings that say how tasks are read and judged, and for what they are: see `Source.uses`."""
 
 
 class App(Struct, frozen=True):
@@ -153,27 +154,28 @@ class App(Struct, frozen=True):
             redact=self.redactor().text,
         )
         name = kind or settings.source_kind or recognise(request) or self._ask_plugins(request)
-        self._refuse_idle(name)
-        source: Source = registry.load("sources", name).open(self._with_options(request, name))
-        return source
+        kind_of_source: type[Source] = registry.load("sources", name)
+        self._refuse_idle(kind_of_source.uses)
+        return registry.check_members("sources", name, kind_of_source.open(self._with_options(request, name)))
 
-    def _refuse_idle(self, name: str) -> None:
-        """Refuse options of the command line that only plans and features have."""
-        idle = _IDLE if name in _LISTS else {"planfile": _IDLE[-1:], "prompt": _IDLE[1:]}.get(name, ())
-        for setting in idle:
-            if self.loaded.origin(setting) == "command line":
-                what = "plans and features" if name in _LISTS else "Spec Kit features"
+    def _refuse_idle(self, uses: Collection[str]) -> None:
+        """Refuse options of the command line that the source does not use."""
+        for setting, what in _OF_SOURCES.items():
+            if setting not in uses and self.loaded.origin(setting) == "command line":
                 option = f"--{setting.replace('_', '-')}"
                 raise UsageError(f"{option} has no effect: it is for {what}.", hint="Leave it out")
 
     def _ask_plugins(self, request: SourceRequest) -> str:
         """Return the plug-in that recognises what was named; what nobody recognises is a plan file."""
+        broken: ToolMissing | None = None
         for name in registry.plugin_names("sources"):
-            with contextlib.suppress(
-                ToolMissing
-            ):  # a broken plug-in; `segue plugins` says what is wrong with it
+            try:
                 if registry.load("sources", name).matches(self._with_options(request, name)):
                     return name
+            except ToolMissing as error:
+                broken = broken or error
+        if broken is not None and Path(request.named or "").suffix not in _PLAIN:
+            raise broken  # it may be the one that was meant
         return "planfile"
 
     def _with_options(self, request: SourceRequest, name: str) -> SourceRequest:
@@ -286,5 +288,6 @@ def make_own_folder(path: Path) -> None:
 def _make_private(database: str) -> None:
     """Make a new SQLite file the user's alone, whatever the folder it is in."""
     if not is_postgres(database):
-        with contextlib.suppress(OSError):
-            os.close(os.open(sqlite_path(database), os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        from segue.store.sqlite import create_file
+
+        create_file(sqlite_path(database))

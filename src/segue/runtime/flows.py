@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from segue.config.settings import FlowSettings
 
 
+_ASKED = ("command line", "environment")
+"""Where somebody sets something for this run, not for all of a project."""
+
+
 def check_flows(flows: Mapping[str, FlowSettings]) -> None:
     """Refuse flows of the settings that cannot work."""
     if not flows:
@@ -80,6 +84,8 @@ def _without_effect(loaded: LoadedSettings, flow: Flow, planned: bool) -> Iterat
     settings = loaded.settings
     if settings.judged_by is not None and not flow.has("verify"):
         yield "judged_by", f"the flow {flow.name} has no phase `verify`"
+    if loaded.origin("review.reviewer") in _ASKED and not flow.has("review"):  # `none`: others add the phase
+        yield "review.reviewer", f"the flow {flow.name} has no phase `review`"
     if settings.criteria and not flow.has("verify"):
         yield "criteria", f"the flow {flow.name} has no phase `verify`"
     if settings.smoke and not planned:
@@ -92,5 +98,5 @@ def _without_effect(loaded: LoadedSettings, flow: Flow, planned: bool) -> Iterat
     roles = roles_of(flow, planned, agent_judges, settings.search.service is None)
     for role in Role:
         path = f"roles.{role}"
-        if loaded.origin(path) in ("command line", "environment") and role not in roles:
+        if loaded.origin(path) in _ASKED and role not in roles:
             yield path, f"no phase of the flow {flow.name} uses this role"

@@ -21,6 +21,7 @@ from segue.flow.context import Policy
 from segue.flow.launch import AgentChain
 from segue.flow.phase import PRESETS, Flow, make_flow
 from segue.ports import Capabilities, Source
+from segue.runtime import registry
 from segue.runtime.app import App
 from segue.runtime.delivering import check_delivery
 from segue.runtime.flows import choose_flow, roles_of
@@ -160,6 +161,7 @@ def _plan(
     app: App, source: Source, flow: Flow, agent: str, listing: TaskList, chosen: tuple[str, ...]
 ) -> RunPlan:
     settings = app.loaded.settings
+    _check_keys(source, listing)
     judge = judge_name(app, source, agent) if flow.has("verify") else None
     if judge is not None and settings.commit == "never":
         raise UsageError(
@@ -171,6 +173,7 @@ def _plan(
         waits = {task.key: task.depends_on for task in listing.tasks}
         refuse_cycles(waits, {task.key for task in pending_tasks(listing, chosen)})
     panel = judges_of(judge)
+    _check_names(settings, panel)
     if "checks" in panel and not (settings.checks or settings.smoke):
         raise UsageError('judged_by = "checks", but there are no checks.', hint='Set checks = ["pytest -q"]')
     check_proof(settings, flow, panel, listing)
@@ -178,6 +181,31 @@ def _plan(
     roles = roles_of(flow, source.outline is not None, "agent" in panel, settings.search.service is None)
     chains = {role: choose_agents(app, role, agent) for role in roles}
     return RunPlan(app, source, flow, agent, chains, judge, listing, chosen)
+
+
+def _check_names(settings: Settings, panel: Sequence[str]) -> None:
+    """Refuse parts that nobody has registered, and a judge that would decide twice."""
+    for name in panel:
+        registry.check_name("judges", name, ["agent"])
+    if len(set(panel)) < len(panel):
+        raise UsageError(f"judged_by names a judge twice: {', '.join(panel)}.", hint="Name each once")
+    registry.check_name("reviewers", settings.review.reviewer or "none", ["none"])
+    if settings.search.service is not None:
+        registry.check_name("searchers", settings.search.service)
+
+
+def _check_keys(source: Source, listing: TaskList) -> None:
+    """Refuse keys that would be taken for others: they are parts of the names of steps."""
+    seen: set[str] = set()
+    for task in listing.tasks:
+        repeated = task.key in seen
+        if repeated or not task.key or "/" in task.key:
+            raise SourceError(
+                f"A task of {source.title} has the key {task.key!r}{', as another one has' * repeated}.",
+                kept="Nothing was started.",
+                hint=f"Give every task a key of its own without slashes, in the source {source.kind!r}",
+            )
+        seen.add(task.key)
 
 
 def _continues(settings: Settings) -> bool:

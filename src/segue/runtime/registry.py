@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import Struct
 
@@ -14,6 +14,8 @@ from segue.domain.nearest import suggest
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
+
+T = TypeVar("T")
 
 BUILT_IN: Mapping[str, Mapping[str, str]] = {
     "agents": {
@@ -88,11 +90,17 @@ class Plugin(Struct, frozen=True):
 
 
 @cache
-def _entry_points(socket: str) -> Mapping[str, EntryPoint]:
+def _registered(socket: str) -> Sequence[EntryPoint]:
     from importlib.metadata import entry_points  # slow: only when somebody asks for what is not built in
 
-    found = entry_points(group=f"segue.{socket}")
-    return {point.name: point for point in found if point.name not in BUILT_IN[socket]}
+    return tuple(entry_points(group=f"segue.{socket}"))
+
+
+@cache
+def _entry_points(socket: str) -> Mapping[str, EntryPoint]:
+    """Return the plug-ins by name; of two packages that register the same name, the first one counts."""
+    found = {point.name: point for point in reversed(_registered(socket))}
+    return {name: point for name, point in found.items() if name not in BUILT_IN[socket]}
 
 
 def names(socket: str) -> list[str]:
@@ -106,29 +114,62 @@ def plugin_names(socket: str) -> list[str]:
 
 
 def load(socket: str, name: str, also: Iterable[str] = ()) -> Any:
-    """Import a variant; `also` are names that somebody else answers for, worth a hint."""
+    """Import a variant; `also` are names that mean something else, worth a hint."""
     where = BUILT_IN[socket].get(name)
     if where is not None:
         module, _, attribute = where.partition(":")
         return getattr(importlib.import_module(module), attribute)
-    check_name(socket, name, also)
-    point = _entry_points(socket)[name]
+    point = _entry_points(socket).get(name)
+    if point is None:
+        raise _unknown(socket, name, also)
     try:
-        return point.load()
+        found = point.load()
     except Exception as error:  # another package's code may raise anything
-        raise ToolMissing(
-            f"The plug-in {name!r} of {_package(point)} cannot be loaded: {type(error).__name__}: {error}",
-            hint="Update or remove that package; `segue plugins` lists what is installed",
-        ) from error
+        raise _unusable(point, f"cannot be loaded: {type(error).__name__}: {error}") from error
+    if not callable(found):
+        raise _unusable(point, f"cannot be used: {point.value} is not a class")
+    is_factory = not isinstance(found, type) and socket != "sources"
+    return found if is_factory else check_members(socket, name, found)
+
+
+def check_members(socket: str, name: str, found: T) -> T:
+    """Return a variant, its class or an object; raises ToolMissing for a plug-in that lacks a member."""
+    point = None if name in BUILT_IN[socket] else _entry_points(socket).get(name)
+    if point is None:
+        return found
+    from segue import ports
+
+    protocol = getattr(ports, _singular(socket).capitalize())
+    needed = sorted(protocol.__abstractmethods__)
+    if isinstance(found, type):  # only its objects need the properties
+        needed = [one for one in needed if not isinstance(getattr(protocol, one), property)]
+    elif socket == "sources":
+        needed += ["kind", "key"]
+    lacking = [one for one in needed if _lacks(found, one)]
+    if lacking:
+        raise _unusable(point, f"cannot be used: {point.value} has no {', '.join(lacking)}")
+    return found
+
+
+def _lacks(found: Any, member: str) -> bool:
+    return getattr(getattr(found, member, None), "__isabstractmethod__", not hasattr(found, member))
+
+
+def _unusable(point: EntryPoint, problem: str) -> ToolMissing:
+    return ToolMissing(
+        f"The plug-in {point.name!r} of {_package(point)} {problem}",
+        hint="Update or remove that package; `segue plugins` lists what is installed",
+    )
 
 
 def check_name(socket: str, name: str, also: Iterable[str] = ()) -> None:
-    """Raise UsageError for a name that nobody has registered; `also` are names worth a hint."""
-    if name not in BUILT_IN[socket] and name not in _entry_points(socket):
-        raise _unknown(socket, name, sorted({*names(socket), *also}))
+    """Raise UsageError for a name that nobody has registered; `also` are names that mean something else."""
+    if name not in BUILT_IN[socket] and name not in also and name not in _entry_points(socket):
+        raise _unknown(socket, name, also)
 
 
-def _unknown(socket: str, name: str, known: list[str]) -> UsageError:
+def _unknown(socket: str, name: str, also: Iterable[str]) -> UsageError:
+    known = sorted({*names(socket), *also})
     return UsageError(
         f"There is no {_singular(socket)} {name!r}.{suggest(name, known)}",
         hint=f"Known {socket}: {', '.join(known)}",
@@ -148,18 +189,37 @@ def installed() -> list[Plugin]:
         for socket, variants in BUILT_IN.items()
         for name, where in variants.items()
     ]
-    others = [_examine(socket, point) for socket in BUILT_IN for point in _entry_points(socket).values()]
-    return own + others
+    return own + [_examine(socket, point) for socket in BUILT_IN for point in _registered(socket)]
 
 
 def _examine(socket: str, point: EntryPoint) -> Plugin:
     version = point.dist.version if point.dist else ""
-    try:
-        load(socket, point.name)
-        problem = ""
-    except ToolMissing as error:
-        problem = error.message
+    problem = ""
+    if _entry_points(socket).get(point.name) is not point:
+        other = "Segue" if point.name in BUILT_IN[socket] else _package(_entry_points(socket)[point.name])
+        problem = (
+            f"The plug-in {point.name!r} of {_package(point)} is not used: {other} has that name already"
+        )
+    else:
+        try:
+            load(socket, point.name)
+        except ToolMissing as error:
+            problem = error.message
     return Plugin(socket, point.name, point.value, _package(point), version, problem)
+
+
+def find_culprit(error: BaseException) -> str:
+    """Return the package whose plug-in took part when an error was raised; empty if none did."""
+    modules = set()
+    trace = error.__traceback__
+    while trace is not None:
+        modules.add(str(trace.tb_frame.f_globals.get("__name__", "")).partition(".")[0])
+        trace = trace.tb_next
+    for socket in BUILT_IN if modules - {"segue", "click", "asyncio"} else ():
+        for point in _registered(socket):
+            if point.module.partition(".")[0] in modules:
+                return _package(point)
+    return ""
 
 
 def _package(point: EntryPoint) -> str:

@@ -355,8 +355,10 @@ def _make(
     if isinstance(table, Options):
         return kind(table, services)
     options = getattr(kind, "Options", Options)
+    socket, _, name = place.partition(".")
     try:
-        return kind(read_options(options, {**getattr(kind, "defaults", {}), **table}), services)
+        made = kind(read_options(options, {**getattr(kind, "defaults", {}), **table}), services)
+        return registry.check_members(socket, name, made)
     except OptionError as error:
         path = ".".join(filter(None, (place, error.path)))
         where = loaded.where(path)

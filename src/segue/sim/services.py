@@ -7,11 +7,11 @@ import json
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any, Generic, TypeVar
 
 from msgspec import Struct, field
 from msgspec.structs import asdict
-from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
@@ -151,91 +151,40 @@ def _parse_body(body: bytes) -> Any:
         return body.decode("utf-8", "replace")
 
 
-def run_cloud(port: int, repos: Sequence[str], script: Path | None, report: Callable[[str], None]) -> None:
-    """Serve Cursor's cloud agents; `report` gets the line with the address."""
-    from segue.sim.cloud.app import cloud_app
-    from segue.sim.cloud.script import CloudScript
-
-    table = dict(_split_repo(repo) for repo in repos)
-    loaded = load_script(script, CloudScript) if script else CloudScript()
-    _check_bare({**loaded.repos, **table})
-    _serve(cloud_app(loaded, table), port, report)
-
-
-def run_sessions(
-    vendor: str, port: int, repos: Sequence[str], script: Path | None, report: Callable[[str], None]
-) -> None:
-    """Serve the cloud agents of a vendor; `report` gets the line with the address."""
-    from segue.sim.sessions.app import session_app
-    from segue.sim.sessions.script import SessionScript
-    from segue.sim.sessions.vendors import load_vendor
-
-    table = dict(_split_repo(repo) for repo in repos)
-    loaded = load_script(script, SessionScript) if script else SessionScript()
-    _check_bare({**loaded.repos, **table})
-    _serve(session_app(load_vendor(vendor), loaded, table), port, report)
+_APPS = {
+    "cursor": ("cloud.app:cloud_app", "cloud.script:CloudScript"),
+    "claude-cloud": ("sessions.claude:CLAUDE.build_app", "sessions.script:SessionScript"),
+    "copilot-cloud": ("sessions.copilot:COPILOT.build_app", "sessions.script:SessionScript"),
+    "devin": ("sessions.devin:DEVIN.build_app", "sessions.script:SessionScript"),
+    "jules": ("sessions.jules:JULES.build_app", "sessions.script:SessionScript"),
+    "github": ("github.app:github_app", "github.script:GithubScript"),
+    "gitlab": ("gitlab.app:gitlab_app", "gitlab.script:GitlabScript"),
+    "llm": ("llm.app:llm_app", "llm.script:LlmScript"),
+    "search": ("search.app:search_app", "search.app:SearchScript"),
+    "slack": ("chat.slack:slack_app", "chat.slack:SlackScript"),
+    "ntfy": ("chat.ntfy:ntfy_app", "chat.ntfy:NtfyScript"),
+}
+"""The function that builds the app of each service, and the type of its script."""
 
 
-def run_github(
+def run_service(
+    name: str,
     port: int,
-    repos: Sequence[str],
     script: Path | None,
-    unix: Path | None,
     report: Callable[[str], None],
+    repos: Sequence[str] | None = None,
+    unix: Path | None = None,
 ) -> None:
-    """Serve GitHub's API; `report` gets the line with the address."""
-    from segue.sim.github.app import github_app
-    from segue.sim.github.script import GithubScript
-
-    table = dict(_split_repo(repo) for repo in repos)
-    loaded = load_script(script, GithubScript) if script else GithubScript()
-    named = {name: repo.bare for name, repo in loaded.repos.items() if repo.bare is not None}
-    _check_bare({**named, **table})
-    run_server(github_app(loaded, table), port, lambda url: report(f"listening on {url}"), unix)
-
-
-def run_gitlab(port: int, repos: Sequence[str], script: Path | None, report: Callable[[str], None]) -> None:
-    """Serve GitLab's API; `report` gets the line with the address."""
-    from segue.sim.gitlab.app import gitlab_app
-    from segue.sim.gitlab.script import GitlabScript
-
-    table = dict(_split_repo(repo) for repo in repos)
-    loaded = load_script(script, GitlabScript) if script else GitlabScript()
-    _check_bare({**loaded.projects, **table})
-    _serve(gitlab_app(loaded, table), port, report)
-
-
-def run_llm(port: int, script: Path | None, report: Callable[[str], None]) -> None:
-    """Serve language models; `report` gets the line with the address."""
-    from segue.sim.llm.app import llm_app
-    from segue.sim.llm.script import LlmScript
-
-    _serve(llm_app(load_script(script, LlmScript) if script else None), port, report)
-
-
-def run_search(port: int, script: Path | None, report: Callable[[str], None]) -> None:
-    """Serve web searches; `report` gets the line with the address."""
-    from segue.sim.search.app import SearchScript, search_app
-
-    _serve(search_app(load_script(script, SearchScript) if script else None), port, report)
-
-
-def run_slack(port: int, script: Path | None, report: Callable[[str], None]) -> None:
-    """Serve a channel of Slack; `report` gets the line with the address."""
-    from segue.sim.chat.slack import SlackScript, slack_app
-
-    _serve(slack_app(load_script(script, SlackScript) if script else None), port, report)
-
-
-def run_ntfy(port: int, script: Path | None, report: Callable[[str], None]) -> None:
-    """Serve ntfy; `report` gets the line with the address."""
-    from segue.sim.chat.ntfy import NtfyScript, ntfy_app
-
-    _serve(ntfy_app(load_script(script, NtfyScript) if script else None), port, report)
-
-
-def _serve(app: Starlette, port: int, report: Callable[[str], None]) -> None:
-    run_server(app, port, lambda url: report(f"listening on {url}"))
+    """Serve until Ctrl-C; `report` gets the line with the address. `repos`: None if the service has none."""
+    build, kind = (resolve_name(f"segue.sim.{place}") for place in _APPS[name])
+    loaded = load_script(script, kind) if script else kind()
+    if repos is None:
+        app = build(loaded)
+    else:
+        table = dict(_split_repo(repo) for repo in repos)
+        _check_bare({**loaded.bares, **table})
+        app = build(loaded, table)
+    run_server(app, port, lambda url: report(f"listening on {url}"), unix)
 
 
 def _check_bare(repos: Mapping[str, Path]) -> None:

@@ -8,7 +8,6 @@ from segue.ports import Store
 from segue.runtime.app import App
 from segue.store.address import is_postgres
 from segue.web.routes import Data, NotFound, PageRequest, PageRoute
-from segue.web.runs import name_source
 from segue.web.shared import VersionedCache
 
 _PREPARED = VersionedCache[bool](8, max_age=30.0)
@@ -37,7 +36,7 @@ def query_fleet(request: PageRequest) -> Data:
     found: dict[str, Any] = to_builtins(read_status(request.store))
     shown = [*found["stalled"], *(run for one in found["workers"] + found["queues"] for run in one["runs"])]
     runs = map(request.store.run, dict.fromkeys(shown))
-    return {**found, "names": {run.id: name_source(run) for run in runs if run}}
+    return {**found, "names": {run.id: run.source_name for run in runs if run}}
 
 
 PAGES = (PageRoute("/fleet", "fleet.html", "Fleet", query_fleet, menu=True, live=True, exists=has_fleet),)

@@ -18,7 +18,6 @@ from segue.web.bridge import list_questions
 from segue.web.fleet import has_fleet
 from segue.web.routes import Data, PageRequest, PageRoute, slice_page
 from segue.web.run import describe_request, read_plan
-from segue.web.runs import name_source
 from segue.web.waiting import InboxItem, InboxKind, list_waiting, refuse_request
 
 SIZE = 20
@@ -123,12 +122,12 @@ def _describe(request: PageRequest, run: Run, item: InboxItem) -> dict[str, Any]
         "id": f"{run.id}-{item.task or item.kind}",
         "kind": item.kind,
         "run": {
-            **{"id": run.id, "name": name_source(run), "agent": run.spec.agent, "state": state},
+            **{"id": run.id, "name": run.source_name, "agent": run.spec.agent, "state": state},
             **{"repo": run.spec.repo, "repo_name": PurePath(run.spec.repo).name, "kind": run.spec.kind},
             **{"going": state in queries.ACTIVE, "fleet": run.spec.origin is not None, "gone": gone},
         },
         "task": queries.describe_task(view, task) if task else None,
-        "title": task.title if task else name_source(run),
+        "title": task.title if task else run.source_name,
         "why": "The repository no longer exists." if gone else item.why,
         "since": item.since,
         "until": item.until,

@@ -23,7 +23,7 @@ from segue.web import queries
 from segue.web.lanes import present_lanes, query_lanes
 from segue.web.live import find_last_event, make_line
 from segue.web.routes import Data, PageRequest, PageRoute
-from segue.web.runs import describe_run, name_source
+from segue.web.runs import describe_run
 
 SIZE = 20
 """Tasks on one page, also in the timeline."""
@@ -42,7 +42,7 @@ def query_run(request: PageRequest) -> Data:
     whole = queries.list_run_steps(store, run.id) if number == 1 else []
     going, working = state in queries.ACTIVE, state in queries.AT_WORK
     return {
-        "title": name_source(run),
+        "title": run.source_name,
         "run": describe_run(run, view),
         "used": queries.describe_usage(view),
         "caps": queries.read_budget(request.app, run),
@@ -149,7 +149,7 @@ def present_run(data: Data) -> Data:
 
 def name_run(request: PageRequest) -> str:
     """Name the run that is asked for; raises NotFound."""
-    return name_source(queries.get_run(request.store, request.path["run"]))
+    return queries.get_run(request.store, request.path["run"]).source_name
 
 
 PAGES = (

@@ -96,7 +96,7 @@ def describe_run(run: Run, view: RunView) -> dict[str, Any]:
     return {
         **{name: getattr(run, name) for name in ("id", "note", "created", "updated", "wake")},
         **{name: getattr(spec, name) for name in ("source", "kind", "agent", "model", "flow", "repo")},
-        "name": name_source(run),
+        "name": run.source_name,
         "repo_name": PurePath(spec.repo).name,
         "has_tasks": spec.kind.has_tasks,
         "state": state,
@@ -121,14 +121,6 @@ def _describe_origin(run: Run) -> dict[str, Any] | None:
     if origin is None:
         return None
     return {name: getattr(origin, name) for name in ("commit", "branch", "needs", "priority", "submitter")}
-
-
-def name_source(run: Run) -> str:
-    """Name the source of a run: the last part of a path, anything else as it is."""
-    path = PurePath(run.spec.source)
-    if run.spec.kind is RunKind.FEATURE and path.suffix:
-        path = path.parent
-    return path.name if path.is_absolute() or run.spec.kind is RunKind.FEATURE else run.spec.source
 
 
 def _list_choices(store: Store) -> dict[str, list[str]]:

@@ -15,7 +15,6 @@ from segue.web import queries
 from segue.web.diffs import find_task_commits, read_diff, read_patch, split_by_file
 from segue.web.routes import Data, NotFound, PageRequest, PageRoute
 from segue.web.run import describe_step
-from segue.web.runs import name_source
 from segue.web.step import cut_piece
 
 _CARD = ("criteria", "findings", "missing", "reasons", "judge", "agents", "open_findings")
@@ -65,7 +64,7 @@ def find_task(request: PageRequest) -> tuple[Run, RunView, str]:
 
 def _describe_run(run: Run) -> dict[str, Any]:
     state = state_of(run)
-    facts = {"id": run.id, "name": name_source(run), "repo": run.spec.repo, "state": state}
+    facts = {"id": run.id, "name": run.source_name, "repo": run.spec.repo, "state": state}
     return {
         **facts,
         "going": state in queries.ACTIVE,

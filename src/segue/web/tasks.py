@@ -14,7 +14,6 @@ from segue.view.run import RunView
 from segue.view.task import TaskView
 from segue.web import queries
 from segue.web.routes import Data, PageRequest, PageRoute, slice_page
-from segue.web.runs import name_source
 
 SIZE = 50
 """Cards of a column on one page."""
@@ -43,9 +42,9 @@ def query_board(request: PageRequest) -> Data:
     columns = {name: [card for card in cards if card["column"] == name] for name in COLUMNS}
     number, pages = request.page(max(map(len, columns.values())), SIZE)
     return {
-        "title": f"Tasks of {name_source(run)}",
+        "title": f"Tasks of {run.source_name}",
         "run": {
-            **{"id": run.id, "state": state, "name": name_source(run), "source": run.spec.source},
+            **{"id": run.id, "state": state, "name": run.source_name, "source": run.spec.source},
             "fleet": run.spec.origin is not None,
         },
         "going": state in queries.ACTIVE,

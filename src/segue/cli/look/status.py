@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -128,7 +127,7 @@ def _print_runs(runs: list[Run], output: Printer) -> None:
             "run": run.id,
             "state": str(state_of(run)),
             "agent": one_line(run.spec.agent, _AGENT_CHARS),
-            "source": one_line(Path(run.spec.source).name, _SOURCE_CHARS),
+            "source": one_line(run.source_name, _SOURCE_CHARS),
             "started": moment(run.created),
             "repository": short_paths(run.spec.repo),
         }

@@ -12,9 +12,10 @@ from segue.domain.role import Role
 from segue.domain.task import Task, TaskKind, without_secrets
 from segue.flow.earlier import read_earlier
 from segue.flow.phase import Flow
-from segue.ports import Capabilities, Outline
+from segue.ports import Capabilities, Outline, Source
 from segue.prompts.task import execute_prompt, list_earlier, plan_prompt
 from segue.runtime.app import App
+from segue.runtime.first_run import needs_agent
 from segue.runtime.plan import (
     NO_TASKS,
     agent_text,
@@ -23,6 +24,7 @@ from segue.runtime.plan import (
     find_flow,
     kind_rules,
     pending_tasks,
+    plan_run,
 )
 from segue.runtime.units import ALL, Units, select_tasks
 from segue.runtime.wiring import make_agent
@@ -43,6 +45,7 @@ def dry_run(
     """Print every prompt that is known before the first answer, as the chosen agent would get it."""
     source = app.source(named, app.repo)
     flow = find_flow(app, source)
+    _find_mistakes(app, source, only, start, units)
     if source.outline is not None and not source.outline.is_planned():
         return _print_outline(app, source.outline, output)
     listing = with_kinds(source.look(), kind_rules(app))
@@ -79,10 +82,16 @@ def dry_run(
     return 0
 
 
+def _find_mistakes(app: App, source: Source, only: Sequence[str], start: str | None, units: Units) -> None:
+    """Refuse what the run would refuse, as far as it is known who does the work and what is trusted."""
+    project = app.loaded.project
+    if not needs_agent(app) and (project is None or project.is_trusted):
+        plan_run(app, source, only, start, units)
+
+
 def _capabilities(app: App) -> Capabilities:
     """Return what the agent can do that would be launched; if none was chosen, a local one is assumed."""
-    settings = app.loaded.settings
-    if not (settings.agent or settings.roles.execute):
+    if needs_agent(app):
         return Capabilities()
     name = choose_agents(app, Role.EXECUTE, agent_text(app))[0].agent
     return make_agent(name, app.loaded, app.services(Processes())).can

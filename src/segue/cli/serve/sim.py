@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -52,46 +54,40 @@ def bin_(folder: Path, output: Printer) -> None:
 
 _PORT = click.option("--port", type=PORT, default=0, help="The port (default: a free one).")
 _SCRIPT = click.option("--script", type=FILE, help="What it answers, as TOML or JSON.")
+_SERVICES = {
+    "llm": """Simulate language models with scripted answers on loopback until Ctrl-C.
 
+Supports OpenAI's, Anthropic's and Google's APIs. See docs/reference/simulators.md.
 
-_REPOS = click.option(
-    "--repo", "repos", multiple=True, metavar="URL=PATH", help="A bare repository and its URL."
-)
+\b
+Examples:
+  segue sim llm --port 8099 --script answers.toml
+""",
+    "ntfy": """Simulate an ntfy server on loopback until Ctrl-C.
 
+Name its address as `url` in `[notify.ntfy]`. See docs/reference/simulators.md.
 
-@sim.command("cursor")
-@_PORT
-@_REPOS
-@_SCRIPT
-@options()
-def cursor(port: int, repos: tuple[str, ...], script: Path | None, output: Printer) -> None:
-    """Simulate Cursor's cloud agents on loopback until Ctrl-C.
+\b
+Examples:
+  segue sim ntfy --port 8097
+""",
+    "slack": """Simulate a channel of Slack, with buttons, on loopback until Ctrl-C.
 
-    The agents push real commits to the bare repositories. See docs/reference/simulators.md.
+Name its address with `/services/T0/B0/x` as `url` in `[notify.slack]`. See docs/reference/simulators.md.
 
-    \b
-    Examples:
-      segue sim cursor --repo https://github.com/me/app=/tmp/app.git
-    """
-    from segue.sim.services import run_cloud
+\b
+Examples:
+  segue sim slack --port 8096 --script slack.toml
+""",
+    "search": """Simulate web search services with scripted results on loopback until Ctrl-C.
 
-    run_cloud(port, repos, script, output.text)
+Supports the APIs of SearXNG, Brave and Tavily. See docs/guides/searching.md.
 
-
-def _add_sessions(name: str, title: str) -> None:
-    """Add the command that simulates a vendor's cloud agents."""
-
-    @sim.command(name, help=_SESSIONS.format(name=name, title=title))
-    @_PORT
-    @_REPOS
-    @_SCRIPT
-    @options()
-    def command(port: int, repos: tuple[str, ...], script: Path | None, output: Printer) -> None:
-        from segue.sim.services import run_sessions
-
-        run_sessions(name, port, repos, script, output.text)
-
-
+\b
+Examples:
+  segue sim search --port 8098 --script results.toml
+""",
+}
 _SESSIONS = """Simulate {title} on loopback until Ctrl-C.
 
 Its sessions push real commits to the bare repositories. See docs/guides/clouds.md.
@@ -100,17 +96,75 @@ Its sessions push real commits to the bare repositories. See docs/guides/clouds.
 Examples:
   segue sim {name} --repo https://github.com/me/app=/tmp/app.git
 """
-_add_sessions("claude-cloud", "Claude Managed Agents")
-_add_sessions("copilot-cloud", "GitHub Copilot's agent tasks")
-_add_sessions("devin", "Devin")
-_add_sessions("jules", "Google Jules")
+_VENDORS = {
+    "claude-cloud": "Claude Managed Agents",
+    "copilot-cloud": "GitHub Copilot's agent tasks",
+    "devin": "Devin",
+    "jules": "Google Jules",
+}
+_HOSTS = {
+    "cursor": """Simulate Cursor's cloud agents on loopback until Ctrl-C.
+
+The agents push real commits to the bare repositories. See docs/reference/simulators.md.
+
+\b
+Examples:
+  segue sim cursor --repo https://github.com/me/app=/tmp/app.git
+""",
+    **{name: _SESSIONS.format(name=name, title=title) for name, title in _VENDORS.items()},
+    "gitlab": """Simulate GitLab's API for merge requests on loopback until Ctrl-C.
+
+Name its address with `/api/v4` as `api` in `[deliveries.pr]`. See docs/reference/simulators.md.
+
+\b
+Examples:
+  segue sim gitlab --repo me/app=/tmp/app.git
+""",
+}
+
+
+def _repos(what: str, how: str) -> Callable[[Any], Any]:
+    return click.option(
+        "--repo", "repos", multiple=True, metavar=f"{what}=PATH", help=f"A bare repository and its {how}."
+    )
+
+
+def _add_service(name: str, text: str) -> None:
+    """Add the command that simulates a service."""
+
+    @sim.command(name, help=text)
+    @_PORT
+    @_SCRIPT
+    @options()
+    def command(port: int, script: Path | None, output: Printer) -> None:
+        from segue.sim.services import run_service
+
+        run_service(name, port, script, output.text)
+
+
+def _add_host(name: str, text: str) -> None:
+    """Add the command that simulates a service with repositories."""
+
+    @sim.command(name, help=text)
+    @_PORT
+    @(_repos("NAME", "GROUP/NAME") if name == "gitlab" else _repos("URL", "URL"))
+    @_SCRIPT
+    @options()
+    def command(port: int, repos: tuple[str, ...], script: Path | None, output: Printer) -> None:
+        from segue.sim.services import run_service
+
+        run_service(name, port, script, output.text, repos)
+
+
+for _name, _text in _SERVICES.items():
+    _add_service(_name, _text)
+for _name, _text in _HOSTS.items():
+    _add_host(_name, _text)
 
 
 @sim.command("github")
 @_PORT
-@click.option(
-    "--repo", "repos", multiple=True, metavar="NAME=PATH", help="A bare repository and its OWNER/NAME."
-)
+@_repos("NAME", "OWNER/NAME")
 @click.option("--socket", "unix", type=FILE, help="A Unix socket to listen on as well, for gh.")
 @_SCRIPT
 @options()
@@ -127,102 +181,9 @@ def github(
       segue sim github --repo me/app=/tmp/app.git --script issues.toml
       segue sim github --socket /tmp/gh.sock
     """
-    from segue.sim.services import run_github
+    from segue.sim.services import run_service
 
-    run_github(port, repos, script, unix, output.text)
-
-
-@sim.command("gitlab")
-@_PORT
-@click.option(
-    "--repo", "repos", multiple=True, metavar="NAME=PATH", help="A bare repository and its GROUP/NAME."
-)
-@_SCRIPT
-@options()
-def gitlab(port: int, repos: tuple[str, ...], script: Path | None, output: Printer) -> None:
-    """Simulate GitLab's API for merge requests on loopback until Ctrl-C.
-
-    Name its address with `/api/v4` as `api` in `[deliveries.pr]`. See docs/reference/simulators.md.
-
-    \b
-    Examples:
-      segue sim gitlab --repo me/app=/tmp/app.git
-    """
-    from segue.sim.services import run_gitlab
-
-    run_gitlab(port, repos, script, output.text)
-
-
-@sim.command("llm")
-@_PORT
-@_SCRIPT
-@options()
-def llm(port: int, script: Path | None, output: Printer) -> None:
-    """Simulate language models with scripted answers on loopback until Ctrl-C.
-
-    Supports OpenAI's, Anthropic's and Google's APIs. See docs/reference/simulators.md.
-
-    \b
-    Examples:
-      segue sim llm --port 8099 --script answers.toml
-    """
-    from segue.sim.services import run_llm
-
-    run_llm(port, script, output.text)
-
-
-@sim.command("ntfy")
-@_PORT
-@_SCRIPT
-@options()
-def ntfy(port: int, script: Path | None, output: Printer) -> None:
-    """Simulate an ntfy server on loopback until Ctrl-C.
-
-    Name its address as `url` in `[notify.ntfy]`. See docs/reference/simulators.md.
-
-    \b
-    Examples:
-      segue sim ntfy --port 8097
-    """
-    from segue.sim.services import run_ntfy
-
-    run_ntfy(port, script, output.text)
-
-
-@sim.command("slack")
-@_PORT
-@_SCRIPT
-@options()
-def slack(port: int, script: Path | None, output: Printer) -> None:
-    """Simulate a channel of Slack, with buttons, on loopback until Ctrl-C.
-
-    Name its address with `/services/T0/B0/x` as `url` in `[notify.slack]`. See docs/reference/simulators.md.
-
-    \b
-    Examples:
-      segue sim slack --port 8096 --script slack.toml
-    """
-    from segue.sim.services import run_slack
-
-    run_slack(port, script, output.text)
-
-
-@sim.command("search")
-@_PORT
-@_SCRIPT
-@options()
-def search(port: int, script: Path | None, output: Printer) -> None:
-    """Simulate web search services with scripted results on loopback until Ctrl-C.
-
-    Supports the APIs of SearXNG, Brave and Tavily. See docs/guides/searching.md.
-
-    \b
-    Examples:
-      segue sim search --port 8098 --script results.toml
-    """
-    from segue.sim.services import run_search
-
-    run_search(port, script, output.text)
+    run_service("github", port, script, output.text, repos, unix)
 
 
 def _is_foreign(path: Path) -> bool:

@@ -149,10 +149,15 @@ def _report_bug(error: Exception) -> int:
     """Print a bug in one line; SEGUE_TRACEBACK shows the traceback."""
     if os.environ.get("SEGUE_TRACEBACK"):
         raise error
+    from segue.runtime.registry import find_culprit
+
+    package = find_culprit(error)
+    culprit = f" in the plug-in package {package}" if package else ""
     click.echo(
-        f"segue: unexpected {type(error).__name__}: {clean(str(error))}\n"
+        f"segue: unexpected {type(error).__name__}{culprit}: {clean(str(error))}\n"
         "  Kept: everything recorded so far is in the database.\n"
-        "  Next: run the command again with SEGUE_TRACEBACK=1 and report what it prints.",
+        "  Next: run the command again with SEGUE_TRACEBACK=1 and report what it prints"
+        + (f" to the authors of {package}." if package else "."),
         err=True,
     )
     return 1

@@ -5,15 +5,16 @@ from __future__ import annotations
 import re
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Generic, Literal, Protocol, TypeVar
+from typing import Any, Literal
 
 import msgspec
 from msgspec import Struct, field
 
 from segue.domain.options import Options
 from segue.sim.cloud.requests import ERROR_KINDS, CloudRefusal, ErrorShape
+from segue.sim.faults import RequestFault, check_faults
 from segue.sim.script import Deck, check_pattern, equals, fill, matches
 
 RUN_FAULTS = {
@@ -49,7 +50,6 @@ REQUEST_FAULTS = {
 """What can go wrong with a request."""
 
 STREAM_FAULTS = ("sse_cut", "sse_silent", "sse_error")
-STREAM_PATH = "GET /v1/agents/*/runs/*/stream"
 
 
 class CloudEntry(Options, frozen=True):
@@ -96,20 +96,14 @@ class CloudEntry(Options, frozen=True):
 
     def __post_init__(self) -> None:
         check_pattern(self.prompt)
-        _check_faults(self.faults, RUN_FAULTS)
+        check_faults(self.faults, RUN_FAULTS)
 
 
-class CloudFault(Options, frozen=True):
-    """A fault of requests: which ones, how often, and its details."""
+class CloudFault(RequestFault, frozen=True):
+    """A fault of requests, with its details; a fault of streams concerns only requests for them."""
 
-    fault: str
-    """what goes wrong"""
-    on: str = ""
-    """method and path, `*` for any part: `POST /v1/agents`; empty: any request"""
-    after: int = 0
-    """this many matching requests pass first"""
-    times: int = 1
-    """then this many fail; 0: all"""
+    known = REQUEST_FAULTS
+
     delay: float = 0.0
     """seconds before anything else happens"""
     retry_after: str | None = None
@@ -125,13 +119,11 @@ class CloudFault(Options, frozen=True):
     events: int = 0
     """whole events before a cut"""
 
-    def __post_init__(self) -> None:
-        _check_faults([self.fault], REQUEST_FAULTS)
-
-    @property
-    def pattern(self) -> str:
-        """The requests that have the fault."""
-        return self.on or (STREAM_PATH if self.fault in STREAM_FAULTS else "* *")
+    def matches(self, method: str, path: str) -> bool:
+        """Return whether a request may have the fault."""
+        if self.on == "*" and self.fault in STREAM_FAULTS:
+            return method == "GET" and path.startswith("/v1/agents/") and path.endswith("/stream")
+        return super().matches(method, path)
 
 
 _COMPOSER: dict[str, Any] = {
@@ -191,11 +183,10 @@ class CloudScript(Options, frozen=True):
     webhook_pause: float = 0.1
     """seconds before the first of them; doubled each time"""
 
-
-def _check_faults(names: Iterable[str], known: Mapping[str, str]) -> None:
-    for name in names:
-        if name not in known:
-            raise ValueError(f"there is no fault {name!r}; there are {', '.join(known)}")
+    @property
+    def bares(self) -> Mapping[str, Path]:
+        """The bare repositories."""
+        return self.repos
 
 
 SLOW_LISTS: dict[str, tuple[tuple[int, float], ...]] = {
@@ -229,47 +220,6 @@ def pick_play(deck: Deck[CloudEntry], prompt: str, turn: int, launch: int) -> Cl
     return CloudPlay(entry, words | {name: value or "" for name, value in groups.items()})
 
 
-class CountedFault(Protocol):
-    """A fault that concerns some of the requests that match its pattern."""
-
-    @property
-    def pattern(self) -> str:
-        """Method and path, `*` for any part."""
-
-    @property
-    def after(self) -> int:
-        """How many matching requests pass first."""
-
-    @property
-    def times(self) -> int:
-        """How many fail then; 0: all."""
-
-
-F = TypeVar("F", bound=CountedFault)
-
-
-class FaultCounter(Struct, Generic[F]):
-    """The faults of requests, and how many matching requests each has seen."""
-
-    faults: list[F]
-    _seen: dict[int, int] = field(default_factory=dict)
-
-    def pick(self, method: str, path: str) -> F | None:
-        """Count the request for every fault that matches it, and return the first fault that is due."""
-        chosen: F | None = None
-        for index, fault in enumerate(self.faults):
-            if not _is_request_match(fault.pattern, method, path):
-                continue
-            seen = self._seen[index] = self._seen.get(index, 0) + 1
-            if (
-                chosen is None
-                and seen > fault.after
-                and (not fault.times or seen <= fault.after + fault.times)
-            ):
-                chosen = fault
-        return chosen
-
-
 class RateLimiter(Struct):
     """Rate limits as sliding windows per key."""
 
@@ -297,12 +247,6 @@ def make_slug(text: str) -> str:
     """Make a name of the first words of the text."""
     words = re.findall(r"[a-z0-9]+", text.lower())
     return "-".join(words[:6])[:40].strip("-") or "task"
-
-
-def _is_request_match(pattern: str, method: str, path: str) -> bool:
-    wanted, _, where = pattern.partition(" ")
-    parts = "[^/]*".join(re.escape(part) for part in where.split("*"))
-    return wanted in ("*", method) and (where in ("", "*") or re.fullmatch(parts, path) is not None)
 
 
 def _build_headers(limit: int, remaining: int, reset: float) -> dict[str, str]:

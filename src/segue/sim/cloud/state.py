@@ -15,7 +15,8 @@ from msgspec import Struct, field
 from segue.sim.cloud.objects import Checkout, CloudAgentRecord, CloudRunRecord
 from segue.sim.cloud.remote import Remotes
 from segue.sim.cloud.requests import CloudRefusal
-from segue.sim.cloud.script import CloudEntry, CloudFault, CloudScript, FaultCounter, RateLimiter, make_slug
+from segue.sim.cloud.script import CloudEntry, CloudFault, CloudScript, RateLimiter, make_slug
+from segue.sim.faults import FaultCounter
 from segue.sim.script import Deck
 from segue.sim.services import RequestLog
 

@@ -4,9 +4,25 @@ from __future__ import annotations
 
 import inspect
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any
 
+from graphql import (
+    ArgumentNode,
+    DocumentNode,
+    FieldNode,
+    FragmentDefinitionNode,
+    FragmentSpreadNode,
+    GraphQLSyntaxError,
+    InlineFragmentNode,
+    OperationDefinitionNode,
+    OperationType,
+    SelectionNode,
+    SelectionSetNode,
+    get_operation_ast,
+    parse,
+    value_from_ast_untyped,
+)
 from starlette.responses import JSONResponse, Response
 
 from segue.sim.github.answers import Exchange, GithubRefusal
@@ -15,7 +31,6 @@ from segue.sim.github.hub import HubRepo
 from segue.sim.github.issues import add_comment, announce, put_labels
 from segue.sim.github.objects import HubIssue, HubThread
 from segue.sim.github.pulls import add_review, add_thread, merge_pull, open_pull, pull_of, reply
-from segue.sim.github.query import BadQuery, Document, FieldNode, Spread, fill_value, parse_query
 
 _CONCRETE = frozenset(
     {
@@ -31,83 +46,101 @@ async def answer_graphql(ask: Exchange) -> Response:
     """Answer a query or mutation; errors are beside the data, with status 200."""
     body = ask.table()
     try:
-        document = parse_query(str(body.get("query", "")))
-        operation = document.pick(body.get("operationName"))
-    except BadQuery as error:
+        document = parse(str(body.get("query", "")), no_location=True)
+    except (GraphQLSyntaxError, RecursionError) as error:
         return JSONResponse({"errors": [{"message": f"Parse error: {error}"}]})
+    operation = get_operation_ast(document, body.get("operationName"))
+    if operation is None or operation.operation is OperationType.SUBSCRIPTION:
+        return JSONResponse({"errors": [{"message": "Parse error: there is no such operation"}]})
     for repo in ask.hub.repos.values():
         if ask.caller.sees(repo):
             await ask.hub.refresh(repo)
     graph = Graph(ask)
-    variables = {**operation.defaults, **(body.get("variables") or {})}
-    reader = _Reader(ask, document, variables)
-    root = graph.query() if operation.kind == "query" else _mutations(ask, graph)
-    data = await reader.read(root, operation.selections, ())
+    reader = _Reader(ask, document, {**_read_defaults(operation), **(body.get("variables") or {})})
+    is_query = operation.operation is OperationType.QUERY
+    root = graph.query() if is_query else _mutations(ask, graph)
+    data = await reader.read(root, operation.selection_set, ())
     return JSONResponse({"data": data, **({"errors": reader.errors} if reader.errors else {})})
+
+
+def _read_defaults(operation: OperationDefinitionNode) -> dict[str, Any]:
+    return {
+        known.variable.name.value: value_from_ast_untyped(known.default_value)
+        if known.default_value
+        else None
+        for known in operation.variable_definitions or ()
+    }
 
 
 class _Reader:
     """Lays the selections of a query over tables."""
 
-    def __init__(self, ask: Exchange, document: Document, variables: Mapping[str, Any]) -> None:
+    def __init__(self, ask: Exchange, document: DocumentNode, variables: dict[str, Any]) -> None:
         self._ask = ask
-        self._document = document
+        self._fragments = {
+            node.name.value: node for node in document.definitions if isinstance(node, FragmentDefinitionNode)
+        }
         self._variables = variables
         self.errors: list[dict[str, Any]] = []
 
-    async def read(
-        self, value: Any, selections: list[FieldNode | Spread], path: tuple[str | int, ...]
-    ) -> Any:
+    async def read(self, value: Any, selections: SelectionSetNode | None, path: tuple[str | int, ...]) -> Any:
         """Return the selected part of a value."""
         if isinstance(value, list):
             return [await self.read(item, selections, (*path, index)) for index, item in enumerate(value)]
-        if not isinstance(value, dict) or not selections:
+        if not isinstance(value, dict) or selections is None:
             return value
         shown: dict[str, Any] = {}
         for node in self._flatten(value, selections):
-            found = await self._field(value, node, (*path, node.alias))
-            before = shown.get(node.alias)
+            name = (node.alias or node.name).value
+            found = await self._field(value, node, (*path, name))
+            before = shown.get(name)
             both = isinstance(before, dict) and isinstance(found, dict)
-            shown[node.alias] = {**before, **found} if both and isinstance(before, dict) else found
+            shown[name] = {**before, **found} if both and isinstance(before, dict) else found
         return shown
 
-    def _flatten(self, value: Table, selections: list[FieldNode | Spread]) -> list[FieldNode]:
+    def _flatten(self, value: Table, selections: SelectionSetNode) -> list[FieldNode]:
         """Return the fields, those of fragments for this type among them."""
         found: list[FieldNode] = []
-        for node in selections:
+        for node in selections.selections:
             if not self._is_wanted(node):
                 continue
             if isinstance(node, FieldNode):
                 found.append(node)
                 continue
-            spread = self._document.fragments.get(node.fragment, node) if node.fragment else node
-            if spread.on not in _CONCRETE or spread.on == value.get("__typename"):
-                found += self._flatten(value, spread.selections)
+            fragment = self._fragments[node.name.value] if isinstance(node, FragmentSpreadNode) else node
+            assert isinstance(fragment, FragmentDefinitionNode | InlineFragmentNode)
+            on = fragment.type_condition.name.value if fragment.type_condition else ""
+            if on not in _CONCRETE or on == value.get("__typename"):
+                found += self._flatten(value, fragment.selection_set)
         return found
 
-    def _is_wanted(self, node: FieldNode | Spread) -> bool:
-        include = node.directives.get("include", {}).get("if", True)
-        skip = node.directives.get("skip", {}).get("if", False)
-        return bool(fill_value(include, self._variables)) and not fill_value(skip, self._variables)
+    def _is_wanted(self, node: SelectionNode) -> bool:
+        asked = {one.name.value: self._fill(one.arguments).get("if") for one in node.directives or ()}
+        return bool(asked.get("include", True)) and not asked.get("skip", False)
+
+    def _fill(self, arguments: Iterable[ArgumentNode] | None) -> dict[str, Any]:
+        """Return arguments with their variables replaced."""
+        return {one.name.value: value_from_ast_untyped(one.value, self._variables) for one in arguments or ()}
 
     async def _field(self, value: Table, node: FieldNode, path: tuple[str | int, ...]) -> Any:
-        if node.name in ("__typename", "clientMutationId"):
-            return value.get(node.name)
-        if node.name not in value:
-            self._ask.hub.unknown_fields.append(f"{value.get('__typename', '?')}.{node.name}")
+        name = node.name.value
+        if name in ("__typename", "clientMutationId"):
+            return value.get(name)
+        if name not in value:
+            self._ask.hub.unknown_fields.append(f"{value.get('__typename', '?')}.{name}")
             return None
-        found = value[node.name]
+        found = value[name]
         if not callable(found):
-            return await self.read(found, node.selections, path)
+            return await self.read(found, node.selection_set, path)
         try:
-            found = found(fill_value(node.arguments, self._variables))
+            found = found(self._fill(node.arguments))
             found = await found if inspect.isawaitable(found) else found
         except GithubRefusal as refusal:
             kind = {404: "NOT_FOUND", 403: "FORBIDDEN"}.get(refusal.status, "UNPROCESSABLE")
             words = _words(refusal)
             self.errors.append({"type": kind, "path": list(path), "message": words})
             return None
-        return await self.read(found, node.selections, path)
+        return await self.read(found, node.selection_set, path)
 
 
 def _words(refusal: GithubRefusal) -> str:

@@ -18,6 +18,7 @@ from typing import Any
 import httpx2
 from msgspec import Struct, field
 
+from segue.sim.faults import FaultCounter
 from segue.sim.github.objects import (
     HookDelivery,
     HubCheckRun,
@@ -30,7 +31,7 @@ from segue.sim.github.objects import (
     HubStatus,
 )
 from segue.sim.github.repository import BareBranches
-from segue.sim.github.script import GithubFaults, GithubRepo, GithubScript
+from segue.sim.github.script import GithubFault, GithubRepo, GithubScript
 from segue.sim.services import RequestLog
 
 
@@ -89,7 +90,7 @@ class Hub(Struct):
     """The state of one simulator, in one event loop."""
 
     script: GithubScript
-    faults: GithubFaults
+    faults: FaultCounter[GithubFault]
     repos: dict[str, HubRepo] = field(default_factory=dict)
     """By `owner/name` in lower case."""
     log: RequestLog = field(default_factory=RequestLog)
@@ -103,7 +104,7 @@ class Hub(Struct):
     @classmethod
     def make(cls, script: GithubScript, bares: Mapping[str, Path]) -> Hub:
         """Create a simulator; `bares` maps `OWNER/NAME` to bare repositories."""
-        hub = cls(script, GithubFaults([]))
+        hub = cls(script, FaultCounter([]))
         hub.load(script)
         for name, bare in bares.items():
             known = hub.repos.get(name.lower())
@@ -116,7 +117,7 @@ class Hub(Struct):
     def load(self, script: GithubScript) -> None:
         """Play another script: its repositories replace those of the same names."""
         self.script = script
-        self.faults = GithubFaults(list(script.faults))
+        self.faults = FaultCounter(list(script.faults))
         for name, repo in script.repos.items():
             self.add_repo(name, repo)
 

@@ -2,26 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from msgspec import Struct, field
-
 from segue.domain.options import NonNegative, NonNegativeFloat, Options, Text
+from segue.sim.faults import RequestFault
 
-GithubFaultName = Literal[
-    "primary_limit",
-    "secondary_limit",
-    "bad_gateway",
-    "unauthorized",
-    "forbidden",
-    "not_found",
-    "reset",
-    "reset_after",
-    "slow",
-]
 FAULTS: dict[str, str] = {
     "primary_limit": "403 with no requests remaining, and the reset time",
     "secondary_limit": "403 with `retry-after`",
@@ -47,17 +34,11 @@ class GithubToken(Options, frozen=True):
     """the repositories it can see; without: all"""
 
 
-class GithubFault(Options, frozen=True):
+class GithubFault(RequestFault, frozen=True):
     """Something that goes wrong with requests."""
 
-    fault: GithubFaultName
-    """what goes wrong"""
-    on: str = "*"
-    """the requests, as `GET /repos/*/*/issues`; `*` stands for one part of a path, or alone for all"""
-    after: NonNegative = 0
-    """how many matching requests pass before"""
-    times: NonNegative = 1
-    """how many requests it spoils; 0: all"""
+    known = FAULTS
+
     delay: NonNegativeFloat = 0.0
     """seconds before the answer"""
     retry_after: NonNegative = 1
@@ -107,26 +88,7 @@ class GithubScript(Options, frozen=True):
     hook_seconds: NonNegativeFloat = 10.0
     """seconds a receiver of webhooks may take to answer"""
 
-
-class GithubFaults(Struct):
-    """The faults of requests, and how many matching requests each has seen."""
-
-    faults: list[GithubFault]
-    _seen: dict[int, int] = field(default_factory=dict)
-
-    def pick(self, method: str, path: str) -> GithubFault | None:
-        """Count the request for every fault that matches it, and return the first one that is due."""
-        chosen: GithubFault | None = None
-        for index, fault in enumerate(self.faults):
-            if not _is_match(fault.on, method, path):
-                continue
-            seen = self._seen[index] = self._seen.get(index, 0) + 1
-            due = seen > fault.after and (not fault.times or seen <= fault.after + fault.times)
-            chosen = fault if chosen is None and due else chosen
-        return chosen
-
-
-def _is_match(pattern: str, method: str, path: str) -> bool:
-    wanted, _, where = pattern.partition(" ")
-    parts = "[^/]*".join(re.escape(part) for part in where.split("*"))
-    return wanted in ("*", method) and (where in ("", "*") or re.fullmatch(parts, path) is not None)
+    @property
+    def bares(self) -> Mapping[str, Path]:
+        """The bare repositories."""
+        return {name: repo.bare for name, repo in self.repos.items() if repo.bare is not None}

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Literal
-
-from msgspec import Struct, field
 
 from segue.domain.options import NonNegative, Options, Text
+from segue.sim.faults import RequestFault
 
-GitlabFaultName = Literal[
-    "bad_gateway", "forbidden", "not_found", "too_many", "unauthorized", "reset", "reset_after"
-]
 FAULTS: dict[str, str] = {
     "bad_gateway": "502 with a page for people",
     "forbidden": "403, the token lacks a right",
@@ -34,17 +28,11 @@ class GitlabToken(Options, frozen=True):
     """10 guest, 20 reporter, 30 developer, 40 maintainer; 0: not a member"""
 
 
-class GitlabFault(Options, frozen=True):
+class GitlabFault(RequestFault, frozen=True):
     """Something that goes wrong with requests."""
 
-    fault: GitlabFaultName
-    """what goes wrong"""
-    on: str = "*"
-    """the requests, as `POST /projects/*/merge_requests`; `*` stands for one part of a path"""
-    after: NonNegative = 0
-    """how many matching requests pass before"""
-    times: NonNegative = 1
-    """how many requests it spoils; 0: all"""
+    known = FAULTS
+
     retry_after: NonNegative = 1
     """seconds to wait that `too_many` asks for"""
 
@@ -59,22 +47,7 @@ class GitlabScript(Options, frozen=True):
     faults: Sequence[GitlabFault] = []
     """what goes wrong with requests"""
 
-
-class GitlabFaults(Struct):
-    """The faults of requests, and how many matching requests each has seen."""
-
-    faults: list[GitlabFault]
-    _seen: dict[int, int] = field(default_factory=dict)
-
-    def pick(self, method: str, path: str) -> GitlabFault | None:
-        """Count the request for every fault that matches it, and return the first one that is due."""
-        chosen: GitlabFault | None = None
-        for index, fault in enumerate(self.faults):
-            wanted, _, where = fault.on.partition(" ")
-            pattern = "[^/]*".join(re.escape(part) for part in where.split("*"))
-            if wanted not in ("*", method) or (where and not re.fullmatch(pattern, path)):
-                continue
-            seen = self._seen[index] = self._seen.get(index, 0) + 1
-            due = seen > fault.after and (not fault.times or seen <= fault.after + fault.times)
-            chosen = fault if chosen is None and due else chosen
-        return chosen
+    @property
+    def bares(self) -> Mapping[str, Path]:
+        """The bare repositories."""
+        return self.projects

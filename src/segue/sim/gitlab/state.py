@@ -11,8 +11,9 @@ from typing import Any
 
 from msgspec import Struct, field
 
+from segue.sim.faults import FaultCounter
 from segue.sim.github.repository import BareBranches
-from segue.sim.gitlab.script import GitlabFaults, GitlabScript, GitlabToken
+from segue.sim.gitlab.script import GitlabFault, GitlabScript, GitlabToken
 from segue.sim.services import RequestLog
 
 
@@ -107,7 +108,7 @@ class Lab(Struct):
     """The state of one simulator, in one event loop."""
 
     script: GitlabScript
-    faults: GitlabFaults = field(default_factory=lambda: GitlabFaults([]))
+    faults: FaultCounter[GitlabFault] = field(default_factory=lambda: FaultCounter([]))
     projects: dict[str, LabProject] = field(default_factory=dict)
     people: dict[str, int] = field(default_factory=dict)
     """User names and their ids."""
@@ -125,7 +126,7 @@ class Lab(Struct):
 
     def load(self, script: GitlabScript) -> None:
         """Play another script; what is there stays."""
-        self.script, self.faults = script, GitlabFaults(list(script.faults))
+        self.script, self.faults = script, FaultCounter(list(script.faults))
         for path, bare in script.projects.items():
             self.projects.setdefault(path, LabProject(self.new_id(), path, BareBranches(bare)))
 

@@ -44,6 +44,10 @@ class SimVendor(Struct, frozen=True):
     read_key: Callable[[Request], str]
     refuse: Callable[[SessionRefusal], dict[str, Any]]
 
+    def build_app(self, script: SessionScript, repos: Mapping[str, Path]) -> Starlette:
+        """Build the app of this vendor."""
+        return session_app(self, script, repos)
+
 
 class SessionGate:
     """Lets requests pass, or fail as the script says."""

@@ -14,7 +14,8 @@ from typing import Any
 from msgspec import Struct, field
 
 from segue.sim.cloud.remote import BranchTaken, Change, Remote, Remotes
-from segue.sim.cloud.script import FaultCounter, make_slug
+from segue.sim.cloud.script import make_slug
+from segue.sim.faults import FaultCounter
 from segue.sim.script import Deck, equals, fill, matches
 from segue.sim.services import RequestLog
 from segue.sim.sessions.script import SessionEntry, SessionFault, SessionScript

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from segue.domain.options import Options
+from segue.sim.faults import RequestFault
 from segue.sim.script import check_pattern
 
 REQUEST_FAULTS = {
@@ -58,32 +59,17 @@ class SessionEntry(Options, frozen=True):
         check_pattern(self.prompt)
 
 
-class SessionFault(Options, frozen=True):
-    """A fault of requests: which ones, how often, and its details."""
+class SessionFault(RequestFault, frozen=True):
+    """A fault of requests, with its details."""
 
-    fault: str
-    """what goes wrong"""
-    on: str = ""
-    """method and path, `*` for any part: `POST /v1/sessions`; empty: any request"""
-    after: int = 0
-    """this many matching requests pass first"""
-    times: int = 1
-    """then this many fail; 0: all"""
+    known = REQUEST_FAULTS
+
     status: int = 500
     """the HTTP status of a refusal"""
     message: str = ""
     """its message"""
     retry_after: str | None = None
     """its header Retry-After"""
-
-    def __post_init__(self) -> None:
-        if self.fault not in REQUEST_FAULTS:
-            raise ValueError(f"there is no fault {self.fault!r}; there are {', '.join(REQUEST_FAULTS)}")
-
-    @property
-    def pattern(self) -> str:
-        """The requests that have the fault."""
-        return self.on or "* *"
 
 
 class SessionScript(Options, frozen=True):
@@ -101,3 +87,8 @@ class SessionScript(Options, frozen=True):
     """seconds every session works"""
     usage: Mapping[str, Any] = {}
     """what each message uses, in the vendor's words"""
+
+    @property
+    def bares(self) -> Mapping[str, Path]:
+        """The bare repositories."""
+        return self.repos

@@ -54,6 +54,7 @@ class PlanFile(Source):
 
     kind = "planfile"
     run_kind = RunKind.PLAN
+    uses = ("plan_format",)
 
     @classmethod
     def matches(cls, request: SourceRequest) -> bool:

@@ -54,6 +54,7 @@ class SpecKit(Source):
 
     kind = "speckit"
     run_kind = RunKind.FEATURE
+    uses = ("task_list", "verify", "criteria", "ignore_checklists")
     usual_flow = "spec"
 
     @classmethod

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
-import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from msgspec import Struct
 
 from segue.domain.errors import WorkspaceError
+from segue.system.files import brief_folder
 from segue.system.git.refs import read_tree
 from segue.system.process.capture import Captured, capture, child_environment
 from segue.system.reading import UnsafeFile, read_file
@@ -61,6 +60,13 @@ class Objects(Struct, frozen=True):
     async def diff(self, base: str, head: str) -> str:
         """Return the unified diff between two commits or trees."""
         done = await self.git("diff-tree", "-r", "-p", "--no-color", "-M", base or EMPTY_TREE, head)
+        return done.out.decode("utf-8", "replace")
+
+    async def diff_index(self, base: str, index: Path) -> str:
+        """Return how the content of an index differs from a commit, as `diff` would."""
+        options = ("--cached", "-p", "--no-color", "-M")
+        variables = {"GIT_INDEX_FILE": str(index)}
+        done = await self.git("diff-index", *options, base or EMPTY_TREE, "--", variables=variables)
         return done.out.decode("utf-8", "replace")
 
     async def changes(self, base: str, head: str) -> tuple[PathChange, ...]:
@@ -134,8 +140,7 @@ class Objects(Struct, frozen=True):
         shallow = self.common_dir / "shallow"
         if shallow.is_file():
             files["shallow"] = read_file(shallow)
-        folder = Path(tempfile.mkdtemp(prefix="segue-git-"))
-        try:
+        with brief_folder() as folder:
             (folder / "refs").mkdir()
             if attributes:
                 (folder / "info").mkdir()
@@ -143,8 +148,6 @@ class Objects(Struct, frozen=True):
             for name, data in files.items():
                 (folder / name).write_bytes(data)
             yield folder
-        finally:
-            _remove(folder, files)
 
     def format(self) -> str:
         """Return the configuration of a git folder that can read these objects, and nothing else."""
@@ -153,17 +156,6 @@ class Objects(Struct, frozen=True):
         except (OSError, UnsafeFile):
             return _CONFIG
         return _SHA256 if "objectformat=sha256" in config.replace(" ", "") else _CONFIG
-
-
-def _remove(folder: Path, files: Iterable[str]) -> None:
-    """Remove what was made; only where git has left more than that, everything is searched."""
-    try:
-        for name in files:
-            (folder / name).unlink()
-        (folder / "refs").rmdir()
-        folder.rmdir()
-    except OSError:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 _MARKER = ": leftover conflict marker"
