@@ -10,7 +10,7 @@ from pathlib import Path
 from segue.domain.errors import StoreError
 from segue.store.database import Database
 
-VERSION = 7
+VERSION = 8
 """The number of the newest file under `migrations/`."""
 
 _FOLDER = Path(__file__).with_name("migrations")
