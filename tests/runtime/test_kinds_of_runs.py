@@ -21,7 +21,7 @@ def app(tmp_path: Path) -> App:
     """Where every kind of run was made, all in one folder, those of the bridge and the models last."""
     app = App.load(tmp_path, None, {"database_url": str(tmp_path / "segue.db")})
     with app.store() as store:
-        for kind in RunKind:
+        for kind in sorted(RunKind, key=lambda kind: not kind.has_tasks):
             spec = RunSpec("x", f"a {kind}", str(tmp_path), "scripted", "execute", kind=kind)
             store.create(f"key {kind}", spec)
     return app
