@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Awaitable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -62,11 +62,12 @@ class Objects(Struct, frozen=True):
         done = await self.git("diff-tree", "-r", "-p", "--no-color", "-M", base or EMPTY_TREE, head)
         return done.out.decode("utf-8", "replace")
 
-    async def diff_index(self, base: str, index: Path) -> str:
-        """Return how the content of an index differs from a commit, as `diff` would."""
-        options = ("--cached", "-p", "--no-color", "-M")
-        variables = {"GIT_INDEX_FILE": str(index)}
-        done = await self.git("diff-index", *options, base or EMPTY_TREE, "--", variables=variables)
+    async def diff_index(self, base: str, index: Path, complete: Awaitable[object]) -> str:
+        """Return how the content of an index differs from a commit, as `diff` would, once it is complete."""
+        arguments = ("diff-index", "--cached", "-p", "--no-color", "-M", base or EMPTY_TREE, "--")
+        with self._folder() as folder:
+            await complete
+            done = await self._run(folder, arguments, variables={"GIT_INDEX_FILE": str(index)})
         return done.out.decode("utf-8", "replace")
 
     async def changes(self, base: str, head: str) -> tuple[PathChange, ...]:
@@ -118,23 +119,32 @@ class Objects(Struct, frozen=True):
         attributes: bytes = b"",
     ) -> Captured:
         """Run a git command that reads objects, in a git folder made for this one call."""
-        name = next(word for word in arguments if word != "-c" and "=" not in word)
         with self._folder(attributes) as folder:
-            own = {"GIT_DIR": str(folder), "GIT_OBJECT_DIRECTORY": f"{self.common_dir}/objects"}
-            environment = child_environment(extra={**_ENVIRONMENT, **own, **(variables or {})})
-            try:
-                done = await capture(["git", *arguments], where or folder, environment, _TIMEOUT, stdin)
-            except TimeoutError as error:
-                raise WorkspaceError(
-                    f"git {name} did not end: {error}.", kept="Nothing was changed."
-                ) from None
+            return await self._run(folder, arguments, codes, stdin, variables, where)
+
+    async def _run(
+        self,
+        folder: Path,
+        arguments: Sequence[str],
+        codes: tuple[int, ...] = (0,),
+        stdin: bytes = b"",
+        variables: Mapping[str, str] | None = None,
+        where: Path | None = None,
+    ) -> Captured:
+        name = next(word for word in arguments if word != "-c" and "=" not in word)
+        own = {"GIT_DIR": str(folder), "GIT_OBJECT_DIRECTORY": f"{self.common_dir}/objects"}
+        environment = child_environment(extra={**_ENVIRONMENT, **own, **(variables or {})})
+        try:
+            done = await capture(["git", *arguments], where or folder, environment, _TIMEOUT, stdin)
+        except TimeoutError as error:
+            raise WorkspaceError(f"git {name} did not end: {error}.", kept="Nothing was changed.") from None
         if done.exit_code not in codes:
             said = done.err.decode("utf-8", "replace").strip()[-2000:]
             raise WorkspaceError(f"git {name} failed: {said}", kept="Nothing was changed.")
         return done
 
     @contextlib.contextmanager
-    def _folder(self, attributes: bytes) -> Iterator[Path]:
+    def _folder(self, attributes: bytes = b"") -> Iterator[Path]:
         """Make the smallest git folder there is, and remove it again."""
         files = {"HEAD": b"ref: refs/heads/none\n", "config": self.format().encode()}
         shallow = self.common_dir / "shallow"

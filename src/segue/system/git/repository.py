@@ -8,7 +8,7 @@ import os
 import re
 import shutil
 import time
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -128,9 +128,9 @@ class Repository(Struct):
         if not now.dirty:
             return now.head, await objects.diff(base, now.head)
 
-        async def look(index: Path) -> str:
+        async def look(index: Path, complete: Awaitable[object]) -> str:
             with contextlib.suppress(WorkspaceError):  # a split index is not all there
-                return await objects.diff_index(base, index)
+                return await objects.diff_index(base, index, complete)
             return ""
 
         staged, diff = await stage(self.git_dir, self.root, now, self.run, *self.without_own(), look=look)

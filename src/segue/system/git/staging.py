@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import os
 import shutil
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -64,13 +64,17 @@ class StagedIndex(Struct, frozen=True):
         return False
 
 
+Look = Callable[[Path, Awaitable[object]], Awaitable[str]]
+"""Looks at an index, once it is complete."""
+
+
 async def stage(
     git_dir: Path,
     root: Path,
     now: Snapshot,
     git: Callable[..., Awaitable[Captured]],
     *paths: str,
-    look: Callable[[Path], Awaitable[str]] | None = None,
+    look: Look | None = None,
 ) -> tuple[StagedIndex, str]:
     """Add everything that is in the work tree to a second index; also return what `look` finds there."""
     index = git_dir / "index"
@@ -81,29 +85,34 @@ async def stage(
             with contextlib.suppress(FileNotFoundError):
                 # With its time, for the same reason.
                 shutil.copy2(index, staged)
-            extra = {"GIT_INDEX_FILE": str(staged)}
-            await git("add", "--all", *paths, extra=extra)
-            tree, found = await _both(git("write-tree", extra=extra), look(staged) if look else _nothing())
+            tree, found = await _make_tree(staged, git, paths, look or _see_nothing)
             made = staged.stat()
             times = (made.st_atime_ns, made.st_mtime_ns)
             data = staged.read_bytes() if made.st_size <= _LARGEST else b""
     except OSError as error:
         raise WorkspaceError(f"{index} cannot be copied: {error.strerror}") from error
-    name = tree.out.decode().strip()
-    return StagedIndex(now, name, data, made.st_mode & 0o777, times, own, files, programs), found
+    return StagedIndex(now, tree, data, made.st_mode & 0o777, times, own, files, programs), found
 
 
-async def _both(one: Awaitable[Captured], other: Awaitable[str]) -> tuple[Captured, str]:
-    """Wait for two gits that work at the same time; if one fails, the other is ended."""
-    beside = asyncio.ensure_future(other)
+async def _make_tree(
+    staged: Path, git: Callable[..., Awaitable[Captured]], paths: Sequence[str], look: Look
+) -> tuple[str, str]:
+    """Add everything, then make a tree while somebody looks: two gits take as long as one."""
+    extra, added = {"GIT_INDEX_FILE": str(staged)}, asyncio.Event()
+    looking = asyncio.ensure_future(look(staged, added.wait()))
     try:
-        return await one, await beside
+        await git("add", "--all", *paths, extra=extra)
+        added.set()
+        await asyncio.sleep(0)  # the look takes longer, so it begins first
+        tree = (await git("write-tree", extra=extra)).out.decode().strip()
+        return tree, await looking
     finally:
-        beside.cancel()
-        await asyncio.wait({beside})
+        looking.cancel()
+        await asyncio.wait({looking})
 
 
-async def _nothing() -> str:
+async def _see_nothing(_index: Path, complete: Awaitable[object]) -> str:
+    await complete
     return ""
 
 
