@@ -8,6 +8,7 @@ from pathlib import PurePath
 from msgspec import Struct
 from msgspec.structs import replace
 
+from segue.domain.amounts import format_count, format_duration
 from segue.reports.charts import draw_cell, find_scale
 from segue.reports.figures.forest import draw_forest
 from segue.reports.figures.scatter import Link, draw_scatter
@@ -16,7 +17,6 @@ from segue.reports.formatting import format_cell, format_heading
 from segue.reports.pivot import MATRIX, Matrix, pivot
 from segue.reports.report import Cell, ReportTable, RunIds
 from segue.reports.statistics import NO_DIFFERENCE, TOO_FEW
-from segue.view.amounts import format_duration
 
 MOST_ROWS = 100
 """Rows of a table on the page; JSON and CSV contain all."""
@@ -137,8 +137,7 @@ def _present_settings(table: ReportTable, decorate: Decorate) -> _Shown:
         for source, rows in several.items()
     )
     headings = tuple(map(format_heading, table.columns))
-    many = "1 source" if len(alone) == 1 else f"{len(alone)} sources"
-    about = f"{many} with one setting only: nothing to compare" if alone else ""
+    about = f"{format_count(len(alone), 'source')} with one setting only: nothing to compare" if alone else ""
     return _Shown(headings, [], groups, _format(table, alone, decorate), about)
 
 
