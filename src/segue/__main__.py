@@ -27,7 +27,8 @@ def main() -> None:
     import gc
 
     # What is imported stays: looking for garbage among it, while importing or at the end, finds nothing.
-    gc.set_threshold(50_000, 10, 10)
+    # It is about 60,000 objects when the first agent of a run starts.
+    gc.set_threshold(100_000, 10, 10)
     from segue.cli.main import run
 
     code = run(sys.argv[1:])

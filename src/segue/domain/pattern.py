@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any, AnyStr, cast
 
-_METHODS = ("search", "match", "fullmatch", "finditer", "findall", "sub", "subn", "split")
+_LOOKS = ("search", "match", "fullmatch")
+_METHODS = (*_LOOKS, "finditer", "findall", "sub", "subn", "split")
 
 
-def pattern(text: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
-    """Return what `re.compile` returns, at a time when it is needed; a mistake shows then, too."""
-    return cast("re.Pattern[AnyStr]", _Pattern(text, flags))
+def pattern(text: AnyStr, flags: int = 0, needs: Sequence[str] = ()) -> re.Pattern[AnyStr]:
+    """Return what `re.compile` returns, at a time when it is needed; a mistake shows then, too.
+
+    Whatever matches contains one of the words that it `needs`, in lower case or not. A text without them does
+    not match, which is known before anything is compiled.
+    """
+    return cast("re.Pattern[AnyStr]", _Pattern(text, flags, needs))
 
 
 def compile_all() -> None:
@@ -20,8 +26,8 @@ def compile_all() -> None:
 
 
 class _Pattern:
-    def __init__(self, text: str | bytes, flags: int) -> None:
-        self.pattern, self._flags = text, flags
+    def __init__(self, text: str | bytes, flags: int, needs: Sequence[str]) -> None:
+        self.pattern, self.needs, self._flags = text, needs, flags
         _MADE.append(self)
 
     def compile(self) -> re.Pattern[Any]:
@@ -30,7 +36,16 @@ class _Pattern:
         return compiled
 
     def __getattr__(self, name: str) -> Any:
+        if self.needs and name in _LOOKS:
+            return lambda text, *place: self._look(name, text, *place)
         return getattr(self.compile(), name)
+
+    def _look(self, how: str, text: str, *place: int) -> re.Match[str] | None:
+        # Letters beyond ASCII may be others in lower case than for `re`.
+        if text.isascii() and not any(word in text.lower() for word in self.needs):
+            return None
+        found: re.Match[str] | None = getattr(self.compile(), how)(text, *place)
+        return found
 
 
 _MADE: list[_Pattern] = []

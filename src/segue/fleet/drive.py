@@ -153,7 +153,7 @@ async def _work(order: Order, connections: Sequence[Postgres], run: Run, place: 
         async with open_portable(app, store, run, repo, named, carrier) as opened:
             _refuse_agents(opened, order.worker.allow_agents)
             with _notifier(opened) as observer:
-                ended = await run_session(opened, observer, store)
+                ended = await run_session(opened, observer)
     return DriveEnd(True, ended.error.message if ended.error else "", clean=ended.error is None)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from difflib import unified_diff
 
 import msgspec
 from msgspec.structs import replace
@@ -136,6 +135,8 @@ def _describe_end(check: CheckResult) -> str:
 
 def contested_text(contested: Contested) -> str:
     """Return both versions of a file that decides whether the checks pass, as a judge reads them."""
+    from difflib import unified_diff  # rarely needed
+
     before, after = contested.before.splitlines(), contested.after.splitlines()
     names = (f"a/{contested.path}", f"b/{contested.path}")
     diff = "\n".join(unified_diff(before, after, *names, lineterm="", n=1000))

@@ -288,5 +288,6 @@ def make_own_folder(path: Path) -> None:
 def _make_private(database: str) -> None:
     """Make a new SQLite file the user's alone, whatever the folder it is in."""
     if not is_postgres(database):
-        with contextlib.suppress(OSError):
-            os.close(os.open(sqlite_path(database), os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        from segue.store.sqlite import create_file
+
+        create_file(sqlite_path(database))

@@ -5,17 +5,20 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from segue.domain.run import TASK_RUNS
 from segue.runtime.app import App
-from segue.runtime.doctor import AgentReport, agent_reports
 from segue.runtime.registry import BUILT_IN
-from segue.runtime.sources import FoundSource, find_sources
 from segue.runtime.wiring import agent_names
 from segue.sources.recognise import any_feature, has_specify
 from segue.system.reading import work_tree
+
+if TYPE_CHECKING:
+    from segue.runtime.doctor import AgentReport
+    from segue.runtime.sources import FoundSource
 
 _PREFERRED = ("claude", "codex", "cursor", "gemini", "copilot", "opencode", "qwen", "vibe")
 """Agents that are used without being named, the first of them that is ready."""
@@ -66,6 +69,8 @@ def needs_agent(app: App) -> bool:
 
 def list_sources(app: App) -> list[FoundSource]:
     """Return the sources of a repository, those with something to do first; unlikely ones are left out."""
+    from segue.runtime.sources import find_sources
+
     found = [one for one in find_sources(app) if _is_likely(one)]
     return sorted(found, key=lambda one: one.tasks == one.done)
 
@@ -78,6 +83,8 @@ def name_from_here(app: App, found: FoundSource) -> str:
 
 def find_agent(app: App) -> tuple[FoundAgent | None, list[AgentReport]]:
     """Return the agent to use, and what is known about all that could be."""
+    from segue.runtime.doctor import agent_reports  # it imports agents, which a run that names one need not
+
     own = [name for name in agent_names(app.loaded) if name not in BUILT_IN["agents"]]
     configured = [name for name in app.loaded.settings.agents if name not in ("scripted", "cursor-cloud")]
     names = list(dict.fromkeys([*own, *configured, *_PREFERRED]))

@@ -18,13 +18,10 @@ from segue.domain.task import Task, TaskStatus
 from segue.flow.context import RunContext
 from segue.flow.feedback import name_tasks, read_reply, run_feedback, task_of
 from segue.ports import Delivery, Journal, StepFacts, Store
-from segue.reports.card.markdown import escape_markdown
 from segue.runtime.app import App
 from segue.runtime.delivering import delivery_name
 from segue.runtime.wiring import make_delivery, raise_problems
 from segue.system.git.branches import REMOTE
-from segue.system.git.conflicts import Upkeep
-from segue.system.git.merging import Integration
 from segue.system.git.pushing import PushRemote, fetched_from
 from segue.system.process.processes import Processes
 from segue.view.load import load_view
@@ -32,6 +29,7 @@ from segue.view.run import RunView
 
 if TYPE_CHECKING:
     from segue.runtime.open import OpenRun
+    from segue.system.git.conflicts import Upkeep
 
 _DONE = ("done", "skipped")
 
@@ -159,6 +157,8 @@ class Returned(Struct):
                 await self.journal.emit(NoticeGiven(f"Task {event.task} was not answered: {error.message}"))
 
     async def _answer(self, delivery: Delivery, event: FeedbackReceived) -> None:
+        from segue.reports.card.markdown import escape_markdown  # few runs need it
+
         run, spec, journal = self.opened.run, self.opened.spec, self.journal
         target, delivered = Target(spec.into, fetched_from(spec.remote)), _delivered(self.view, run)
         key, (words, commit) = f"answer/{event.task}", read_reply(journal, event.task)
@@ -193,6 +193,9 @@ class Returned(Struct):
 
     @property
     def _upkeep(self) -> Upkeep:
+        from segue.system.git.conflicts import Upkeep
+        from segue.system.git.merging import Integration
+
         opened = self.opened
         assert opened.tree is not None
         own = Integration(opened.repo, opened.tree.branch, since=opened.run.created / 1000)

@@ -21,7 +21,6 @@ from segue.flow.launch import AgentChain
 from segue.ports import Carrier, Source, Store
 from segue.proof.guard import settle_settings
 from segue.runtime.app import App
-from segue.runtime.base import choose_base
 from segue.runtime.delivering import aim, delivery_name
 from segue.runtime.past import Past, refuse_absent, settle_resume, settle_start
 from segue.runtime.plan import RunPlan, check_chains, judges_of, plan_run, replan_run
@@ -90,6 +89,8 @@ class OpenRun(Struct, frozen=True):
     """What came back from its pull request."""
     carrier: Carrier | None = None
     """Takes its work along, if any machine may drive it."""
+    store: Store | None = None
+    """Its store, if that is open already."""
 
     @property
     def is_first(self) -> bool:
@@ -155,7 +156,7 @@ async def open_run(
     with app.store() as store:
         async with opener(plan, parts, store, home, spec, run) as opened:
             words = "\n".join(filter(None, (*warnings, said, aimed, opened.warning)))
-            yield replace(opened, warning=words, past=past)
+            yield replace(opened, warning=words, past=past, store=store)
 
 
 @asynccontextmanager
@@ -287,6 +288,8 @@ async def _choose_base(
     plan: RunPlan, home: Repository, spec: RunSpec, last: Run | None
 ) -> tuple[RunSpec, str]:
     """Return the spec with the branch that cloud agents start from, and what to say about it."""
+    from segue.runtime.base import choose_base
+
     before = None
     if last is not None and last.spec.base:
         with plan.app.store(read_only=True) as known:

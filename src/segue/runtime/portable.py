@@ -48,7 +48,8 @@ async def open_portable(
     with lock_repository(home, run.id) as lock:
         await home.recover(run.created / 1000)
         words = "\n".join([*warnings, *said])
-        yield OpenRun(plan, parts, run, spec, home, lock, fresh, words, past=past, carrier=carrier)
+        opened = OpenRun(plan, parts, run, spec, home, lock, fresh, words, past=past)
+        yield replace(opened, carrier=carrier, store=known)
 
 
 def refuse_lanes(app: App) -> None:

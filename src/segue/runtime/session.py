@@ -29,6 +29,7 @@ from segue.domain.errors import (
 )
 from segue.domain.events import NoticeGiven, RunEnded, RunResumed, RunStarted, StateImported, TaskMarked
 from segue.domain.hook import HookTime
+from segue.domain.results import read_launch
 from segue.domain.run import Run, RunState
 from segue.domain.task import TaskStatus
 from segue.flow.context import RunContext
@@ -85,11 +86,9 @@ class SessionEnd(Struct, frozen=True):
         return self.error.exit_code if self.error else 0
 
 
-async def run_session(
-    opened: OpenRun, observers: Sequence[Observer] = (), known: Store | None = None
-) -> SessionEnd:
-    """Claim the run, run its tasks and say how it ended; `known` is its store, if that is open already."""
-    run = opened.run
+async def run_session(opened: OpenRun, observers: Sequence[Observer] = ()) -> SessionEnd:
+    """Claim the run, run its tasks and say how it ended."""
+    run, known = opened.run, opened.store
     with nullcontext(known) if known is not None else opened.app.store() as store:
         view = RunView.of(run.spec.titles, () if opened.fresh else store.events(run.id, kinds=FOLDED))
         journal = await store.open(run.id, [view.apply, *observers])
@@ -198,10 +197,10 @@ class _Session:
         processes, lock = opened.parts.services.processes, opened.lock
         processes.bind(opened.app.run_folder(opened.run.id), (lock.fd,), lock.ensure)
         async with processes:
+            if opened.fresh and not opened.parts.cloud and opened.carrier is None:
+                await processes.warm()
             guard = make_guard(opened)
             context = self._context(guard)
-            if opened.fresh and not context.cloud and opened.carrier is None:
-                processes.warm()
             await self._announce(guard)
             if opened.carrier is not None:
                 opened.carrier.disconnect()
@@ -325,8 +324,9 @@ class _Session:
             processes = self._opened.parts.services.processes
             launcher.longest_wait, launcher.shared_slots = _LONGEST_WAIT, carrier.slots
             launcher.is_elsewhere = lambda token: not processes.knows(token)
-            sessions = [step.output.get("session") for step in self._journal.steps()] if carrier.moved else []
-            launcher.forgotten = frozenset(filter(None, sessions))
+            steps = self._journal.steps() if carrier.moved else []
+            ended = filter(None, (read_launch(step.input, step.output) for step in steps))
+            launcher.forgotten = frozenset(launch.session for launch in ended if launch.session)
         return launcher
 
     async def _announce(self, guard: LaunchGuard) -> None:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 from segue.domain.errors import StoreError
 from segue.store.database import Database
 
-VERSION = 7
+VERSION = 8
 """The number of the newest file under `migrations/`."""
 
+_FOLDER = Path(__file__).with_name("migrations")
 TABLE = "orchestrator_migrations"
 CREATE = f"CREATE TABLE IF NOT EXISTS {TABLE} (version integer PRIMARY KEY, name text, applied bigint)"
 _WORD = re.compile(r"\{(\w+) ([\w.]+)([\w. ]*)\}")
@@ -63,17 +65,12 @@ def refuse_newer(version: int) -> int:
 
 def scripts() -> list[str]:
     """Return the names of all migrations, in order."""
-    from importlib.resources import files
-
-    names = (entry.name for entry in (files("segue.store") / "migrations").iterdir())
-    return sorted(name for name in names if name.endswith(".sql"))
+    return sorted(path.name for path in _FOLDER.glob("*.sql"))
 
 
 def statements(name: str) -> list[str]:
     """Return the statements of a migration, before they are translated for a database."""
-    from importlib.resources import files
-
-    text = (files("segue.store") / "migrations" / name).read_text(encoding="utf-8")
+    text = (_FOLDER / name).read_text(encoding="utf-8")
     parts = re.sub(r"(?m)^--.*\n", "", text).split(";\n")
     return [part.strip() for part in parts if part.strip()]
 

@@ -7,7 +7,7 @@ import re
 import sqlite3
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager, nullcontext
+from contextlib import closing, contextmanager, nullcontext, suppress
 from functools import cache
 from itertools import chain
 from pathlib import Path
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from segue.domain.errors import QueryError, StoreError
 from segue.store.database import ASK_HINT, RETRY_PAUSES, LongWait, Row, Watch, escape_values, unescape_row
 from segue.store.migrate import Word, migrate, words
+from segue.system.files import create_new
 
 if TYPE_CHECKING:
     import asyncio
@@ -131,13 +132,29 @@ class Sqlite:
                 "remembers which tasks are done.",
             )
         with self._explain_errors():
-            self._connection.execute("BEGIN IMMEDIATE")
+            if not self._connection.in_transaction:
+                self._connection.execute("BEGIN IMMEDIATE")
             try:
                 yield
                 self._connection.execute("COMMIT")
             finally:
-                if self._connection.in_transaction:
-                    self._connection.execute("ROLLBACK")
+                self.roll_back()
+
+    def begin_at_once(self) -> bool:
+        """Begin the next transaction already, if no other process is writing; return whether it did."""
+        self._connection.execute("PRAGMA busy_timeout = 0")
+        try:
+            self._connection.execute("BEGIN IMMEDIATE")
+        except sqlite3.Error:
+            return False  # whoever waits for it hears what is wrong
+        finally:
+            self._connection.execute(f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000:.0f}")
+        return True
+
+    def roll_back(self) -> None:
+        """Undo a transaction that was begun and not committed."""
+        if self._connection.in_transaction:
+            self._connection.execute("ROLLBACK")
 
     def lock(self, name: str) -> None:
         """Do nothing: a transaction already has the one write lock."""
@@ -238,6 +255,17 @@ class Sqlite:
             raise StoreError(f"The database {self._path} failed: {error}", kept=kept) from error
 
 
+def create_file(path: Path) -> None:
+    """Make a new file with all tables, the user's alone; one that exists is left as it is.
+
+    SQLite forgets what is left of a file that was deleted, if the new one is empty.
+    """
+    left = any(Path(f"{path}{end}").exists() for end in ("-wal", "-journal"))
+    if not path.exists() and (left or not create_new(path, _empty_image())):
+        with suppress(OSError):  # SQLite says what is wrong with the place
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+
+
 def open_empty() -> Sqlite:
     """Return a database with all tables and no rows, for readers of one that does not exist yet."""
     return Sqlite(None, image=_empty_image())
@@ -304,6 +332,9 @@ _WORDS: dict[str, Word] = {
 }
 
 
+_TYPES = {"jsonb": "text", "bigint": "integer"}
+
+
 def _raw_connection(name: str) -> sqlite3.Connection:
     return sqlite3.connect(
         name,
@@ -359,9 +390,10 @@ def _in_sqlite(statement: str) -> str:
     if re.match(r"ALTER (TABLE|VIEW) \w+ (ENABLE ROW|SET \()", statement):
         return ""
     statement = words(statement, _WORDS)
-    statement = re.sub(r"([\w.]+)->'(\w+)'->>'(\w+)'", r"json_extract(\1, '$.\2.\3')", statement)
-    statement = re.sub(r"([\w.]+)->>'(\w+)'", r"json_extract(\1, '$.\2')", statement)
-    return re.sub(r"\bjsonb\b", "text", re.sub(r"\bbigint\b", "integer", statement))
+    # A column begins after something else: to try every letter of every word would take ten times as long.
+    statement = re.sub(r"(?<![\w.])([\w.]+)->'(\w+)'->>'(\w+)'", r"json_extract(\1, '$.\2.\3')", statement)
+    statement = re.sub(r"(?<![\w.])([\w.]+)->>'(\w+)'", r"json_extract(\1, '$.\2')", statement)
+    return re.sub(r"\b(?:jsonb|bigint)\b", lambda kind: _TYPES[kind[0]], statement)
 
 
 @cache

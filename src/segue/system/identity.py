@@ -6,7 +6,6 @@ Only Linux counts start times from the boot; elsewhere the boot is neither neede
 
 from __future__ import annotations
 
-import getpass
 import os
 from functools import cache
 from pathlib import Path
@@ -26,6 +25,8 @@ def host() -> str:
 
 def person() -> str:
     """Return who uses this machine, as `user@host`."""
+    import getpass
+
     return f"{getpass.getuser()}@{host()}"
 
 

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from segue.domain.pattern import pattern
 from segue.domain.plain import strip_control
 from segue.system.spellings import (
     View,
@@ -59,14 +60,14 @@ _OTHERS = {
 }
 """Tokens that are recognised by their form, whoever they belong to: how they begin, and what follows."""
 
-_SHAPE = re.compile(
+_SHAPE = pattern(
     "|".join(
         # Within a hash or an encoded image it is a coincidence; the letter of an escaped line end is none.
         rf"{head}(?:(?<![A-Za-z0-9+]{head})|(?<=\\[nrt]{head})){rest}"
         for head, rest in {**_MARKED, **_OTHERS}.items()
     )
 )
-_SHAPE_HINT = re.compile(
+_SHAPE_HINT = pattern(
     "|".join(
         [
             *(
@@ -82,7 +83,7 @@ _SHAPE_HINT = re.compile(
 )
 """Something that every one of them has, from a character on that is rare: quick to look for."""
 
-_JSON_DOUBT = re.compile(rf"\\(?:[\\ubf]|r(?!\\n))|%[0-9A-Fa-f]{{2}}|&[#A-Za-z]|{_SHAPE_HINT.pattern}")
+_JSON_DOUBT = pattern(rf"\\(?:[\\ubf]|r(?!\\n))|%[0-9A-Fa-f]{{2}}|&[#A-Za-z]|{_SHAPE_HINT.pattern}")
 """Escapes beside those that JSON itself needs for quotes, line ends and tabs, and hints of tokens."""
 
 _RARE = (

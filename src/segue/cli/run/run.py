@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -168,11 +169,11 @@ def run(
       segue run "Build a todo app" --no-approve      build without asking about the plan
       segue run plan.md --agent cursor,claude --agent plan=codex   a fallback, and another agent to plan
     """
+    if not (dry_run or detach):
+        _fork_nursery()
     from msgspec.structs import replace
 
     from segue.cli.run import session
-    from segue.cli.run.dry_run import dry_run as print_prompts
-    from segue.cli.run.summary import refuse_summary
     from segue.domain.errors import UsageError
     from segue.runtime.units import Units
 
@@ -190,11 +191,15 @@ def run(
         return session.report_nothing(output)
     source, more, app = completed
     if settings.values["summary"]:
+        from segue.cli.run.summary import refuse_summary
+
         refuse_summary(app)
     if fail_fast:
         more["continue_with_remaining_tasks"] = False
         app = settings.look(say=False, **more) if dry_run else settings.load(**more)
     if dry_run:
+        from segue.cli.run.dry_run import dry_run as print_prompts
+
         return print_prompts(app, source, only, start, output, units)
     gates = _choose_gates(app, source, approve, pause_after_task, output.at_terminal() and not detach)
     if gates != set(app.loaded.settings.gates):
@@ -213,6 +218,25 @@ def run(
         )
 
     return _run_decided(settings, more, app, begin, output)
+
+
+def _fork_nursery() -> None:
+    """Prepare the start of the supervisor while the rest of Segue is imported; until then it does nothing."""
+    if sys.platform != "linux":
+        return
+    from segue.system.supervisor.nursery import open_nursery
+
+    nursery = open_nursery()
+    if nursery is None:
+        return
+    from segue.system.process.watch import Link
+
+    def close() -> None:
+        Link.nursery = None
+        nursery.close()
+
+    Link.nursery = nursery
+    click.get_current_context().call_on_close(close)
 
 
 def _complete(

@@ -11,7 +11,6 @@ from typing import Any
 import click
 from msgspec import Struct
 
-from segue.cli.run.summary import summarise
 from segue.cli.terminal.display import observer
 from segue.cli.terminal.log import open_log
 from segue.cli.terminal.output import Printer, announce_page, error_text
@@ -21,7 +20,6 @@ from segue.domain.run import Run
 from segue.flow.earlier import read_durations
 from segue.ports import Observer
 from segue.runtime.app import App
-from segue.runtime.background import detach
 from segue.runtime.open import OpenRun, open_run, reopen_run
 from segue.runtime.plan import NO_TASKS
 from segue.runtime.preconditions import Undecided
@@ -159,6 +157,8 @@ async def show_session(
             _notifier(opened, output) as notifier,
         ):
             ended = await run_session(opened, [display, *logs, notifier])
+        from segue.cli.run.summary import summarise  # the first agent need not wait for it
+
         summarise(opened, ended, output)
     return ended
 
@@ -184,7 +184,7 @@ async def _serve_page(opened: OpenRun, output: Printer, page: PageOptions) -> As
 
 def _progress(opened: OpenRun) -> Progress:
     """Return what earlier sessions have recorded about the run."""
-    with opened.app.store(read_only=True) as store:
+    with nullcontext(opened.store) if opened.store else opened.app.store(read_only=True) as store:
         known = store.events(opened.run.id, kinds=FOLDED) if not opened.fresh else ()
         view = RunView.of(opened.spec.titles, known)
         earlier = read_durations(store, opened.source.key)
@@ -213,6 +213,8 @@ def _launch_record(opened: OpenRun, pid: int) -> dict[str, object]:
 
 async def _detach(opened: OpenRun, output: Printer) -> int:
     """Hand the run to a `segue resume` in the background."""
+    from segue.runtime.background import detach
+
     pid, log = await detach(opened)
     if output.json:
         output.record({**_launch_record(opened, pid), "log": str(log)})

@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import re
+from itertools import takewhile
 
 from segue.domain.pattern import pattern
 
 
 def words(phrases: str, before: str = r"\b", after: str = r"\b") -> re.Pattern[str]:
     """Return the pattern of phrases that are separated by ` | `: whole words, in any case."""
-    every = "|".join(phrase.strip().replace(" ", r"\s+") for phrase in phrases.split(" | "))
-    return pattern(f"{before}(?:{every}){after}", re.IGNORECASE | re.DOTALL)
+    every = [phrase.strip() for phrase in phrases.split(" | ")]
+    text = "|".join(phrase.replace(" ", r"\s+") for phrase in every)
+    starts = [_start(phrase) for phrase in every]
+    needs = starts if all(starts) else ()
+    return pattern(f"{before}(?:{text}){after}", re.IGNORECASE | re.DOTALL, needs)
+
+
+def _start(phrase: str) -> str:
+    """Return the letters that a phrase certainly begins with."""
+    letters = "".join(takewhile(str.isalpha, phrase))
+    return letters[:-1] if phrase[len(letters) :].startswith(("?", "*", "{")) else letters
 
 
 # What the author says.
@@ -60,9 +70,9 @@ _BY_HAND = (
     r"|review"
     r"|inspection|walk-?through|smoke|e2e|end-to-end|acceptance|audit)\b"
 )
-HUMAN_LABEL = pattern(r"\[(?:human|manual)\]", re.IGNORECASE)
+HUMAN_LABEL = pattern(r"\[(?:human|manual)\]", re.IGNORECASE, ["["])
 HUMAN = (
-    pattern(rf"(?:\w+\s+)?{_BY_HAND}|manually\s", re.IGNORECASE),
+    pattern(rf"(?:\w+\s+)?{_BY_HAND}|manually\s", re.IGNORECASE, ["manual"]),
     words(
         "ask | interview | consult | check with | talk to | call | email | meet with | coordinate with",
         after=r"\s+(?:(?:the|an?|our)\s+)?(?:[\w-]+\s+)?(?:customers?|clients?|users?|stakeholders?|team"
@@ -87,6 +97,7 @@ DONE_BY_HAND = pattern(
     rf"(?<!without )(?<!no )(?:{_BY_HAND}|\bby hand\b"
     r"|\bmanually\b(?! (?:created|added|entered|triggered|run|set)))",
     re.IGNORECASE,
+    ["manual", "by hand"],
 )
 
 # A test that fails now.
@@ -96,13 +107,15 @@ FAILING_TEST = pattern(
     rf"{_WRITE}\s+(?:(?:an?|the|some|new|more|initial|first|unit|integration|contract|e2e)\s+)*failing\b"
     rf"|(?:[\w/-]+\s+){{0,4}}(?:tests?|specs?)\b.*{_FAILS}|(?:tdd|red)\s*[:—–-]\s*\S",
     re.IGNORECASE | re.DOTALL,
+    ["fail", "tdd", "red"],
 )
-RED_LABEL = pattern(r"\[(?:red|test-first|tdd)\]", re.IGNORECASE)
+RED_LABEL = pattern(r"\[(?:red|test-first|tdd)\]", re.IGNORECASE, ["["])
 TESTS_MUST_FAIL = pattern(rf"\btests?\b[^.\n]{{0,40}}{_FAILS}", re.IGNORECASE)
 WRITES_TEST = pattern(
     rf"(?=.*(?:\b(?:tests?|specs?|testing)\b|{TEST_FILE.pattern}))"
     rf"(?:{_WRITE}|(?:[\w/-]+\s+){{0,4}}(?:tests?|specs?)\b)",
     re.IGNORECASE,
+    ["test", "spec", "e2e", "cypress"],
 )
 SUPPORTS_TESTS = pattern(
     r"(?!.*\btests? (?:for|of|that)\b)"
@@ -111,6 +124,10 @@ SUPPORTS_TESTS = pattern(
     r"|builders?"
     r"|test (?:data|utilities|utils|database|environment|runner|config\w*|setup))\b",
     re.IGNORECASE,
+    [
+        *("fixture", "helper", "harness", "framework", "infrastructure", "factor", "mock", "stub"),
+        *("conftest", "builder", "test "),
+    ],
 )
 TESTS_FIRST = pattern(
     r"\btests?\b.*\b(?:first|fail\w*|tdd|red|before)\b|\btdd\b.*\btests?\b|\btest-first\b",
@@ -122,15 +139,18 @@ TESTS_FIRST = pattern(
 RUN = pattern(
     r"(?:(?:final(?:ly)?|full|complete)[:,]?\s+)?(?:re-?)?(?:run|execute)(?![\w-])\s+(.*)",
     re.IGNORECASE | re.DOTALL,
+    ["run", "execute"],
 )
 VERIFY = pattern(
     r"(?:final(?:ly)?[:,]?\s+)?(?:re-?)?(verify|confirm|validate|(?:double-)?check)(?![\w-])[:\s]+(.*)",
     re.IGNORECASE | re.DOTALL,
+    ["verif", "confirm", "validat", "check"],
 )
 FINAL_RUN = pattern(
     r"(?:final|full|complete)\s+(?:\w+\s+)?(?:test run|verification|validation|regression (?:test|run"
     r"|check)\w*)\b",
     re.IGNORECASE,
+    ["test run", "verification", "validation", "regression"],
 )
 LOOK = words("review | audit | inspect | measure | profile | benchmark | analy[sz]e")
 NO_CHANGE = words(
@@ -218,6 +238,10 @@ WRITE_DOCS = pattern(
     r"|store|type|button|link|validation|comments?|strings?))"
     rf"|{_DOCS}\s+(?:update|polish|review|clean-?up|improvement|pass|for|in|of)s?\b|documentation\s*:",
     re.IGNORECASE,
+    [
+        *("readme", "changelog", "contributing", "license", "docs", "documentation", "guide", "tutorial"),
+        *("runbook", "notes", "changeset", "adr", "quick"),
+    ],
 )
 CONFIGURE_TOOL = words(
     r"lint\w* | formatt\w* | code style | eslint | prettier | ruff | black | isort | flake8 | mypy"

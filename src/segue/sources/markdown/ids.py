@@ -22,6 +22,8 @@ _ID = rf"{_ATOM}(?:(?:[/&+–—-]|\.\.|, ?){_ATOM})*"
 _LABEL = r"\[(?=[^\[\]]{1,40}\])[^\w\[\]]*\w[^\[\]]*\]"
 _BEFORE = rf"(?:{_LABEL}|[^\w]|_)*?"
 _NAMED = pattern(rf"({_BEFORE})({_ID})", re.DOTALL)
+_ID_HINT = pattern("[A-Z]-?[0-9]")
+"""Something that every id has: quick to look for."""
 _NEXT_LABEL = pattern(r"[\s*_:：~`\]]*\[([^\[\]]{1,40})\](?!\()")
 _LABELS = pattern(r"\[([^\[\]]*\w[^\[\]]*)\]")
 _LEAD = pattern(r"(?:[\s*:：~`\])–—]|__(?=\s)|[-.,;](?=\s))*")
@@ -53,7 +55,7 @@ class Named(Struct, frozen=True):
 
 def named(text: str) -> Named | None:
     """Read the id a text begins with; marks, emoji and labels may stand before it."""
-    found = _NAMED.match(text)
+    found = _NAMED.match(text) if _ID_HINT.search(text) else None
     if not found:
         return None
     labels = [label.strip() for label in _LABELS.findall(found[1])]

@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from segue.domain.errors import ToolMissing
 from segue.system.files import private_folder, write_atomic
-from segue.system.isolation import bubblewrap, container, landlock
+from segue.system.isolation import bubblewrap, container
 from segue.system.isolation.bubblewrap import BubblewrapFound
 from segue.system.isolation.denied import explain_denied
 from segue.system.isolation.policy import TEMPORARY, Places, SandboxPolicy, Strength, make_policy
@@ -150,7 +150,7 @@ class Isolation:
         if means is Means.CONTAINER:
             works, why, fix = container.find_container(self._options.runtime, self._options.image)
             return SandboxChoice(means if works else Means.NONE, why=why, fix=fix)
-        if means is Means.LANDLOCK and not landlock.abi():
+        if means is Means.LANDLOCK and not _landlock_abi():
             linux = sys.platform.startswith("linux")
             why = "this kernel has no Landlock" if linux else "Landlock exists on Linux only"
             fix = "Use Linux 5.13 or newer, with landlock in the kernel's parameter lsm=" if linux else ""
@@ -288,7 +288,7 @@ def _with_bubblewrap(
     env: dict[str, str],
 ) -> Enclosed:
     words = list(argv)
-    if policy.is_strict and policy.network and landlock.abi() >= 4:
+    if policy.is_strict and policy.network and _landlock_abi() >= 4:
         words = _landlocked({"shut_ports": sorted(_listening(argv, env))}, argv)
     line = bubblewrap.wrap(words, policy, env, chosen.own_proc)
     return Enclosed(tuple(line), env, bubblewrap.layers(chosen.own_proc))
@@ -356,6 +356,12 @@ def _environment(env: Mapping[str, str], policy: SandboxPolicy, chosen: SandboxC
 
 def _is_hidden(place: Path, hidden: Iterable[Path]) -> bool:
     return any(place.is_relative_to(other) for other in hidden)
+
+
+def _landlock_abi() -> int:
+    from segue.system.isolation import landlock  # it imports ctypes, which other means do without
+
+    return landlock.abi()
 
 
 def _landlocked(document: Mapping[str, object], argv: Sequence[str]) -> list[str]:

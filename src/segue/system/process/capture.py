@@ -10,7 +10,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
 from threading import Thread
@@ -257,6 +256,8 @@ def probe(
     cwd: Path | None = None,
 ) -> Captured | None:
     """Ask a program a short question, such as its version, from synchronous code; None if it cannot start."""
+    from concurrent.futures import ThreadPoolExecutor
+
     # In a thread with a loop of its own, because the caller's thread may already run one.
     with ThreadPoolExecutor(1) as thread:
         question = capture(argv, cwd or Path.cwd(), env, timeout, limit=_KEPT_BYTES)

@@ -28,6 +28,7 @@ __all__ = [
     "end_orphans",
 ]
 
+_MOMENT = 0.003
 _SIGKILL = 9
 """Windows has no name for it."""
 
@@ -85,9 +86,10 @@ class Processes:
         assert self._bound is not None, "a folder is bound before the first launch"
         return self._bound
 
-    def warm(self) -> None:
-        """Start the supervisor in advance; the first launch waits for it."""
+    async def warm(self) -> None:
+        """Begin to start the supervisor in advance; the first launch waits for it."""
         self._warming = asyncio.create_task(self._supervisor())
+        await asyncio.sleep(0)  # or it would begin when this task waits for something else
 
     async def __aenter__(self) -> Processes:
         return self
@@ -116,7 +118,8 @@ class Processes:
         self._grace = max(self._grace, command.limits.grace)
         try:
             result = await _start(watch, command)
-            self.delete_forgotten()
+            # In a moment: an agent that ends at once must not wait for it.
+            asyncio.get_running_loop().call_later(_MOMENT, self.delete_forgotten)
             with OutputReader(job) as output:
                 while result is None:
                     result = await self._result(job, watch)

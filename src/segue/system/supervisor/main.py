@@ -79,6 +79,7 @@ class Supervisor:
     def run(self) -> None:
         """Work until no job is left and no more requests can come."""
         with self.io:
+            self._tidy()
             while self.jobs or (self.client.attached and not self.quitting):
                 due = min((job.due() for job in self.jobs.values()), default=None)
                 timeout = None if due is None else min(_LONGEST_NAP, max(0.0, due - time.monotonic()))

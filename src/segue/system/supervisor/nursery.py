@@ -1,26 +1,30 @@
-"""Forks supervisors, for a process that drives many short runs: a new Python would take longer than a run.
+"""Forks supervisors, because a new Python would take longer than a short run.
 
 Only on Linux, and where processes can be branded (`process/container.py`). A fork shows the environment of
 the program that it is a copy of, so a supervisor made here has no marker in it; an agent that it was
-starting when it was killed is found by its brand.
+starting when it was killed is found by its brand. Not in a one-file build: the folder that it is unpacked
+into is deleted when Segue ends, and a supervisor may outlive Segue.
 """
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import os
 import signal
 import socket
 import sys
-import traceback
-from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import NoReturn
+import threading
+from typing import TYPE_CHECKING
 
 from segue.system.process.container import may_brand
 from segue.system.process.group import portable
 from segue.system.process.table import SUPERVISOR_MARKER
+from segue.system.program import frozen
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable, Sequence
+    from typing import NoReturn
 
 assert sys.platform == "linux"
 
@@ -41,6 +45,8 @@ class ForkedSupervisor:
 
     async def wait(self) -> None:
         """Wait until it has ended; called once."""
+        import asyncio
+
         loop, ended = asyncio.get_running_loop(), asyncio.Event()
         loop.add_reader(self._handle, ended.set)
         try:
@@ -82,6 +88,8 @@ class Nursery:
 
 
 async def _connect(pid: int, ask: int, hear: int, limit: int) -> ForkedSupervisor:
+    import asyncio  # the nursery is forked before, and does without it
+
     loop = asyncio.get_running_loop()
     replies, unused = asyncio.StreamReader(limit), asyncio.StreamReader()
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(replies), os.fdopen(hear, "rb", 0))
@@ -92,11 +100,9 @@ async def _connect(pid: int, ask: int, hear: int, limit: int) -> ForkedSuperviso
 
 
 def open_nursery() -> Nursery | None:
-    """Fork the nursery, while this process has one thread; None where supervisors have to be programs."""
-    if portable() or not may_brand() or not _can_watch():
+    """Fork the nursery, if this process has one thread; None where supervisors have to be programs."""
+    if portable() or frozen() or not may_brand() or not _can_watch() or threading.active_count() > 1:
         return None
-    import segue.system.supervisor.main  # noqa: F401 - so that no supervisor has to
-
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     pid = os.fork()
     if pid == 0:
@@ -120,19 +126,27 @@ def _end_after(work: Callable[..., None], *arguments: object) -> NoReturn:
         work(*arguments)
         code = 0
     except BaseException:
+        import traceback
+
         traceback.print_exc()
     finally:
         os._exit(code)
 
 
 def _serve(line: socket.socket) -> None:
-    for entry in list(Path("/proc/self/fd").iterdir()):
-        # Others wait for the end of what this process inherited.
-        if (fd := int(entry.name)) > 2 and fd != line.fileno():
-            with contextlib.suppress(OSError):
-                os.close(fd)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody has to wait for supervisors
+    for fd in map(int, os.listdir("/proc/self/fd")):  # noqa: PTH208 - this may run before pathlib is imported
+        # Others wait for the end of what this process inherited.
+        if fd > 2 and fd != line.fileno():
+            with contextlib.suppress(OSError):
+                os.close(fd)
+    # So that no supervisor has to, while Segue does something else.
+    import ctypes  # noqa: F401
+
+    import segue.system.supervisor.main
+    import segue.system.supervisor.posix  # noqa: F401
+
     while True:
         folder, fds, _, _ = socket.recv_fds(line, _LONGEST_PATH, _MOST_FDS)
         if not folder:
