@@ -61,7 +61,7 @@ def test_a_fallback_at_work_is_adopted_and_the_first_is_not_tried_again(place: P
 
 
 def test_when_its_limit_has_ended_the_first_one_works_again(place: Place) -> None:
-    agents(place, limit_in(6), "[[on]]\ntask = 1\ndelay = 6.5\nwrite = { 'f1' = 'x' }\n")
+    agents(place, limit_in(12), "[[on]]\ntask = 1\ndelay = 12.5\nwrite = { 'f1' = 'x' }\n")
     place.segue("run", "plan.md", "--agent", "command,scripted")
     assert who(place) == [("1", "command"), ("1", "scripted"), ("2", "command"), ("3", "command")]
 
@@ -69,7 +69,7 @@ def test_when_its_limit_has_ended_the_first_one_works_again(place: Place) -> Non
 @pytest.mark.parametrize("other", ["Claude AI usage limit reached|{later}", "You have hit your usage limit."])
 def test_when_nobody_can_work_the_task_waits_for_the_first_who_can(place: Place, other: str) -> None:
     limited = other.format(later=int(time.time()) + 36_000)
-    agents(place, limit_in(8), f"[[on]]\nattempt = 2\nlimit = '{limited}'\nexit_code = 1\n")
+    agents(place, limit_in(20), f"[[on]]\nattempt = 2\nlimit = '{limited}'\nexit_code = 1\n")
     place.segue("run", "plan.md", "--task", "1", "--agent", "command,scripted")
     assert who(place) == [("1", "command"), ("1", "scripted"), ("1", "command")]
     (parked,) = events(place, "run.parked")

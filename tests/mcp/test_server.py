@@ -117,7 +117,7 @@ def test_a_person_decides_through_the_agent(place: Place) -> None:
 @pytest.mark.thorough
 def test_a_gate_is_passed_and_a_run_is_stopped(place: Place) -> None:
     place.script(
-        WORK.replace("write", "delay = 60\nwrite", 1).replace("[[on]]", '[[on]]\ntask = "2"', 1) + WORK
+        WORK.replace("write", "delay = 300\nwrite", 1).replace("[[on]]", '[[on]]\ntask = "2"', 1) + WORK
     )
     place.more_config('gates = ["task"]\n')
 

@@ -149,7 +149,7 @@ def test_pages_that_look_at_the_same_run_have_it_drawn_once(place: Place, served
 
 
 def test_a_run_whose_process_was_killed_is_shown_as_stopped(place: Place, served: Served) -> None:
-    place.script("[[on]]\ndelay = 60\n")
+    place.script("[[on]]\ndelay = 300\n")
     process = place.start("run", "plan.md")
     until(lambda: place.started("task/1/execute/1"), "task 1")
     run = place.last_run()

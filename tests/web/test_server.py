@@ -275,7 +275,7 @@ def test_a_task_is_skipped_or_accepted_from_the_page(place: Place, served: Serve
 
 
 def test_a_run_is_stopped_and_resumed_from_the_page(place: Place, served: Served) -> None:
-    place.script(f'[[on]]\ntask = "2"\ndelay = 60\n{WRITES}')
+    place.script(f'[[on]]\ntask = "2"\ndelay = 300\n{WRITES}')
     process = place.start("run", "plan.md")
     until(lambda: place.started("task/2/execute/1"), "task 2")
     run = served.data("/runs.json")["runs"][0]
@@ -339,7 +339,7 @@ def test_run_serve_shows_the_run_and_ends_with_it(place: Place) -> None:
 
 
 def test_a_run_can_be_stopped_from_the_page_beside_it(place: Place) -> None:
-    place.script(f"[[on]]\ndelay = 60\n{WRITES}")
+    place.script(f"[[on]]\ndelay = 300\n{WRITES}")
     log = place.root / "run.out"
     with log.open("w") as out:
         process = subprocess.Popen(
