@@ -57,7 +57,7 @@ static void become(void) {
 }
 
 static void become_forked(void) {
-    forked = 1;
+    forked = getenv("LC_CRASH") != NULL; /* else it becomes Segue */
     become();
 }
 
