@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
+class Snapshot(Struct, frozen=True, eq=False):
     """Head, branch and a fingerprint of everything uncommitted. Equal snapshots mean: nothing changed."""
 
     head: str
@@ -17,12 +14,23 @@ class Snapshot:
     """The branch; empty when detached."""
     dirty: str
     """A fingerprint of uncommitted changes; empty when there are none."""
-    files: tuple[str, ...] = field(default=(), compare=False)
+    files: tuple[str, ...] = ()
     """The paths with uncommitted changes."""
-    links: tuple[str, ...] = field(default=(), compare=False)
+    links: tuple[str, ...] = ()
     """Folders with a repository of their own that no commit knows."""
-    unmerged: tuple[str, ...] = field(default=(), compare=False)
+    unmerged: tuple[str, ...] = ()
     """Files of a merge that was never finished."""
+
+    def __eq__(self, other: object) -> bool:
+        """Compare what the work tree is, not the names that follow from it."""
+        return isinstance(other, Snapshot) and self._identity == other._identity
+
+    def __hash__(self) -> int:
+        return hash(self._identity)
+
+    @property
+    def _identity(self) -> tuple[str, str, str]:
+        return self.head, self.branch, self.dirty
 
 
 class WorkChanges(Struct, frozen=True):
