@@ -177,6 +177,35 @@ def test_nobody_but_the_sources_tells_them_apart() -> None:
             assert not (kinds and words & set(BUILT_IN["sources"])), f"{_relative(path)}:{node.lineno}"
 
 
+READERS = ("domain/", "store/", "sim/", "agents/", "judges/", "sources/", "deliveries/", "reviewers/")
+"""Where JSON is read: events and results, and what others answer."""
+
+
+def _payloads_read(tree: ast.AST) -> Iterator[int]:
+    """Lines that read a part of an event or of a step's result by its name."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Subscript(value=ast.Attribute(attr=attr), slice=ast.Constant(value=str())):
+                pass
+            case ast.Call(
+                func=ast.Attribute(value=ast.Attribute(attr=attr), attr="get"),
+                args=[ast.Constant(value=str()), *_],
+            ):
+                pass
+            case _:
+                continue
+        if attr in ("data", "input", "output"):
+            yield node.lineno
+
+
+def test_events_and_results_are_read_as_types() -> None:
+    assert list(_payloads_read(ast.parse("step.output['verdict']; step.input.get('prompt', '')"))) == [1, 1]
+    for path in MODULES:
+        if not _relative(path).startswith(READERS):
+            read = list(_payloads_read(ast.parse(path.read_text(encoding="utf-8"))))
+            assert not read, f"{_relative(path)}:{read}: see segue/domain/results.py"
+
+
 def test_every_part_of_the_flow_can_be_imported_first() -> None:
     names = [
         ".".join(("segue", *path.relative_to(ROOT).with_suffix("").parts))

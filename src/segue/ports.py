@@ -360,6 +360,9 @@ class Workspace(Protocol):
     async def tree(self, now: Snapshot) -> str:
         """Return everything that is there now as the id of a git tree or commit."""
 
+    async def patch(self, base: str, now: Snapshot) -> tuple[str, str]:
+        """Return the same, and how it differs from a commit, as a unified diff."""
+
     async def tree_of(self, commit: str) -> str:
         """Return the id of what a commit contains, as `tree` would."""
 

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 import time
+from contextlib import closing
+from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 
+from segue.domain.errors import StoreError
 from segue.domain.events import AgentOutput, AgentText, AgentTool, NoticeGiven, PromptSent, Recorded
 from segue.domain.results import StepResult
 from segue.domain.run import RunState, StepState
@@ -286,3 +290,40 @@ def test_what_cannot_be_stored_is_refused_where_it_is_emitted(database: str) -> 
             assert [event.seq for event in store.events(journal.run.id)] == [1]
 
     asyncio.run(main())
+
+
+def test_nothing_else_waits_for_a_database_that_another_process_writes_to(tmp_path: Path) -> None:
+    async def main() -> None:
+        with (
+            connect(tmp_path / "segue.db") as store,
+            closing(sqlite3.connect(tmp_path / "segue.db")) as other,
+        ):
+            async with driven(store) as journal:
+                await journal.step("a", Given, giving())
+                other.execute("BEGIN IMMEDIATE")
+                writing = asyncio.create_task(journal.step("b", Given, giving()))
+                for _ in range(20):
+                    await asyncio.sleep(0)
+                assert not writing.done(), "and this loop still runs"
+                other.rollback()
+                assert (await writing).ok
+            assert [step.key for step in store.steps(journal.run.id)] == ["a", "b"]
+
+    asyncio.run(main())
+
+
+def test_a_write_that_fails_leaves_no_open_transaction(tmp_path: Path) -> None:
+    file = tmp_path / "segue.db"
+
+    async def main(other: sqlite3.Connection) -> None:
+        with connect(file) as store:
+            async with driven(store) as journal:
+                await journal.step("a", Given, giving())
+                other.execute("DROP TABLE orchestrator_steps")
+                with pytest.raises(StoreError, match="no such table"):
+                    await journal.step("b", Given, giving())
+                other.execute("BEGIN IMMEDIATE")
+                other.rollback()
+
+    with closing(sqlite3.connect(file)) as other, pytest.raises(StoreError, match="no such table"):
+        asyncio.run(main(other))

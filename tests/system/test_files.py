@@ -14,6 +14,8 @@ import pytest
 
 from segue.domain.errors import SegueError
 from segue.system.files import (
+    brief_folder,
+    clear_brief_folders,
     clear_temporary,
     create_new,
     exclusive,
@@ -100,6 +102,28 @@ def test_what_a_killed_process_began_to_write_is_cleared(tmp_path: Path) -> None
     foreign.touch()
     clear_temporary(tmp_path)
     assert names(tmp_path) == sorted([living.name, foreign.name])
+
+
+def test_a_brief_folder_is_private_and_leaves_nothing() -> None:
+    with brief_folder() as folder:
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+        (folder / "inner").mkdir()
+        (folder / "inner" / "file").touch()
+        (folder / "link").symlink_to("/")
+    assert not folder.exists()
+
+
+def test_brief_folders_of_killed_processes_are_cleared_once_they_are_old() -> None:
+    with brief_folder() as folder:
+        old, young = folder.with_name(".segue-1-0-old.tmp"), folder.with_name(".segue-1-0-young.tmp")
+        for one in (old, young):
+            one.mkdir(exist_ok=True)
+            (one / "index.lock").touch()
+        os.utime(old, (0, 0))
+        clear_brief_folders()
+        assert (old.exists(), young.exists(), folder.exists()) == (False, True, True)
+        (young / "index.lock").unlink()
+        young.rmdir()
 
 
 @pytest.mark.parametrize("place", ["gone/state.json", "file/state.json", "."])

@@ -213,30 +213,108 @@ def test_an_edit_between_two_tasks_is_not_the_agents(repo: Path) -> None:
     assert asyncio.run(work()).files == ("file",)
 
 
-def test_a_committed_task_needs_four_calls_of_git(
-    repo: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder = tmp_path_factory.mktemp("bin")
+def log_calls(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Put a git first on PATH that writes down how it is called."""
     real = shutil.which("git")
     (folder / "git").write_text(f'#!/bin/sh\necho "$*" >> {folder}/calls\nexec {real} "$@"\n')
     (folder / "git").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    return folder / "calls"
+
+
+def test_a_committed_task_needs_four_calls_of_git(
+    repo: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = log_calls(tmp_path_factory.mktemp("bin"), monkeypatch)
 
     async def work() -> list[str]:
         opened = await Repository.open(repo)
         opened.believed = 60.0
         for number in range(3):
-            (folder / "calls").write_text("")
+            log.write_text("")
             base = await opened.begin(str(number), None)
             (repo / f"file-{number}").write_text("new\n")
             now = await opened.arrive((), base)
             await opened.changes(base, now)
             tree = await opened.tree(now)
             assert await opened.tree_of(str(await opened.commit("Work\n"))) == tree
-        return (folder / "calls").read_text().splitlines()
+        return log.read_text().splitlines()
 
-    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
     calls = [call.removeprefix("-c maintenance.auto=false ") for call in asyncio.run(work())]
     assert [call.split()[0] for call in calls] == ["status", "add", "write-tree", "commit"]
+
+
+def edit_much(repo: Path) -> None:
+    (repo / "file").rename(repo / "renamed")
+    (repo / "binary").write_bytes(bytes(range(256)))
+    (repo / "program").write_text("#!/bin/sh\n")
+    (repo / "program").chmod(0o755)
+    (repo / "link").symlink_to("renamed")
+
+
+def add_attributes(repo: Path) -> None:
+    (repo / ".gitattributes").write_text("* -diff\n")
+    (repo / "file").write_text("new\n")
+
+
+def split_the_index(repo: Path) -> None:
+    git(repo, "update-index", "--split-index")
+    (repo / "file").write_text("new\n")
+
+
+def commit_and_edit(repo: Path) -> None:
+    (repo / "file").write_text("new\n")
+    git(repo, "commit", "--quiet", "--all", "--message=Mine")
+    (repo / "other").write_text("new\n")
+
+
+def only_commit(repo: Path) -> None:
+    (repo / "file").write_text("new\n")
+    git(repo, "commit", "--quiet", "--all", "--message=Mine")
+
+
+@pytest.mark.parametrize(
+    "work",
+    [edit_much, add_attributes, split_the_index, commit_and_edit, only_commit],
+    ids=lambda one: one.__name__,
+)
+def test_a_patch_is_the_difference_of_two_trees(repo: Path, work: Callable[[Path], None]) -> None:
+    base = git(repo, "rev-parse", "HEAD")
+    work(repo)
+
+    async def look() -> tuple[str, str, str]:
+        opened = await Repository.open(repo)
+        tree, diff = await opened.patch(base, await opened.snapshot())
+        return tree, diff, await opened.diff(base, tree)
+
+    index = (repo / ".git" / "index").read_bytes()
+    tree, diff, expected = asyncio.run(look())
+    assert diff == expected != ""
+    assert (repo / ".git" / "index").read_bytes() == index, "looking changes nothing"
+    git(repo, "add", "--all")
+    assert git(repo, "rev-parse", f"{tree}^{{tree}}") == git(repo, "write-tree")
+
+
+def test_a_tree_is_made_again_only_if_something_may_have_changed(
+    repo: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = log_calls(tmp_path_factory.mktemp("bin"), monkeypatch)
+
+    async def look() -> tuple[str, str, str]:
+        opened = await Repository.open(repo)
+        opened.believed = 60.0
+        (repo / "file").write_text("new\n")
+        now = await opened.arrive((), await opened.snapshot())
+        first, _ = await opened.patch(now.head, now)
+        calls.write_text("")
+        again = await opened.tree(now)
+        assert calls.read_text() == ""
+        note_program()
+        (repo / "late").write_text("new\n")
+        return first, again, await opened.tree(now)
+
+    first, again, late = asyncio.run(look())
+    assert first == again != late
 
 
 def test_the_tree_of_a_commit_is_found_wherever_git_keeps_it(repo: Path) -> None:

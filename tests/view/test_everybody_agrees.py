@@ -1,21 +1,28 @@
-"""Whatever happened in a run: page, command, reports and live table show the same numbers."""
+"""Whatever happened in a run: everybody who shows or uses its numbers has the same ones."""
 
 from __future__ import annotations
 
 import itertools
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
+from msgspec.structs import replace
 
+from segue.bridge.conversations import summarise
 from segue.cli.terminal.progress import Progress
-from segue.domain.events import Recorded, TaskEnded, TaskMarked
+from segue.domain.budget import Budget
+from segue.domain.events import Recorded, RunEnded, TaskEnded, TaskMarked
+from segue.domain.notification import Notification
 from segue.domain.run import Run, RunKind, RunSpec, RunState
-from segue.ports import Store
+from segue.flow.launch import Launcher, LaunchRequest, OverBudget
+from segue.notify.observer import RunNotifier
+from segue.ports import Journal, Store
 from segue.reports.selection import Dataset, Selection
 from segue.reports.usage import read_usage, read_work
 from segue.runtime.app import App
@@ -23,6 +30,7 @@ from segue.store import connect
 from segue.store.database import Database, open_database
 from segue.store.encoding import encode
 from segue.store.rows import EVENT, encode_spec
+from segue.system.redact import Redactor
 from segue.view.data import run_data
 from segue.view.load import load_view
 from segue.view.run import RunView
@@ -44,12 +52,12 @@ class Shared:
     folder: Path
     database: Database
 
-    def write(self, events: list[Recorded]) -> str:
+    def write(self, events: list[Recorded], spec: RunSpec = SPEC) -> str:
         """Write a run with these events and return its id."""
         number = next(NUMBERS)
         run, state = f"run-{number:06}", str(RunState.STOPPED)
         columns = ("id", "source_key", "kind", "spec", "state", "created", "updated")
-        row = (run, "k", str(SPEC.kind), encode_spec(SPEC), state, number, number)
+        row = (run, "k", str(spec.kind), encode_spec(spec), state, number, number)
         rows = [(run, e.seq, e.ts, e.step, e.type, encode(e.data)) for e in events]
         with self.database.transaction():
             self.database.append("orchestrator_runs", columns, [row])
@@ -122,6 +130,59 @@ def compare_reports(store: Store, run: Run, view: RunView) -> None:
         assert bool(row["replaced"]) == (state == "replanned")
 
 
+def compare_tables(store: Store, run: Run, view: RunView) -> None:
+    """The flat table of tasks says the same in SQL."""
+    rows = store.query("SELECT task, state, proof_level FROM segue_tasks WHERE run_id = ?", [run.id])
+    assert {row["task"] for row in rows} == {task.key for task in view.tasks.values() if task.started}
+    for row in rows:
+        task = view.tasks[row["task"]]
+        ended = task.state in ("done", "skipped", "needs_human", "replanned")
+        assert row["state"] == (task.state if ended else "open"), task
+        assert row["proof_level"] == (task.proof and task.proof.level)
+
+
+def compare_budget(view: RunView) -> None:
+    """A launch is refused as soon as what is shown has reached a cap, and not before."""
+    used, request = view.usage, cast(LaunchRequest, SimpleNamespace(task="1", key="task/1/execute/9"))
+    journal = cast(Journal, SimpleNamespace(run=SimpleNamespace(id="run")))
+    for reached, left in (
+        (Budget(launches=view.launches), Budget(launches=view.launches + 1)),
+        (Budget(tokens=used.tokens), Budget(tokens=used.tokens + 1)),
+        (Budget(cost_usd=used.cost_usd or 0.0), Budget(cost_usd=(used.cost_usd or 0.0) + 0.01)),
+    ):
+        with pytest.raises(OverBudget):
+            Launcher(journal, view, budget=reached)._admit(request)
+        Launcher(journal, view, budget=left)._admit(request)
+
+
+@dataclass
+class Letterbox:
+    """A notifier that keeps what it is given."""
+
+    name: str = "letterbox"
+    timeout: float = 60.0
+    titles: list[str] = field(default_factory=list)
+
+    async def send(self, notification: Notification) -> None:
+        self.titles.append(notification.title)
+
+
+def compare_notifications(shared: Shared, run: str, events: list[Recorded]) -> None:
+    """People are notified of exactly those tasks that are shown as needing a human, when they begin to."""
+    box, view, expected = Letterbox(), RunView.of(TITLES), []
+    notifier = RunNotifier(
+        {"letterbox": box}, ["needs_human"], TITLES, lambda: connect(shared.address), Redactor([]), print
+    )
+    with notifier:
+        for event in (Recorded(run, e.seq, e.ts, e.step, e.event) for e in events):
+            view.apply(event)
+            if isinstance(event.event, TaskEnded) and view.tasks[event.event.task].state == "needs_human":
+                expected.append(f"Task {event.event.task} ({TITLES[event.event.task]}) needs a human")
+            if not isinstance(event.event, RunEnded):
+                notifier(event)
+    assert box.titles == expected
+
+
 @given(histories())
 @settings(
     max_examples=25,
@@ -144,6 +205,13 @@ def test_everybody_shows_the_same_numbers(shared: Shared, events: list[Recorded]
         assert {task["key"]: tuple(task[name] for name in TASK) for task in status} == expected["tasks"]
         assert in_live_table(events) == expected
         compare_reports(store, run, view)
+        compare_tables(store, run, view)
+        talk = store.run(shared.write(events, replace(SPEC, kind=RunKind.CONVERSATION, titles={})))
+        assert talk is not None
+        said = summarise(store, talk)
+    assert (said["launches"], said["cost_usd"]) == (view.launches, view.usage.cost_usd)
+    compare_budget(view)
+    compare_notifications(shared, run_id, events)
 
 
 @given(histories())

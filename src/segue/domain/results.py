@@ -233,6 +233,12 @@ def read_as(kind: type[T], stored: Mapping[str, Any]) -> T:
     return msgspec.convert(stored, kind)
 
 
+def read_launch(given: Mapping[str, Any], stored: Mapping[str, Any]) -> LaunchOutput | None:
+    """Return how a launch ended, from what its step stored; None for other steps and before its end."""
+    is_ended_launch = given.get("prompt") and "verdict" in stored
+    return read_as(LaunchOutput, stored) if is_ended_launch else None
+
+
 def to_json(value: object) -> dict[str, Any]:
     """Return a typed value as the JSON object that is stored."""
     data: dict[str, Any] = msgspec.to_builtins(value)

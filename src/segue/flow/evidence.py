@@ -90,8 +90,7 @@ async def _record_patch(context: RunContext, state: TaskState, now: Snapshot, fi
     """Record what the attempt left as a diff: the branch may be gone when somebody asks for it."""
     task, base = state.task.key, state.base.head
     try:
-        tree = await context.workspace.tree(now) if now.dirty else now.head
-        diff = await context.workspace.diff(base, tree)
+        tree, diff = await context.workspace.patch(base, now)
     except WorkspaceError as error:
         await context.emit(NoticeGiven(f"The patch was not recorded: {error.message}", task=task), key)
         return

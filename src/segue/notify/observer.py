@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from segue.domain.errors import SegueError
-from segue.domain.events import Recorded, RunEnded, RunParked, TaskEnded, TaskStarted
+from segue.domain.events import Recorded, RunEnded, RunParked, TaskEnded
 from segue.domain.notification import Notification, NotificationKind
 from segue.domain.run import RunState
 from segue.domain.until import describe_until
@@ -22,6 +22,7 @@ from segue.notify.answers import AnswerSigner
 from segue.notify.send import notify
 from segue.ports import Notifier, Store
 from segue.system.redact import Redactor
+from segue.view.run import RunView
 
 _EXIT_TIMEOUT = 30.0
 """Seconds the end of a run waits for notifications that are being sent."""
@@ -63,7 +64,7 @@ class RunNotifier:
         self._answers = answers
         self._notifiers = notifiers
         self._on = on
-        self._titles = dict(titles)
+        self._view = RunView.of(titles)
         self._open_store = open_store
         self._redactor = redactor
         self._warn = warn
@@ -87,14 +88,13 @@ class RunNotifier:
 
     def __call__(self, event: Recorded) -> None:
         """Queue a notification if people should know of the event."""
-        if isinstance(event.event, TaskStarted):
-            self._titles[event.event.task] = event.event.title
-        elif self._notifiers and isinstance(event.event, TaskEnded | RunParked | RunEnded):
-            with contextlib.suppress(Exception):  # a notification must never break a run
+        with contextlib.suppress(Exception):  # a notification must never break a run
+            self._view.apply(event)
+            if self._notifiers and isinstance(event.event, TaskEnded | RunParked | RunEnded):
                 self._take(event)
 
     def _take(self, event: Recorded) -> None:
-        due = _report(event, self._titles)
+        due = _report(event, self._view)
         if due is None or self._is_redundant(event):
             return
         self._asked = self._asked or due.notification.kind == "needs_human"
@@ -145,35 +145,33 @@ class RunNotifier:
         return len(problems) < len(self._notifiers)
 
 
-def _name_task(key: str, titles: Mapping[str, str]) -> str:
-    title = titles.get(key, "")
-    return f"Task {key}" + (f" ({title})" if title else "")
+def _name_task(key: str, view: RunView) -> str:
+    name, task = f"Task {key}", view.tasks.get(key)
+    return f"{name} ({task.title})" if task and task.title != name else name
 
 
-def _report(recorded: Recorded, titles: Mapping[str, str]) -> _Due | None:
+def _report(recorded: Recorded, view: RunView) -> _Due | None:
     """Return what people should know about an event; None: nothing."""
     match recorded.event:
-        case TaskEnded(done=False):
-            return _report_task(recorded.run, recorded.seq, recorded.event, titles)
+        case TaskEnded(task) if view.tasks[task].state == "needs_human":
+            return _report_task(recorded.run, recorded.seq, recorded.event, view)
         case RunParked():
-            return _report_parked(recorded.run, recorded.event, titles)
+            return _report_parked(recorded.run, recorded.event, view)
         case RunEnded(state) if state != RunState.QUEUED:  # else another worker continues it
             return _report_run(recorded.run, recorded.seq, recorded.event)
     return None
 
 
-def _report_task(run: str, seq: int, event: TaskEnded, titles: Mapping[str, str]) -> _Due | None:
-    if event.skipped or event.replanned:
-        return None
+def _report_task(run: str, seq: int, event: TaskEnded, view: RunView) -> _Due:
     next_steps = f"Details: segue logs {run} --task {event.task}\nContinue: segue resume {run}"
     message = Notification(
-        "needs_human", f"{_name_task(event.task, titles)} needs a human", f"{event.reason}\n{next_steps}"
+        "needs_human", f"{_name_task(event.task, view)} needs a human", f"{event.reason}\n{next_steps}"
     )
     return _Due(run, f"needs_human/{event.task}/{seq}", message)
 
 
-def _report_parked(run: str, event: RunParked, titles: Mapping[str, str]) -> _Due:
-    text = f"{_name_task(event.task, titles)} of run {run} continues automatically."
+def _report_parked(run: str, event: RunParked, view: RunView) -> _Due:
+    text = f"{_name_task(event.task, view)} of run {run} continues automatically."
     message = Notification("parked", f"Usage limit: parked {describe_until(event.until)}", text)
     # A run that is resumed while it waits emits the event again: the key is the same.
     return _Due(run, f"parked/{event.task}/{event.until:.0f}", message)

@@ -29,6 +29,7 @@ from segue.domain.errors import (
 )
 from segue.domain.events import NoticeGiven, RunEnded, RunResumed, RunStarted, StateImported, TaskMarked
 from segue.domain.hook import HookTime
+from segue.domain.results import read_launch
 from segue.domain.run import Run, RunState
 from segue.domain.task import TaskStatus
 from segue.flow.context import RunContext
@@ -323,8 +324,9 @@ class _Session:
             processes = self._opened.parts.services.processes
             launcher.longest_wait, launcher.shared_slots = _LONGEST_WAIT, carrier.slots
             launcher.is_elsewhere = lambda token: not processes.knows(token)
-            sessions = [step.output.get("session") for step in self._journal.steps()] if carrier.moved else []
-            launcher.forgotten = frozenset(filter(None, sessions))
+            steps = self._journal.steps() if carrier.moved else []
+            ended = filter(None, (read_launch(step.input, step.output) for step in steps))
+            launcher.forgotten = frozenset(launch.session for launch in ended if launch.session)
         return launcher
 
     async def _announce(self, guard: LaunchGuard) -> None:

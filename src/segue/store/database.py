@@ -119,6 +119,12 @@ class Database(Protocol):
     def transaction(self) -> AbstractContextManager[None]:
         """Commit at the end, roll back on any exception. SQLite allows one writer at a time."""
 
+    def begin_at_once(self) -> bool:
+        """Begin the next transaction already, if that needs no waiting; return whether it did."""
+
+    def roll_back(self) -> None:
+        """Undo a transaction that was begun and not entered."""
+
     def lock(self, name: str) -> None:
         """Take a named lock until the transaction ends."""
 

@@ -26,6 +26,8 @@ FLUSH_EVENTS = 1000
 FLUSH_BYTES = 4 * 1024**2
 FULL_EVENTS = 20_000
 FULL_BYTES = 16 * 1024**2
+_FEW_EVENTS = 100
+_FEW_BYTES = 256 * 1024
 
 
 class Batch(Struct):
@@ -104,7 +106,9 @@ class EventLog:
 
     async def write(self, change: Change | None = None) -> None:
         """Write all that is queued, and the change, in one fenced transaction."""
-        await asyncio.shield(self._submit(change))
+        written = self._submit(change, waits=True)
+        await asyncio.sleep(0)  # others get their turn, also if it is written already
+        await asyncio.shield(written)
 
     def replay(self) -> None:
         """Write what was buffered while the database was away. Runs on the writer's thread."""
@@ -130,20 +134,25 @@ class EventLog:
 
     def _schedule(self) -> None:
         if len(self._batch.rows) >= FLUSH_EVENTS or self._batch.size >= FLUSH_BYTES:
-            self._submit(None)
+            self._submit()
         else:
-            self._timer = asyncio.get_running_loop().call_later(FLUSH_SECONDS, self._submit, None)
+            self._timer = asyncio.get_running_loop().call_later(FLUSH_SECONDS, self._submit)
 
-    def _submit(self, change: Change | None) -> asyncio.Future[None]:
+    def _submit(self, change: Change | None = None, waits: bool = False) -> asyncio.Future[None]:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
         batch, self._batch = self._batch, Batch()
         batch.after = self._seq - len(batch.rows)
-        future = self._writer.submit(lambda: self._write(batch, change))
-        future.add_done_callback(lambda done: self._landed(batch, done))
+        is_small = len(batch.rows) <= _FEW_EVENTS and batch.size <= _FEW_BYTES
+        hand_over = self._writer.write if waits and is_small else self._writer.submit
+        future = hand_over(lambda: self._write(batch, change))
         self._handed_batches += 1
         self._handed(len(batch.rows), batch.size)
+        if future.done():
+            self._landed(batch, future)
+        else:
+            future.add_done_callback(lambda done: self._landed(batch, done))
         return future
 
     def _handed(self, events: int, size: int) -> None:

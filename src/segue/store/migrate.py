@@ -11,7 +11,7 @@ from segue.domain.errors import StoreError
 from segue.domain.pattern import pattern
 from segue.store.database import Database
 
-VERSION = 7
+VERSION = 8
 """The number of the newest file under `migrations/`."""
 
 _FOLDER = Path(__file__).with_name("migrations")

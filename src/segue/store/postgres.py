@@ -127,6 +127,13 @@ class Postgres:
             finally:
                 self._in_transaction = False
 
+    def begin_at_once(self) -> bool:
+        """Return False: a server is always waited for."""
+        return False
+
+    def roll_back(self) -> None:
+        """Do nothing: no transaction is begun before it is entered."""
+
     def lock(self, name: str) -> None:
         """Take an advisory lock until the transaction ends; poolers allow this kind."""
         self.execute("SELECT pg_advisory_xact_lock(hashtext(?))", f"segue {name}")

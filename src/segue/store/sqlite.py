@@ -132,13 +132,29 @@ class Sqlite:
                 "remembers which tasks are done.",
             )
         with self._explain_errors():
-            self._connection.execute("BEGIN IMMEDIATE")
+            if not self._connection.in_transaction:
+                self._connection.execute("BEGIN IMMEDIATE")
             try:
                 yield
                 self._connection.execute("COMMIT")
             finally:
-                if self._connection.in_transaction:
-                    self._connection.execute("ROLLBACK")
+                self.roll_back()
+
+    def begin_at_once(self) -> bool:
+        """Begin the next transaction already, if no other process is writing; return whether it did."""
+        self._connection.execute("PRAGMA busy_timeout = 0")
+        try:
+            self._connection.execute("BEGIN IMMEDIATE")
+        except sqlite3.Error:
+            return False  # whoever waits for it hears what is wrong
+        finally:
+            self._connection.execute(f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000:.0f}")
+        return True
+
+    def roll_back(self) -> None:
+        """Undo a transaction that was begun and not committed."""
+        if self._connection.in_transaction:
+            self._connection.execute("ROLLBACK")
 
     def lock(self, name: str) -> None:
         """Do nothing: a transaction already has the one write lock."""

@@ -16,6 +16,8 @@ from segue.store.database import Database, Disconnected, transact
 T = TypeVar("T")
 
 SERVICE = "the database"
+_QUICK = 0.005
+"""Seconds of a write during which everything else may wait."""
 QUICK_PAUSES = (0.1, 0.5)
 """Where writes can be buffered, reconnecting is given up after about the time of a server's restart."""
 
@@ -28,14 +30,42 @@ class Writer:
         self.database = database
         self._kept = kept
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="segue-store")
+        self._queued = 0
+        self._took = 0.0
+        """Seconds of the last write."""
 
     def submit(self, work: Callable[[], T]) -> asyncio.Future[T]:
         """Queue work. Once queued it is done, even if the caller stops waiting."""
-        return asyncio.wrap_future(self._thread.submit(work))
+        future = asyncio.wrap_future(self._thread.submit(self._measure, work))
+        self._queued += 1
+        future.add_done_callback(self._leave_queue)
+        return future
+
+    def write(self, work: Callable[[], T]) -> asyncio.Future[T]:
+        """Write in one transaction: here, if the database is quick and idle, because a thread costs more."""
+        if self._queued or self._took > _QUICK or not self.database.begin_at_once():
+            return self.submit(work)
+        done: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        try:
+            done.set_result(self._measure(work))
+        except BaseException as error:
+            self.database.roll_back()
+            done.set_exception(error)
+        return done
 
     async def run(self, work: Callable[[], T]) -> T:
         """Queue work and wait for it; cancelling does not undo it."""
         return await asyncio.shield(self.submit(work))
+
+    def _measure(self, work: Callable[[], T]) -> T:
+        began = time.monotonic()
+        try:
+            return work()
+        finally:
+            self._took = time.monotonic() - began
+
+    def _leave_queue(self, _done: asyncio.Future[T]) -> None:
+        self._queued -= 1
 
     def close(self) -> None:
         """Finish the queued work, then close the connection."""

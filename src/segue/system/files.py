@@ -5,10 +5,13 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import shutil
 import stat
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 from segue.domain.errors import SegueError
@@ -21,6 +24,10 @@ else:
     import fcntl
 
 _TEMPORARY = ".segue-"
+_MEMORY = Path("/dev/shm")  # noqa: S108 - only folders that nobody else may enter are made there
+_ROOM = 64 * 1024**2
+"""Bytes that must be free there: others need it too."""
+_HOUR = 3600.0
 _AT_ONCE: int = getattr(os, "O_NONBLOCK", 0)
 """Opening a named pipe would wait for somebody to write into it."""
 _FULL = "The disk or the quota is full: free some space, then run the same command again."
@@ -103,6 +110,36 @@ def clear_temporary(folder: Path) -> None:
             path.unlink(missing_ok=True)
 
 
+@contextlib.contextmanager
+def brief_folder() -> Iterator[Path]:
+    """Make a private folder for a moment; in memory if it can be: replacing a file waits for the disk."""
+    folder = tempfile.mkdtemp(prefix=_temporary_prefix(os.getpid()), suffix=".tmp", dir=brief_place())
+    try:
+        yield Path(folder)
+    finally:
+        _remove(folder)
+
+
+def clear_brief_folders() -> None:
+    """Delete the folders of processes that were killed; only old ones, for a container may share the place.
+
+    There, another process has the same number.
+    """
+    for path in brief_place().glob(f"{_TEMPORARY}*.tmp"):
+        with contextlib.suppress(OSError):
+            if path.lstat().st_mtime < time.time() - _HOUR:
+                shutil.rmtree(path, ignore_errors=True)
+
+
+def brief_place() -> Path:
+    """Return where folders are made that exist for a moment only."""
+    with contextlib.suppress(OSError, AttributeError):  # Windows has no statvfs
+        room = os.statvfs(_MEMORY)
+        if room.f_bavail * room.f_frsize > _ROOM and os.access(_MEMORY, os.W_OK | os.X_OK):
+            return _MEMORY
+    return Path(tempfile.gettempdir())
+
+
 def private_folder(path: Path) -> Path:
     """Create a folder and its parents, readable by the owner only; an existing one is left as it is."""
     if path.is_dir():
@@ -167,8 +204,7 @@ def _replace(target: Path, data: bytes, durable: bool) -> None:
 
 def _write_beside(target: Path, data: bytes, mode: int | None, durable: bool) -> Path:
     """Write a temporary file into the folder of another one, the owner's alone unless there is a mode."""
-    prefix = f"{_TEMPORARY}{os.getpid()}-{start_time(os.getpid())}-"
-    handle, name = tempfile.mkstemp(prefix=prefix, suffix=".tmp", dir=target.parent)
+    handle, name = tempfile.mkstemp(prefix=_temporary_prefix(os.getpid()), suffix=".tmp", dir=target.parent)
     temporary = Path(name)
     try:
         with os.fdopen(handle, "wb") as file:
@@ -182,6 +218,25 @@ def _write_beside(target: Path, data: bytes, mode: int | None, durable: bool) ->
         temporary.unlink(missing_ok=True)
         raise
     return temporary
+
+
+@cache
+def _temporary_prefix(pid: int) -> str:
+    return f"{_TEMPORARY}{pid}-{start_time(pid)}-"
+
+
+def _remove(folder: str) -> None:
+    """Remove a folder that nobody else uses; quicker than the careful way, which is taken if that fails."""
+    try:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    _remove(entry.path)
+                else:
+                    os.unlink(entry.path)  # noqa: PTH108 - pathlib would cost more than the removal
+        os.rmdir(folder)  # noqa: PTH106
+    except OSError:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _sync_folder(folder: Path) -> None:

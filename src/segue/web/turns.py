@@ -11,6 +11,7 @@ from msgspec import Struct, field
 
 from segue.domain import events as e
 from segue.domain.plain import clean, plain
+from segue.domain.results import to_json
 from segue.reports.event_text import pick_input
 from segue.web.diffs import split_by_file
 from segue.web.live import make_line
@@ -100,7 +101,7 @@ class TurnReader:
             case e.AgentUsage():
                 turn.usage = {name: value for name, value in at.data.items() if value is not None}
             case e.AgentEnded(usage=usage) if usage is not None:
-                turn.usage = at.data["usage"]
+                turn.usage = to_json(usage)
             case e.PatchMade(diff=diff, files=count) if diff:
                 files = split_by_file(diff[:_MOST_DIFF])
                 turn.parts.append(TurnPart(kind="patch", seq=at.seq, text=str(count), files=files))

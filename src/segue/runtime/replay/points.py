@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from segue.domain.events import Recorded, TaskStarted
 from segue.domain.proof import CheckResult
-from segue.domain.results import CheckOutput, EndOutput, JudgeOutput, LaunchOutput, read_as
+from segue.domain.results import CheckOutput, EndOutput, JudgeOutput, read_as, read_launch
 from segue.domain.run import Run, Step
 from segue.domain.task import TaskKind
 from segue.domain.verdict import Action, Result, Verdict
@@ -216,9 +216,9 @@ def _spent_after(life: Sequence[Step]) -> list[Spending]:
 
 def _spending(step: Step) -> Spending:
     """Return what one step has used, if it is a launch."""
-    if not step.input.get("prompt") or "verdict" not in step.output:
+    output = read_launch(step.input, step.output)
+    if output is None:
         return Spending()
-    output = read_as(LaunchOutput, step.output)
     usage = output.usage
     return Spending(
         1, usage.tokens if usage else None, usage.cost_usd if usage else None, round(output.duration, 3)

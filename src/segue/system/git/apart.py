@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import secrets
 import shutil
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
-from segue.system.files import private_folder
+from segue.system.files import brief_folder, private_folder
 from segue.system.git.objects import EMPTY_TREE
 from segue.system.git.repository import FALLBACK_IDENTITY, Repository
 
@@ -28,7 +27,7 @@ async def export(repo: Repository, commit: str, folder: Path) -> None:
     draft = folder.with_name(f"{folder.name}.draft")
     shutil.rmtree(draft, ignore_errors=True)
     draft.mkdir(mode=0o700)
-    async with _index(repo) as extra:
+    with _index() as extra:
         await repo.git(*QUIET, "read-tree", commit or EMPTY_TREE, extra=extra)
         await repo.git(*QUIET, "checkout-index", "--all", f"--prefix={draft}/", extra=extra)
     inside = ("-C", str(draft), *QUIET, *FALLBACK_IDENTITY)
@@ -43,7 +42,7 @@ async def keep_files(repo: Repository, files: Mapping[str, Path], ref: str, mess
     listed = "".join(f"{path}\n" for path in files.values()).encode("utf-8", "surrogateescape")
     found = await repo.git("hash-object", "-w", "--no-filters", "--stdin-paths", stdin=listed)
     lines = "".join(f"100644 {blob} 0\t{path}\0" for path, blob in zip(files, found.split(), strict=True))
-    async with _index(repo) as extra:
+    with _index() as extra:
         await repo.git(*QUIET, "update-index", "-z", "--index-info", stdin=lines.encode(), extra=extra)
         tree = (await repo.git(*QUIET, "write-tree", extra=extra)).strip()
     commit = (await repo.git(*QUIET, *FALLBACK_IDENTITY, "commit-tree", tree, "-m", message)).strip()
@@ -53,7 +52,7 @@ async def keep_files(repo: Repository, files: Mapping[str, Path], ref: str, mess
 
 async def lay_over(repo: Repository, tree: str, commits: Sequence[str]) -> str:
     """Return the tree that has the files of some commits over those of a tree."""
-    async with _index(repo) as extra:
+    with _index() as extra:
         await repo.git(*QUIET, "read-tree", tree or EMPTY_TREE, extra=extra)
         for commit in commits:
             entries = await repo.git("ls-tree", "-r", "-z", "--full-tree", commit)
@@ -61,11 +60,8 @@ async def lay_over(repo: Repository, tree: str, commits: Sequence[str]) -> str:
         return (await repo.git(*QUIET, "write-tree", extra=extra)).strip()
 
 
-@asynccontextmanager
-async def _index(repo: Repository) -> AsyncIterator[dict[str, str]]:
+@contextmanager
+def _index() -> Iterator[dict[str, str]]:
     """Yield the variables of an index that is not the user's."""
-    path = repo.git_dir / f"segue-index-{secrets.token_hex(4)}"
-    try:
-        yield {"GIT_INDEX_FILE": str(path)}
-    finally:
-        path.unlink(missing_ok=True)
+    with brief_folder() as folder:
+        yield {"GIT_INDEX_FILE": str(folder / "index")}

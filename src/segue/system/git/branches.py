@@ -33,14 +33,10 @@ class LocalBranches:
     def __init__(self, repo: Repository, prefix: str) -> None:
         """`prefix` is the part of a branch name before the task's key: `segue/001-login`."""
         self.repo, self.prefix, self.root = repo, prefix, repo.root
-        self.snapshot, self.changes, self.tree, self.commit = (
-            repo.snapshot,
-            repo.changes,
-            repo.tree,
-            repo.commit,
-        )
-        self.tree_of, self.set_aside, self.find_commit = repo.tree_of, repo.set_aside, repo.find_commit
-        self.diff, self.checkout = repo.diff, repo.checkout
+        self.snapshot, self.changes, self.diff = repo.snapshot, repo.changes, repo.diff
+        self.tree, self.patch, self.tree_of = repo.tree, repo.patch, repo.tree_of
+        self.commit, self.find_commit = repo.commit, repo.find_commit
+        self.set_aside, self.checkout = repo.set_aside, repo.checkout
 
     async def begin(self, key: str, head_branch: str | None) -> Snapshot:
         """Switch to the task's branch, which is created from the head of the chain or the current commit."""
@@ -211,6 +207,10 @@ class RemoteBranches(Struct, frozen=True):
     async def tree(self, now: Snapshot) -> str:
         """Return the commit that the agent pushed."""
         return now.head
+
+    async def patch(self, base: str, now: Snapshot) -> tuple[str, str]:
+        """Return the commit that the agent pushed, and how it differs from another."""
+        return now.head, await self.repo.diff(base, now.head)
 
     async def tree_of(self, commit: str) -> str:
         """Return the commit itself."""

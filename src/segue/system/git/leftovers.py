@@ -16,7 +16,6 @@ _NAMES = (
     "MERGE_HEAD",
     "config",
     "packed-refs",
-    "segue-index",
     "gc.pid",
     "objects/maintenance",
 )
@@ -93,7 +92,7 @@ def _find(git_dir: Path, common: Path, since: float) -> dict[Path, tuple[int, in
 
 def _is_ours(folder: Path, lock: Path) -> bool:
     """Return whether nobody but Segue makes such a lock, whenever it was made."""
-    return lock.is_relative_to(folder / "refs" / "segue") or lock.name == "segue-index.lock"
+    return lock.is_relative_to(folder / "refs" / "segue")
 
 
 def _work_trees(common: Path) -> Iterator[Path]:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
-import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
 
 from segue.domain.errors import WorkspaceError
+from segue.system.files import brief_folder
 from segue.system.git.refs import read_tree
 from segue.system.process.capture import Captured, capture, child_environment
 from segue.system.reading import UnsafeFile, read_file
@@ -63,6 +62,14 @@ class Objects(Struct, frozen=True):
         done = await self.git("diff-tree", "-r", "-p", "--no-color", "-M", base or EMPTY_TREE, head)
         return done.out.decode("utf-8", "replace")
 
+    async def diff_index(self, base: str, index: Path, complete: Awaitable[object]) -> str:
+        """Return how the content of an index differs from a commit, as `diff` would, once it is complete."""
+        arguments = ("diff-index", "--cached", "-p", "--no-color", "-M", base or EMPTY_TREE, "--")
+        with self._folder() as folder:
+            await complete
+            done = await self._run(folder, arguments, variables={"GIT_INDEX_FILE": str(index)})
+        return done.out.decode("utf-8", "replace")
+
     async def changes(self, base: str, head: str) -> tuple[PathChange, ...]:
         """Return the paths that differ between two commits or trees."""
         done = await self.git("diff-tree", "-r", "-z", "--raw", "--no-renames", base or EMPTY_TREE, head)
@@ -112,30 +119,38 @@ class Objects(Struct, frozen=True):
         attributes: bytes = b"",
     ) -> Captured:
         """Run a git command that reads objects, in a git folder made for this one call."""
-        name = next(word for word in arguments if word != "-c" and "=" not in word)
         with self._folder(attributes) as folder:
-            own = {"GIT_DIR": str(folder), "GIT_OBJECT_DIRECTORY": f"{self.common_dir}/objects"}
-            environment = child_environment(extra={**_ENVIRONMENT, **own, **(variables or {})})
-            try:
-                done = await capture(["git", *arguments], where or folder, environment, _TIMEOUT, stdin)
-            except TimeoutError as error:
-                raise WorkspaceError(
-                    f"git {name} did not end: {error}.", kept="Nothing was changed."
-                ) from None
+            return await self._run(folder, arguments, codes, stdin, variables, where)
+
+    async def _run(
+        self,
+        folder: Path,
+        arguments: Sequence[str],
+        codes: tuple[int, ...] = (0,),
+        stdin: bytes = b"",
+        variables: Mapping[str, str] | None = None,
+        where: Path | None = None,
+    ) -> Captured:
+        name = next(word for word in arguments if word != "-c" and "=" not in word)
+        own = {"GIT_DIR": str(folder), "GIT_OBJECT_DIRECTORY": f"{self.common_dir}/objects"}
+        environment = child_environment(extra={**_ENVIRONMENT, **own, **(variables or {})})
+        try:
+            done = await capture(["git", *arguments], where or folder, environment, _TIMEOUT, stdin)
+        except TimeoutError as error:
+            raise WorkspaceError(f"git {name} did not end: {error}.", kept="Nothing was changed.") from None
         if done.exit_code not in codes:
             said = done.err.decode("utf-8", "replace").strip()[-2000:]
             raise WorkspaceError(f"git {name} failed: {said}", kept="Nothing was changed.")
         return done
 
     @contextlib.contextmanager
-    def _folder(self, attributes: bytes) -> Iterator[Path]:
+    def _folder(self, attributes: bytes = b"") -> Iterator[Path]:
         """Make the smallest git folder there is, and remove it again."""
         files = {"HEAD": b"ref: refs/heads/none\n", "config": self.format().encode()}
         shallow = self.common_dir / "shallow"
         if shallow.is_file():
             files["shallow"] = read_file(shallow)
-        folder = Path(tempfile.mkdtemp(prefix="segue-git-"))
-        try:
+        with brief_folder() as folder:
             (folder / "refs").mkdir()
             if attributes:
                 (folder / "info").mkdir()
@@ -143,8 +158,6 @@ class Objects(Struct, frozen=True):
             for name, data in files.items():
                 (folder / name).write_bytes(data)
             yield folder
-        finally:
-            _remove(folder, files)
 
     def format(self) -> str:
         """Return the configuration of a git folder that can read these objects, and nothing else."""
@@ -153,17 +166,6 @@ class Objects(Struct, frozen=True):
         except (OSError, UnsafeFile):
             return _CONFIG
         return _SHA256 if "objectformat=sha256" in config.replace(" ", "") else _CONFIG
-
-
-def _remove(folder: Path, files: Iterable[str]) -> None:
-    """Remove what was made; only where git has left more than that, everything is searched."""
-    try:
-        for name in files:
-            (folder / name).unlink()
-        (folder / "refs").rmdir()
-        folder.rmdir()
-    except OSError:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 _MARKER = ": leftover conflict marker"

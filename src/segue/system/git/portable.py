@@ -11,7 +11,6 @@ import asyncio
 import hashlib
 import os
 import re
-import secrets
 import shutil
 import stat
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,7 +19,7 @@ from pathlib import Path
 import msgspec
 
 from segue.domain.errors import WorkspaceError
-from segue.system.files import read_start, write_atomic
+from segue.system.files import brief_folder, read_start, write_atomic
 from segue.system.git.addresses import hint_for_remote
 from segue.system.git.apart import QUIET
 from segue.system.git.bundles import (
@@ -126,15 +125,12 @@ async def unpack(repo: Repository, packed: Packed) -> None:
         )
     where = ["--detach", packed.head] if COMMIT.fullmatch(packed.head) else [packed.head]
     await repo.git(*QUIET, "checkout", "--quiet", "--force", *where, "--")
-    index = repo.git_dir / f"segue-index-{secrets.token_hex(4)}"
-    try:
-        shutil.copy2(repo.git_dir / "index", index)
+    with brief_folder() as folder:
+        index = shutil.copy2(repo.git_dir / "index", folder / "index")
         extra = {"GIT_INDEX_FILE": str(index)}
         if rest := refs.get(_UNCOMMITTED):
             await _lay(repo, refs[_HEAD], rest, extra)
         await repo.git(*QUIET, "clean", "--quiet", "-ffd", *repo.without_own(), extra=extra)
-    finally:
-        index.unlink(missing_ok=True)
     if staged := refs.get(_STAGED):
         await repo.git(*QUIET, "read-tree", "--reset", staged)
 

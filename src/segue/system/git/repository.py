@@ -8,7 +8,7 @@ import os
 import re
 import shutil
 import time
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from segue.domain.errors import ToolMissing, WorkspaceError
 from segue.domain.workspace import Snapshot, WorkChanges
-from segue.system.files import signature
+from segue.system.files import clear_brief_folders, signature
 from segue.system.git.leftovers import clear_leftovers, wait_for_git
 from segue.system.git.objects import GITLINK, Objects, PathChange
 from segue.system.git.refs import read_head
@@ -116,8 +116,26 @@ class Repository(Struct):
 
     async def tree(self, now: Snapshot) -> str:
         """Return everything that is here as a git tree: what a commit would contain."""
-        tree, self._staged = await stage(self.git_dir, self.root, now, self.run, *self.without_own())
-        return tree
+        staged = self._staged
+        if staged is None or staged.now != now or self.recent() != now or not staged.is_current(self.root):
+            staged, _ = await stage(self.git_dir, self.root, now, self.run, *self.without_own())
+            self._staged = staged
+        return staged.tree
+
+    async def patch(self, base: str, now: Snapshot) -> tuple[str, str]:
+        """Return everything that is here as a git tree, and how it differs from a commit."""
+        objects = self.objects()
+        if not now.dirty:
+            return now.head, await objects.diff(base, now.head)
+
+        async def look(index: Path, complete: Awaitable[object]) -> str:
+            with contextlib.suppress(WorkspaceError):  # a split index is not all there
+                return await objects.diff_index(base, index, complete)
+            return ""
+
+        staged, diff = await stage(self.git_dir, self.root, now, self.run, *self.without_own(), look=look)
+        self._staged = staged
+        return staged.tree, diff or await objects.diff(base, staged.tree)
 
     async def tree_of(self, commit: str) -> str:
         """Return the tree of a commit."""
@@ -213,6 +231,7 @@ class Repository(Struct):
 
     async def recover(self, since: float, patience: float = _TIMEOUT) -> None:
         """Make the repository usable after a kill: remove what gits killed since then have left."""
+        clear_brief_folders()
         await clear_leftovers(self.root, self.git_dir, common_dir(self.git_dir), since, patience)
 
     async def has_branch(self, name: str) -> bool:

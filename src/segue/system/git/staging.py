@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import shutil
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 from msgspec import Struct
 
 from segue.domain.errors import WorkspaceError
 from segue.domain.workspace import Snapshot
-from segue.system.files import signature
+from segue.system.files import brief_folder, signature
 from segue.system.process.capture import Captured, programs_started
 
-NAME = "segue-index"
 _LARGEST = 32 * 1024**2
 """Bytes of an index that is kept for the commit; a larger one is made again."""
 
@@ -24,7 +24,9 @@ class StagedIndex(Struct, frozen=True):
     """An index with everything that was in the work tree at one moment."""
 
     now: Snapshot
+    tree: str
     data: bytes
+    """The file; empty if it is too large to be kept."""
     mode: int
     times: tuple[int, int]
     own: object
@@ -34,10 +36,14 @@ class StagedIndex(Struct, frozen=True):
     programs: int
     """How many programs had been started by then: any of them may change files."""
 
+    def is_current(self, root: Path) -> bool:
+        """Return whether nothing can have changed since: no program ran, and the files are the same."""
+        return self.programs == programs_started() and self.files == _look(root, self.now)
+
     def install(self, git_dir: Path, root: Path) -> bool:
         """Make it git's own index; False if anything may have changed since, or another git is at work."""
         index, lock = git_dir / "index", git_dir / "index.lock"
-        if self.programs != programs_started() or self.files != _look(root, self.now):
+        if not self.data or not self.is_current(root):
             return False
         try:
             handle = os.open(lock, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
@@ -58,30 +64,56 @@ class StagedIndex(Struct, frozen=True):
         return False
 
 
+Look = Callable[[Path, Awaitable[object]], Awaitable[str]]
+"""Looks at an index, once it is complete."""
+
+
 async def stage(
-    git_dir: Path, root: Path, now: Snapshot, git: Callable[..., Awaitable[Captured]], *paths: str
-) -> tuple[str, StagedIndex | None]:
-    """Return everything that is in the work tree as a git tree, and the index that a commit would need."""
-    index, staged = git_dir / "index", git_dir / NAME
-    staged.unlink(missing_ok=True)
-    extra = {"GIT_INDEX_FILE": str(staged)}
+    git_dir: Path,
+    root: Path,
+    now: Snapshot,
+    git: Callable[..., Awaitable[Captured]],
+    *paths: str,
+    look: Look | None = None,
+) -> tuple[StagedIndex, str]:
+    """Add everything that is in the work tree to a second index; also return what `look` finds there."""
+    index = git_dir / "index"
     own, programs, files = signature(index), programs_started(), _look(root, now)
     try:
-        with contextlib.suppress(FileNotFoundError):
-            # With its time, for the same reason.
-            shutil.copy2(index, staged)
-        await git("add", "--all", *paths, extra=extra)
-        tree = (await git("write-tree", extra=extra)).out.decode().strip()
-        made = staged.stat()
-        if made.st_size > _LARGEST:
-            return tree, None
-        times = (made.st_atime_ns, made.st_mtime_ns)
-        return tree, StagedIndex(now, staged.read_bytes(), made.st_mode & 0o777, times, own, files, programs)
+        with brief_folder() as folder:
+            staged = folder / "index"
+            with contextlib.suppress(FileNotFoundError):
+                # With its time, for the same reason.
+                shutil.copy2(index, staged)
+            tree, found = await _make_tree(staged, git, paths, look or _see_nothing)
+            made = staged.stat()
+            times = (made.st_atime_ns, made.st_mtime_ns)
+            data = staged.read_bytes() if made.st_size <= _LARGEST else b""
     except OSError as error:
         raise WorkspaceError(f"{index} cannot be copied: {error.strerror}") from error
-    finally:  # git may have been killed
-        for path in (staged, staged.with_name(f"{NAME}.lock")):
-            path.unlink(missing_ok=True)
+    return StagedIndex(now, tree, data, made.st_mode & 0o777, times, own, files, programs), found
+
+
+async def _make_tree(
+    staged: Path, git: Callable[..., Awaitable[Captured]], paths: Sequence[str], look: Look
+) -> tuple[str, str]:
+    """Add everything, then make a tree while somebody looks: two gits take as long as one."""
+    extra, added = {"GIT_INDEX_FILE": str(staged)}, asyncio.Event()
+    looking = asyncio.ensure_future(look(staged, added.wait()))
+    try:
+        await git("add", "--all", *paths, extra=extra)
+        added.set()
+        await asyncio.sleep(0)  # the look takes longer, so it begins first
+        tree = (await git("write-tree", extra=extra)).out.decode().strip()
+        return tree, await looking
+    finally:
+        looking.cancel()
+        await asyncio.wait({looking})
+
+
+async def _see_nothing(_index: Path, complete: Awaitable[object]) -> str:
+    await complete
+    return ""
 
 
 def _look(root: Path, now: Snapshot) -> tuple[object, ...]:

@@ -28,6 +28,7 @@ __all__ = [
     "end_orphans",
 ]
 
+_MOMENT = 0.003
 _SIGKILL = 9
 """Windows has no name for it."""
 
@@ -117,7 +118,8 @@ class Processes:
         self._grace = max(self._grace, command.limits.grace)
         try:
             result = await _start(watch, command)
-            self.delete_forgotten()
+            # In a moment: an agent that ends at once must not wait for it.
+            asyncio.get_running_loop().call_later(_MOMENT, self.delete_forgotten)
             with OutputReader(job) as output:
                 while result is None:
                     result = await self._result(job, watch)
