@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 from msgspec import Struct
 
 
-class Snapshot(Struct, frozen=True, eq=False):
+@dataclass(frozen=True, slots=True)
+class Snapshot:
     """Head, branch and a fingerprint of everything uncommitted. Equal snapshots mean: nothing changed."""
 
     head: str
@@ -14,23 +17,12 @@ class Snapshot(Struct, frozen=True, eq=False):
     """The branch; empty when detached."""
     dirty: str
     """A fingerprint of uncommitted changes; empty when there are none."""
-    files: tuple[str, ...] = ()
+    files: tuple[str, ...] = field(default=(), compare=False)
     """The paths with uncommitted changes."""
-    links: tuple[str, ...] = ()
+    links: tuple[str, ...] = field(default=(), compare=False)
     """Folders with a repository of their own that no commit knows."""
-    unmerged: tuple[str, ...] = ()
+    unmerged: tuple[str, ...] = field(default=(), compare=False)
     """Files of a merge that was never finished."""
-
-    def __eq__(self, other: object) -> bool:
-        """Compare what the work tree is, not the names that follow from it."""
-        return isinstance(other, Snapshot) and self._identity == other._identity
-
-    def __hash__(self) -> int:
-        return hash(self._identity)
-
-    @property
-    def _identity(self) -> tuple[str, str, str]:
-        return self.head, self.branch, self.dirty
 
 
 class WorkChanges(Struct, frozen=True):
