@@ -117,10 +117,11 @@ _TOGETHER = "tests/provider/"
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the slow tests, and let every test process begin with its share of them."""
+    names = tuple(SLOW)
     for item in items:
-        for name, reason in SLOW.items():
-            if item.nodeid.startswith(name):
-                item.add_marker(pytest.mark.slow(reason=reason))
+        if (test := item.nodeid).startswith(names):
+            reason = next(SLOW[name] for name in names if test.startswith(name))
+            item.add_marker(pytest.mark.slow(reason=reason))
     _sample(items)
     items[:] = _slow_first(items, int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")))
 
@@ -129,8 +130,8 @@ def _sample(items: list[pytest.Item]) -> None:
     """Leave some cases of the slowest tests to `make thorough`; of each test at least one is kept."""
     cases: dict[str, list[pytest.Item]] = {}
     for item in items:
-        if item.nodeid.partition("::")[0] in SAMPLED and hasattr(item, "callspec"):
-            cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
+        if hasattr(item, "callspec") and (test := item.nodeid).partition("::")[0] in SAMPLED:
+            cases.setdefault(test.partition("[")[0], []).append(item)
     for name, found in cases.items():
         every = min(SAMPLED[name.partition("::")[0]], len(found))
         first = crc32(name.encode()) % every  # not the same service, store or vendor of every test

@@ -299,12 +299,17 @@ def simple_commands(line: str) -> Iterator[list[str]]:
             call.append(word)
 
 
-@pytest.mark.parametrize(("name", "line"), sorted(set(command_lines())))
-def test_command_lines_can_be_typed(name: str, line: str) -> None:
-    calls = list(simple_commands(line))
-    assert calls
-    for words in calls:
-        parse(words)
+def test_command_lines_can_be_typed() -> None:
+    wrong: list[str] = []
+    for name, line in sorted(set(command_lines())):
+        calls = list(simple_commands(line))
+        assert calls, (name, line)
+        for words in calls:
+            try:
+                parse(words)
+            except click.UsageError as error:
+                wrong.append(f"{name}: {line}: {error.format_message()}")
+    assert wrong == []
 
 
 @pytest.mark.parametrize(

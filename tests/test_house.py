@@ -6,7 +6,8 @@ import ast
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -18,18 +19,27 @@ MODULES = sorted(ROOT.rglob("*.py"))
 STARTERS = {"system", "popen", "fork", "forkpty", "posix_spawn", "posix_spawnp"}
 
 
-def prompts_built(tree: ast.AST) -> Iterator[int]:
+Nodes = Sequence[ast.AST]
+
+
+@cache
+def _nodes(path: Path) -> Nodes:
+    """Everything in a module, read once for all rules."""
+    return list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+
+
+def prompts_built(nodes: Nodes) -> Iterator[int]:
     """Lines that construct a Prompt, or rename it so that this test would not see it."""
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Call) and _name(node.func) == "Prompt":
             yield node.lineno
         if isinstance(node, ast.alias) and node.name == "Prompt" and node.asname:
             yield node.lineno
 
 
-def programs_started(tree: ast.AST) -> Iterator[int]:
+def programs_started(nodes: Nodes) -> Iterator[int]:
     """Lines that start a program by themselves, or ask for a shell."""
-    for node in ast.walk(tree):
+    for node in nodes:
         match node:
             case ast.Import(names=names) if any(alias.name == "subprocess" for alias in names):
                 yield node.lineno
@@ -39,9 +49,9 @@ def programs_started(tree: ast.AST) -> Iterator[int]:
                 yield node.lineno
 
 
-def printed(tree: ast.AST) -> Iterator[int]:
+def printed(nodes: Nodes) -> Iterator[int]:
     """Lines that print."""
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print":
             yield node.lineno
 
@@ -70,21 +80,26 @@ def _relative(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
-@pytest.mark.parametrize("path", MODULES, ids=_relative)
-def test_the_rules_of_the_house(path: Path) -> None:
-    place = _relative(path)
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    if not place.startswith("prompts/"):
-        assert not list(prompts_built(tree)), "a Prompt is built under segue/prompts alone"
-    # A stand-in for a vendor's tool is a program of its own and starts git as that tool does.
-    if (
-        not place.startswith("system/")
-        and not place.endswith(("/child.py", "_child.py"))
-        and place != "sim/stet/call.py"
-    ):
-        assert not list(programs_started(tree)), "programs are started by segue/system alone"
-    if not place.startswith("cli/"):
-        assert not list(printed(tree)), "only segue/cli prints"
+def test_the_rules_of_the_house() -> None:
+    broken: list[str] = []
+    for path in MODULES:
+        place, nodes = _relative(path), _nodes(path)
+        if not place.startswith("prompts/"):
+            broken += [
+                f"{place}:{line}: a Prompt is built under segue/prompts alone"
+                for line in prompts_built(nodes)
+            ]
+        # A stand-in for a vendor's tool is a program of its own and starts git as that tool does.
+        if (
+            not place.startswith("system/")
+            and not place.endswith(("/child.py", "_child.py"))
+            and place != "sim/stet/call.py"
+        ):
+            started = programs_started(nodes)
+            broken += [f"{place}:{line}: programs are started by segue/system alone" for line in started]
+        if not place.startswith("cli/"):
+            broken += [f"{place}:{line}: only segue/cli prints" for line in printed(nodes)]
+    assert broken == [], "\n".join(broken)
 
 
 @pytest.mark.parametrize(
@@ -104,13 +119,13 @@ def test_the_rules_of_the_house(path: Path) -> None:
 )
 def test_the_rules_see_what_they_forbid(code: str, rule: object) -> None:
     assert callable(rule)
-    assert list(rule(ast.parse(code)))
+    assert list(rule(list(ast.walk(ast.parse(code)))))
 
 
 def _classes() -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for path in MODULES:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in _nodes(path):
             if isinstance(node, ast.ClassDef):
                 found.setdefault(node.name, []).append(_relative(path))
     return found
@@ -130,15 +145,16 @@ OTHER_WORDS = {
 """Files in which words that name phases mean something else."""
 
 
-def _phases_listed(tree: ast.AST) -> Iterator[int]:
+def _phases_listed(nodes: Nodes) -> Iterator[int]:
     """Lines with a list of phase names: only the registry and the presets may have one."""
     from segue.flow.phases.registry import PHASES
 
-    for node in ast.walk(tree):
+    names = set(PHASES)
+    for node in nodes:
         if isinstance(node, ast.List | ast.Tuple | ast.Set | ast.Dict):
             items = node.keys if isinstance(node, ast.Dict) else node.elts
             words = {item.value for item in items if isinstance(item, ast.Constant)}
-            if len(words & set(PHASES)) > 1:
+            if len(words & names) > 1:
                 yield node.lineno
 
 
@@ -147,7 +163,7 @@ def test_nobody_but_the_registry_lists_phases() -> None:
         f"{_relative(path)}:{line}"
         for path in MODULES
         if not _relative(path).startswith(LISTS) and _relative(path) not in OTHER_WORDS
-        for line in _phases_listed(ast.parse(path.read_text(encoding="utf-8")))
+        for line in _phases_listed(_nodes(path))
     ]
     assert not listed, f"phase names are listed in {' and '.join(LISTS)} alone"
 
@@ -169,7 +185,7 @@ def test_nobody_but_the_sources_tells_them_apart() -> None:
     from segue.runtime.registry import BUILT_IN
 
     for path in MODULES:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in _nodes(path):
             if not isinstance(node, ast.Compare) or _relative(path).startswith("sources/"):
                 continue
             words = {one.value for one in ast.walk(node) if isinstance(one, ast.Constant)}
@@ -181,9 +197,9 @@ READERS = ("domain/", "store/", "sim/", "agents/", "judges/", "sources/", "deliv
 """Where JSON is read: events and results, and what others answer."""
 
 
-def _payloads_read(tree: ast.AST) -> Iterator[int]:
+def _payloads_read(nodes: Nodes) -> Iterator[int]:
     """Lines that read a part of an event or of a step's result by its name."""
-    for node in ast.walk(tree):
+    for node in nodes:
         match node:
             case ast.Subscript(value=ast.Attribute(attr=attr), slice=ast.Constant(value=str())):
                 pass
@@ -199,10 +215,11 @@ def _payloads_read(tree: ast.AST) -> Iterator[int]:
 
 
 def test_events_and_results_are_read_as_types() -> None:
-    assert list(_payloads_read(ast.parse("step.output['verdict']; step.input.get('prompt', '')"))) == [1, 1]
+    wrong = list(ast.walk(ast.parse("step.output['verdict']; step.input.get('prompt', '')")))
+    assert list(_payloads_read(wrong)) == [1, 1]
     for path in MODULES:
         if not _relative(path).startswith(READERS):
-            read = list(_payloads_read(ast.parse(path.read_text(encoding="utf-8"))))
+            read = list(_payloads_read(_nodes(path)))
             assert not read, f"{_relative(path)}:{read}: see segue/domain/results.py"
 
 

@@ -22,7 +22,7 @@ from tests.agents.cloud_place import CloudPlace, Ended
 from tests.sim.cloud_desk import Desk
 
 async def main(url, folder, many):
-    desk = Desk(url, loopback.client(base_url=url, timeout=60), Path(folder))
+    desk = Desk(url, loopback.client(base_url=url, timeout=300), Path(folder))
     place = CloudPlace(desk, Path(folder))
     most = 0
 

@@ -7,7 +7,7 @@ import tomllib
 import pytest
 
 from segue.agents.scripted.entries import AgentScript
-from segue.bench.cases import Pair, ProofCase, load_cases, read_pair
+from segue.bench.cases import Pair, load_cases, read_pair
 from segue.bench.place import write_script
 from segue.config.settings import Settings
 from segue.domain.options import OptionError, read_options
@@ -35,34 +35,33 @@ def test_the_quick_part_is_a_small_one() -> None:
     assert 8 <= len(quick) <= len(PAIRS) // 3
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_the_script_of_the_agent_is_understood(case: ProofCase) -> None:
-    written = tomllib.loads(write_script(case.twin.on))
-    assert written == {"on": case.twin.on}
-    entries = read_options(AgentScript, written).on
-    assert entries, "an agent without a script writes a note"
-    for entry in entries:
-        made = {*case.pair.files, *(path for other in entries for path in other.write)}
-        edited = {*entry.edit, *entry.append}
-        assert edited <= made, "a file is edited that nobody wrote"
+def test_the_scripts_of_the_agents_are_understood() -> None:
+    for case in CASES:
+        written = tomllib.loads(write_script(case.twin.on))
+        assert written == {"on": case.twin.on}, case.name
+        entries = read_options(AgentScript, written).on
+        assert entries, f"{case.name}: an agent without a script writes a note"
+        made = {*case.pair.files, *(path for entry in entries for path in entry.write)}
+        edited = {path for entry in entries for path in (*entry.edit, *entry.append)}
+        assert edited <= made, f"{case.name}: a file is edited that nobody wrote"
 
 
-@pytest.mark.parametrize("name", PAIRS)
-def test_settings_and_judge_are_understood(name: str) -> None:
-    pair = PAIRS[name]
-    read_options(Settings, pair.settings)
-    read_options(LlmScript, {"on": pair.judge})
-    assert bool(pair.judge) == (pair.settings.get("judged_by") == "llm")
-    assert pair.source in pair.files or f"{pair.source}/tasks.md" in pair.files or " " in pair.source
+def test_settings_and_judges_are_understood() -> None:
+    for name, pair in PAIRS.items():
+        read_options(Settings, pair.settings)
+        read_options(LlmScript, {"on": pair.judge})
+        assert bool(pair.judge) == (pair.settings.get("judged_by") == "llm"), name
+        known = pair.source in pair.files or f"{pair.source}/tasks.md" in pair.files or " " in pair.source
+        assert known, name
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_the_named_tasks_exist(case: ProofCase) -> None:
-    files, name = case.pair.files, case.pair.source
-    source = files.get(name) or files.get(f"{name}/tasks.md") or "Task 1, Task 2: planned by the agent"
-    named = [*(case.twin.cheated if case.cheats else ()), *case.twin.titles]
-    named += [str(entry["task"]) for entry in case.twin.on if "task" in entry]
-    assert all(f"Task {key}" in source or f"] {key} " in source for key in named)
+def test_the_named_tasks_exist() -> None:
+    for case in CASES:
+        files, name = case.pair.files, case.pair.source
+        source = files.get(name) or files.get(f"{name}/tasks.md") or "Task 1, Task 2: planned by the agent"
+        named = [*(case.twin.cheated if case.cheats else ()), *case.twin.titles]
+        named += [str(entry["task"]) for entry in case.twin.on if "task" in entry]
+        assert all(f"Task {key}" in source or f"] {key} " in source for key in named), case.name
 
 
 def test_a_pair_is_read_on_top_of_its_project() -> None:

@@ -204,7 +204,7 @@ def test_many_webhooks_with_duplicates(served: Served) -> None:
     """Each is stored before it is answered: none is lost, even if the process is killed."""
 
     async def flood() -> list[int]:
-        async with loopback.async_client(limits=httpx2.Limits(max_connections=20), timeout=60) as client:
+        async with loopback.async_client(limits=httpx2.Limits(max_connections=20), timeout=300) as client:
 
             async def post(number: int) -> int:
                 body = delivery(f"bc-{number % DIFFERENT}")

@@ -21,7 +21,7 @@ class Hosted:
         self.place, self.origin, self.service, self.url = place, origin, service, url
         name = "GITHUB_TOKEN" if service == "github" else "GITLAB_TOKEN"
         place.env[name] = TOKEN
-        self.http = loopback.client(base_url=url, timeout=60)
+        self.http = loopback.client(base_url=url, timeout=300)
         place.script(WORK)
         self.settings("")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import json
 import os
 import shutil
@@ -21,6 +20,7 @@ from typing import Any
 import msgspec
 
 from segue.domain.events import EVENTS
+from tests.templates import make_template_folder
 from tests.warm import run_segue, start_segue
 
 SEGUE = [sys.executable, "-m", "segue"]
@@ -50,13 +50,6 @@ def until(condition: Callable[[], object], what: str) -> None:
 
 
 @cache
-def _templates() -> Path:
-    folder = Path(tempfile.mkdtemp(prefix="segue-templates-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return folder
-
-
-@cache
 def _template(plan: str) -> Path:
     """Return a repository whose one commit is the plan; a copy of it is cheaper than another."""
     return make_template({"plan.md": plan})
@@ -64,12 +57,12 @@ def _template(plan: str) -> Path:
 
 def make_template(files: Mapping[str, str]) -> Path:
     """Make a repository with one commit of these files."""
-    folder = Path(tempfile.mkdtemp(dir=_templates()))
+    folder = Path(tempfile.mkdtemp(dir=make_template_folder()))
     for name, text in files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
     env = {name: value for name, value in os.environ.items() if not name.startswith(("XDG_", "GIT_"))}
-    env["HOME"] = str(_templates())
+    env["HOME"] = str(make_template_folder())
     for args in (
         ("init", "--quiet", "--initial-branch=main"),
         ("config", "user.name", "Tester"),

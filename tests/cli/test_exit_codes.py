@@ -91,7 +91,7 @@ CASES = {
     6: Case(lambda stage: stage.use_at_once(), "stopped", ("done", "stopped", "pending")),
     7: Case(lambda stage: stage.without_judge(), "parked", ("parked", "pending", "pending")),
     124: Case(
-        lambda stage: stage.run("waits", SEGUE_LIMITS__RUN_TIMEOUT="4"),
+        lambda stage: stage.run("waits", SEGUE_LIMITS__RUN_TIMEOUT="15"),
         "stopped",
         ("done", "stopped", "pending"),
     ),

@@ -38,15 +38,12 @@ def mean(place: Place, folder: Path) -> str:
     return run
 
 
-@pytest.mark.parametrize("command", [*LOOK, *ACT], ids=" ".join)
-def test_a_run_of_another_repository_is_not_meant(failed: Place, command: tuple[str, ...]) -> None:
+def test_a_run_of_another_repository_is_not_meant(failed: Place) -> None:
     before = failed.rows("select state, updated from orchestrator_runs")
-    done = failed.segue(*command, "--repo", str(failed.root / "other"), code=2)
-    assert f"There is no run in {failed.root / 'other'}." in done.stderr
-    assert failed.rows("select state, updated from orchestrator_runs") == before
-
-
-def test_nothing_is_stopped_in_another_repository(failed: Place) -> None:
+    for command in (*LOOK, *ACT):
+        done = failed.segue(*command, "--repo", str(failed.root / "other"), code=2)
+        assert f"There is no run in {failed.root / 'other'}." in done.stderr
+        assert failed.rows("select state, updated from orchestrator_runs") == before
     assert failed.segue("stop", "--repo", str(failed.root / "other")).stdout == "Nothing to stop.\n"
     assert failed.rows("select state from orchestrator_runs") == [("needs_human",)]
 
@@ -86,12 +83,12 @@ def test_a_linked_work_tree_means_its_own_runs_or_else_those_of_the_repository(f
     assert mean(failed, failed.repo) == first
 
 
-@pytest.mark.parametrize("command", [*LOOK, *ACT], ids=" ".join)
-def test_a_database_that_does_not_exist_has_no_run(place: Place, command: tuple[str, ...]) -> None:
+def test_a_database_that_does_not_exist_has_no_run(place: Place) -> None:
     place.script(FAIL)
     gone = place.root / "gone.db"
-    assert "There is no run" in place.segue(*command, "--database-url", str(gone), code=2).stderr
-    assert not gone.exists()
+    for command in (*LOOK, *ACT):
+        assert "There is no run" in place.segue(*command, "--database-url", str(gone), code=2).stderr
+        assert not gone.exists()
 
 
 def test_skipping_everything_is_said(failed: Place) -> None:

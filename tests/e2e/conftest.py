@@ -74,9 +74,9 @@ _ONCE = ("three_tasks[gemini]", "sandbox[opencode-bwrap standard]")
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Skip what is missing instead of failing; leave what takes long for little to `make thorough`."""
-    reasons = skipped()
+    reasons, here = skipped(), Path(__file__).parent
     for item in items:
-        if Path(str(item.fspath)).parent == Path(__file__).parent:
+        if item.path.parent == here:
             item.add_marker(pytest.mark.e2e)
             called = getattr(item, "callspec", None)
             name = called.params.get("real") if called else None
@@ -164,7 +164,7 @@ def model_server() -> Iterator[str]:
 
 @pytest.fixture
 def model(model_server: str) -> Iterator[Model]:
-    with loopback.client(base_url=model_server, timeout=60) as http:
+    with loopback.client(base_url=model_server, timeout=300) as http:
         http.delete("/_sim/log")
         yield Model(model_server, http)
 

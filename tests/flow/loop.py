@@ -44,6 +44,7 @@ from segue.proof.seal import Sealer
 from segue.store import connect
 from segue.system.git.repository import Repository
 from segue.view.run import FOLDED, RunView
+from tests.templates import copy_template
 
 Behaviour = Callable[[Job], Outcome]
 
@@ -163,6 +164,16 @@ def no_verdict(*_: object) -> Verdict:
     raise AssertionError("no agent judges here")
 
 
+def _make_repository(folder: Path) -> None:
+    for words in (
+        ("init", "--quiet", "-b", "main"),
+        ("config", "user.email", "a@example.com"),
+        ("config", "user.name", "A"),
+        ("commit", "--quiet", "--allow-empty", "-m", "Start"),
+    ):
+        subprocess.run(["git", *words], cwd=folder, check=True, capture_output=True)
+
+
 @dataclass
 class Loop:
     """One run that tests drive session by session."""
@@ -192,11 +203,7 @@ class Loop:
 
     def __post_init__(self) -> None:
         self.repo = self.root / "repo"
-        self.repo.mkdir(parents=True, exist_ok=True)
-        self.git("init", "--quiet", "-b", "main")
-        self.git("config", "user.email", "a@example.com")
-        self.git("config", "user.name", "A")
-        self.git("commit", "--quiet", "--allow-empty", "-m", "Start")
+        copy_template(_make_repository, self.repo)
 
     def git(self, *words: str) -> str:
         """Run git in the repository."""

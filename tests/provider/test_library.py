@@ -262,7 +262,7 @@ def test_a_stream_brings_words_while_the_agent_still_speaks(asking: Asking) -> N
     program.chmod(0o755)
     asking.config(f'[agents.command]\nargv = ["{program}"]\n')
     pieces = []
-    for chunk in litellm.completion(model="command-cli/default", messages=HELLO, stream=True, timeout=60):
+    for chunk in litellm.completion(model="command-cli/default", messages=HELLO, stream=True, timeout=300):
         pieces.append(chunk.choices[0].delta.content or "")
         heard.touch()
     assert "".join(pieces) == "One\ntwo"
@@ -316,7 +316,7 @@ def test_words_of_an_agent_are_heard_before_it_says_the_next(
     holds.chmod(0o755)
     asking.config(f'[agents.{agent}]\nagent_cmd = "{holds}"\n')
     pieces = []
-    for chunk in litellm.completion(model=model, messages=HELLO, stream=True, timeout=60):
+    for chunk in litellm.completion(model=model, messages=HELLO, stream=True, timeout=300):
         pieces.append(chunk.choices[0].delta.content or "")
         heard.touch()
     assert "".join(pieces) == words

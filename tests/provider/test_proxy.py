@@ -132,7 +132,7 @@ def test_nobody_without_the_key_is_served(proxy: Proxy) -> None:
 
 def test_everything_else_of_the_proxy_is_closed(proxy: Proxy) -> None:
     known = {"authorization": f"Bearer {proxy.key}"}
-    with loopback.client(base_url=proxy.url, headers=known, timeout=60) as client:
+    with loopback.client(base_url=proxy.url, headers=known, timeout=300) as client:
         for path in (
             "/ui",
             "/ui/",
@@ -203,7 +203,9 @@ def test_images_are_a_bad_request(proxy: Proxy) -> None:
 
 def test_an_empty_model_is_a_bad_request(proxy: Proxy) -> None:
     with pytest.raises(openai.BadRequestError):
-        proxy.client(timeout=60, max_retries=0).chat.completions.create(model="composer-cli/", messages=HELLO)
+        proxy.client(timeout=300, max_retries=0).chat.completions.create(
+            model="composer-cli/", messages=HELLO
+        )
 
 
 @pytest.mark.parametrize("model", ["nobody-cli/x", "gpt-5", "composite/profile/nope", "", "claude-cli"])
@@ -211,7 +213,7 @@ def test_an_empty_model_is_a_bad_request(proxy: Proxy) -> None:
 def test_an_unknown_model_is_refused_at_once(proxy: Proxy, model: str, stream: bool) -> None:
     before = len(proxy.asking.log())
     with pytest.raises((openai.BadRequestError, openai.NotFoundError)):
-        proxy.client(timeout=60, max_retries=0).chat.completions.create(
+        proxy.client(timeout=300, max_retries=0).chat.completions.create(
             model=model, messages=HELLO, stream=stream
         )
     assert len(proxy.asking.log()) == before

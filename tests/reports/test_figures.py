@@ -11,11 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from segue.reports.build import build_reports
-from segue.reports.figures.draw import draw_figure
 from segue.reports.figures.scatter import draw_scatter
 from segue.reports.figures.trend import draw_trend
 from segue.reports.overview import FEWEST_IN_TREND
-from segue.reports.page_table import present_table
+from segue.reports.page_table import draw_figure, present_table
 from segue.reports.report import DatasetReport, ReportTable
 from segue.reports.selection import Selection
 from segue.reports.statistics import Mean, Proportion, single_cases

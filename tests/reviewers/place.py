@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +13,8 @@ from typing import Any
 from segue.domain.options import read_options
 from segue.ports import ReviewSubject
 from segue.reviewers.options import PRESETS, CommandReviewOptions
-from segue.sim.stet import command as stet
+from segue.sim.launchers import write_launchers
+from tests.templates import copy_template
 
 IDENTITY = {
     "GIT_AUTHOR_NAME": "Tester",
@@ -42,6 +42,11 @@ def bare_environment(**more: str) -> dict[str, str]:
     return {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "GIT_CONFIG_NOSYSTEM": "1", **more}
 
 
+def _make_repository(folder: Path) -> None:
+    for words in (("init", "--quiet"), ("config", "core.excludesFile", "/nonexistent")):
+        subprocess.run(["git", *words], cwd=folder, env=bare_environment(**IDENTITY), check=True)
+
+
 @dataclass
 class Place:
     """Where a test works."""
@@ -63,12 +68,8 @@ class Place:
     @classmethod
     def make(cls, root: Path) -> Place:
         place = cls(root.resolve())
-        place.repo.mkdir()
-        place.git("init", "--quiet")
-        place.git("config", "core.excludesFile", "/nonexistent")
-        place.stet.parent.mkdir()
-        place.stet.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{stet.__file__}" "$@"\n')
-        place.stet.chmod(0o755)
+        copy_template(_make_repository, place.repo)
+        write_launchers(place.stet.parent)
         place.play()
         place.commit({"README.md": "A place.\n"})
         return place

@@ -262,7 +262,9 @@ def test_a_stet_that_a_killed_segue_left_behind_is_waited_for(place: Place) -> N
     base = place.head
     place.commit({"calc.py": "eval(s)\n"})
     calls = place.root / "calls"
-    place.stet.write_text(place.stet.read_text().replace("exec", f'echo "$1" >> "{calls}"\nexec'))
+    real = place.stet.rename(place.stet.with_name("real"))
+    place.stet.write_text(f'#!/bin/sh\necho "$1" >> "{calls}"\nexec "{real}" "$@"\n')
+    place.stet.chmod(0o755)
     (place.repo / ".git" / "info" / "exclude").write_text(".review/\n")
     Ownership.of(place.repo, place.root / "state").claim(base)
     env = bare_environment(SEGUE_SIM_STET=str(place.script), **IDENTITY)

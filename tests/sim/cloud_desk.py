@@ -19,6 +19,7 @@ from segue.sim.cloud.script import CloudScript
 from segue.sim.script import check_script
 from segue.system.http.server import start_server
 from tests import loopback
+from tests.templates import copy_template
 
 REPO = "https://github.com/Me/App"
 DEADLINE = 300.0
@@ -41,6 +42,11 @@ def git(where: Path, *args: str) -> str:
 
 def bare_repository(folder: Path) -> Path:
     """A bare repository with one commit on `main`."""
+    copy_template(_make_repository, folder)
+    return folder / "app.git"
+
+
+def _make_repository(folder: Path) -> None:
     bare, work = folder / "app.git", folder / "work"
     git(folder, "init", "--quiet", "--bare", "--initial-branch=main", str(bare))
     git(folder, "clone", "--quiet", str(bare), str(work))
@@ -49,7 +55,6 @@ def bare_repository(folder: Path) -> Path:
     git(work, "add", "--all")
     git(work, "commit", "--quiet", "-m", "First")
     git(work, "push", "--quiet", "origin", "main")
-    return bare
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from segue.sim.github.app import github_app
 from segue.sim.github.script import GithubRepo, GithubScript, GithubToken
 from segue.system.http.server import start_server
 from tests import loopback
+from tests.templates import copy_template
 
 NAME = "acme/shop"
 REPO = f"/repos/{NAME}"
@@ -66,11 +67,7 @@ def git(where: Path, *arguments: str) -> str:
     return done.stdout.strip()
 
 
-@contextmanager
-def open_desk(
-    place: Path, script: GithubScript | None = None, issues: Sequence[dict[str, Any]] = ISSUES
-) -> Iterator[HubDesk]:
-    """Run a simulator with one repository."""
+def _make_repositories(place: Path) -> None:
     bare, clone = place / "shop.git", place / "clone"
     git(place, "init", "-q", "--bare", "-b", "main", str(bare))
     git(place, "clone", "-q", str(bare), str(clone))
@@ -78,6 +75,15 @@ def open_desk(
     # gh finds the repository by the address that is fetched from.
     git(clone, "remote", "set-url", "--push", "origin", str(bare))
     git(clone, "remote", "set-url", "origin", f"https://github.com/{NAME}.git")
+
+
+@contextmanager
+def open_desk(
+    place: Path, script: GithubScript | None = None, issues: Sequence[dict[str, Any]] = ISSUES
+) -> Iterator[HubDesk]:
+    """Run a simulator with one repository."""
+    copy_template(_make_repositories, place)
+    bare, clone = place / "shop.git", place / "clone"
     repo = GithubRepo(
         bare=bare, collaborators=["bot"], labels=["ready", "bug"], milestones=["v1"], issues=issues
     )
@@ -98,7 +104,7 @@ def open_desk(
 def open_client(url: str, token: str) -> httpx2.Client:
     """Return a client with a token."""
     headers = {"authorization": f"Bearer {token}"}
-    return loopback.client(base_url=url, headers=headers, timeout=60)
+    return loopback.client(base_url=url, headers=headers, timeout=300)
 
 
 class GhProgram:

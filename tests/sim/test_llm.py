@@ -28,7 +28,7 @@ APIS = [CHAT, RESPONSES, MESSAGES, GEMINI]
 def http() -> Iterator[httpx2.Client]:
     url, stop = start_server(llm_app())
     headers = {"Authorization": "Bearer anything"}
-    with loopback.client(base_url=url, headers=headers, timeout=60) as client:
+    with loopback.client(base_url=url, headers=headers, timeout=300) as client:
         yield client
     stop()
 

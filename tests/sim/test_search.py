@@ -18,7 +18,7 @@ from tests import loopback
 @pytest.fixture
 def http() -> Iterator[httpx2.Client]:
     url, stop = start_server(search_app())
-    with loopback.client(base_url=url, timeout=60) as client:
+    with loopback.client(base_url=url, timeout=300) as client:
         yield client
     stop()
 

@@ -248,7 +248,7 @@ def test_the_stamp_tells_changes_of_others_from_our_own(tmp_path: Path) -> None:
 def mark_some(folder: Path, keys: list[str], both_ready: Barrier) -> None:
     source = plan_file(folder)
     tasks = source.tasks().tasks
-    both_ready.wait(60)
+    both_ready.wait(300)
     for task in tasks:
         if task.key in keys:
             source.mark(task, done(int(task.key)))
@@ -263,7 +263,7 @@ def test_two_processes_marking_at_once_lose_nothing(tmp_path: Path) -> None:
     for worker in workers:
         worker.start()
     for worker in workers:
-        worker.join(60)
+        worker.join(300)
         assert worker.exitcode == 0
     assert set(statuses(plan_file(tmp_path)).values()) == {"done"}
 
@@ -349,7 +349,7 @@ def test_marks_of_a_batch_are_all_written(tmp_path: Path) -> None:
         with source.batch():
             for number, task in enumerate(tasks[:-1], 1):
                 source.mark(task, done(number, commit=f"commit-{number}"))
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(300):
                 while len(completed(source)) < 39:  # nobody marks another task, and they are written
                     await asyncio.sleep(0.01)
             source.mark(tasks[-1], done(40))

@@ -325,7 +325,7 @@ def test_two_processes_lose_nothing(tmp_path: Path) -> None:
 def mark_some(root: Path, start: int, barrier: Barrier) -> None:
     source = speckit(root)
     tasks = source.tasks().tasks[start::2]
-    barrier.wait(60)
+    barrier.wait(300)
     for number, given in enumerate(tasks):
         source.mark(given, done(number))
 
@@ -333,17 +333,17 @@ def mark_some(root: Path, start: int, barrier: Barrier) -> None:
 def test_a_kill_at_any_moment_leaves_tick_and_state_in_agreement(tmp_path: Path) -> None:
     context = multiprocessing.get_context("spawn")
     barrier = context.Barrier(1)
-    for round_ in range(4):
+    for round_ in range(2):
         root = tmp_path / str(round_)
         path = feature(root, "".join(f"- [ ] T{n:03} Task {n}\n" for n in range(400))) / "tasks.md"
-        before, enough = path.read_bytes(), 2 + 3 * round_
+        before, enough = path.read_bytes(), 2 + 9 * round_
         worker = context.Process(target=mark_some, args=(root, 0, barrier))
         worker.start()
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 300
         while path.read_bytes().count(b"[x]") < enough and time.monotonic() < deadline:
             worker.join(0.001)
         worker.kill()
-        worker.join(60)
+        worker.join(300)
         source = speckit(root)
         listed = {given.key for given in source.tasks().tasks if given.status is TaskStatus.DONE}
         assert len(listed) >= enough

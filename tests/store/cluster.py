@@ -26,7 +26,7 @@ class Cluster:
         pid = int((self._server.pgdata / "postmaster.pid").read_text().split()[0])
         self._control("-m", "fast", "stop")
         with suppress(psutil.NoSuchProcess, psutil.TimeoutExpired):
-            psutil.Process(pid).wait(10)
+            psutil.Process(pid).wait(300)
         self._runs = False
 
     def start(self) -> None:

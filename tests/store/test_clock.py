@@ -76,7 +76,7 @@ def test_a_sleep_lasts_no_longer_than_it_was_meant_to(database: str) -> None:
                 sleep.cancel()
                 await asyncio.wait({sleep})
             set_clock_back(database, run)
-            async with asyncio.timeout(60), driven(store, run) as journal:
+            async with asyncio.timeout(300), driven(store, run) as journal:
                 await journal.sleep("park/1", until)
 
     asyncio.run(main())

@@ -41,7 +41,7 @@ def cluster(server: Cluster) -> Cluster:
     return server
 
 
-def patient(cluster: Cluster, folder: Path, patience: float = 60.0) -> SqlStore:
+def patient(cluster: Cluster, folder: Path, patience: float = 300.0) -> SqlStore:
     return connect(cluster.url, spools=folder, patience=patience)
 
 

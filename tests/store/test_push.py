@@ -189,7 +189,7 @@ def test_two_may_push_the_same_runs_at_once(source: str, target: str) -> None:
         subprocess.Popen([sys.executable, "-c", code, source, target, *order])
         for order in (run_ids, run_ids[::-1])
     ]
-    assert all(pusher.wait(60) in (0, 1) for pusher in pushers)
+    assert all(pusher.wait(300) in (0, 1) for pusher in pushers)
     for run_id in run_ids:
         push(source, target, run_id)
     assert content(source) == content(target)

@@ -8,6 +8,8 @@ import os
 import resource
 import signal
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -172,23 +174,23 @@ def test_a_lock_in_a_folder_that_does_not_exist_is_told(tmp_path: Path) -> None:
         pass
 
 
-def count_up(folder: Path, times: int) -> None:
-    for _ in range(times):
-        with exclusive(folder / "lock"):
-            file = folder / "count"
-            write_atomic(file, str(int(file.read_bytes()) + 1).encode())
+COUNT_UP = """
+import sys
+from pathlib import Path
+from segue.system.files import exclusive, write_atomic
+file = Path(sys.argv[1])
+for _ in range(50):
+    with exclusive(file.with_name("lock")):
+        write_atomic(file, str(int(file.read_bytes()) + 1).encode())
+"""
 
 
 def test_no_change_is_lost_between_processes(tmp_path: Path) -> None:
-    write_atomic(tmp_path / "count", b"0")
-    spawn = multiprocessing.get_context("spawn")
-    workers = [spawn.Process(target=count_up, args=(tmp_path, 50)) for _ in range(3)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join(60)
-        assert worker.exitcode == 0
-    assert (tmp_path / "count").read_bytes() == b"150"
+    file = tmp_path / "count"
+    write_atomic(file, b"0")
+    workers = [subprocess.Popen([sys.executable, "-c", COUNT_UP, str(file)]) for _ in range(3)]
+    assert [worker.wait() for worker in workers] == [0] * 3
+    assert file.read_bytes() == b"150"
 
 
 def test_a_pipe_is_written_to_and_not_replaced(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from segue.domain.errors import WorkspaceError
 from segue.domain.workspace import Snapshot
 from segue.system.git.repository import Repository
 from segue.system.process.capture import note_program
+from tests.templates import copy_template
 
 
 def git(repo: Path, *arguments: str) -> str:
@@ -25,13 +26,17 @@ def git(repo: Path, *arguments: str) -> str:
 
 @pytest.fixture
 def repo(tmp_path: Path) -> Path:
-    git(tmp_path, "init", "--quiet", "--initial-branch=main")
-    git(tmp_path, "config", "user.name", "Test")
-    git(tmp_path, "config", "user.email", "test@localhost")
-    (tmp_path / "file").write_text("old\n")
-    git(tmp_path, "add", "--all")
-    git(tmp_path, "commit", "--quiet", "--message=Start")
+    copy_template(_make_repository, tmp_path)
     return tmp_path
+
+
+def _make_repository(folder: Path) -> None:
+    git(folder, "init", "--quiet", "--initial-branch=main")
+    git(folder, "config", "user.name", "Test")
+    git(folder, "config", "user.email", "test@localhost")
+    (folder / "file").write_text("old\n")
+    git(folder, "add", "--all")
+    git(folder, "commit", "--quiet", "--message=Start")
 
 
 def commit(repo: Path) -> str | None:

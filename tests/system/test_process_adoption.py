@@ -253,7 +253,7 @@ def test_the_lock_is_held_as_long_as_the_agent_works_and_not_by_the_agent(
 
 
 @pytest.mark.torture
-@pytest.mark.parametrize("turns", [12, pytest.param(60, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("turns", [6, pytest.param(60, marks=pytest.mark.thorough)])
 def test_segue_killed_at_any_moment_starts_the_agent_exactly_once(tmp_path: Path, turns: int) -> None:
     chance = random.Random(7)
     for turn in range(turns):
@@ -270,7 +270,7 @@ def test_segue_killed_at_any_moment_starts_the_agent_exactly_once(tmp_path: Path
 
 
 @pytest.mark.torture
-@pytest.mark.parametrize("turns", [8, pytest.param(40, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("turns", [4, pytest.param(40, marks=pytest.mark.thorough)])
 def test_ctrl_c_at_any_moment_leaves_nothing(tmp_path: Path, turns: int) -> None:
     chance = random.Random(3)
     for turn in range(turns):
@@ -285,7 +285,7 @@ def test_ctrl_c_at_any_moment_leaves_nothing(tmp_path: Path, turns: int) -> None
 
 
 @pytest.mark.torture
-@pytest.mark.parametrize("turns", [15, pytest.param(80, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("turns", [8, pytest.param(80, marks=pytest.mark.thorough)])
 def test_a_supervisor_killed_while_it_starts_an_agent_leaves_nothing(tmp_path: Path, turns: int) -> None:
     chance = random.Random(5)
     for turn in range(turns):

@@ -21,7 +21,7 @@ def _follow(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setenv(PORTABLE, str(int(request.param == "threads")))
 
 
-def sh(script: str, cwd: Path, stdin: bytes = b"", limit: int = 10**6, timeout: float = 60.0) -> Captured:
+def sh(script: str, cwd: Path, stdin: bytes = b"", limit: int = 10**6, timeout: float = 300.0) -> Captured:
     return asyncio.run(capture(["/bin/sh", "-c", script], cwd, stdin=stdin, limit=limit, timeout=timeout))
 
 

@@ -54,7 +54,7 @@ def test_nothing_is_lost_and_nothing_is_doubled(
             if all(run.state is RunState.DONE for run in store.runs()):
                 runs.append(new_run(store))
         nursery.spawn("work", tmp_path / "paid", "yes")
-        nursery.wait(60)
+        nursery.wait(300)
         assert nursery.complaints() == ""
         for run in runs:
             check_run(store, run.id)

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from msgspec.structs import replace
 
+from segue.domain.amounts import format_duration, format_quantity
 from segue.domain.criterion import CriterionVerdict
 from segue.domain.events import (
     AgentEnded,
@@ -39,7 +40,6 @@ from segue.domain.run import Run, RunSpec, RunState
 from segue.domain.task import TaskKind
 from segue.domain.verdict import Action, Result
 from segue.system import identity
-from segue.view.amounts import format_duration, format_quantity
 from segue.view.load import state_of
 from segue.view.run import FOLDED, RunView
 from tests.view.sequences import FACTS, RUN, TITLES, histories

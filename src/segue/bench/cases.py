@@ -88,8 +88,9 @@ class ProofCase(Struct, frozen=True):
 def load_cases() -> list[ProofCase]:
     """Return every case, the honest one before its twin."""
     found: list[ProofCase] = []
+    projects = dict(_read_folder("projects"))
     for name, data in _read_folder("cases"):
-        pair = read_pair(data, dict(_read_folder("projects")))
+        pair = read_pair(data, projects)
         found += [ProofCase(f"{name}/honest", pair, False), ProofCase(f"{name}/cheat", pair, True)]
     return found
 

@@ -18,6 +18,7 @@ from typing import Any
 from msgspec import Struct
 
 from segue.config.files import is_foreign
+from segue.domain.amounts import list_some
 from segue.domain.errors import UsageError
 from segue.system.reading import UnsafeFile, read_file
 
@@ -69,7 +70,7 @@ class ProjectFile(Struct, frozen=True):
 
     def describe(self) -> str:
         """Say what is not in force, and why."""
-        names = _name([*self.held, *(f"{name} (removed)" for name in self.removed)])
+        names = list_some([*self.held, *(f"{name} (removed)" for name in self.removed)], _MOST_NAMED)
         if self.known:
             return f"{self.path} was changed since you trusted it: {names}."
         what = "start programs, open connections or decide where things are kept"
@@ -135,11 +136,6 @@ def _digest(powerful: Mapping[str, Any]) -> dict[str, str]:
         name: hashlib.sha256(json.dumps(value, sort_keys=True, default=str).encode()).hexdigest()
         for name, value in powerful.items()
     }
-
-
-def _name(names: list[str]) -> str:
-    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
-    return ", ".join(names[:_MOST_NAMED]) + more
 
 
 class TrustedFiles:

@@ -6,28 +6,31 @@ import asyncio
 import contextlib
 import logging
 import os
+import shutil
 import signal
 import time
 import uuid
 from collections.abc import Callable, Collection
+from pathlib import Path
 
 from segue import __version__
-from segue.domain.errors import SegueError, StoreError
+from segue.domain.errors import Locked, SegueError, StoreError
 from segue.domain.events import Recorded, RunEnded
 from segue.domain.run import Run, RunState
 from segue.fleet import schedules
-from segue.fleet.drive import OVER, DriveEnd, Order, identify_machine
+from segue.fleet.drive import OVER, DriveEnd, Order, clones_in, identify_machine, place_of, places_in
 from segue.fleet.placement import Equipment
 from segue.fleet.queue import HOUSEKEEPING, NEWS, make_queue, ring
 from segue.fleet.register import Register, WorkerEntry, bell_of
 from segue.fleet.schema import address_of
 from segue.fleet.seats import RunSeats
-from segue.fleet.tidy import tidy
 from segue.runtime.app import App
 from segue.runtime.registry import names
 from segue.runtime.wiring import make_run_notifier
 from segue.store.database import Watch
 from segue.system import identity
+from segue.system.lock import RepoLock
+from segue.system.process.orphans import end_orphans
 
 BEAT = 10.0
 """Seconds between two signs of life."""
@@ -287,3 +290,29 @@ async def _either(event: asyncio.Event, seconds: float) -> bool:
     with contextlib.suppress(TimeoutError):
         await asyncio.wait_for(event.wait(), seconds)
     return event.is_set()
+
+
+async def tidy(
+    state_dir: Path, register: Register, machine: str, at_work: Collection[str], cache: float
+) -> None:
+    """Remove what is not needed any more; `cache` is how many bytes mirrors may take."""
+    kept = {place.name for place in places_in(state_dir)} - set(at_work)
+    needed = await asyncio.to_thread(register.needed_at, machine, kept)
+    for run in sorted(kept - needed):
+        await _remove(state_dir, run)
+    await clones_in(state_dir).trim(int(cache))
+
+
+async def _remove(state_dir: Path, run: str) -> None:
+    """Remove a run, and end the agents that it left when another machine took it over."""
+    place = place_of(state_dir, run)
+    try:
+        lock = RepoLock.take(place, run)
+    except Locked:  # it has just come back
+        return
+    try:
+        await end_orphans(place / "runs" / run)
+        clones_in(state_dir).forget(place / "repo")
+        await asyncio.to_thread(shutil.rmtree, place, ignore_errors=True)
+    finally:
+        lock.release()

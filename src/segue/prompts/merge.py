@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from segue.domain.amounts import list_some
 from segue.domain.diff import by_file
 from segue.domain.merge import Collision
 from segue.domain.prompt import Prompt
@@ -91,6 +92,5 @@ def _say_what_happened(collision: Collision) -> str:
 
 def _list(names: Sequence[str]) -> str:
     """Return the first names, in one line and bounded."""
-    shown = [" ".join(name.split())[:_LONGEST_NAME] for name in names[:_MOST_NAMED]]
-    more = len(names) - len(shown)
-    return ", ".join(shown) + (f" and {more} more" if more else "")
+    shown = [" ".join(name.split())[:_LONGEST_NAME] for name in names]
+    return list_some(shown, _MOST_NAMED)

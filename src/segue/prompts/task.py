@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from segue.domain.amounts import list_some
 from segue.domain.finding import Finding
 from segue.domain.prompt import Prompt
 from segue.domain.task import Task, TaskKind
@@ -183,16 +184,11 @@ def research_prompt(
 def list_earlier(files: Mapping[str, Sequence[str]], but: str) -> str:
     """List what the last tasks changed, except for one of them."""
     last = [key for key in list(files)[-_MOST_EARLIER - 1 :] if key != but][-_MOST_EARLIER:]
-    lines = [f"- {key}: {_shorten(files[key])}" for key in last]
+    lines = [f"- {key}: {list_some(files[key], _MOST_FILES)}" for key in last]
     before = len(files) - (but in files) - len(last)
     if before:
         lines.insert(0, f"({before} tasks before these are done too)")
     return "\n".join(lines)
-
-
-def _shorten(files: Sequence[str]) -> str:
-    more = len(files) - _MOST_FILES
-    return ", ".join(files[:_MOST_FILES]) + (f" and {more} more" if more > 0 else "")
 
 
 def try_prompt(text: str) -> Prompt:

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable
 import msgspec
 from msgspec import Struct, field
 
+from segue.domain.amounts import list_some
 from segue.domain.proof import CheckState
 from segue.domain.task import TaskKind
 from segue.proof.paths import matches_any
@@ -341,6 +342,4 @@ def count(ids: Collection[str]) -> str:
 
 def some(ids: Iterable[str]) -> str:
     """Return the first ids, and how many more there are."""
-    every = list(ids)
-    more = len(every) - _SHOWN
-    return ", ".join(every[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
+    return list_some(list(ids), _SHOWN)

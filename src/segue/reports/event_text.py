@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from segue.domain import events as e
+from segue.domain.amounts import format_count, format_duration
 from segue.domain.until import describe_until
 from segue.domain.verdict import Result
-from segue.view.amounts import format_count, format_duration
 from segue.view.levels import describe_proof
 
 

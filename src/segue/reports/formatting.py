@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from segue.domain.amounts import format_count, format_quantity
 from segue.reports.report import Cell, RunIds
 from segue.reports.statistics import Difference, Mean, Proportion
-from segue.view.amounts import format_quantity
 
 NOTHING = "–"
 
@@ -54,7 +54,7 @@ def format_percent(share: float) -> str:
 def _format_proportion(rate: Proportion) -> str:
     if rate.value is None:
         return "no cases"
-    runs = f"{len(rate.runs)} run{'' if len(rate.runs) == 1 else 's'}"
+    runs = format_count(len(rate.runs), "run")
     alone = len(rate.runs) == rate.n
     counted = f"{rate.hits}/{rate.n}{' ' + runs.split()[1] if alone else ''} {format_percent(rate.value)}%"
     shown = (

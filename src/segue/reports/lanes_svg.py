@@ -5,9 +5,9 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 
+from segue.domain.amounts import format_duration
 from segue.reports.charts import escape_text, wrap_svg
 from segue.reports.timeline_svg import cut_text, draw_axis
-from segue.view.amounts import format_duration
 from segue.view.work import Stretch
 
 MOST_BARS = 2000

@@ -8,17 +8,30 @@ from pathlib import PurePath
 from msgspec import Struct
 from msgspec.structs import replace
 
+from segue.domain.amounts import format_count, format_duration
 from segue.reports.charts import draw_cell, find_scale
-from segue.reports.figures.draw import draw_figure
-from segue.reports.figures.scatter import Link
+from segue.reports.figures.forest import draw_forest
+from segue.reports.figures.scatter import Link, draw_scatter
+from segue.reports.figures.trend import draw_trend
 from segue.reports.formatting import format_cell, format_heading
 from segue.reports.pivot import MATRIX, Matrix, pivot
 from segue.reports.report import Cell, ReportTable, RunIds
 from segue.reports.statistics import NO_DIFFERENCE, TOO_FEW
-from segue.view.amounts import format_duration
 
 MOST_ROWS = 100
 """Rows of a table on the page; JSON and CSV contain all."""
+
+_DRAWINGS: dict[str, Callable[[ReportTable, float, Link], str]] = {
+    "by_setting": draw_scatter,
+    "trend": draw_trend,
+    "actions": draw_forest,
+    "randomised_actions": draw_forest,
+    "arms": draw_forest,
+}
+"""How tables are drawn, by their name."""
+
+_WIDTHS = {"broad": 760.0, "slim": 360.0}
+"""The widths of drawings: one for each kind of window, because letters must not shrink with it."""
 
 _MOST_RUNS = 8
 _WORD = 20
@@ -124,8 +137,7 @@ def _present_settings(table: ReportTable, decorate: Decorate) -> _Shown:
         for source, rows in several.items()
     )
     headings = tuple(map(format_heading, table.columns))
-    many = "1 source" if len(alone) == 1 else f"{len(alone)} sources"
-    about = f"{many} with one setting only: nothing to compare" if alone else ""
+    about = f"{format_count(len(alone), 'source')} with one setting only: nothing to compare" if alone else ""
     return _Shown(headings, [], groups, _format(table, alone, decorate), about)
 
 
@@ -219,3 +231,10 @@ def _find_scales(table: ReportTable, place: int) -> dict[str, float]:
 
 def _get_unit(cell: Cell) -> str:
     return getattr(cell, "unit", "")
+
+
+def draw_figure(table: ReportTable, link: Link) -> str:
+    """Draw the figure of a table, once per kind of window; empty if it has none, or nothing to draw."""
+    draw = _DRAWINGS.get(table.name)
+    drawn = {kind: draw(table, width, link) for kind, width in _WIDTHS.items()} if draw else {}
+    return "".join(f'<div class="{kind}">{found}</div>' for kind, found in drawn.items() if found)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
+from segue.domain.amounts import format_count
 from segue.reports.formatting import format_cell, format_percent
 from segue.reports.report import Cell, ReportTable
 from segue.reports.statistics import CONFIDENCE, Proportion
@@ -87,6 +88,6 @@ def _make_cell(row: str, column: str, cell: Cell, rates: Sequence[Proportion]) -
         column,
         f"{format_percent(cell.value)} %",
         f"[{limits}]" if limits else "no interval",
-        f"{cell.hits} of {cell.n}, {runs} run{'' if runs == 1 else 's'}",
+        f"{cell.hits} of {cell.n}, {format_count(runs, 'run')}",
         is_gap(cell, rates),
     )

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from html import escape
 
+from segue.domain.amounts import format_duration, format_quantity
 from segue.domain.plain import plain
 from segue.domain.run import Run, RunState
 from segue.reports.card.card import ProofCard
 from segue.reports.card.layout import lay_out
 from segue.reports.card.markdown import escape_markdown, render_markdown
-from segue.view.amounts import format_duration, format_quantity
 
 _MOST_BYTES = 900_000
 """GitHub refuses a job summary of more than a mebibyte."""

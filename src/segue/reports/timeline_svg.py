@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from segue.domain.amounts import format_duration
 from segue.flow.phases.registry import PHASES
 from segue.flow.phases.verify import VERIFY
 from segue.reports.charts import escape_text, wrap_svg
 from segue.reports.timeline import Bar, Timeline, TimelineRow
-from segue.view.amounts import format_duration
 
 _LABELS = {"sleep": "Waiting for usage limit"}
 

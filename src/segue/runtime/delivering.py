@@ -10,6 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from segue.config.settings import Settings
+from segue.domain.amounts import format_count
 from segue.domain.delivery import Delivered, Target
 from segue.domain.errors import NeedsHuman, SegueError, UsageError, WorkspaceError
 from segue.domain.events import NoticeGiven, WorkDelivered
@@ -157,18 +158,12 @@ async def _compare(home: Repository, remote: PushRemote, base: str) -> str:
     new = int(await home.git("rev-list", "--count", f"HEAD..{_BASE}"))
     said = []
     if own:
-        said.append(
-            f"The pull request will also contain {_count(own)} of yours, not yet on {base} of {REMOTE}."
-        )
+        yours = format_count(own, "commit")
+        said.append(f"The pull request will also contain {yours} of yours, not yet on {base} of {REMOTE}.")
     if new:
-        said.append(
-            f"{base} of {REMOTE} has {_count(new)} that you do not have; the run starts without them."
-        )
+        theirs = format_count(new, "commit")
+        said.append(f"{base} of {REMOTE} has {theirs} that you do not have; the run starts without them.")
     return " ".join(said)
-
-
-def _count(number: int) -> str:
-    return f"{number} commit{'' if number == 1 else 's'}"
 
 
 class Delivering(Struct, frozen=True):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
+from segue.domain.amounts import format_count
 from segue.domain.delivery import Delivered, Feedback, FeedbackItem, FeedbackKind, Target
 from segue.domain.errors import NeedsHuman, SegueError, UsageError
 from segue.domain.events import FeedbackAnswered, FeedbackReceived, NoticeGiven, WorkDelivered
@@ -125,8 +126,9 @@ class Returned(Struct):
             self.received.append(recorded.event)
         count = await self._upkeep.take_over()
         if count:
-            commits = f"{count} commit{'' if count == 1 else 's'}"
-            said = f"Others have pushed {commits} to the branch, which are part of it now."
+            said = (
+                f"Others have pushed {format_count(count, 'commit')} to the branch, which are part of it now."
+            )
             await self.journal.emit(NoticeGiven(said))
 
     async def run(self, context: RunContext) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from msgspec import Struct, field
 
+from segue.domain.amounts import list_some
 from segue.domain.errors import Locked, UsageError, WorkspaceError
 from segue.domain.history import SourceHistory
 from segue.domain.results import SnapshotOutput, read_as
@@ -137,8 +138,7 @@ def _refusal(
 
 def _names(missing: Mapping[str, str]) -> str:
     named = [f"{key} ({commit[:10]})" for key, commit in missing.items()]
-    more = f" and {len(named) - 5} more" if len(named) > 5 else ""
-    return f"task{'' if len(named) == 1 else 's'} {', '.join(named[:5])}{more}"
+    return f"task{'' if len(named) == 1 else 's'} {list_some(named, 5)}"
 
 
 def _other_machine(store: Store, run: Run) -> str:

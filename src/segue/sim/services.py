@@ -12,9 +12,11 @@ from typing import Any, Generic, TypeVar
 
 from msgspec import Struct, field
 from msgspec.structs import asdict
+from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from segue.domain.errors import UsageError
 from segue.sim.script import Deck, check_script, load_script
@@ -99,26 +101,10 @@ class ScriptPlayer(Generic[S]):
         self.script = script
         self.deck: Deck[Any] = Deck(script.on)  # type: ignore[attr-defined]
 
-    async def load(self, request: Request) -> Response:
-        """Play another script from its beginning or, for `/_sim/on`, put entries before the others."""
-        if refusal := refuse_web_page(request):
-            return refusal
-        try:
-            script = check_script(await request.json(), self._kind)
-        except ValueError as error:
-            return JSONResponse({"error": str(error)}, 400)
-        if request.url.path.endswith("/on"):
-            self.deck.put_first(script.on)  # type: ignore[attr-defined]
-        else:
-            self.play(script)
-        return JSONResponse({})
-
     async def serve(
         self, request: Request, answer: Callable[[LoggedRequest], Awaitable[Response]]
     ) -> Response:
-        """Log a request and answer it, unless a web page may have sent it."""
-        if refusal := refuse_web_page(request):
-            return refusal
+        """Log a request and answer it."""
         logged = self.log.add(request, await request.body())
         response = await answer(logged)
         logged.status = response.status_code
@@ -126,20 +112,56 @@ class ScriptPlayer(Generic[S]):
 
     def routes(self) -> list[Route]:
         """Return the routes of the controls."""
-        loads = [Route(f"/_sim/{name}", self.load, methods=["POST"]) for name in ("script", "on")]
-        return [Route("/_sim/log", self.log.answer, methods=["GET", "DELETE"]), *loads]
+        put_first = lambda script: self.deck.put_first(script.on)  # noqa: E731
+        return control_routes(self._kind, self.log, {"script": self.play, "on": put_first})
 
 
-def refuse_web_page(request: Request) -> Response | None:
-    """Refuse what a web page may have made a browser send: a foreign host, or a form."""
-    form = (
+def control_routes(
+    kind: type[S], log: RequestLog, takers: Mapping[str, Callable[[Any], object]]
+) -> list[Route]:
+    """Return the routes of the log, and of what takes a script, or the part of one, under its name."""
+
+    async def take(request: Request) -> Response:
+        name = request.url.path.rpartition("/")[2]
+        try:
+            sent = await request.json()
+            is_part = name == "faults" and isinstance(sent, list)
+            takers[name](check_script({name: sent} if is_part else sent, kind))
+        except ValueError as error:
+            return JSONResponse({"error": str(error)}, 400)
+        return JSONResponse({})
+
+    loads = [Route(f"/_sim/{name}", take, methods=["POST"]) for name in takers]
+    return [Route("/_sim/log", log.answer, methods=["GET", "DELETE"]), *loads]
+
+
+class LocalOnly:
+    """Middleware that refuses what a web page may have made a browser send: a foreign host, or a form."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        # Only this machine's programs reach a Unix socket, and they name any host.
+        is_reachable = scope["type"] == "http" and scope.get("client") is not None
+        if is_reachable and _may_be_from_web_page(Request(scope)):
+            await Response("only for programs on this machine", 403)(scope, receive, send)
+        else:
+            await self._app(scope, receive, send)
+
+
+LOCAL_ONLY = Middleware(LocalOnly)
+"""The outermost middleware of every simulated service."""
+
+
+def _may_be_from_web_page(request: Request) -> bool:
+    is_form = (
         request.url.path.startswith("/_sim")
         and request.method == "POST"
         and not request.headers.get("content-type", "").startswith("application/json")
     )
-    if form or request.url.hostname not in ("127.0.0.1", "localhost"):
-        return Response("only for programs on this machine", 403)
-    return None
+    return is_form or request.url.hostname not in ("127.0.0.1", "localhost")
 
 
 def _parse_body(body: bytes) -> Any:

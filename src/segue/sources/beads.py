@@ -3,31 +3,28 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from msgspec import Struct
 
-from segue.domain.criterion import Criterion
 from segue.domain.errors import SourceError
 from segue.domain.graph import Dependency, WaitKind
 from segue.domain.plain import plain
 from segue.domain.task import Completion, Notice, Task, TaskStatus
 from segue.ports import SourceRequest
-from segue.sources.listed import KEPT, ListedSource, Reading
+from segue.sources.listed import KEPT, ListedFile, Reading, add_heading, clean_text, read_criteria
 from segue.sources.recognise import BEADS, is_beads
 from segue.system.files import signature
 from segue.system.process.capture import probe
-from segue.system.reading import check_inside, explain_unreadable, read_file, work_tree
 
 _FILE = "issues.jsonl"
-_LARGEST = 64 * 1024**2
+_EXPORT = f"bd export -o {BEADS}/{_FILE}"
 _HIDDEN_TYPES = frozenset({"message", "gate", "molecule", "event", "agent", "role"})
 _LEFT_OUT = frozenset({"pinned", "tombstone"})
 _PEOPLE = frozenset({"blocked", "deferred"})
@@ -37,44 +34,24 @@ _TITLE = 200
 _KEY = re.compile(r"[\w.-]{1,60}")
 
 
-class BeadsSource(ListedSource):
+class BeadsSource(ListedFile):
     """The open issues of a snapshot. The file is never written: the database of beads would overwrite it."""
 
     kind = "beads"
+    folder = BEADS
+    file = Path(_FILE)
+    largest = 64 * 1024**2
+    unreadable = f"beads writes it only when asked: {_EXPORT}"
 
     @classmethod
     def matches(cls, request: SourceRequest) -> bool:
         """Return whether the folder of beads, or a snapshot in it, was named."""
         return request.named is not None and is_beads(request.named)
 
-    @classmethod
-    def open(cls, request: SourceRequest) -> Self:
-        """Open the snapshot that was named, or that of the folder that was named."""
-        path = request.here / (request.named or BEADS)
-        if path.name == BEADS:
-            path = path / _FILE
-        check_inside(path, work_tree(request.repo))
-        return cls(path, request.repo, request.state_dir)
-
-    def __init__(self, path: Path, repo: Path, state_dir: Path) -> None:
-        self.path = Path(os.path.realpath(path))
-        self._last: tuple[bytes, Reading] | None = None
-        super().__init__(str(self.path), repo, state_dir)
-
-    @property
-    def title(self) -> str:
-        """The snapshot as it is called in its project."""
-        return f"{BEADS}/{self.path.name}"
-
     @property
     def kept_out(self) -> Sequence[Path]:
         """The folder of beads, which `bd` writes."""
         return (self.path.parent,)
-
-    @property
-    def contract_files(self) -> Sequence[Path]:
-        """The snapshot."""
-        return (self.path,)
 
     def announce(self, task: Task, run: str) -> None:  # noqa: ARG002 - beads knows no runs
         """Let `bd` set the issue to in_progress."""
@@ -94,29 +71,17 @@ class BeadsSource(ListedSource):
         if program is not None:
             probe([program, *arguments], cwd=self.path.parent.parent)
 
-    def _signature(self) -> object:
-        return signature(self.path)
-
-    def _read(self) -> Reading:
-        try:
-            data = read_file(self.path, limit=_LARGEST)
-            written = self.path.stat().st_mtime
-        except OSError as error:
-            raise SourceError(
-                explain_unreadable(self.path, error),
-                kept=KEPT,
-                hint=f"beads writes it only when asked: bd export -o {BEADS}/{_FILE}",
-            ) from error
-        if self._last is None or self._last[0] != data:
-            self._last = data, read_issues(data, self.path.name, _notice_age(written))
-        return self._last[1]
+    def _interpret(self, data: bytes, variant: str) -> Reading:  # noqa: ARG002 - the snapshot says it all
+        return read_issues(data, self.path.name, _notice_age(self.path))
 
 
-def _notice_age(written: float) -> list[Notice]:
+def _notice_age(path: Path) -> list[Notice]:
+    found = signature(path)
+    written = found[2] / 1e9 if found else time.time()
     if written > time.time() - _OLD:
         return []
     day = f"{datetime.fromtimestamp(written, UTC):%Y-%m-%d}"
-    return [Notice(1, f"This snapshot is of {day}. Renew it: bd export -o {BEADS}/{_FILE}")]
+    return [Notice(1, f"This snapshot is of {day}. Renew it: {_EXPORT}")]
 
 
 class _Bead(Struct):
@@ -158,7 +123,7 @@ def _read_lines(data: bytes, name: str) -> Iterator[_Bead]:
         try:
             facts = json.loads(line)
         except (ValueError, RecursionError):
-            hint = f"Write it again: bd export -o {BEADS}/{_FILE}"
+            hint = f"Write it again: {_EXPORT}"
             raise SourceError(f"{name}, line {number} is not JSON.", kept=KEPT, hint=hint) from None
         if not isinstance(facts, dict) or facts.get("_type", "issue") != "issue":
             continue
@@ -234,32 +199,19 @@ def _priority(facts: Mapping[str, Any]) -> int:
 
 def _task(bead: _Bead, listed: Mapping[str, _Bead]) -> Task:
     facts = bead.facts
-    title = plain(_text(facts.get("title")), _TITLE)
+    title = plain(clean_text(facts.get("title")), _TITLE)
     parts = [
-        _text(facts.get("description")),
-        _headed("Design", facts.get("design")),
-        _headed("Notes", facts.get("notes")),
+        clean_text(facts.get("description")),
+        add_heading("Design", facts.get("design")),
+        add_heading("Notes", facts.get("notes")),
     ]
     waits = tuple(one for one in bead.waits if one in listed and one != bead.key)
-    criteria = _text(facts.get("acceptance_criteria")).splitlines()
-    found = [re.sub(r"^\s*(?:[-*+]\s+|\d+[.)]\s+)?(?:\[[ xX]\]\s+)?", "", line).strip() for line in criteria]
     return Task(
         bead.key,
         title or bead.key,
         "\n\n".join(filter(None, parts)) or title,
         bead.status,
         bead.line,
-        criteria=tuple(
-            Criterion(f"{bead.key}/AC{number}", text) for number, text in enumerate(filter(None, found), 1)
-        ),
+        criteria=read_criteria(bead.key, facts.get("acceptance_criteria")),
         depends_on=(Dependency(waits, WaitKind.STATED, "beads says so"),) if waits else (),
     )
-
-
-def _headed(heading: str, value: Any) -> str:
-    text = _text(value)
-    return f"{heading}: {text}" if text else ""
-
-
-def _text(value: Any) -> str:
-    return value.strip() if isinstance(value, str) else ""

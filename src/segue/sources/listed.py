@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 import os
+import re
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, Self
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from segue.domain.criterion import Criterion
 from segue.domain.errors import SourceError
 from segue.domain.graph import sort_tasks
 from segue.domain.history import SourceHistory
 from segue.domain.task import Completion, Notice, Task, TaskList, text_digest
-from segue.ports import Source, SourceChange
+from segue.ports import Source, SourceChange, SourceRequest
 from segue.sources.kept import KeptFile, KeptMarks, pair_key
 from segue.sources.markdown.stated import note_waits
+from segue.system.files import signature
+from segue.system.reading import LARGEST, check_inside, explain_unreadable, read_file, work_tree
 
 KEPT = "Nothing was changed."
+_MARK = re.compile(r"^\s*(?:[-*+]\s+|\d+[.)]\s+)?(?:\[[ xX]\]\s+)?")
 
 
 class Reading(Struct, frozen=True):
@@ -142,6 +148,85 @@ class ListedSource(Source):
         except SourceError:
             now = {}
         return self.state.restore(history, {key: text_digest(task.text) for key, task in now.items()})
+
+
+class ListedFile(ListedSource):
+    """A source that is one file."""
+
+    folder = ""
+    """The folder of the tool that writes the file, if there is one: naming it means the file in it."""
+    file = Path()
+    """Where the file is in that folder."""
+    largest = LARGEST
+    unreadable = "Check the path and who may read it."
+    """What to do about a file that cannot be read."""
+
+    @classmethod
+    def open(cls, request: SourceRequest) -> Self:
+        """Open the file that was named, or that of the folder that was named."""
+        path = request.here / (request.named or cls.folder)
+        if path.name == cls.folder:
+            path = path / cls.file
+        check_inside(path, work_tree(request.repo))
+        return cls(path, request.repo, request.state_dir)
+
+    def __init__(self, path: Path, repo: Path, state_dir: Path) -> None:
+        self.path = Path(os.path.realpath(path))
+        self._last: tuple[bytes, str, Reading] | None = None
+        super().__init__(str(self.path), repo, state_dir)
+
+    @property
+    def title(self) -> str:
+        """The file as it is called in its project."""
+        return f"{self.folder}/{self.path.name}" if self.folder else self.path.name
+
+    @property
+    def contract_files(self) -> Sequence[Path]:
+        """The file, which lists the tasks."""
+        return (self.path,)
+
+    @abstractmethod
+    def _interpret(self, data: bytes, variant: str) -> Reading:
+        """Return the tasks in the bytes of the file; raises SourceError."""
+
+    def _variant(self) -> str:
+        """Return what decides, beside the bytes of the file, what its tasks are."""
+        return ""
+
+    def _read(self) -> Reading:
+        data, variant = self._load(), self._variant()
+        if self._last is None or self._last[:2] != (data, variant):
+            self._last = data, variant, self._interpret(data, variant)
+        return self._last[2]
+
+    def _signature(self) -> object:
+        return signature(self.path)
+
+    def _load(self) -> bytes:
+        try:
+            return read_file(self.path, limit=self.largest)
+        except OSError as error:
+            raise SourceError(
+                explain_unreadable(self.path, error), kept=KEPT, hint=self.unreadable
+            ) from error
+
+
+def clean_text(value: Any) -> str:
+    """Return a text without the space around it; empty if it is no text."""
+    return value.strip() if isinstance(value, str) else ""
+
+
+def add_heading(heading: str, value: Any) -> str:
+    """Return a text with its heading; empty if there is no text."""
+    text = clean_text(value)
+    return f"{heading}: {text}" if text else ""
+
+
+def read_criteria(key: str, value: Any) -> tuple[Criterion, ...]:
+    """Return the criteria of a task: a list, or a text with one on each line."""
+    lines = value if isinstance(value, list) else clean_text(value).splitlines()
+    found = [_MARK.sub("", line).strip() for line in lines if isinstance(line, str)]
+    return tuple(Criterion(f"{key}/AC{number}", text) for number, text in enumerate(filter(None, found), 1))
 
 
 def _is_changed(marks: KeptMarks, key: str, now: Mapping[str, Task]) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Protocol, TypeVar
 
+from segue.domain.amounts import format_count
 from segue.domain.errors import SourceError
 from segue.domain.history import SourceHistory
 
@@ -82,5 +83,5 @@ def restore_state(
 
 def _describe(what: str, state: KeptState, path: Path) -> str:
     done = len(state.completed)
-    number = f"{done} task{'' if done == 1 else 's'}"
+    number = format_count(done, "task")
     return f"Rebuilt the state file from the journal ({number} done), because it {what}. {path}"

@@ -5,10 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any, Self
 
 from segue.domain.criterion import Criterion
@@ -17,10 +15,8 @@ from segue.domain.graph import Dependency, WaitKind
 from segue.domain.plain import plain
 from segue.domain.task import Notice, Task, TaskStatus
 from segue.ports import SourceRequest
-from segue.sources.listed import KEPT, ListedSource, Reading
+from segue.sources.listed import KEPT, ListedFile, Reading
 from segue.sources.recognise import is_table
-from segue.system.files import signature
-from segue.system.reading import check_inside, explain_unreadable, read_file, work_tree
 
 FIELDS = ("id", "title", "text", "criteria", "depends_on", "status")
 STATUSES = {
@@ -36,7 +32,7 @@ _KEY = re.compile(r"[^\s/\\][^/\\\n]{0,99}")
 _STATUS = {word: status for status, words in STATUSES.items() for word in words}
 
 
-class TableSource(ListedSource):
+class TableSource(ListedFile):
     """A CSV or JSON lines file that is run in one repository. The file is never written."""
 
     kind = "table"
@@ -52,38 +48,10 @@ class TableSource(ListedSource):
         """Open the file that was named."""
         if request.named is None:
             raise UsageError("No table was named.", hint="segue run tasks.csv")
-        path = request.here / request.named
-        check_inside(path, work_tree(request.repo))
-        return cls(path, request.repo, request.state_dir)
+        return super().open(request)
 
-    def __init__(self, path: Path, repo: Path, state_dir: Path) -> None:
-        self.path = Path(os.path.realpath(path))
-        self._last: tuple[bytes, Reading] | None = None
-        super().__init__(str(self.path), repo, state_dir)
-
-    @property
-    def title(self) -> str:
-        """The name of the file."""
-        return self.path.name
-
-    @property
-    def contract_files(self) -> Sequence[Path]:
-        """The table."""
-        return (self.path,)
-
-    def _signature(self) -> object:
-        return signature(self.path)
-
-    def _read(self) -> Reading:
-        try:
-            data = read_file(self.path)
-        except OSError as error:
-            raise SourceError(
-                explain_unreadable(self.path, error), kept=KEPT, hint="Check the path and who may read it."
-            ) from error
-        if self._last is None or self._last[0] != data:
-            self._last = data, read_table(data, self.path.name)
-        return self._last[1]
+    def _interpret(self, data: bytes, variant: str) -> Reading:  # noqa: ARG002 - the table says it all
+        return read_table(data, self.path.name)
 
 
 def read_table(data: bytes, name: str) -> Reading:

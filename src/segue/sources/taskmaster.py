@@ -4,30 +4,27 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from segue.domain.criterion import Criterion
 from segue.domain.errors import SourceError
 from segue.domain.graph import Dependency, WaitKind
 from segue.domain.history import SourceHistory
 from segue.domain.plain import plain
 from segue.domain.task import Completion, Notice, Task, TaskList, TaskStatus
 from segue.ports import SourceRequest
-from segue.sources.listed import KEPT, ListedSource, Reading
+from segue.sources.listed import KEPT, ListedFile, Reading, add_heading, clean_text, read_criteria
 from segue.sources.recognise import TASKMASTER, is_taskmaster
-from segue.system.files import signature, write_atomic
-from segue.system.reading import check_inside, explain_unreadable, read_file, work_tree
+from segue.system.files import write_atomic
+from segue.system.reading import read_file
 
-_FILE = Path("tasks") / "tasks.json"
 _DONE = frozenset({"done", "completed"})
 _STATUS = {
     **dict.fromkeys(_DONE, TaskStatus.DONE),
@@ -46,34 +43,17 @@ _LOCK_WAIT = 20.0
 _TITLE = 200
 
 
-class TaskMasterSource(ListedSource):
+class TaskMasterSource(ListedFile):
     """The tasks of the current tag, subtasks one by one."""
 
     kind = "taskmaster"
+    folder = TASKMASTER
+    file = Path("tasks") / "tasks.json"
 
     @classmethod
     def matches(cls, request: SourceRequest) -> bool:
         """Return whether a file or folder of Task Master was named."""
         return request.named is not None and is_taskmaster(request.named)
-
-    @classmethod
-    def open(cls, request: SourceRequest) -> Self:
-        """Open the file that was named, or that of the folder that was named."""
-        path = request.here / (request.named or TASKMASTER)
-        if path.name == TASKMASTER:
-            path = path / _FILE
-        check_inside(path, work_tree(request.repo))
-        return cls(path, request.repo, request.state_dir)
-
-    def __init__(self, path: Path, repo: Path, state_dir: Path) -> None:
-        self.path = Path(os.path.realpath(path))
-        self._last: tuple[bytes, str, Reading] | None = None
-        super().__init__(str(self.path), repo, state_dir)
-
-    @property
-    def title(self) -> str:
-        """The file as it is called in its project."""
-        return f"{TASKMASTER}/{self.path.name}"
 
     @property
     def own_files(self) -> Sequence[Path]:
@@ -86,16 +66,8 @@ class TaskMasterSource(ListedSource):
         return (self._lock_path,)
 
     @property
-    def contract_files(self) -> Sequence[Path]:
-        """The file, which lists the tasks."""
-        return (self.path,)
-
-    @property
     def _lock_path(self) -> Path:
         return self.path.with_name(f"{self.path.name}.lock")
-
-    def _signature(self) -> object:
-        return signature(self.path)
 
     def tasks(self) -> TaskList:
         """Return the tasks; the file itself says what is done."""
@@ -121,21 +93,10 @@ class TaskMasterSource(ListedSource):
         """Believe the file: it is edited by people and tools, and written before a task ends."""
         return ""
 
-    def _read(self) -> Reading:
-        data, tag = self._load(), self._current_tag()
-        if self._last is None or self._last[:2] != (data, tag):
-            self._last = data, tag, read_tasks(_parse(data, self.path), tag, str(self.path))
-        return self._last[2]
+    def _interpret(self, data: bytes, variant: str) -> Reading:
+        return read_tasks(_parse(data, self.path), variant, str(self.path))
 
-    def _load(self) -> bytes:
-        try:
-            return read_file(self.path)
-        except OSError as error:
-            raise SourceError(
-                explain_unreadable(self.path, error), kept=KEPT, hint="Check the path and who may read it."
-            ) from error
-
-    def _current_tag(self) -> str:
+    def _variant(self) -> str:
         """Return the tag that Task Master is on; `master` if it does not say."""
         with contextlib.suppress(OSError, ValueError, SourceError):
             state = json.loads(read_file(self.path.parent.parent / "state.json"))
@@ -147,7 +108,7 @@ class TaskMasterSource(ListedSource):
         """Write a status, alone, and only if it is another one than there is."""
         with self._own_change(), self._locked():
             document = _parse(self._load(), self.path)
-            _, listed = _choose_tag(document, self._current_tag(), str(self.path))
+            _, listed = _choose_tag(document, self._variant(), str(self.path))
             if set_status(listed, key, status):
                 text = json.dumps(document, indent=2, ensure_ascii=False)
                 write_atomic(self.path, text.encode("utf-8", "surrogatepass"))
@@ -229,17 +190,17 @@ def set_status(listed: list[Any], key: str, status: str) -> bool:
     if found is None:
         return False
     changed = _put(found, status)
-    if all(_text(one.get("status")) in _DONE for one in subtasks):
+    if all(clean_text(one.get("status")) in _DONE for one in subtasks):
         return _put(task, "done") or changed
-    begun = any(_text(one.get("status")) in (*_DONE, "in-progress") for one in subtasks)
-    if _text(task.get("status")) in (*_DONE, "pending", ""):
+    begun = any(clean_text(one.get("status")) in (*_DONE, "in-progress") for one in subtasks)
+    if clean_text(task.get("status")) in (*_DONE, "pending", ""):
         return _put(task, "in-progress" if begun else "pending") or changed
     return changed
 
 
 def _put(task: dict[str, Any], status: str) -> bool:
     # What is completed stays so in its author's word.
-    now = _text(task.get("status"))
+    now = clean_text(task.get("status"))
     same = now == status or (status == "done" and now in _DONE)
     if not same:
         task["status"] = status
@@ -336,50 +297,32 @@ def _list(value: Any) -> list[str]:
 
 def _task(entry: _ListedTask, waits: Sequence[str]) -> Task:
     facts = entry.facts
-    title = plain(_text(facts.get("title")), _TITLE)
+    title = plain(clean_text(facts.get("title")), _TITLE)
     parts = [
-        _text(facts.get("description")),
-        _text(facts.get("details")),
-        _headed("Test strategy", facts.get("testStrategy")),
+        clean_text(facts.get("description")),
+        clean_text(facts.get("details")),
+        add_heading("Test strategy", facts.get("testStrategy")),
     ]
     above = "" if entry.parent is None else _about(entry.parent.facts)
     return Task(
         entry.key,
         title or f"Task {entry.key}",
         "\n\n".join(filter(None, parts)) or title,
-        _STATUS.get(_text(facts.get("status")).lower(), TaskStatus.PENDING),
-        criteria=tuple(
-            Criterion(f"{entry.key}/AC{number}", text)
-            for number, text in enumerate(_criteria(facts.get("acceptanceCriteria")), 1)
-        ),
+        _STATUS.get(clean_text(facts.get("status")).lower(), TaskStatus.PENDING),
+        criteria=read_criteria(entry.key, facts.get("acceptanceCriteria")),
         section=above,
         depends_on=(Dependency(tuple(waits), WaitKind.STATED, "Task Master says so"),) if waits else (),
     )
 
 
 def _about(parent: Mapping[str, Any]) -> str:
-    words = (_text(parent.get("title")), _text(parent.get("description")), _text(parent.get("details")))
+    words = (clean_text(parent.get(name)) for name in ("title", "description", "details"))
     return "\n\n".join(filter(None, words))
-
-
-def _headed(heading: str, value: Any) -> str:
-    text = _text(value)
-    return f"{heading}: {text}" if text else ""
-
-
-def _criteria(value: Any) -> list[str]:
-    lines = value if isinstance(value, list) else _text(value).splitlines()
-    found = [re.sub(r"^\s*(?:[-*+]\s+|\d+[.)]\s+)?(?:\[[ xX]\]\s+)?", "", _text(line)) for line in lines]
-    return [text for text in found if text]
-
-
-def _text(value: Any) -> str:
-    return value.strip() if isinstance(value, str) else ""
 
 
 def _left(entries: Sequence[_ListedTask]) -> Iterator[tuple[str, str]]:
     for entry in entries:
-        status = _text(entry.facts.get("status")).lower()
+        status = clean_text(entry.facts.get("status")).lower()
         if status in ("blocked", "review"):
             yield entry.key, status
 

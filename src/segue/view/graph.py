@@ -7,6 +7,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from segue.domain.amounts import list_some
 from segue.domain.footprint import Footprint, find_footprint
 from segue.domain.graph import Dependency, WaitKind, Waits, find_cycles
 from segue.domain.task import Task
@@ -104,18 +105,13 @@ def _describe(task: Task, graph: TaskGraph) -> Iterator[str]:
     yield f"{task.key} {task.title} ({task.status})"
     footprint = graph.footprints[task.key]
     if footprint.names:
-        yield f"  names {_list(footprint.names)}"
+        yield f"  names {list_some(footprint.names, _MOST_SHOWN)}"
     if footprint.refers:
-        yield f"  refers to {_list(footprint.refers)}"
+        yield f"  refers to {list_some(footprint.refers, _MOST_SHOWN)}"
     if footprint.touched:
-        yield f"  touched {_list(footprint.touched)} before"
+        yield f"  touched {list_some(footprint.touched, _MOST_SHOWN)} before"
     for wait in graph.waits[task.key]:
-        yield f"  waits for {_list(wait.keys)}: {wait.why}"
-
-
-def _list(words: Sequence[str]) -> str:
-    more = f" and {len(words) - _MOST_SHOWN} more" if len(words) > _MOST_SHOWN else ""
-    return ", ".join(words[:_MOST_SHOWN]) + more
+        yield f"  waits for {list_some(wait.keys, _MOST_SHOWN)}: {wait.why}"
 
 
 def _quote(text: str) -> str:

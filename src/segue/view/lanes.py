@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from segue.view.amounts import format_duration
+from segue.domain.amounts import format_count, format_duration
 from segue.view.run import RunView
 from segue.view.work import Stretch
 
@@ -78,9 +78,7 @@ def describe_lanes(view: RunView, now: float) -> list[str]:
     if parallelism is None:
         return []
     merging = sum(task.merge_seconds for task in view.tasks.values())
-    collided = (
-        f", {view.collisions} collision{'' if view.collisions == 1 else 's'}" if view.collisions else ""
-    )
+    collided = f", {format_count(view.collisions, 'collision')}" if view.collisions else ""
     lines = [f"{parallelism:.1f} tasks at a time; merging took {format_duration(merging)}{collided}."]
     waits = [link.words for link in find_chain(view, now) if link.after][-_MOST_LINKS:]
     return [*lines, f"What serialised them: {'; '.join(waits)}."] if waits else lines

@@ -14,11 +14,11 @@ from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from msgspec import Struct
 
+from segue.domain.amounts import format_duration, format_quantity
 from segue.domain.plain import clean, plain
 from segue.domain.proof import Level
 from segue.domain.until import describe_until
 from segue.reports.timeline_svg import colour_phase, label_phase
-from segue.view.amounts import format_duration, format_quantity
 
 SIGNS = {
     "queued": "⋯",

@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 
 from msgspec.structs import replace
 
+from segue.domain.amounts import format_count, format_quantity
 from segue.flow.phases.verify import VERIFY
 from segue.reports.formatting import format_percent
 from segue.reports.gaps import NO_PHASE
@@ -16,7 +17,6 @@ from segue.reports.page_table import PageCell, PageTable, present_table
 from segue.reports.pivot import link_cells
 from segue.reports.report import Cell, ReportTable, RunIds
 from segue.reports.statistics import Difference, Mean, Proportion
-from segue.view.amounts import format_quantity
 
 MOST_RUNS = 6
 """Runs listed in a cell; the rest is counted."""
@@ -84,7 +84,7 @@ def _link_run(run: str, row: Mapping[str, Any]) -> str:
 def _make_tip(cell: Cell, name: str) -> str:
     match cell:
         case Proportion() if cell.value is not None:
-            counted = f"{cell.hits} of {cell.n} in {len(cell.runs)} run{'' if len(cell.runs) == 1 else 's'}."
+            counted = f"{cell.hits} of {cell.n} in {format_count(len(cell.runs), 'run')}."
             if cell.interval is None:
                 return f"{counted} So few runs say little about others: there is no interval."
             low, high = (format_percent(share) for share in cell.interval)

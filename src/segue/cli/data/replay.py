@@ -202,7 +202,7 @@ def _more(tasks: int) -> str:
 
 
 def _spending(amount: Spending) -> str:
-    from segue.view.amounts import format_quantity
+    from segue.domain.amounts import format_quantity
 
     if not amount.launches:
         return "no launch"

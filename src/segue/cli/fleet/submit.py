@@ -70,6 +70,7 @@ def submit(
     """
     import asyncio
 
+    from segue.domain.amounts import list_some
     from segue.fleet.schema import address_of, check_prepared
     from segue.fleet.submit import Wanted
 
@@ -84,8 +85,7 @@ def submit(
     if output.json:
         output.data({"runs": runs})
         return
-    shown = ", ".join(runs[:5]) + (f" and {len(runs) - 5} more" if len(runs) > 5 else "")
-    output.text(f"Submitted {shown}.")
+    output.text(f"Submitted {list_some(runs, 5)}.")
     _warn(app, set(runs), output)
     output.note(f"Follow it: segue logs -f {runs[0]}   The fleet: segue fleet status")
 

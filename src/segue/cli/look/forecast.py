@@ -86,7 +86,7 @@ def _describe(outlook: Outlook) -> list[str]:
 
 
 def _line(name: str, found: Prediction, measure: str) -> str:
-    from segue.view.amounts import format_quantity
+    from segue.domain.amounts import format_quantity
 
     middle, low, high = (format_quantity(value, measure) for value in (found.middle, found.low, found.high))
     return f"{name}  about {middle}, between {low} and {high}"

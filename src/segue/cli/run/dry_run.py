@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from segue.cli.run.forecast import show_forecast
 from segue.cli.runs import read_past
 from segue.cli.terminal.output import Printer
+from segue.domain.amounts import format_count
 from segue.domain.kinds.recognise import with_kinds
 from segue.domain.role import Role
 from segue.domain.task import Task, TaskKind, without_secrets
@@ -29,7 +30,6 @@ from segue.runtime.plan import (
 from segue.runtime.units import ALL, Units, select_tasks
 from segue.runtime.wiring import make_agent
 from segue.system.process.processes import Processes
-from segue.view.amounts import format_count
 
 _NONCE = "dry-run"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from segue.cli.terminal.output import Printer
+from segue.domain.amounts import format_quantity
 from segue.domain.run import RunKind
 from segue.ports import Store
 from segue.reports.comparison import report_comparison
@@ -17,7 +18,6 @@ from segue.runtime import experiment as lab
 from segue.runtime.app import App
 from segue.runtime.arms import Arm
 from segue.runtime.experiment import Experiment
-from segue.view.amounts import format_quantity
 
 _UNKNOWN = 0.5
 """The rate at which differences are hardest to find."""

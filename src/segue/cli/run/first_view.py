@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from segue.cli.look.forecast import predict_run
 from segue.cli.terminal.output import one_line, short_paths
+from segue.domain.amounts import format_count, format_quantity, list_some
 from segue.domain.errors import SegueError
 from segue.domain.graph import Waits
 from segue.domain.kinds.recognise import with_kinds
@@ -19,7 +20,6 @@ from segue.runtime.first_run import FoundAgent
 from segue.runtime.plan import find_flow, has_model_judge, judge_name, kind_rules
 from segue.runtime.suggested_check import SuggestedCheck
 from segue.system.reading import work_tree
-from segue.view.amounts import format_quantity
 
 _MOST_TASKS = 10
 _TITLE_CHARS = 50
@@ -48,7 +48,7 @@ def _describe_tasks(source: Source) -> str:
         return f"an agent plans them first: {one_line(source.title, _TITLE_CHARS)}"
     tasks = source.look().tasks
     done = sum(task.status is not TaskStatus.PENDING for task in tasks)
-    count = f"{len(tasks)} task{'' if len(tasks) == 1 else 's'}"
+    count = format_count(len(tasks), "task")
     return f"{source.title}: {count}" + (f", {done} done" if done else "")
 
 
@@ -132,5 +132,4 @@ def _describe_waits(waits: Waits, task: Task, pending: set[str]) -> str:
     keys = list(dict.fromkeys(key for wait in waits.get(task.key, ()) for key in wait.keys if key in pending))
     if not keys:
         return ""
-    more = f" and {len(keys) - _MOST_WAITS} more" if len(keys) > _MOST_WAITS else ""
-    return f"after {', '.join(keys[:_MOST_WAITS])}{more}"
+    return f"after {list_some(keys, _MOST_WAITS)}"

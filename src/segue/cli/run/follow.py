@@ -8,6 +8,7 @@ import click
 
 from segue.cli.options import CommandSettings, WholeNumber, options
 from segue.cli.terminal.output import Printer, clean
+from segue.domain.amounts import format_count
 
 if TYPE_CHECKING:
     from segue.domain.run import Run
@@ -99,7 +100,7 @@ async def _work(app: App, run: Run, sight: Sight, most: int, verbose: bool, outp
 
     if sight.fresh and sight.rounds >= most:
         raise NeedsHuman(
-            f"After {sight.rounds} round{'' if sight.rounds == 1 else 's'} there is still something to do: "
+            f"After {format_count(sight.rounds, 'round')} there is still something to do: "
             f"{'; '.join(item.title for item in sight.fresh[:5])}.",
             kept="Everything done so far is in the pull request.",
             hint=f"Allow more: segue follow {run.id} --rounds {most + 1}",

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from segue.cli.runs import read_past
 from segue.cli.terminal.output import Printer
+from segue.domain.amounts import format_count, format_duration
 from segue.domain.forecast import Forecast, make_forecast
 from segue.domain.graph import refuse_cycles
 from segue.domain.task import Task, TaskKind, TaskList, TaskStatus
@@ -13,7 +14,6 @@ from segue.domain.waits import plan_waits
 from segue.flow.earlier import read_durations, read_touched
 from segue.ports import Source
 from segue.runtime.app import App
-from segue.view.amounts import format_count, format_duration
 
 _MOST_OF_CHAIN = 8
 _MOST_HOLDUPS = 2

@@ -34,7 +34,7 @@ def mcp(http: bool, port: int, read_only: bool, settings: CommandSettings, outpu
     from pathlib import Path
 
     from segue.domain.errors import ToolMissing
-    from segue.system.process.ancestors import is_in_job
+    from segue.system.process.table import is_in_job
 
     try:
         from segue.mcp.project import ServedProject

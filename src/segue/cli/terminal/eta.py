@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from msgspec import Struct
 
-from segue.view.amounts import format_count, format_duration
+from segue.domain.amounts import format_count, format_duration
 from segue.view.run import RunView
 from segue.view.task import TaskView
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from msgspec import Struct, field
 
 from segue.cli.terminal.eta import Estimate, estimate
+from segue.domain.amounts import format_duration
 from segue.domain.budget import Budget
 from segue.domain.events import (
     AgentReplaced,
@@ -24,7 +25,6 @@ from segue.domain.events import (
 )
 from segue.domain.until import describe_until
 from segue.reports.event_text import describe_event
-from segue.view.amounts import format_duration
 from segue.view.run import RunView
 from segue.view.task import TaskView
 

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 from segue.cli.terminal.cells import pad
 from segue.cli.terminal.output import Printer, clean, one_line
+from segue.domain.amounts import format_count, format_duration
 from segue.reports.formatting import format_cell, format_heading
 from segue.reports.pivot import MATRIX, pivot
 from segue.reports.report import Cell, DatasetReport, ReportTable, RunIds
 from segue.reports.statistics import Proportion
 from segue.reports.timeline import Bar, Timeline, TimelineRow
-from segue.view.amounts import format_duration
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -64,8 +64,7 @@ def _print_report(report: DatasetReport, console: Console, limit: int) -> None:
     from rich.text import Text
 
     kind = f" of kind {report.kind}" if report.kind else ""
-    many = "" if report.runs == 1 else "s"
-    basis = f"  (from {report.runs} run{many}{kind})" if report.timeline is None else ""
+    basis = f"  (from {format_count(report.runs, 'run')}{kind})" if report.timeline is None else ""
     console.print(Text(f"{clean(report.title)}{basis}", style="bold"))
     for note in report.notes:
         console.print(Text(clean(note)))

@@ -11,6 +11,7 @@ from msgspec import Struct
 from psycopg import ClientCursor, Connection, Error, sql
 from psycopg.sql import Composed
 
+from segue.domain.amounts import format_count
 from segue.judges.rls.catalog import CatalogTable, CatalogView
 from segue.judges.rls.ownership import grants_power
 from segue.judges.rls.report import Attempt
@@ -156,7 +157,7 @@ class AccessTrial:
                 counted = after() if after else None
         except psycopg.Error as error:
             return stopped(actor, what, text, error)
-        said = f"after: {counted}" if after else f"{count} row{'' if count == 1 else 's'}"
+        said = f"after: {counted}" if after else format_count(count, "row")
         return Attempt(actor.label, what, text, count > 0, said)
 
 

@@ -10,6 +10,7 @@ import psycopg
 from msgspec import Struct
 from psycopg import Connection, sql
 
+from segue.domain.amounts import format_count
 from segue.judges.rls.attempts import STRANGER, USER_A, Actor, become, shown, stopped
 from segue.judges.rls.catalog import CatalogTable, read_tables
 from segue.judges.rls.reach import Scene
@@ -113,4 +114,4 @@ def _try(session: Connection[Any], bucket: str, actor: Actor, what: str, mine: s
         attempt = stopped(actor, what, text, error)
         # A policy that cannot read the name of a file does not let it through.
         return attempt if attempt.allowed else Attempt(actor.label, what, text, False, attempt.said)
-    return Attempt(actor.label, what, text, count > 0, f"{count} row{'' if count == 1 else 's'}")
+    return Attempt(actor.label, what, text, count > 0, format_count(count, "row"))

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 import msgspec
 from msgspec import Struct, field
 
+from segue.domain.amounts import format_count
 from segue.domain.criterion import CONTESTED, CriterionVerdict
 from segue.domain.events import (
     CheckRun,
@@ -211,7 +212,7 @@ def _name_missing(
         if not check.ok:
             yield f"Check {check.command}: {check.state}" + (f": {check.reason}" if check.reason else "")
     if task.remaining:
-        yield f"{task.remaining} review finding{'' if task.remaining == 1 else 's'} open"
+        yield f"{format_count(task.remaining, 'review finding')} open"
 
 
 def read_findings(store: Store, run: Run, step: str | None) -> tuple[Finding, ...]:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from msgspec import Struct
 
+from segue.domain.amounts import format_count, format_duration, format_quantity, list_some
 from segue.domain.finding import Finding
 from segue.domain.plain import clean
 from segue.domain.proof import CheckState, Tampering
 from segue.reports.card.card import CheckCard, ContestedCard, CriterionCard, ProofCard
-from segue.view.amounts import format_duration, format_quantity
 
 _LISTED = 10
 """Tests, files or sentences of one list; the JSON has all."""
@@ -96,7 +96,7 @@ def _list_facts(card: ProofCard) -> Iterator[tuple[str, str]]:
 
 def _list_usage(card: ProofCard) -> Iterator[str]:
     if card.attempts:
-        yield _count(card.attempts, "attempt")
+        yield format_count(card.attempts, "attempt")
     if card.seconds is not None:
         yield format_duration(card.seconds)
     if card.tokens:
@@ -113,7 +113,7 @@ def _show_criterion(one: CriterionCard) -> CardItem:
 def _show_check(check: CheckCard) -> CardItem:
     known = [str(check.state)]
     if check.runner:
-        known.append(f"{check.runner} reports {_count(check.passed, 'test')} passed")
+        known.append(f"{check.runner} reports {format_count(check.passed, 'test')} passed")
     elif check.exit_code is not None:
         known.append(f"exit code {check.exit_code}")
     notes = filter(None, [check.reason, *_describe_tests(check), f"seal: {check.seal}", *check.weaknesses])
@@ -135,13 +135,13 @@ def _describe_tests(check: CheckCard) -> Iterator[str]:
     )
     for words, names in named:
         if names:
-            yield f"{words}: {_enumerate(names)}"
+            yield f"{words}: {list_some(names, _LISTED)}"
     if check.noticed is not None:
         yield "sabotage of the change was " + ("noticed" if check.noticed else "not noticed")
 
 
 def _describe_contested(one: ContestedCard) -> str:
-    tests = f" ({_enumerate(one.tests)})" if one.tests else ""
+    tests = f" ({list_some(one.tests, _LISTED)})" if one.tests else ""
     if not one.decided_by:
         return f"contested: {one.path}{tests}; nobody has decided yet"
     asked = "the task asked for it" if one.asked_for else "the task did not ask for it"
@@ -158,7 +158,7 @@ def _show_findings(card: ProofCard) -> Iterator[CardItem]:
         yield CardItem("-", f"{found.severity} {_locate(found)} {found.rule}: {found.message}")
     more = card.open_findings - min(len(card.findings), _LISTED)
     if more > 0:
-        yield CardItem("-", f"{_count(more, 'finding')}{' more' if card.findings else ''}")
+        yield CardItem("-", f"{format_count(more, 'finding')}{' more' if card.findings else ''}")
 
 
 def _locate(found: Finding) -> str:
@@ -168,7 +168,7 @@ def _locate(found: Finding) -> str:
 def _support(card: ProofCard) -> Iterator[str]:
     if card.independent is not None:
         tests, by = card.independent, f" by {card.independent.by}" if card.independent.by else ""
-        shown = f": {_enumerate(tests.proved)}" if tests.proved else ""
+        shown = f": {list_some(tests.proved, _LISTED)}" if tests.proved else ""
         counted = f"{len(tests.proved)} prove the task, {len(card.dropped)} dropped"
         yield f"Independent tests{by}: {counted}{shown}"
     if card.mutants is not None:
@@ -177,12 +177,3 @@ def _support(card: ProofCard) -> Iterator[str]:
     if card.held is not None:
         tried, hold = card.held
         yield f"Proofs of earlier tasks, run again: {hold} of {tried} still hold."
-
-
-def _enumerate(names: Sequence[str]) -> str:
-    more = len(names) - _LISTED
-    return ", ".join(names[:_LISTED]) + (f" and {more} more" if more > 0 else "")
-
-
-def _count(number: int, name: str) -> str:
-    return f"{number} {name}{'' if number == 1 else 's'}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from segue.domain.amounts import format_count
 from segue.domain.delivery import is_feedback
 from segue.domain.plain import plain
 from segue.domain.proof import Level
@@ -47,7 +48,7 @@ def write_title(title: str, cards: Sequence[ProofCard]) -> str:
             title = names[0]
         shown = 2 if title != names[0] else 1
         more = len(names) - shown
-        ending = f" and {more} more task{'' if more == 1 else 's'}" if more > 0 else ""
+        ending = f" and {format_count(more, 'more task')}" if more > 0 else ""
         return plain(title, _LONGEST_TITLE - len(ending)) + ending
     return plain(title, _LONGEST_TITLE)
 
@@ -58,7 +59,7 @@ def _lines(cards: Sequence[ProofCard], run: str, note: str) -> Iterator[str]:
     agents = ", ".join(dict.fromkeys(agent for card in cards for agent in card.agents))
     by = f" by {escape_markdown(agents)}" if agents else ""
     proof = f" Every task is at least **{level}**." if level else ""
-    yield f"{done} of {len(cards)} task{'' if len(cards) == 1 else 's'} done{by}.{proof}"
+    yield f"{done} of {format_count(len(cards), 'task')} done{by}.{proof}"
     if note:
         yield ""
         yield f"> {escape_markdown(note)}"

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from msgspec import Struct
 
+from segue.domain.amounts import format_quantity
 from segue.reports.charts import wrap_svg
 from segue.reports.figures.axes import (
     LETTER,
@@ -19,7 +20,6 @@ from segue.reports.figures.axes import (
 from segue.reports.formatting import format_cell, format_percent
 from segue.reports.report import ReportTable
 from segue.reports.statistics import Mean, Proportion
-from segue.view.amounts import format_quantity
 
 Link = Callable[[str], str]
 """Where the name of a point leads."""

@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
+from segue.domain.amounts import format_quantity
 from segue.reports.charts import wrap_svg
 from segue.reports.figures.axes import Axis, draw_interval, draw_label, draw_line, scale_amounts
 from segue.reports.figures.scatter import Link
 from segue.reports.formatting import format_cell, format_percent
 from segue.reports.report import Cell, ReportTable
 from segue.reports.statistics import Mean, Proportion
-from segue.view.amounts import format_quantity
 
 _LEFT, _RIGHT, _GAP = 46.0, 14.0, 34.0
 _TOP, _RATES, _COSTS, _BOTTOM = 24.0, 150.0, 96.0, 40.0

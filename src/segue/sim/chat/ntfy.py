@@ -15,7 +15,7 @@ from starlette.routing import Route
 
 from segue.domain.options import Options
 from segue.sim.chat.press import ChatEntry, find_fault, send_press
-from segue.sim.services import LoggedRequest, ScriptPlayer, refuse_web_page
+from segue.sim.services import LOCAL_ONLY, LoggedRequest, ScriptPlayer
 
 _MAX_ACTIONS = 3
 _MAX_BYTES = 4096
@@ -70,7 +70,7 @@ class Ntfy:
 
     async def poll(self, request: Request) -> Response:
         """Return the messages of a topic, one JSON document a line."""
-        if refusal := refuse_web_page(request) or self._refuse(request):
+        if refusal := self._refuse(request):
             return refusal
         topic = request.path_params["topic"]
         lines = [json.dumps(one) for one in self.messages if one["topic"] == topic]
@@ -78,8 +78,6 @@ class Ntfy:
 
     async def press(self, request: Request) -> Response:
         """Press a button as a phone does, and return how the press was answered."""
-        if refusal := refuse_web_page(request):
-            return refusal
         try:
             pressed = NtfyPressed(**await request.json())
             actions = self.messages[pressed.message]["actions"]
@@ -108,7 +106,8 @@ def ntfy_app(script: NtfyScript | None = None) -> Starlette:
             Route("/_sim/press", ntfy.press, methods=["POST"]),
             *ntfy.player.routes(),
             Route("/{topic}/json", ntfy.poll),
-        ]
+        ],
+        middleware=[LOCAL_ONLY],
     )
 
 

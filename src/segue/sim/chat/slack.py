@@ -18,7 +18,7 @@ from starlette.routing import Route
 
 from segue.domain.options import Options
 from segue.sim.chat.press import ChatEntry, find_fault, send_press
-from segue.sim.services import LoggedRequest, ScriptPlayer, refuse_web_page
+from segue.sim.services import LOCAL_ONLY, LoggedRequest, ScriptPlayer
 
 _MAX_BLOCKS = 50
 _MAX_TEXT = {"section": 3000, "button": 75}
@@ -92,14 +92,12 @@ class Slack:
             self.messages[place]["privately"].append(said.get("text", ""))
         return JSONResponse({"ok": True})
 
-    async def show(self, request: Request) -> Response:
+    async def show(self, _request: Request) -> Response:
         """Return the messages as people see them now."""
-        return refuse_web_page(request) or JSONResponse({"messages": self.messages})
+        return JSONResponse({"messages": self.messages})
 
     async def press(self, request: Request) -> Response:
         """Press a button as a person does: send a signed request, and return how it was answered."""
-        if refusal := refuse_web_page(request):
-            return refusal
         try:
             pressed = SlackPressed(**await request.json())
             place = range(len(self.messages))[pressed.message]
@@ -151,7 +149,8 @@ def slack_app(script: SlackScript | None = None) -> Starlette:
             Route("/_sim/messages", slack.show),
             Route("/_sim/press", slack.press, methods=["POST"]),
             *slack.player.routes(),
-        ]
+        ],
+        middleware=[LOCAL_ONLY],
     )
 
 

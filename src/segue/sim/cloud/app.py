@@ -27,8 +27,7 @@ from segue.sim.cloud.requests import ERROR_KINDS, CloudRefusal
 from segue.sim.cloud.script import SLOW_LISTS, STREAM_FAULTS, CloudFault, CloudScript
 from segue.sim.cloud.state import Cloud
 from segue.sim.cloud.v1 import Handler
-from segue.sim.script import check_script
-from segue.sim.services import LoggedRequest, refuse_web_page
+from segue.sim.services import LOCAL_ONLY, LoggedRequest, control_routes
 from segue.system.http.guard import replay
 from segue.system.http.server import drop_connection
 
@@ -49,9 +48,7 @@ class CloudGate:
             return
         request = Request(scope, receive)
         scope["segue.fault"] = None
-        if refusal := refuse_web_page(request):
-            await refusal(scope, receive, send)
-        elif request.url.path.startswith("/_sim/"):
+        if request.url.path.startswith("/_sim/"):
             await self._app(scope, receive, send)
         else:
             await self._api(request, receive, send)
@@ -209,6 +206,11 @@ def cloud_app(script: CloudScript | None = None, repos: Mapping[str, Path] | Non
         yield
         await cloud.close()
 
+    takers = {
+        "script": cloud.load,
+        "on": lambda script: cloud.deck.put_first(script.on),
+        "faults": lambda script: cloud.faults.faults.extend(script.faults),
+    }
     return Starlette(
         routes=[
             *(
@@ -217,9 +219,9 @@ def cloud_app(script: CloudScript | None = None, repos: Mapping[str, Path] | Non
             ),
             Route("/auth/exchange_user_api_key", exchange_key, methods=["POST"]),
             Route("/aiserver.v1.{rest:path}", ignore, methods=["POST"]),
-            Route("/_sim/log", cloud.log.answer, methods=["GET", "DELETE"]),
+            *control_routes(CloudScript, cloud.log, takers),
         ],
-        middleware=[Middleware(CloudGate, cloud=cloud)],
+        middleware=[LOCAL_ONLY, Middleware(CloudGate, cloud=cloud)],
         exception_handlers={CloudRefusal: _answer_refusal, HTTPException: _answer_unknown_path},
         lifespan=lifespan,
     )
@@ -233,33 +235,6 @@ async def _answer_refusal(_request: Request, error: Exception) -> Response:
 async def _answer_unknown_path(_request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     return CloudRefusal("not_found", error.detail, status=error.status_code).response()
-
-
-async def _load(cloud: Cloud, request: Request) -> Response:
-    """Play another script."""
-    cloud.load(await _read_script(request, ""))
-    return JSONResponse({})
-
-
-async def _add_entries(cloud: Cloud, request: Request) -> Response:
-    """Add entries that are tried before the others."""
-    cloud.deck.put_first((await _read_script(request, "on")).on)
-    return JSONResponse({})
-
-
-async def _add_faults(cloud: Cloud, request: Request) -> Response:
-    """Add faults, counted from now on."""
-    cloud.faults.faults.extend((await _read_script(request, "faults")).faults)
-    return JSONResponse({})
-
-
-async def _read_script(request: Request, key: str) -> CloudScript:
-    """Read a script, or the part of one with this key."""
-    try:
-        value = await request.json()
-        return check_script({key: value} if key else value, CloudScript)
-    except ValueError as error:
-        raise CloudRefusal("validation_error", str(error)) from None
 
 
 async def _release(cloud: Cloud, request: Request) -> Response:
@@ -295,9 +270,6 @@ _ACCOUNT: list[tuple[str, str, Handler]] = [
 ]
 _CONTROLS: list[tuple[str, str, Handler]] = [
     ("GET", "/_sim/state", _show_state),
-    ("POST", "/_sim/script", _load),
-    ("POST", "/_sim/on", _add_entries),
-    ("POST", "/_sim/faults", _add_faults),
     ("POST", "/_sim/release", _release_all),
     ("POST", "/_sim/agents/{agent}/release", _release),
     ("GET", "/_sim/artifacts/{token}", _download),

@@ -52,33 +52,41 @@ REQUEST_FAULTS = {
 STREAM_FAULTS = ("sse_cut", "sse_silent", "sse_error")
 
 
-class CloudEntry(Options, frozen=True):
-    """What an agent does in one run: when it applies, the work, and what goes wrong."""
+class AgentEntry(Options, frozen=True):
+    """What a cloud agent does with one prompt: when the entry applies, and the work."""
 
     prompt: str | None = None
-    """runs whose prompt this regular expression is found in"""
+    """prompts that this regular expression is found in"""
     turn: int | None = None
     """1 is the launch, 2 the first follow-up, …"""
     launch: int | None = None
     """the agent with this number, from 1"""
     times: int = 0
-    """the entry serves this many runs; 0: any number"""
-    write: dict[str, str] | None = None
-    """files to write: path = content"""
+    """the entry serves this many prompts; 0: any number"""
+    write: Mapping[str, str] | None = None
+    """files to write: path = content; unset: one small file"""
     delete: Sequence[str] = []
     """files to delete"""
     say: str | None = None
-    """its reply, also the run's `result`"""
+    """its reply"""
+    delay: float | None = None
+    """seconds it works"""
+    hold: bool = False
+    """works until `POST /_sim/release`"""
+
+    def __post_init__(self) -> None:
+        check_pattern(self.prompt)
+
+
+class CloudEntry(AgentEntry, frozen=True):
+    """What an agent of Cursor's does in one run, and what goes wrong."""
+
     thinking: str = ""
     """what it thinks before it speaks"""
     tools: Sequence[Mapping[str, Any]] = []
     """tool calls: `type`, `name`, `args`, `result`, `status`"""
     create_delay: float | None = None
     """seconds in CREATING"""
-    delay: float | None = None
-    """seconds in RUNNING"""
-    hold: bool = False
-    """stays RUNNING until `/_sim/agents/{id}/release`"""
     statuses: Sequence[str] = []
     """the statuses in order; if the last one is not terminal the run stays there"""
     push: Literal["end", "early"] = "end"
@@ -95,7 +103,7 @@ class CloudEntry(Options, frozen=True):
     """faults of runs"""
 
     def __post_init__(self) -> None:
-        check_pattern(self.prompt)
+        super().__post_init__()
         check_faults(self.faults, RUN_FAULTS)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from starlette.responses import JSONResponse, Response
 
-from segue.sim.github.answers import Exchange, GithubRefusal, Handler, created
+from segue.sim.github.answers import REPO, Exchange, GithubRefusal, Handler, created, invalid, pick
 from segue.sim.github.hub import HubRepo
 from segue.sim.github.issues import parse_time
 from segue.sim.github.objects import HookDelivery, HubHook, HubIssue
@@ -72,7 +72,7 @@ def _branch(ask: Exchange, repo: HubRepo, name: str) -> dict[str, Any]:
 
 async def show_ref(ask: Exchange) -> Response:
     """Show what a branch points to; DELETE deletes it."""
-    repo = ask.repo("contents", "read" if ask.request.method == "GET" else "write")
+    repo = ask.repo("contents")
     await ask.hub.refresh(repo)
     name = ask.request.path_params["branch"]
     if name not in repo.branches:
@@ -100,15 +100,15 @@ async def search_issues(ask: Exchange) -> Response:
     """Search issues and pull requests."""
     query = ask.param("q")
     if not query.strip():
-        missing = {"resource": "Search", "field": "q", "code": "missing"}
-        raise GithubRefusal(422, "Validation Failed", errors=[missing])
+        raise invalid("Search", "missing", field="q")
     found = find_issues(ask, query)
     by = {"created": lambda pair: pair[1].created, "updated": lambda pair: pair[1].updated}
     key = by.get(ask.param("sort"), lambda pair: pair[1].number)
     found.sort(key=key, reverse=ask.param("order", "desc") == "desc")
     return ask.page(
         [{**ask.show.issue(repo, issue), "score": 1.0} for repo, issue in found],
-        lambda part, total: {"total_count": total, "incomplete_results": False, "items": part},
+        "items",
+        incomplete_results=False,
     )
 
 
@@ -185,15 +185,13 @@ async def list_hooks(ask: Exchange) -> Response:
 
 async def create_hook(ask: Exchange) -> Response:
     """Create a webhook and send it a ping."""
-    repo = ask.repo("repository_hooks", "write")
+    repo = ask.repo("repository_hooks")
     body = ask.table()
     config = body.get("config") or {}
     if not config.get("url"):
-        missing = {"resource": "Hook", "field": "url", "code": "missing_field"}
-        raise GithubRefusal(422, "Validation Failed", errors=[missing])
+        raise invalid("Hook", "missing_field", field="url")
     if any(hook.url == config["url"] for hook in repo.hooks):
-        taken = {"resource": "Hook", "code": "custom", "message": "Hook already exists on this repository"}
-        raise GithubRefusal(422, "Validation Failed", errors=[taken])
+        raise invalid("Hook", "custom", message="Hook already exists on this repository")
     events = list(body.get("events") or ["push"])
     hook = HubHook(ask.hub.new_id(), config["url"], config.get("secret") or "", events)
     hook.active = body.get("active", True)
@@ -209,19 +207,16 @@ def _ping(ask: Exchange, repo: HubRepo, hook: HubHook) -> None:
     hook.events, repo.hooks = events, others
 
 
-def _hook(ask: Exchange, level: Any = "read") -> tuple[HubRepo, HubHook]:
-    repo = ask.repo("repository_hooks", level)
-    for hook in repo.hooks:
-        if hook.id == ask.number("hook"):
-            return repo, hook
-    raise GithubRefusal(404, "Not Found")
+def _hook(ask: Exchange) -> tuple[HubRepo, HubHook]:
+    repo = ask.repo("repository_hooks")
+    return repo, pick(hook for hook in repo.hooks if hook.id == ask.number("hook"))
 
 
 async def show_hook(ask: Exchange) -> Response:
     """Show or change a webhook."""
+    repo, hook = _hook(ask)
     if ask.request.method == "GET":
-        return JSONResponse(ask.show.hook(*_hook(ask)))
-    repo, hook = _hook(ask, "write")
+        return JSONResponse(ask.show.hook(repo, hook))
     body = ask.table()
     hook.active = body.get("active", hook.active)
     hook.events = list(body.get("events", hook.events))
@@ -232,14 +227,14 @@ async def show_hook(ask: Exchange) -> Response:
 
 async def delete_hook(ask: Exchange) -> Response:
     """Delete a webhook."""
-    repo, hook = _hook(ask, "write")
+    repo, hook = _hook(ask)
     repo.hooks.remove(hook)
     return Response(status_code=204)
 
 
 async def ping_hook(ask: Exchange) -> Response:
     """Send a ping to a webhook."""
-    _ping(ask, *_hook(ask, "write"))
+    _ping(ask, *_hook(ask))
     return Response(status_code=204)
 
 
@@ -250,10 +245,7 @@ async def list_deliveries(ask: Exchange) -> Response:
 
 
 def _delivery(ask: Exchange, hook: HubHook) -> HookDelivery:
-    found = next((known for known in hook.deliveries if known.id == ask.number("delivery")), None)
-    if found is None:
-        raise GithubRefusal(404, "Not Found")
-    return found
+    return pick(known for known in hook.deliveries if known.id == ask.number("delivery"))
 
 
 async def show_delivery(ask: Exchange) -> Response:
@@ -266,15 +258,14 @@ async def show_delivery(ask: Exchange) -> Response:
 
 async def redeliver(ask: Exchange) -> Response:
     """Deliver again, under the same GUID."""
-    _, hook = _hook(ask, "write")
+    _, hook = _hook(ask)
     again = copy.copy(_delivery(ask, hook))
     again.id, again.redelivery, again.status_code = ask.hub.new_id(), True, 0
     ask.hub.deliver(hook, again)
     return JSONResponse({}, 202)
 
 
-_REPO = "/repos/{owner}/{repo}"
-_HOOK = f"{_REPO}/hooks/{{hook:int}}"
+_HOOK = f"{REPO}/hooks/{{hook:int}}"
 ROUTES: list[tuple[str, str, Handler]] = [
     ("GET", "/", show_root),
     ("GET", "/meta", show_meta),
@@ -283,14 +274,14 @@ ROUTES: list[tuple[str, str, Handler]] = [
     ("GET", "/users/{login}", show_user),
     ("GET", "/rate_limit", show_limits),
     ("GET", "/search/issues", search_issues),
-    ("GET", _REPO, show_repo),
-    ("GET", f"{_REPO}/branches", list_branches),
-    ("GET", f"{_REPO}/branches/{{branch:path}}", show_branch),
-    ("GET", f"{_REPO}/git/ref/heads/{{branch:path}}", show_ref),
-    ("GET", f"{_REPO}/git/refs/heads/{{branch:path}}", show_ref),
-    ("DELETE", f"{_REPO}/git/refs/heads/{{branch:path}}", show_ref),
-    ("GET", f"{_REPO}/hooks", list_hooks),
-    ("POST", f"{_REPO}/hooks", create_hook),
+    ("GET", REPO, show_repo),
+    ("GET", f"{REPO}/branches", list_branches),
+    ("GET", f"{REPO}/branches/{{branch:path}}", show_branch),
+    ("GET", f"{REPO}/git/ref/heads/{{branch:path}}", show_ref),
+    ("GET", f"{REPO}/git/refs/heads/{{branch:path}}", show_ref),
+    ("DELETE", f"{REPO}/git/refs/heads/{{branch:path}}", show_ref),
+    ("GET", f"{REPO}/hooks", list_hooks),
+    ("POST", f"{REPO}/hooks", create_hook),
     ("GET", _HOOK, show_hook),
     ("PATCH", _HOOK, show_hook),
     ("DELETE", _HOOK, delete_hook),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlencode
 
 from msgspec import Struct
@@ -15,6 +15,11 @@ from segue.sim.github.hub import Hub, HubRepo
 from segue.sim.github.objects import HubIssue
 from segue.sim.github.script import Permission
 from segue.sim.github.shown import Presenter
+
+T = TypeVar("T")
+
+REPO = "/repos/{owner}/{repo}"
+"""How the paths of a repository begin."""
 
 _DOCS = "https://docs.github.com/rest"
 _PAGE = 30
@@ -89,8 +94,12 @@ class Exchange(Struct, frozen=True):
         """Return a number in the path."""
         return int(self.request.path_params[name])
 
-    def repo(self, what: str = "metadata", level: Permission = "read") -> HubRepo:
-        """Return the repository in the path; raises a 404 where it cannot be seen."""
+    def repo(self, what: str = "metadata") -> HubRepo:
+        """Return the repository in the path; raises a 404 where it cannot be seen.
+
+        `what` is the permission that the request needs: to read with GET, to write with anything else.
+        """
+        level: Permission = "read" if self.request.method == "GET" else "write"
         path = self.request.path_params
         repo = self.hub.repos.get(f"{path['owner']}/{path['repo']}".lower())
         if repo is None or not self.caller.sees(repo):
@@ -106,9 +115,7 @@ class Exchange(Struct, frozen=True):
     def issue(self, repo: HubRepo, name: str = "number") -> HubIssue:
         """Return the issue in the path."""
         issue = repo.issues.get(self.number(name))
-        if issue is None:
-            raise GithubRefusal(404, "Not Found")
-        return issue
+        return pick([issue] if issue else [])
 
     def table(self) -> Mapping[str, Any]:
         """Return the body, which must be an object."""
@@ -120,12 +127,11 @@ class Exchange(Struct, frozen=True):
         """Return a text that the body must have."""
         value = self.table().get(name)
         if not isinstance(value, str) or not value.strip():
-            missing = {"resource": resource, "field": name, "code": "missing_field"}
-            raise GithubRefusal(422, "Validation Failed", errors=[missing])
+            raise invalid(resource, "missing_field", field=name)
         return value
 
-    def page(self, items: Iterable[Any], wrap: Callable[[list[Any], int], Any] | None = None) -> Response:
-        """Answer with one page of a list, and links to the others."""
+    def page(self, items: Iterable[Any], name: str = "", **facts: Any) -> Response:
+        """Answer with one page of a list, and links to the others; with a name, in a table with facts."""
         whole = list(items)
         size = _bounded(self.param("per_page"), _PAGE, _LARGEST_PAGE)
         page = _bounded(self.param("page"), 1, 10_000)
@@ -137,7 +143,7 @@ class Exchange(Struct, frozen=True):
         if page > 1:
             links += [("prev", page - 1), ("first", 1)]
         header = ", ".join(f'<{self._page_url(number)}>; rel="{name}"' for name, number in links)
-        body = wrap(part, len(whole)) if wrap else part
+        body = {"total_count": len(whole), **facts, name: part} if name else part
         return JSONResponse(body, headers={"link": header} if header else {})
 
     def _page_url(self, page: int) -> str:
@@ -156,6 +162,18 @@ Handler = Callable[[Exchange], Awaitable[Response]]
 
 def _bounded(text: str, default: int, most: int) -> int:
     return min(max(int(text), 1), most) if text.isdecimal() else default
+
+
+def pick(found: Iterable[T]) -> T:
+    """Return the first of what was found; raises a 404 if that is nothing."""
+    for one in found:
+        return one
+    raise GithubRefusal(404, "Not Found")
+
+
+def invalid(resource: str, code: str, **facts: str) -> GithubRefusal:
+    """Return the refusal of a body that has something wrong in it."""
+    return GithubRefusal(422, "Validation Failed", errors=[{"resource": resource, "code": code, **facts}])
 
 
 def created(body: Any, location: str = "") -> Response:

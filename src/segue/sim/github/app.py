@@ -20,7 +20,6 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Match, Route
 
-from segue.domain.options import OptionError
 from segue.sim.github import account, ci, issues, pulls, relations
 from segue.sim.github.answers import Exchange, GithubCaller, GithubRefusal, Handler, parse_body
 from segue.sim.github.graphql import answer_graphql
@@ -28,8 +27,7 @@ from segue.sim.github.hub import Hub, HubRepo
 from segue.sim.github.limits import GithubLimits, refuse_primary, refuse_secondary
 from segue.sim.github.script import GithubFault, GithubScript
 from segue.sim.github.shown import Presenter
-from segue.sim.script import check_script
-from segue.sim.services import refuse_web_page
+from segue.sim.services import LOCAL_ONLY, control_routes
 from segue.system.http.guard import Receive, Scope, Send, replay
 from segue.system.http.server import drop_connection
 
@@ -61,10 +59,6 @@ class GithubApp:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
         request = Request(scope, receive)
-        # Only this machine's programs reach a Unix socket, and they name any host.
-        if request.client is not None and (refusal := refuse_web_page(request)):
-            await refusal(scope, receive, send)
-            return
         body = await request.body()
         path, prefix = _split_prefix(request.url.path)
         scope["segue.path"] = path
@@ -235,12 +229,14 @@ def github_app(script: GithubScript | None = None, repos: Mapping[str, Path] | N
     controls = [
         Route(path, partial(_control, hub, handler), methods=[method]) for method, path, handler in _CONTROLS
     ]
+    takers = {"script": hub.load, "faults": lambda script: hub.faults.faults.extend(script.faults)}
     app = Starlette(
         routes=[
             *controls,
-            Route("/_sim/log", hub.log.answer, methods=["GET", "DELETE"]),
+            *control_routes(GithubScript, hub.log, takers),
             Route("/_log/{token}", partial(_show_log, hub)),
         ],
+        middleware=[LOCAL_ONLY],
         exception_handlers={GithubRefusal: _refuse, HTTPException: _refuse_path},
         lifespan=lifespan,
     )
@@ -273,11 +269,9 @@ Control = Callable[[Hub, Request], Awaitable[Any]]
 
 async def _control(hub: Hub, handler: Control, request: Request) -> Response:
     """Do what a test asks for."""
-    if refusal := refuse_web_page(request):
-        return refusal
     try:
         return JSONResponse(await handler(hub, request))
-    except (OptionError, KeyError, ValueError) as error:
+    except (KeyError, ValueError) as error:
         return JSONResponse({"error": str(error)}, 400)
 
 
@@ -287,18 +281,6 @@ def _repo(hub: Hub, request: Request) -> HubRepo:
     if repo is None:
         raise GithubRefusal(404, "Not Found")
     return repo
-
-
-async def _load(hub: Hub, request: Request) -> Any:
-    """Play another script."""
-    hub.load(check_script(await request.json(), GithubScript))
-    return {}
-
-
-async def _add_faults(hub: Hub, request: Request) -> Any:
-    """Add faults, counted from now on."""
-    hub.faults.faults.extend(check_script({"faults": await request.json()}, GithubScript).faults)
-    return {}
 
 
 async def _add_run(hub: Hub, request: Request) -> Any:
@@ -347,8 +329,6 @@ async def _show_state(hub: Hub, _request: Request) -> Any:
 _SIM_REPO = "/_sim/repos/{owner}/{repo}"
 _CONTROLS: list[tuple[str, str, Control]] = [
     ("GET", "/_sim/state", _show_state),
-    ("POST", "/_sim/script", _load),
-    ("POST", "/_sim/faults", _add_faults),
     ("POST", f"{_SIM_REPO}/runs", _add_run),
     ("POST", f"{_SIM_REPO}/runs/{{run:int}}", _end_run),
     ("POST", _SIM_REPO, _move_branch),

@@ -9,7 +9,7 @@ from typing import Any
 
 from starlette.responses import JSONResponse, RedirectResponse, Response
 
-from segue.sim.github.answers import Exchange, GithubRefusal, Handler, created
+from segue.sim.github.answers import REPO, Exchange, GithubRefusal, Handler, created, pick
 from segue.sim.github.hub import Hub, HubRepo
 from segue.sim.github.objects import HubCheckRun, HubJob, HubRun, HubStatus
 from segue.sim.github.shown import latest_checks, latest_statuses
@@ -39,13 +39,13 @@ async def list_check_runs(ask: Exchange) -> Response:
     found = [c for c in found if name in ("", c.name) and status in ("", c.status)]
     return ask.page(
         [ask.show.check_run(repo, check) for check in found],
-        lambda part, total: {"total_count": total, "check_runs": part},
+        "check_runs",
     )
 
 
 async def create_check_run(ask: Exchange) -> Response:
     """Add a check to a commit."""
-    repo = ask.repo("checks", "write")
+    repo = ask.repo("checks")
     check = HubCheckRun(ask.hub.new_id(), ask.text("name", "CheckRun"), ask.text("head_sha", "CheckRun"))
     repo.checks.append(check)
     _apply(ask, repo, check)
@@ -54,10 +54,8 @@ async def create_check_run(ask: Exchange) -> Response:
 
 async def edit_check_run(ask: Exchange) -> Response:
     """Show or change a check."""
-    repo = ask.repo("checks", "read" if ask.request.method == "GET" else "write")
-    check = next((known for known in repo.checks if known.id == ask.number("check")), None)
-    if check is None:
-        raise GithubRefusal(404, "Not Found")
+    repo = ask.repo("checks")
+    check = pick(known for known in repo.checks if known.id == ask.number("check"))
     if ask.request.method == "PATCH":
         _apply(ask, repo, check)
     return JSONResponse(ask.show.check_run(repo, check))
@@ -76,7 +74,7 @@ def _apply(ask: Exchange, repo: HubRepo, check: HubCheckRun) -> None:
 
 async def create_status(ask: Exchange) -> Response:
     """Set the status of a commit."""
-    repo = ask.repo("statuses", "write")
+    repo = ask.repo("statuses")
     body = ask.table()
     status = HubStatus(
         ask.hub.new_id(),
@@ -137,15 +135,12 @@ async def list_runs(ask: Exchange) -> Response:
     ]
     return ask.page(
         [ask.show.run(repo, run) for run in found],
-        lambda part, total: {"total_count": total, "workflow_runs": part},
+        "workflow_runs",
     )
 
 
 def _run(ask: Exchange, repo: HubRepo) -> HubRun:
-    run = next((known for known in repo.runs if known.id == ask.number("run")), None)
-    if run is None:
-        raise GithubRefusal(404, "Not Found")
-    return run
+    return pick(run for run in repo.runs if run.id == ask.number("run"))
 
 
 async def show_run(ask: Exchange) -> Response:
@@ -160,17 +155,15 @@ async def list_workflows(ask: Exchange) -> Response:
     found = {run.workflow: run for run in repo.runs}
     return ask.page(
         [_workflow(ask, repo, run) for run in found.values()],
-        lambda part, total: {"total_count": total, "workflows": part},
+        "workflows",
     )
 
 
 async def show_workflow(ask: Exchange) -> Response:
     """Show a workflow."""
     repo = ask.repo("actions")
-    for run in repo.runs:
-        if str(run.workflow) == ask.request.path_params["workflow"]:
-            return JSONResponse(_workflow(ask, repo, run))
-    raise GithubRefusal(404, "Not Found")
+    run = pick(run for run in repo.runs if str(run.workflow) == ask.request.path_params["workflow"])
+    return JSONResponse(_workflow(ask, repo, run))
 
 
 def _workflow(ask: Exchange, repo: HubRepo, run: HubRun) -> dict[str, Any]:
@@ -196,16 +189,12 @@ async def list_jobs(ask: Exchange) -> Response:
     run = _run(ask, repo)
     return ask.page(
         [ask.show.job(repo, run, job) for job in run.jobs],
-        lambda part, total: {"total_count": total, "jobs": part},
+        "jobs",
     )
 
 
 def _job(ask: Exchange, repo: HubRepo) -> tuple[HubRun, HubJob]:
-    for run in repo.runs:
-        for job in run.jobs:
-            if job.id == ask.number("job"):
-                return run, job
-    raise GithubRefusal(404, "Not Found")
+    return pick((run, job) for run in repo.runs for job in run.jobs if job.id == ask.number("job"))
 
 
 async def show_job(ask: Exchange) -> Response:
@@ -266,7 +255,7 @@ async def list_annotations(ask: Exchange) -> Response:
 
 async def rerun(ask: Exchange) -> Response:
     """Run the jobs of a workflow run again: they are under way until a control says how they end."""
-    repo = ask.repo("actions", "write")
+    repo = ask.repo("actions")
     run = _run(ask, repo)
     failed_only = ask.request.url.path.endswith("failed-jobs")
     run.attempt += 1
@@ -329,28 +318,27 @@ def show_checks(hub: Hub, repo: HubRepo, run: HubRun) -> None:
     )
 
 
-_REPO = "/repos/{owner}/{repo}"
-_RUN = f"{_REPO}/actions/runs/{{run:int}}"
+_RUN = f"{REPO}/actions/runs/{{run:int}}"
 ROUTES: list[tuple[str, str, Handler]] = [
-    ("GET", f"{_REPO}/commits/{{ref:path}}/check-runs", list_check_runs),
-    ("GET", f"{_REPO}/commits/{{ref:path}}/status", show_combined_status),
-    ("GET", f"{_REPO}/commits/{{ref:path}}/statuses", list_statuses),
-    ("POST", f"{_REPO}/statuses/{{ref}}", create_status),
-    ("POST", f"{_REPO}/check-runs", create_check_run),
-    ("GET", f"{_REPO}/check-runs/{{check:int}}", edit_check_run),
-    ("PATCH", f"{_REPO}/check-runs/{{check:int}}", edit_check_run),
-    ("GET", f"{_REPO}/actions/workflows", list_workflows),
-    ("GET", f"{_REPO}/actions/workflows/{{workflow}}", show_workflow),
-    ("GET", f"{_REPO}/actions/workflows/{{workflow}}/runs", list_runs),
-    ("GET", f"{_REPO}/actions/runs", list_runs),
+    ("GET", f"{REPO}/commits/{{ref:path}}/check-runs", list_check_runs),
+    ("GET", f"{REPO}/commits/{{ref:path}}/status", show_combined_status),
+    ("GET", f"{REPO}/commits/{{ref:path}}/statuses", list_statuses),
+    ("POST", f"{REPO}/statuses/{{ref}}", create_status),
+    ("POST", f"{REPO}/check-runs", create_check_run),
+    ("GET", f"{REPO}/check-runs/{{check:int}}", edit_check_run),
+    ("PATCH", f"{REPO}/check-runs/{{check:int}}", edit_check_run),
+    ("GET", f"{REPO}/actions/workflows", list_workflows),
+    ("GET", f"{REPO}/actions/workflows/{{workflow}}", show_workflow),
+    ("GET", f"{REPO}/actions/workflows/{{workflow}}/runs", list_runs),
+    ("GET", f"{REPO}/actions/runs", list_runs),
     ("GET", _RUN, show_run),
-    ("GET", f"{_REPO}/check-runs/{{check:int}}/annotations", list_annotations),
+    ("GET", f"{REPO}/check-runs/{{check:int}}/annotations", list_annotations),
     ("GET", f"{_RUN}/artifacts", list_artifacts),
     ("GET", f"{_RUN}/jobs", list_jobs),
     ("GET", f"{_RUN}/attempts/{{attempt:int}}/jobs", list_jobs),
     ("GET", f"{_RUN}/logs", show_run_log),
     ("POST", f"{_RUN}/rerun", rerun),
     ("POST", f"{_RUN}/rerun-failed-jobs", rerun),
-    ("GET", f"{_REPO}/actions/jobs/{{job:int}}", show_job),
-    ("GET", f"{_REPO}/actions/jobs/{{job:int}}/logs", show_job_log),
+    ("GET", f"{REPO}/actions/jobs/{{job:int}}", show_job),
+    ("GET", f"{REPO}/actions/jobs/{{job:int}}/logs", show_job_log),
 ]

@@ -9,7 +9,7 @@ from typing import Any
 
 from starlette.responses import JSONResponse, Response
 
-from segue.sim.github.answers import Exchange, GithubRefusal, Handler, created
+from segue.sim.github.answers import REPO, Exchange, GithubRefusal, Handler, created, invalid, pick
 from segue.sim.github.hub import HubRepo
 from segue.sim.github.objects import HubComment, HubIssue, HubLabel, HubMilestone
 
@@ -62,7 +62,7 @@ def _is_assigned(issue: HubIssue, wanted: str) -> bool:
 
 async def create_issue(ask: Exchange) -> Response:
     """Open an issue."""
-    repo = ask.repo("issues", "write")
+    repo = ask.repo("issues")
     issue = ask.hub.add_issue(repo, ask.login, ask.text("title", "Issue"), ask.table().get("body"))
     _apply(
         ask, repo, issue, {name: ask.table()[name] for name in ask.table() if name not in ("title", "body")}
@@ -80,7 +80,7 @@ async def show_issue(ask: Exchange) -> Response:
 
 async def edit_issue(ask: Exchange) -> Response:
     """Change an issue."""
-    repo = ask.repo("issues", "write")
+    repo = ask.repo("issues")
     issue = ask.issue(repo)
     before = issue.state
     _apply(ask, repo, issue, ask.table())
@@ -159,7 +159,7 @@ async def list_all_comments(ask: Exchange) -> Response:
 
 async def create_comment(ask: Exchange) -> Response:
     """Comment on an issue or pull request."""
-    repo = ask.repo("issues", "write")
+    repo = ask.repo("issues")
     issue = ask.issue(repo)
     comment = add_comment(ask, repo, issue, ask.text("body", "IssueComment"))
     return created(ask.show.comment(repo, issue, comment))
@@ -184,12 +184,8 @@ def add_comment(ask: Exchange, repo: HubRepo, issue: HubIssue, body: str) -> Hub
 
 
 def _find_comment(ask: Exchange, repo: HubRepo) -> tuple[HubIssue, HubComment]:
-    wanted = ask.number("comment")
-    for issue in repo.issues.values():
-        for comment in issue.comments:
-            if comment.id == wanted:
-                return issue, comment
-    raise GithubRefusal(404, "Not Found")
+    found = ((issue, comment) for issue in repo.issues.values() for comment in issue.comments)
+    return pick((issue, comment) for issue, comment in found if comment.id == ask.number("comment"))
 
 
 async def show_comment(ask: Exchange) -> Response:
@@ -200,7 +196,7 @@ async def show_comment(ask: Exchange) -> Response:
 
 async def edit_comment(ask: Exchange) -> Response:
     """Change a comment."""
-    repo = ask.repo("issues", "write")
+    repo = ask.repo("issues")
     issue, comment = _find_comment(ask, repo)
     comment.body, comment.updated = ask.text("body", "IssueComment"), time.time()
     return JSONResponse(ask.show.comment(repo, issue, comment))
@@ -208,7 +204,7 @@ async def edit_comment(ask: Exchange) -> Response:
 
 async def delete_comment(ask: Exchange) -> Response:
     """Delete a comment."""
-    repo = ask.repo("issues", "write")
+    repo = ask.repo("issues")
     issue, comment = _find_comment(ask, repo)
     issue.comments.remove(comment)
     return Response(status_code=204)
@@ -222,7 +218,7 @@ async def list_issue_labels(ask: Exchange) -> Response:
 
 async def add_labels(ask: Exchange) -> Response:
     """Add labels to an issue; PUT replaces those it has."""
-    repo = ask.repo("issues", "write")
+    repo = ask.repo("issues")
     issue = ask.issue(repo)
     given = ask.body if isinstance(ask.body, list) else ask.table().get("labels", [])
     kept = [] if ask.request.method == "PUT" else issue.labels
@@ -234,7 +230,7 @@ async def add_labels(ask: Exchange) -> Response:
 
 async def remove_label(ask: Exchange) -> Response:
     """Take one label, or all, from an issue."""
-    repo = ask.repo("issues", "write")
+    repo = ask.repo("issues")
     issue = ask.issue(repo)
     name = ask.request.path_params.get("name")
     if name is None:
@@ -256,24 +252,19 @@ async def list_labels(ask: Exchange) -> Response:
 
 async def create_label(ask: Exchange) -> Response:
     """Create a label."""
-    repo = ask.repo("issues", "write")
+    repo = ask.repo("issues")
     name = ask.text("name", "Label")
     if repo.find_label(name):
-        raise _exists("Label", "name")
+        raise invalid("Label", "already_exists", field="name")
     body = ask.table()
     label = HubLabel(ask.hub.new_id(), name, body.get("color") or "ededed", body.get("description") or "")
     repo.labels.append(label)
     return created(ask.show.label(repo, label))
 
 
-def _exists(resource: str, name: str) -> GithubRefusal:
-    taken = {"resource": resource, "code": "already_exists", "field": name}
-    return GithubRefusal(422, "Validation Failed", errors=[taken])
-
-
 async def show_label(ask: Exchange) -> Response:
     """Show, change or delete one label."""
-    repo = ask.repo("issues", "read" if ask.request.method == "GET" else "write")
+    repo = ask.repo("issues")
     label = repo.find_label(ask.request.path_params["name"])
     if label is None:
         raise GithubRefusal(404, "Not Found")
@@ -299,10 +290,10 @@ async def list_milestones(ask: Exchange) -> Response:
 
 async def create_milestone(ask: Exchange) -> Response:
     """Create a milestone."""
-    repo = ask.repo("issues", "write")
+    repo = ask.repo("issues")
     title = ask.text("title", "Milestone")
     if any(known.title == title for known in repo.milestones):
-        raise _exists("Milestone", "title")
+        raise invalid("Milestone", "already_exists", field="title")
     number = len(repo.milestones) + 1
     repo.milestones.append(
         HubMilestone(ask.hub.new_id(), number, title, ask.table().get("description") or "")
@@ -319,15 +310,14 @@ async def show_milestone(ask: Exchange) -> Response:
     return JSONResponse(shown)
 
 
-_REPO = "/repos/{owner}/{repo}"
-ISSUE = f"{_REPO}/issues/{{number:int}}"
+ISSUE = f"{REPO}/issues/{{number:int}}"
 ROUTES: list[tuple[str, str, Handler]] = [
-    ("GET", f"{_REPO}/issues", list_issues),
-    ("POST", f"{_REPO}/issues", create_issue),
-    ("GET", f"{_REPO}/issues/comments", list_all_comments),
-    ("GET", f"{_REPO}/issues/comments/{{comment:int}}", show_comment),
-    ("PATCH", f"{_REPO}/issues/comments/{{comment:int}}", edit_comment),
-    ("DELETE", f"{_REPO}/issues/comments/{{comment:int}}", delete_comment),
+    ("GET", f"{REPO}/issues", list_issues),
+    ("POST", f"{REPO}/issues", create_issue),
+    ("GET", f"{REPO}/issues/comments", list_all_comments),
+    ("GET", f"{REPO}/issues/comments/{{comment:int}}", show_comment),
+    ("PATCH", f"{REPO}/issues/comments/{{comment:int}}", edit_comment),
+    ("DELETE", f"{REPO}/issues/comments/{{comment:int}}", delete_comment),
     ("GET", ISSUE, show_issue),
     ("PATCH", ISSUE, edit_issue),
     ("GET", f"{ISSUE}/comments", list_comments),
@@ -337,10 +327,10 @@ ROUTES: list[tuple[str, str, Handler]] = [
     ("PUT", f"{ISSUE}/labels", add_labels),
     ("DELETE", f"{ISSUE}/labels", remove_label),
     ("DELETE", f"{ISSUE}/labels/{{name:path}}", remove_label),
-    ("GET", f"{_REPO}/labels", list_labels),
-    ("POST", f"{_REPO}/labels", create_label),
-    *((method, f"{_REPO}/labels/{{name:path}}", show_label) for method in ("GET", "PATCH", "DELETE")),
-    ("GET", f"{_REPO}/milestones", list_milestones),
-    ("POST", f"{_REPO}/milestones", create_milestone),
-    ("GET", f"{_REPO}/milestones/{{number:int}}", show_milestone),
+    ("GET", f"{REPO}/labels", list_labels),
+    ("POST", f"{REPO}/labels", create_label),
+    *((method, f"{REPO}/labels/{{name:path}}", show_label) for method in ("GET", "PATCH", "DELETE")),
+    ("GET", f"{REPO}/milestones", list_milestones),
+    ("POST", f"{REPO}/milestones", create_milestone),
+    ("GET", f"{REPO}/milestones/{{number:int}}", show_milestone),
 ]

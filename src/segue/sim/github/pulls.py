@@ -8,7 +8,7 @@ from typing import Any
 
 from starlette.responses import JSONResponse, Response
 
-from segue.sim.github.answers import Exchange, GithubRefusal, Handler, created
+from segue.sim.github.answers import REPO, Exchange, GithubRefusal, Handler, created, invalid, pick
 from segue.sim.github.hub import HubRepo
 from segue.sim.github.issues import announce
 from segue.sim.github.objects import HubIssue, HubPull, HubReview, HubReviewComment, HubThread
@@ -24,8 +24,8 @@ def pull_of(issue: HubIssue) -> HubPull:
     return issue.pull
 
 
-async def _find(ask: Exchange, level: Any = "read") -> tuple[HubRepo, HubIssue, HubPull]:
-    repo = ask.repo("pull_requests", level)
+async def _find(ask: Exchange) -> tuple[HubRepo, HubIssue, HubPull]:
+    repo = ask.repo("pull_requests")
     await ask.hub.refresh(repo)
     issue = ask.issue(repo)
     return repo, issue, pull_of(issue)
@@ -50,7 +50,7 @@ async def list_pulls(ask: Exchange) -> Response:
 
 async def create_pull(ask: Exchange) -> Response:
     """Open a pull request."""
-    repo = ask.repo("pull_requests", "write")
+    repo = ask.repo("pull_requests")
     body = ask.table()
     issue = await open_pull(
         ask,
@@ -73,16 +73,13 @@ async def open_pull(
     head = head.removeprefix(f"{repo.owner}:")
     for name, value in (("head", head), ("base", base)):
         if value not in repo.branches:
-            invalid = {"resource": "PullRequest", "field": name, "code": "invalid"}
-            raise GithubRefusal(422, "Validation Failed", errors=[invalid])
+            raise invalid("PullRequest", "invalid", field=name)
     if any(pull_of(i).head == head and pull_of(i).base == base for i in repo.pulls if i.state == "open"):
-        words = f"A pull request already exists for {repo.owner}:{head}."
-        raise GithubRefusal(422, "Validation Failed", errors=[_custom(words)])
+        raise _refuse(f"A pull request already exists for {repo.owner}:{head}.")
     pull = HubPull(head, base, repo.branches[head], repo.branches[base], draft)
     if repo.bare is not None:
         if await repo.bare.contains(pull.base_sha, pull.head_sha):
-            words = f"No commits between {base} and {head}"
-            raise GithubRefusal(422, "Validation Failed", errors=[_custom(words)])
+            raise _refuse(f"No commits between {base} and {head}")
         pull.conflicts = not await repo.bare.can_merge(pull.base_sha, pull.head_sha)
     issue = ask.hub.add_issue(repo, ask.login, title, body)
     issue.pull = pull
@@ -90,8 +87,8 @@ async def open_pull(
     return issue
 
 
-def _custom(words: str) -> dict[str, str]:
-    return {"resource": "PullRequest", "code": "custom", "message": words}
+def _refuse(words: str) -> GithubRefusal:
+    return invalid("PullRequest", "custom", message=words)
 
 
 async def show_pull(ask: Exchange) -> Response:
@@ -111,12 +108,12 @@ async def show_pull(ask: Exchange) -> Response:
 
 async def edit_pull(ask: Exchange) -> Response:
     """Change a pull request; `draft` is not among what can be changed."""
-    repo, issue, pull = await _find(ask, "write")
+    repo, issue, pull = await _find(ask)
     body = ask.table()
     issue.title, issue.body = body.get("title", issue.title), body.get("body", issue.body)
     if (base := body.get("base")) is not None:
         if base not in repo.branches:
-            raise GithubRefusal(422, "Validation Failed", errors=[_custom("base is invalid")])
+            raise _refuse("base is invalid")
         pull.base, pull.base_sha, pull.asked = base, repo.branches[base], 0
     action = "edited"
     if body.get("state") == "closed" and issue.state == "open":
@@ -124,7 +121,7 @@ async def edit_pull(ask: Exchange) -> Response:
         action = "closed"
     elif body.get("state") == "open" and issue.state == "closed":
         if pull.merged_at is not None:
-            raise GithubRefusal(422, "Validation Failed", errors=[_custom("It was merged")])
+            raise _refuse("It was merged")
         issue.reopen()
         action = "reopened"
     issue.updated = time.time()
@@ -168,8 +165,8 @@ async def is_merged(ask: Exchange) -> Response:
 
 async def merge(ask: Exchange) -> Response:
     """Merge a pull request."""
-    repo, issue, pull = await _find(ask, "write")
-    ask.repo("contents", "write")
+    repo, issue, pull = await _find(ask)
+    ask.repo("contents")
     body = ask.table()
     if body.get("sha") not in (None, pull.head_sha):
         raise GithubRefusal(409, "Head branch was modified. Review and try the merge again.")
@@ -203,7 +200,7 @@ async def merge_pull(ask: Exchange, repo: HubRepo, issue: HubIssue, method: str)
 
 async def update_branch(ask: Exchange) -> Response:
     """Merge the base into the branch of a pull request."""
-    repo, _, pull = await _find(ask, "write")
+    repo, _, pull = await _find(ask)
     if ask.table().get("expected_head_sha") not in (None, pull.head_sha):
         raise GithubRefusal(422, f"expected head sha didn't match current head ref {pull.head_sha}")
     if repo.bare is not None:
@@ -215,7 +212,7 @@ async def update_branch(ask: Exchange) -> Response:
 
 async def request_reviewers(ask: Exchange) -> Response:
     """Ask people for a review."""
-    repo, issue, pull = await _find(ask, "write")
+    repo, issue, pull = await _find(ask)
     for login in ask.table().get("reviewers", []):
         if login == issue.author:
             raise GithubRefusal(422, "Review cannot be requested from pull request author.")
@@ -232,7 +229,7 @@ async def list_reviews(ask: Exchange) -> Response:
 
 async def create_review(ask: Exchange) -> Response:
     """Review a pull request, with comments on lines."""
-    repo, issue, _ = await _find(ask, "write")
+    repo, issue, _ = await _find(ask)
     body = ask.table()
     event = body.get("event", "COMMENT")
     review = add_review(ask, repo, issue, event, body.get("body") or "")
@@ -267,12 +264,10 @@ def add_review(ask: Exchange, repo: HubRepo, issue: HubIssue, event: str, body: 
 
 async def dismiss_review(ask: Exchange) -> Response:
     """Dismiss a review."""
-    repo, issue, pull = await _find(ask, "write")
-    for review in pull.reviews:
-        if review.id == ask.number("review"):
-            review.state = "DISMISSED"
-            return JSONResponse(ask.show.review(repo, issue, review))
-    raise GithubRefusal(404, "Not Found")
+    repo, issue, pull = await _find(ask)
+    review = pick(known for known in pull.reviews if known.id == ask.number("review"))
+    review.state = "DISMISSED"
+    return JSONResponse(ask.show.review(repo, issue, review))
 
 
 async def list_review_comments(ask: Exchange) -> Response:
@@ -291,13 +286,11 @@ async def list_review_comments(ask: Exchange) -> Response:
 
 async def create_review_comment(ask: Exchange) -> Response:
     """Comment on a line, or reply to such a comment."""
-    repo, issue, pull = await _find(ask, "write")
+    repo, issue, pull = await _find(ask)
     text = ask.text("body", "PullRequestReviewComment")
     top = ask.request.path_params.get("comment") or ask.table().get("in_reply_to")
     if top is not None:
-        thread = next((known for known in pull.threads if known.comments[0].id == int(top)), None)
-        if thread is None:
-            raise GithubRefusal(404, "Not Found")
+        thread = pick(known for known in pull.threads if known.comments[0].id == int(top))
         return created(ask.show.review_comment(repo, issue, reply(ask, repo, issue, thread, text)))
     review = HubReview(ask.hub.new_id(), ask.login, "COMMENTED", "", pull.head_sha)
     pull.reviews.append(review)
@@ -309,8 +302,7 @@ def add_thread(ask: Exchange, repo: HubRepo, issue: HubIssue, review: HubReview,
     """Begin a conversation about a line."""
     path, line = body.get("path"), body.get("line") or body.get("position")
     if not path:
-        missing = {"resource": "PullRequestReviewComment", "field": "path", "code": "missing_field"}
-        raise GithubRefusal(422, "Validation Failed", errors=[missing])
+        raise invalid("PullRequestReviewComment", "missing_field", field="path")
     comment = HubReviewComment(
         ask.hub.new_id(),
         review.id,
@@ -356,24 +348,25 @@ def _announce_comment(ask: Exchange, repo: HubRepo, issue: HubIssue, comment: Hu
 
 async def edit_review_comment(ask: Exchange) -> Response:
     """Show or change a comment on a line."""
-    repo = ask.repo("pull_requests", "read" if ask.request.method == "GET" else "write")
-    for issue in repo.pulls:
-        for thread in pull_of(issue).threads:
-            for comment in thread.comments:
-                if comment.id == ask.number("comment"):
-                    if ask.request.method == "PATCH":
-                        comment.body, comment.updated = ask.text("body", "Comment"), time.time()
-                    return JSONResponse(ask.show.review_comment(repo, issue, comment))
-    raise GithubRefusal(404, "Not Found")
+    repo = ask.repo("pull_requests")
+    issue, comment = pick(
+        (issue, comment)
+        for issue in repo.pulls
+        for thread in pull_of(issue).threads
+        for comment in thread.comments
+        if comment.id == ask.number("comment")
+    )
+    if ask.request.method == "PATCH":
+        comment.body, comment.updated = ask.text("body", "Comment"), time.time()
+    return JSONResponse(ask.show.review_comment(repo, issue, comment))
 
 
-_REPO = "/repos/{owner}/{repo}"
-_PULL = f"{_REPO}/pulls/{{number:int}}"
+_PULL = f"{REPO}/pulls/{{number:int}}"
 ROUTES: list[tuple[str, str, Handler]] = [
-    ("GET", f"{_REPO}/pulls", list_pulls),
-    ("POST", f"{_REPO}/pulls", create_pull),
-    ("GET", f"{_REPO}/pulls/comments/{{comment:int}}", edit_review_comment),
-    ("PATCH", f"{_REPO}/pulls/comments/{{comment:int}}", edit_review_comment),
+    ("GET", f"{REPO}/pulls", list_pulls),
+    ("POST", f"{REPO}/pulls", create_pull),
+    ("GET", f"{REPO}/pulls/comments/{{comment:int}}", edit_review_comment),
+    ("PATCH", f"{REPO}/pulls/comments/{{comment:int}}", edit_review_comment),
     ("GET", _PULL, show_pull),
     ("PATCH", _PULL, edit_pull),
     ("GET", f"{_PULL}/commits", list_commits),

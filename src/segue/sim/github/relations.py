@@ -42,7 +42,7 @@ def _other(ask: Exchange, name: str) -> tuple[HubRepo, HubIssue]:
 
 async def add_blocker(ask: Exchange) -> Response:
     """Say that an issue is blocked by another."""
-    repo = ask.repo("issues", "write")
+    repo = ask.repo("issues")
     issue, (_, other) = ask.issue(repo), _other(ask, "issue_id")
     if other.id in issue.blocked_by or other.id == issue.id:
         raise GithubRefusal(422, "Validation Failed", errors=["The dependency already exists or is itself"])
@@ -52,7 +52,7 @@ async def add_blocker(ask: Exchange) -> Response:
 
 async def remove_blocker(ask: Exchange) -> Response:
     """Say that an issue is no longer blocked by another."""
-    repo = ask.repo("issues", "write")
+    repo = ask.repo("issues")
     issue, other = ask.issue(repo), ask.number("other")
     if other not in issue.blocked_by:
         raise GithubRefusal(404, "Not Found")
@@ -67,7 +67,7 @@ async def list_sub_issues(ask: Exchange) -> Response:
 
 async def add_sub_issue(ask: Exchange) -> Response:
     """Add a sub-issue."""
-    repo = ask.repo("issues", "write")
+    repo = ask.repo("issues")
     issue, (other_repo, other) = ask.issue(repo), _other(ask, "sub_issue_id")
     if len(issue.sub_issues) >= _MOST_SUB_ISSUES:
         raise GithubRefusal(422, "Parent cannot have more than 100 sub-issues")
@@ -82,7 +82,7 @@ async def add_sub_issue(ask: Exchange) -> Response:
 
 async def remove_sub_issue(ask: Exchange) -> Response:
     """Take a sub-issue out of its parent."""
-    repo = ask.repo("issues", "write")
+    repo = ask.repo("issues")
     issue, (other_repo, other) = ask.issue(repo), _other(ask, "sub_issue_id")
     if other.id not in issue.sub_issues:
         raise GithubRefusal(404, "Not Found")

@@ -19,8 +19,7 @@ from segue.sim.gitlab.requests import ROUTES, Call, LabRefusal
 from segue.sim.gitlab.script import GitlabFault, GitlabScript
 from segue.sim.gitlab.shown import Json, show_user
 from segue.sim.gitlab.state import Lab, LabJob, LabPipeline
-from segue.sim.script import check_script
-from segue.sim.services import refuse_web_page
+from segue.sim.services import LOCAL_ONLY, control_routes
 from segue.system.http.server import drop_connection
 
 _API = "/api/v4"
@@ -34,25 +33,16 @@ def gitlab_app(script: GitlabScript | None = None, bares: Mapping[str, Path] | N
     async def serve(request: Request) -> Response:
         return await _serve(lab, request)
 
-    async def load(request: Request) -> Response:
-        if refusal := refuse_web_page(request):
-            return refusal
-        try:
-            lab.load(check_script(await request.json(), GitlabScript))
-        except ValueError as error:
-            return JSONResponse({"error": str(error)}, 400)
-        return JSONResponse({})
-
     async def run_pipeline(request: Request) -> Response:
-        return refuse_web_page(request) or await _run_pipeline(lab, await request.json())
+        return await _run_pipeline(lab, await request.json())
 
     return Starlette(
         routes=[
-            Route("/_sim/log", lab.log.answer, methods=["GET", "DELETE"]),
-            Route("/_sim/script", load, methods=["POST"]),
+            *control_routes(GitlabScript, lab.log, {"script": lab.load}),
             Route("/_sim/pipelines", run_pipeline, methods=["POST"]),
             Route("/{path:path}", serve, methods=["GET", "POST", "PUT", "DELETE"]),
-        ]
+        ],
+        middleware=[LOCAL_ONLY],
     )
 
 
@@ -78,8 +68,6 @@ async def _run_pipeline(lab: Lab, wanted: Json) -> Response:
 
 
 async def _serve(lab: Lab, request: Request) -> Response:
-    if refusal := refuse_web_page(request):
-        return refusal
     raw = await request.body()
     logged = lab.log.add(request, raw)
     path = request.scope["raw_path"].decode("ascii").partition("?")[0].removeprefix(_API)

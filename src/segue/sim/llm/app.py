@@ -23,7 +23,7 @@ from segue.sim.llm.script import (
     compose_answer,
     pick_entry,
 )
-from segue.sim.services import LoggedRequest, ScriptPlayer
+from segue.sim.services import LOCAL_ONLY, LoggedRequest, ScriptPlayer
 from segue.system.http.server import drop_connection
 
 Player = ScriptPlayer[LlmScript]
@@ -60,7 +60,8 @@ def llm_app(script: LlmScript | None = None, player: Player | None = None) -> St
             Route("/v1beta/models/{model}:countTokens", partial(count, player), methods=["POST"]),
             Route("/v1/models", partial(list_models, player)),
             *player.routes(),
-        ]
+        ],
+        middleware=[LOCAL_ONLY],
     )
 
 

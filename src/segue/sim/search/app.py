@@ -16,7 +16,7 @@ from starlette.routing import Route
 
 from segue.domain.options import Options
 from segue.sim.script import Deck, check_pattern, equals, matches
-from segue.sim.services import LoggedRequest, ScriptPlayer
+from segue.sim.services import LOCAL_ONLY, LoggedRequest, ScriptPlayer
 from segue.system.http.server import drop_connection
 
 SearchApi = Literal["searxng", "brave", "tavily"]
@@ -153,7 +153,8 @@ def search_app(script: SearchScript | None = None) -> Starlette:
             Route("/search", partial(search, player, "tavily"), methods=["POST"]),
             Route("/res/v1/web/search", partial(search, player, "brave")),
             *player.routes(),
-        ]
+        ],
+        middleware=[LOCAL_ONLY],
     )
 
 

@@ -17,8 +17,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from segue.sim.script import check_script
-from segue.sim.services import refuse_web_page
+from segue.sim.services import LOCAL_ONLY, control_routes
 from segue.sim.sessions.engine import SessionEngine, SimSession, VendorHabits
 from segue.sim.sessions.script import SessionFault, SessionScript
 from segue.system.http.guard import replay
@@ -61,9 +60,7 @@ class SessionGate:
             await self._app(scope, receive, send)
             return
         request = Request(scope, receive)
-        if refusal := refuse_web_page(request):
-            await refusal(scope, receive, send)
-        elif request.url.path.startswith("/_sim/"):
+        if request.url.path.startswith("/_sim/"):
             await self._app(scope, receive, send)
         else:
             await self._serve(request, receive, send)
@@ -127,6 +124,12 @@ def session_app(
         yield
         await engine.close()
 
+    takers = {
+        "script": engine.load,
+        "on": lambda script: engine.deck.put_first(script.on),
+        "faults": lambda script: engine.faults.faults.extend(script.faults),
+    }
+
     async def refuse(_request: Request, error: Exception) -> Response:
         assert isinstance(error, SessionRefusal)
         return JSONResponse(vendor.refuse(error), error.status)
@@ -137,9 +140,9 @@ def session_app(
                 Route(path, partial(handler, engine), methods=[method])
                 for method, path, handler in (*vendor.routes, *_CONTROLS)
             ),
-            Route("/_sim/log", engine.log.answer, methods=["GET", "DELETE"]),
+            *control_routes(SessionScript, engine.log, takers),
         ],
-        middleware=[Middleware(SessionGate, engine=engine, vendor=vendor)],
+        middleware=[LOCAL_ONLY, Middleware(SessionGate, engine=engine, vendor=vendor)],
         exception_handlers={SessionRefusal: refuse},
         lifespan=lifespan,
     )
@@ -191,20 +194,6 @@ def bearer(request: Request) -> str:
     return found[1] if found else ""
 
 
-async def _load(engine: SessionEngine, request: Request) -> Response:
-    try:
-        script = check_script(await request.json(), SessionScript)
-    except ValueError as error:
-        return JSONResponse({"error": str(error)}, 400)
-    if request.url.path.endswith("/on"):
-        engine.deck.put_first(script.on)
-    elif request.url.path.endswith("/faults"):
-        engine.faults.faults.extend(script.faults)
-    else:
-        engine.load(script)
-    return JSONResponse({})
-
-
 async def _release(engine: SessionEngine, _request: Request) -> Response:
     for session in engine.sessions.values():
         session.released.set()
@@ -217,8 +206,5 @@ async def _show(engine: SessionEngine, _request: Request) -> Response:
 
 _CONTROLS: list[tuple[str, str, Handler]] = [
     ("GET", "/_sim/state", _show),
-    ("POST", "/_sim/script", _load),
-    ("POST", "/_sim/on", _load),
-    ("POST", "/_sim/faults", _load),
     ("POST", "/_sim/release", _release),
 ]

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from segue.domain.options import Options
+from segue.sim.cloud.script import AgentEntry
 from segue.sim.faults import RequestFault
-from segue.sim.script import check_pattern
 
 REQUEST_FAULTS = {
     "refuse": "answers `status` with `message`, and does nothing",
@@ -21,27 +21,9 @@ REQUEST_FAULTS = {
 """What can go wrong with a request."""
 
 
-class SessionEntry(Options, frozen=True):
+class SessionEntry(AgentEntry, frozen=True):
     """What sessions do with one message."""
 
-    prompt: str | None = None
-    """messages that this regular expression is found in"""
-    turn: int | None = None
-    """1 is the launch, 2 the first follow-up, …"""
-    launch: int | None = None
-    """the session with this number, from 1"""
-    times: int = 0
-    """the entry serves this many messages; 0: any number"""
-    write: Mapping[str, str] | None = None
-    """files to write: path = content; unset: one small file"""
-    delete: Sequence[str] = []
-    """files to delete"""
-    say: str | None = None
-    """its reply"""
-    delay: float | None = None
-    """seconds it works"""
-    hold: bool = False
-    """works until `POST /_sim/release`"""
     push: bool = True
     """whether it pushes what it wrote"""
     branch: str | None = None
@@ -54,9 +36,6 @@ class SessionEntry(Options, frozen=True):
     """the vendor's word for how it ends; unset: well"""
     error: str = ""
     """the vendor's word for an error, and after a space its message"""
-
-    def __post_init__(self) -> None:
-        check_pattern(self.prompt)
 
 
 class SessionFault(RequestFault, frozen=True):

@@ -7,6 +7,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
+from segue.domain.amounts import list_some
 from segue.domain.criterion import Criterion
 from segue.domain.errors import SourceError
 from segue.domain.graph import Dependency, WaitKind
@@ -334,5 +335,4 @@ def _task(issue: Issue, waits: Sequence[int]) -> Task:
 
 
 def _numbers(issues: Iterable[Issue]) -> str:
-    listed = [f"#{issue.number}" for issue in issues]
-    return ", ".join(listed[:20]) + (f" and {len(listed) - 20} more" if len(listed) > 20 else "")
+    return list_some([f"#{issue.number}" for issue in issues], 20)

@@ -11,6 +11,7 @@ from typing import Any, Self
 
 from msgspec.structs import replace
 
+from segue.domain.amounts import format_count
 from segue.domain.errors import UsageError
 from segue.domain.history import SourceHistory
 from segue.domain.patience import outlast
@@ -151,9 +152,7 @@ class GithubIssues(ListedSource):
 
 def _in_order(tasks: Sequence[Task], notices: Sequence[Notice]) -> Reading:
     ordered = sorted(tasks, key=lambda task: int(task.key))
-    return Reading.of(
-        ordered, notices, f"Read from GitHub: {len(tasks)} issue{'' if len(tasks) == 1 else 's'}."
-    )
+    return Reading.of(ordered, notices, f"Read from GitHub: {format_count(len(tasks), 'issue')}.")
 
 
 def _run_apart(read: Callable[[], Coroutine[Any, Any, ReadIssues]]) -> ReadIssues:

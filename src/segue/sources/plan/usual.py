@@ -10,6 +10,7 @@ from operator import attrgetter
 from msgspec import Struct
 from msgspec.structs import replace
 
+from segue.domain.amounts import format_count
 from segue.domain.pattern import pattern
 from segue.domain.task import Notice, Task, TaskStatus
 from segue.sources.markdown.ids import named_in_heading, numbered
@@ -251,7 +252,7 @@ def _say_headings(heads: Sequence[_PlanHeading], count: int) -> str:
     levels = sorted({head.level for head in tasks})
     form = f"{tasks[0].word} N" + (": title" if any(head.title for head in tasks) else "")
     shown = " and ".join(map(str, levels))
-    return f"Read {count} task{'' if count == 1 else 's'} from level-{shown} headings '{form}'."
+    return f"Read {format_count(count, 'task')} from level-{shown} headings '{form}'."
 
 
 def _read_boxes(
@@ -289,9 +290,7 @@ def _read_boxes(
         if rest := [n for n in range(last, end) if lines[n].strip() and n not in places]:
             notices.append(Notice(rest[0] + 1, f"{quote(lines[rest[0]])} belongs to no task."))
     done = sum(task.status is TaskStatus.DONE for task in tasks)
-    said = (
-        f"Read {len(tasks)} task{'' if len(tasks) == 1 else 's'} from boxes `- [ ]`, {done} of them ticked."
-    )
+    said = f"Read {format_count(len(tasks), 'task')} from boxes `- [ ]`, {done} of them ticked."
     first = min([boxes[0][0], *(head.line for head in heads if head.level > 1)])
     return ParsedPlan(tuple(tasks), tuple(notices), (), body(lines, 0, first), said)
 

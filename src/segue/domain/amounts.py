@@ -1,6 +1,8 @@
-"""Formats durations and quantities the same way everywhere."""
+"""Formats durations, quantities and lists the same way everywhere."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 
 def format_quantity(value: float, measure: str) -> str:
@@ -27,3 +29,9 @@ def format_duration(seconds: float) -> str:
 def format_count(number: int, what: str) -> str:
     """Format a number of things: `1 task`, `3 tasks`."""
     return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+def list_some(names: Sequence[str], most: int) -> str:
+    """Return the first names, and how many more there are: `a, b and 3 more`."""
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
