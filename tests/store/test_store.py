@@ -165,10 +165,10 @@ def test_an_older_database_is_not_migrated_by_a_reader(database: str) -> None:
     connection = open_database(database)
     connection.execute("DELETE FROM orchestrator_migrations WHERE version > 1")
     connection.execute("UPDATE orchestrator_migrations SET version = 0")
-    connection.execute("INSERT INTO orchestrator_migrations VALUES (-1, 'older', 0)")
+    connection.execute("INSERT INTO orchestrator_migrations VALUES (?, 'older', 0)", -VERSION)
     connection.execute("DELETE FROM orchestrator_migrations WHERE version = 0")
     connection.close()
-    with pytest.raises(StoreError, match="version -1") as caught:
+    with pytest.raises(StoreError, match=f"version -{VERSION}") as caught:
         connect(database, read_only=True)
     assert "segue db migrate" in caught.value.hint
 
