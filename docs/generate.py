@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import re
 import sys
@@ -12,6 +13,7 @@ from typing import Any
 import click
 from msgspec.structs import asdict
 
+from segue import public
 from segue.agents.acp.agent import AcpOptions
 from segue.agents.acp.profiles import Profile
 from segue.agents.claude.agent import ClaudeOptions
@@ -59,7 +61,7 @@ WIDTH = 90
 BLOCK = re.compile(
     r"(?P<open><!-- (?P<name>abilities"
     r"|commands|settings|options|exit-codes|events|outputs|flows|phases|prompt|example"
-    r"|sandbox|harmless|tables|views|levels|card|script|queries|sizing)"
+    r"|sandbox|harmless|tables|views|levels|card|script|queries|sizing|public)"
     r"(?:: (?P<words>[a-z./ -]+?))? -->\n)"
     r".*?(?P<close><!-- /(?P=name) -->)",
     re.DOTALL,
@@ -316,6 +318,13 @@ def _ability_table(_words: str) -> str:
     return _table(("agent", "can"), rows)
 
 
+def _public_table(_: str) -> str:
+    """Return every public name with the first sentence of its description."""
+    names = sorted(public.__all__, key=str.lower)
+    described = [(name, inspect.getdoc(getattr(public, name)) or "") for name in names]
+    return _table(("name", "what it is"), [(f"`{name}`", text.splitlines()[0]) for name, text in described])
+
+
 _MAKERS: dict[str, Callable[[str], str]] = {
     "abilities": _ability_table,
     "commands": _command_sections,
@@ -337,6 +346,7 @@ _MAKERS: dict[str, Callable[[str], str]] = {
     "script": _script_table,
     "queries": _query_table,
     "sizing": _sizing_table,
+    "public": _public_table,
 }
 
 

@@ -2,14 +2,33 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import get_args, get_type_hints
+
+import pytest
 
 import segue
-from segue import public
+from segue import (
+    Agent,
+    Delivery,
+    Evidence,
+    Handover,
+    Job,
+    Judge,
+    Notifier,
+    Reviewer,
+    Searcher,
+    Source,
+    Task,
+    TaskList,
+    public,
+)
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "reference" / "python.md"
 PLAN = "## Task 1\n\nWrite hello.txt.\n\n## Task 2\n\nWrite bye.txt.\n"
@@ -82,3 +101,23 @@ def test_the_public_names_are_all_there_and_imported_late() -> None:
     code = "import sys, segue; print(sorted(name for name in sys.modules if name.startswith('segue.')))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+    assert segue.__all__ == public.__all__, "`from segue import *` works, too"
+
+
+def classes_in(hint: object) -> Iterator[type]:
+    """The classes of Segue that an annotation names."""
+    if isinstance(hint, type) and hint.__module__.startswith("segue."):
+        yield hint
+    for one in hint if isinstance(hint, list) else get_args(hint):
+        yield from classes_in(one)
+
+
+@pytest.mark.parametrize(
+    "part",
+    [Agent, Source, Reviewer, Judge, Searcher, Notifier, Delivery, Job, Task, TaskList, Evidence, Handover],
+)
+def test_whoever_writes_a_part_finds_all_its_types(part: type) -> None:
+    functions = [getattr(one, "fget", getattr(one, "__func__", one)) for one in vars(part).values()]
+    hints = [get_type_hints(part), *(get_type_hints(one) for one in functions if inspect.isfunction(one))]
+    used = {one.__name__ for hint in hints for found in hint.values() for one in classes_in(found)}
+    assert used - set(public.__all__) == set()

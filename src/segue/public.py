@@ -17,15 +17,18 @@ from segue.domain.errors import JudgeFailed, SearchFailed, SegueError, SourceErr
 from segue.domain.events import Event, Recorded
 from segue.domain.evidence import Evidence
 from segue.domain.failure import Failure, FailureKind
-from segue.domain.finding import Finding, Review, Severity
+from segue.domain.finding import DismissReason, Finding, Review, Severity
+from segue.domain.graph import Dependency
 from segue.domain.history import SourceHistory
-from segue.domain.job import Job, Mode
-from segue.domain.notification import Notification, NotifyError
+from segue.domain.hook import SourceHook
+from segue.domain.job import Job, Limits, Mode
+from segue.domain.notification import AnswerButton, Notification, NotifyError
 from segue.domain.options import Options, Secret
 from segue.domain.outcome import Outcome, Usage
+from segue.domain.prompt import Prompt
 from segue.domain.proof import CheckResult, Level, Proof
 from segue.domain.run import Run, RunKind, RunState
-from segue.domain.task import Completion, Task, TaskKind, TaskList, TaskStatus
+from segue.domain.task import Completion, Notice, Task, TaskKind, TaskList, TaskStatus
 from segue.domain.verdict import Action, Result, Verdict
 from segue.ports import (
     Agent,
@@ -36,11 +39,14 @@ from segue.ports import (
     Installation,
     Judge,
     Notifier,
+    Observer,
+    Outline,
     Problem,
     Reviewer,
     ReviewSubject,
     Searcher,
     Source,
+    SourceChange,
     SourceRequest,
     Store,
 )
@@ -53,6 +59,7 @@ from segue.view.task import TaskView
 __all__ = [
     "Action",
     "Agent",
+    "AnswerButton",
     "Capabilities",
     "CheckResult",
     "Completion",
@@ -60,6 +67,8 @@ __all__ = [
     "CriterionVerdict",
     "Delivered",
     "Delivery",
+    "Dependency",
+    "DismissReason",
     "Event",
     "Evidence",
     "Failure",
@@ -75,14 +84,19 @@ __all__ = [
     "Judge",
     "JudgeFailed",
     "Level",
+    "Limits",
     "Mode",
+    "Notice",
     "Notification",
     "Notifier",
     "NotifyError",
+    "Observer",
     "Options",
     "Outcome",
+    "Outline",
     "Problem",
     "ProcessEnd",
+    "Prompt",
     "Proof",
     "Recorded",
     "Result",
@@ -101,8 +115,10 @@ __all__ = [
     "Services",
     "Severity",
     "Source",
+    "SourceChange",
     "SourceError",
     "SourceHistory",
+    "SourceHook",
     "SourceRequest",
     "Store",
     "Target",

@@ -72,6 +72,10 @@ def _start_chromium() -> str:
     """Start one browser for this test process, where each test has its own context; return its address."""
     profile = Path(tempfile.mkdtemp(prefix="segue-chromium-"))
     flags = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--remote-debugging-port=0"]
+    # What a browser of people does beside showing pages.
+    flags += ["--disable-background-networking", "--disable-component-update", "--disable-extensions"]
+    flags += ["--disable-sync", "--disable-default-apps", "--mute-audio", "--no-zygote"]
+    flags += ["--disable-features=Translate,OptimizationHints,MediaRouter,DialMediaRouteProvider"]
     process = subprocess.Popen(
         [str(CHROMIUM), *flags, f"--user-data-dir={profile}"],
         stdin=subprocess.DEVNULL,

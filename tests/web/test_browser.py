@@ -21,7 +21,15 @@ if TYPE_CHECKING:
 pytestmark = needs_chromium
 
 MS = DEADLINE * 1000
-SLOW = '[[on]]\ndelay = 1.5\nsay = "<b>bold words</b>"\nwrite = { "f{task}" = "x" }\n'
+GATED = """
+[[on]]
+task = "2"
+wait_for = "GATE"
+say = "<b>bold words</b>"
+write = { "f{task}" = "x" }
+[[on]]
+write = { "f{task}" = "x" }
+"""
 UNPROVEN = """
 [[on]]
 phase = "verify"
@@ -59,7 +67,7 @@ def shown(page: Page, selector: str, text: str) -> None:
 
 
 def test_a_run_is_watched_from_its_start_to_its_end(place: Place, served: Served) -> None:
-    place.script(SLOW)
+    place.script(GATED)
     with looking(served) as page:
         shown(page, ".empty", "No runs yet.")
         page.evaluate("window.same = true")
@@ -70,10 +78,12 @@ def test_a_run_is_watched_from_its_start_to_its_end(place: Place, served: Served
         shown(page, "tbody td", "1 of 3")
         assert page.evaluate(JUMPS) == []
         page.locator("td.main a").first.click()
+        page.wait_for_url("**/runs/*")
         page.evaluate(f"window.same = true; {WATCH_JUMPS}")
         shown(page, "#head .badge", "running")
         shown(page, "#open .doing", "execute")
         shown(page, "#feed li", "agent: <b>bold words</b>")
+        place.gate.touch()
         shown(page, "#head .badge", "done")
         shown(page, "#feed li", "run ended: done")
         shown(page, "#head dd", "3 of 3")
@@ -195,13 +205,14 @@ def test_a_page_left_alone_shows_the_truth_when_it_is_looked_at_again(place: Pla
 
 
 def test_an_open_step_stays_open_while_the_run_goes_on(place: Place, served: Served) -> None:
-    place.script(SLOW)
+    place.script(GATED)
     process = place.start("run", "plan.md")
     with looking(served) as page:
         page.locator("td.main a").first.click(timeout=MS)
         page.locator(".step-row summary").first.click(timeout=MS)
         page.locator(".step-row[open] .facts").first.wait_for(timeout=MS)
         first = page.locator(".step-row[open]").first.get_attribute("id")
+        place.gate.touch()
         shown(page, "#head .badge", "done")
         assert page.locator(f"#{first}").get_attribute("open") is not None
         shown(page, f"#{first} .badge", "done")

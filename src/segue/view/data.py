@@ -35,6 +35,7 @@ def run_data(run: Run, view: RunView) -> dict[str, Any]:
     """Return one run as programs read it: the machine contract of `status`."""
     return {
         "id": run.id,
+        "kind": run.spec.kind,
         "state": state_of(run, view),
         "lost": is_lost(run),
         "flow": run.spec.flow,

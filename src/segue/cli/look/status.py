@@ -20,7 +20,7 @@ _WAITING = 10
 _AGENT_CHARS = 20
 _LEAST = {"source": 10, "repository": 12}
 """The columns that shrink, and how far."""
-_DROPPED = ("repository", "started", "agent")
+_DROPPED = ("repository", "started", "agent", "kind")
 """The columns that a narrow terminal loses, in this order."""
 
 
@@ -121,10 +121,12 @@ def _print_runs(runs: list[Run], output: Printer) -> None:
     from segue.cli.terminal.output import one_line, short_paths, terminal_width
     from segue.cli.terminal.table import draw
 
-    columns = ["run", "state", "agent", "source", "started", "repository"]
+    several = len({run.spec.kind for run in runs}) > 1
+    columns = ["run", *(["kind"] if several else []), "state", "agent", "source", "started", "repository"]
     rows = [
         {
             "run": run.id,
+            "kind": str(run.spec.kind),
             "state": str(state_of(run)),
             "agent": one_line(run.spec.agent, _AGENT_CHARS),
             "source": one_line(run.source_name, _SOURCE_CHARS),
