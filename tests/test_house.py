@@ -136,6 +136,23 @@ def test_a_class_name_is_used_once() -> None:
     assert not twice, "a class name is used once in the project"
 
 
+def _questions(tree: ast.AST) -> Iterator[str]:
+    """Functions whose docstring begins like a question; a property may be described by what it is."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            is_property = any("property" in ast.unparse(one) for one in node.decorator_list)
+            words = (ast.get_docstring(node) or "").split()
+            if words and not is_property and words[0] in ("What", "Whether", "Who", "Where", "Why", "Which"):
+                yield node.name
+
+
+def test_docstrings_say_what_a_function_does() -> None:
+    assert list(_questions(ast.parse('def is_done():\n    """Whether it is done."""'))) == ["is_done"]
+    for path in MODULES:
+        found = list(_questions(ast.parse(path.read_text(encoding="utf-8"))))
+        assert not found, f"{_relative(path)}: begin with a verb, such as Return: {found}"
+
+
 LISTS = ("flow/phase.py", "flow/phases/")
 """The presets, and the phases with what each of them comes after."""
 OTHER_WORDS = {

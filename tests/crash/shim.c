@@ -31,6 +31,7 @@ enum { KILL, STOP, FULL }; /* the process is killed; it stops and waits for othe
 
 static struct crash *shared;
 static pid_t owner;
+static int forked; /* a supervisor, which is a fork of Segue and not a program of its own */
 
 static struct crash *find(void) {
     const char *path;
@@ -55,9 +56,14 @@ static void become(void) {
         owner = getpid();
 }
 
+static void become_forked(void) {
+    forked = getenv("LC_CRASH") != NULL; /* else it becomes Segue */
+    become();
+}
+
 __attribute__((constructor)) static void begin(void) {
     become();
-    pthread_atfork(NULL, NULL, become);
+    pthread_atfork(NULL, NULL, become_forked);
 }
 
 static void say(char *out, size_t size, const char *call, const char *file) {
@@ -67,8 +73,9 @@ static void say(char *out, size_t size, const char *call, const char *file) {
     strncpy(out + length + 1, all > room ? file + all - room : file, room);
 }
 
+/* Where one process is killed, that is Segue. */
 static int counts(const struct crash *crash, const char *file) {
-    return crash && (file[0] != '/' || !strncmp(file, crash->root, strlen(crash->root)));
+    return crash && !(forked && crash->fault == KILL) && (file[0] != '/' || !strncmp(file, crash->root, strlen(crash->root)));
 }
 
 static void point(const char *call, const char *file) {

@@ -47,6 +47,7 @@ def test_resume_works_after_a_kill_at_any_durable_call(
         if at:
             number += 1
         total = total or trial.crash.calls
+        assert total, "no call was counted"
 
 
 @pytest.mark.parametrize("fault", [fault for fault in FAULTS if fault not in KILLS])

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from segue.domain.diagnostic import ALLOWED, allowed, parse
+from segue.domain.diagnostic import ALLOWED, find_refusal, parse
 
 WORDS = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=12)
 
@@ -16,7 +16,7 @@ WORDS = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_
 def refusal(command: str, rules: tuple[str, ...] = ALLOWED) -> str | None:
     """Why a command as a judge writes it is refused."""
     try:
-        return allowed(parse(command), rules)
+        return find_refusal(parse(command), rules)
     except ValueError as error:
         return str(error)
 
@@ -158,7 +158,7 @@ def test_whatever_is_let_through_is_on_the_list_and_has_no_shell_in_it(tail: str
     except ValueError:
         return
     assert "\n" not in tail.strip()
-    if allowed(argv, ALLOWED) is None:
+    if find_refusal(argv, ALLOWED) is None:
         assert argv[:2] == ("npm", "test")
         assert not [word for word in argv[2:] if word.startswith(("/", "~", "-c", "-e")) or word == ".."]
 
@@ -167,4 +167,4 @@ def test_whatever_is_let_through_is_on_the_list_and_has_no_shell_in_it(tail: str
 def test_another_program_is_never_let_through(words: list[str], program: str) -> None:
     argv = (program, *words)
     if words[:1] not in (["tsc"], ["eslint"], ["jest"], ["vitest"], ["-m"]):
-        assert allowed(argv, ALLOWED) is not None
+        assert find_refusal(argv, ALLOWED) is not None

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from msgspec import to_builtins
 
 from segue.domain.json_text import objects, the_object
-from segue.domain.plan import MOST_STEPS, BuildPhase, MalformedPlan, read_plan, revised, step_of
+from segue.domain.plan import MOST_STEPS, BuildPhase, MalformedPlan, read_plan, revise, step_of
 from segue.domain.role import AgentChoice, Role, read_agent_options, read_chain
 from segue.domain.task import Task, TaskKind, TaskStatus
 
@@ -207,7 +207,7 @@ def test_a_title_cannot_add_lines_to_a_commit_message() -> None:
 @given(st.lists(st.sampled_from(TaskStatus), max_size=6), st.sets(st.integers(1, 9)))
 def test_a_revision_never_touches_what_is_completed(states: list[TaskStatus], keys: set[int]) -> None:
     old = [Task(str(n), "old", "", status) for n, status in enumerate(states, 1)]
-    new = revised(old, [Task(str(key), "new", "") for key in sorted(keys)])
+    new = revise(old, [Task(str(key), "new", "") for key in sorted(keys)])
     ended = [task for task in old if task.status in (TaskStatus.DONE, TaskStatus.SKIPPED)]
     assert list(new[: len(ended)]) == ended
     assert {task.key for task in new} == {task.key for task in ended} | {str(key) for key in keys}

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from segue.prompts.composite import choose_text, is_satisfied, read_choice, revise_text
-from segue.prompts.transcript import ChatMessage, Speaker, read_transcript, write_transcript
+from segue.prompts.transcript import ChatMessage, Speaker, write_transcript
 
 DIALOGUE = [
     ChatMessage(Speaker.SYSTEM, "You are a helpful assistant."),
@@ -28,6 +30,7 @@ I'm Composer, a language model trained by Cursor.
 <<<ROLE:USER>>>
 What can you do?"""
 
+_MARKER = re.compile(r"(\\*)<<<ROLE:(SYSTEM|USER|ASSISTANT)>>>")
 # Made of what could confuse: markers, halves of them, backslashes, blank lines.
 _PIECES = st.sampled_from(
     ["<<<ROLE:USER>>>", "<<<ROLE:SYSTEM>>>", "<<<ROLE:", ">>>", "\\", "\n", "\n\n", " ", "x", "ROLE:USER"]
@@ -49,18 +52,17 @@ def test_a_marker_inside_a_message_gets_a_backslash() -> None:
 
 @given(MESSAGES)
 def test_what_is_written_can_be_read_back(messages: list[ChatMessage]) -> None:
-    assert read_transcript(write_transcript(messages).text) == messages
+    text = write_transcript(messages).text
+    markers = [found for found in _MARKER.finditer(text) if not found[1]]
+    ends = [found.start() - len("\n\n") for found in markers[1:]] + [len(text)]
+    said = [text[found.end() + 1 : end] for found, end in zip(markers, ends, strict=True)]
+    plain = [_MARKER.sub(lambda one: one[0].removeprefix("\\"), part) for part in said]
+    assert [ChatMessage(Speaker(one[2]), part) for one, part in zip(markers, plain, strict=True)] == messages
 
 
 @given(MESSAGES, MESSAGES)
 def test_no_two_conversations_look_alike(one: list[ChatMessage], other: list[ChatMessage]) -> None:
     assert (write_transcript(one).text == write_transcript(other).text) == (one == other)
-
-
-@pytest.mark.parametrize("text", ["", "hello", "\\<<<ROLE:USER>>>\nhello"])
-def test_what_is_no_transcript_is_not_read(text: str) -> None:
-    with pytest.raises(ValueError, match="begins with a role"):
-        read_transcript(text)
 
 
 @pytest.mark.parametrize(

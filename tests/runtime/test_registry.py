@@ -126,7 +126,7 @@ def odd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def problems() -> dict[tuple[str, str], str]:
-    return {(plugin.package, plugin.name): plugin.problem for plugin in registry.installed()}
+    return {(plugin.package, plugin.name): plugin.problem for plugin in registry.list_installed()}
 
 
 def test_the_list_says_what_is_wrong_with_each(odd: Path) -> None:

@@ -23,6 +23,7 @@ from segue.store import connect
 from segue.store.address import masked, sqlite_path
 from segue.store.database import open_database
 from segue.store.migrate import VERSION, migrate, scripts
+from segue.store.sqlite import create_file
 from tests.store.driving import SPEC, Given, driven, giving
 
 KILLED_WRITER = """
@@ -46,6 +47,32 @@ def test_reading_heals_a_database_whose_maker_was_killed(tmp_path: Path) -> None
     assert sqlite3.connect(path).execute("SELECT count(*) FROM kept").fetchone() == (0,)
     with connect(path) as store:
         store.create("key", SPEC)
+
+
+def test_a_new_file_has_all_tables_and_an_old_one_stays(tmp_path: Path) -> None:
+    path = tmp_path / "segue.db"
+    create_file(path)
+    database = open_database(path)
+    assert migrate(database) == [], "nothing is left to migrate"
+    database.close()
+    with connect(path) as store:
+        made = store.create("key", SPEC)
+    create_file(path)
+    with connect(path) as store:
+        assert [run.id for run in store.runs()] == [made.id]
+
+
+def test_what_is_left_of_a_deleted_file_does_not_get_into_a_new_one(tmp_path: Path) -> None:
+    path = tmp_path / "segue.db"
+    with connect(path) as store:
+        store.create("key", SPEC)
+        left = path.with_name("segue.db-wal").read_bytes()
+    assert left
+    path.unlink()
+    path.with_name("segue.db-wal").write_bytes(left)
+    create_file(path)
+    with connect(path) as store:
+        assert store.runs() == []
 
 
 def test_reading_what_does_not_exist_finds_nothing_and_makes_nothing(tmp_path: Path, postgres: str) -> None:
@@ -138,10 +165,10 @@ def test_an_older_database_is_not_migrated_by_a_reader(database: str) -> None:
     connection = open_database(database)
     connection.execute("DELETE FROM orchestrator_migrations WHERE version > 1")
     connection.execute("UPDATE orchestrator_migrations SET version = 0")
-    connection.execute("INSERT INTO orchestrator_migrations VALUES (-1, 'older', 0)")
+    connection.execute("INSERT INTO orchestrator_migrations VALUES (?, 'older', 0)", -VERSION)
     connection.execute("DELETE FROM orchestrator_migrations WHERE version = 0")
     connection.close()
-    with pytest.raises(StoreError, match="version -1") as caught:
+    with pytest.raises(StoreError, match=f"version -{VERSION}") as caught:
         connect(database, read_only=True)
     assert "segue db migrate" in caught.value.hint
 

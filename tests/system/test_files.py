@@ -19,6 +19,7 @@ from segue.system.files import (
     brief_folder,
     clear_brief_folders,
     clear_temporary,
+    create_new,
     exclusive,
     private_folder,
     write_atomic,
@@ -200,3 +201,13 @@ def test_a_pipe_is_written_to_and_not_replaced(tmp_path: Path) -> None:
     assert os.read(reader, 10) == b"said"
     os.close(reader)
     assert pipe.is_fifo()
+
+
+def test_a_file_is_created_once_and_never_replaced(tmp_path: Path) -> None:
+    file = tmp_path / "new"
+    assert create_new(file, b"first")
+    assert not create_new(file, b"second")
+    assert not create_new(tmp_path / "no" / "folder", b"")
+    assert file.read_bytes() == b"first"
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert names(tmp_path) == ["new"]

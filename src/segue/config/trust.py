@@ -47,8 +47,6 @@ _MOST_REMEMBERED = 20
 """Versions of a file's settings that stay trusted: those of its branches, as a rule."""
 _MOST_NAMED = 6
 
-Tree = dict[str, Any]
-
 
 class ProjectFile(Struct, frozen=True):
     """The powerful settings of a project's file, and how far they are trusted."""

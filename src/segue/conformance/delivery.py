@@ -93,7 +93,7 @@ async def _finds_again(trial: _DeliveryTrial) -> None:
 
 
 async def _refuses_the_base(trial: _DeliveryTrial) -> None:
-    """What needs a remote never pushes the branch that the work is meant for."""
+    """Check that the branch the work is meant for is never pushed, where there is a remote."""
     pushed: list[str] = []
 
     async def push() -> None:

@@ -82,7 +82,7 @@ class Hosting(Protocol):
 
     @property
     def sign(self) -> str:
-        """What stands before the number of a pull request."""
+        """What is written before the number of a pull request."""
 
     async def check(self) -> list[Problem]:
         """Return what keeps us from opening pull requests there."""

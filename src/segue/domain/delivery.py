@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from enum import StrEnum
 from typing import Literal
 
 from msgspec import Struct
 
+from segue.domain.pattern import pattern
 from segue.domain.results import Output
 
-_TASK = re.compile(r"pr-(ci|review|conflict)-[0-9]+")
+_TASK = pattern(r"pr-(ci|review|conflict)-[0-9]+")
 
 
 class Target(Struct, frozen=True):

@@ -94,8 +94,8 @@ def parse(command: str) -> tuple[str, ...]:
     return words
 
 
-def allowed(argv: Sequence[str], rules: Iterable[str]) -> str | None:
-    """Why a command may not be run; None when it may."""
+def find_refusal(argv: Sequence[str], rules: Iterable[str]) -> str | None:
+    """Return why a command may not be run; None when it may."""
     if not argv:
         return "the command is empty"
     known = [tuple(rule.split()) for rule in rules]
@@ -104,7 +104,7 @@ def allowed(argv: Sequence[str], rules: Iterable[str]) -> str | None:
         return f"{argv[0]!r} with these words is not on the list of allowed diagnostics"
     rule = max(matching, key=len)
     programs = {*rule, *(word.rpartition("/")[2] for word in argv[: len(rule)])}
-    return next(filter(None, (_refused(word, programs) for word in argv[len(rule) :])), None)
+    return next(filter(None, (_find_refused_word(word, programs) for word in argv[len(rule) :])), None)
 
 
 def _refuse_shell(piece: str) -> None:
@@ -124,8 +124,8 @@ def _begins(argv: Sequence[str], rule: Sequence[str]) -> bool:
     )
 
 
-def _refused(word: str, programs: set[str]) -> str | None:
-    """Why one of the words after the allowed beginning is refused."""
+def _find_refused_word(word: str, programs: set[str]) -> str | None:
+    """Return why one of the words after the allowed beginning is refused."""
     name, assigned, value = word.partition("=")
     if word.startswith("-"):
         denied = _EVERYWHERE.union(*(_OF_PROGRAM.get(program, set()) for program in programs))

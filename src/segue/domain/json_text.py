@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 from typing import Any
 
-_START = re.compile(r'\{[ \t\r\n]*["}]')
+from segue.domain.pattern import pattern
+
+_START = pattern(r'\{[ \t\r\n]*["}]')
 
 _EFFORT, _PASSES = 10_000_000, 10
 """Characters that are read before the search is given up, and how often those of a long text may be:

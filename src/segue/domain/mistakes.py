@@ -86,7 +86,7 @@ def _split(kind: Any, value: Any, path: str) -> Iterator[tuple[Any, Any, str]]:
 
 def _find_unknown(kind: Any, value: Mapping[str, Any], path: str) -> OptionError | None:
     config = kind.__struct_config__
-    known = {config.tag_field, *(field.name for field in option_fields(kind))}
+    known = {config.tag_field, *kind.__struct_encode_fields__}
     unknown = next((name for name in value if name not in known), None)
     if unknown is None or not config.forbid_unknown_fields:
         return None

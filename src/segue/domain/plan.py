@@ -69,7 +69,7 @@ def read_plan(text: str, pending: Mapping[str, Task], last: int) -> tuple[Task, 
     return _ordered(drafts)
 
 
-def revised(old: Sequence[Task], steps: Sequence[Task]) -> tuple[Task, ...]:
+def revise(old: Sequence[Task], steps: Sequence[Task]) -> tuple[Task, ...]:
     """Return the plan after a revision: what is completed stays as it is, before the new steps."""
     ended = tuple(step for step in old if step.status in (TaskStatus.DONE, TaskStatus.SKIPPED))
     locked = {step.key for step in ended}
@@ -121,7 +121,7 @@ def _kind(step: Mapping[str, Any], number: int) -> tuple[TaskKind, bool]:
 
 
 def _id(step: Mapping[str, Any], number: int, pending: Mapping[str, Task]) -> str:
-    """What others call the step: its id, else its place, unless a step that may be kept is called so."""
+    """Return the step's name for others: its id, else its place, unless a kept step is called so."""
     named = step.get("id")
     if named is not None:
         return str(named).strip()

@@ -33,7 +33,7 @@ def canonical(address: str) -> str:
 
 
 def same_repository(one: str, other: str) -> bool:
-    """Whether two addresses name one repository; hosts do not tell owners and names apart by their case."""
+    """Return whether two addresses name one repository; hosts ignore the case of owners and names."""
     try:
         return canonical(one).lower() == canonical(other).lower()
     except ValueError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -242,8 +242,3 @@ def _refuse_secrets(settings: Mapping[str, Any]) -> None:
 def _is_secret(name: str) -> bool:
     words = ("token", "secret", "password", "api_key", "key")
     return ".env." in f".{name}." or any(name.rpartition(".")[2].endswith(word) for word in words)
-
-
-def pick(sources: Iterable[str]) -> list[str]:
-    """Return the sources once each, in their order."""
-    return list(dict.fromkeys(sources))

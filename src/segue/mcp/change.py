@@ -84,7 +84,7 @@ class ChangeTools:
             Literal["resume", "retry", "accept", "skip"],
             Field(
                 description="resume: continue a run that stopped or waits at a gate; retry: try the task "
-                "again that stopped it; accept: the task counts as done, unproven; skip: go on without it."
+                "again that stopped it; accept: the task counts as done, unproven; skip: continue without it."
             ),
         ],
         task: Annotated[str, Field(description="The task's key, for accept and skip.")] = "",

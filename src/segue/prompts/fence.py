@@ -7,12 +7,13 @@ can pretend that the block has ended.
 from __future__ import annotations
 
 import hashlib
-import re
 import secrets
 from collections.abc import Iterable
 
-_LABEL = re.compile(r"[a-z]+(?: [a-z]+)*")
-_NONCE = re.compile(r"[0-9a-f]{16,}")
+from segue.domain.pattern import pattern
+
+_LABEL = pattern(r"[a-z]+(?: [a-z]+)*")
+_NONCE = pattern(r"[0-9a-f]{16,}")
 
 
 def fence(label: str, text: str, nonce: str) -> str:

@@ -36,30 +36,13 @@ class ChatMessage(Struct, frozen=True):
     text: str
 
 
-_MARKER = re.compile(r"(\\*)<<<ROLE:(SYSTEM|USER|ASSISTANT)>>>")
-_BETWEEN = "\n\n"
+_MARKER = re.compile(r"\\*<<<ROLE:(?:SYSTEM|USER|ASSISTANT)>>>")
 
 
 def write_transcript(messages: Iterable[ChatMessage]) -> Prompt:
     """Write all messages in order, with a blank line between them."""
-    return Prompt(_BETWEEN.join(f"<<<ROLE:{said.role}>>>\n{_escape(said.text)}" for said in messages))
-
-
-def read_transcript(text: str) -> list[ChatMessage]:
-    """Read the messages of a transcript; raises ValueError if the text is not one."""
-    markers = [found for found in _MARKER.finditer(text) if not found[1]]
-    if not markers or markers[0].start() != 0:
-        raise ValueError("a transcript begins with a role")
-    ends = [found.start() - len(_BETWEEN) for found in markers[1:]] + [len(text)]
-    return [
-        ChatMessage(Speaker(found[2]), _MARKER.sub(_unescape, text[found.end() + 1 : end]))
-        for found, end in zip(markers, ends, strict=True)
-    ]
+    return Prompt("\n\n".join(f"<<<ROLE:{said.role}>>>\n{_escape(said.text)}" for said in messages))
 
 
 def _escape(text: str) -> str:
     return _MARKER.sub(lambda found: "\\" + found[0], text)
-
-
-def _unescape(found: re.Match[str]) -> str:
-    return found[0].removeprefix("\\")

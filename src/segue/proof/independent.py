@@ -10,6 +10,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from segue.domain.pattern import pattern
 from segue.proof.interface import describe_interface
 from segue.proof.paths import Classifier, PathKind
 from segue.system.git.apart import export, keep_files, lay_over
@@ -18,7 +19,7 @@ from segue.system.lane import is_dependency
 
 _LARGEST = 1024**2
 _MOST_FILES = 100
-_TEST_FILE = re.compile(r"(test_)?(.+\.pyi?|.+(?:[._-](?:test|spec))\.[cm]?[jt]sx?|.+_test\.\w+)")
+_TEST_FILE = pattern(r"(test_)?(.+\.pyi?|.+(?:[._-](?:test|spec))\.[cm]?[jt]sx?|.+_test\.\w+)")
 
 
 class KeptTests(Struct, frozen=True):

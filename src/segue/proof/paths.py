@@ -8,6 +8,8 @@ from collections.abc import Collection, Iterable, Sequence
 from enum import StrEnum
 from functools import cache
 
+from segue.domain.pattern import pattern
+
 
 class PathKind(StrEnum):
     """What a file of the tree is for."""
@@ -44,7 +46,7 @@ _TOOLS = """
     pytest_asyncio pytest_cov
 """
 """Modules that test runners load."""
-_PYTHON = re.compile(r"(?:(?:src|lib)/)?([A-Za-z_]\w*)(?:\.py|/.*)?")
+_PYTHON = pattern(r"(?:(?:src|lib)/)?([A-Za-z_]\w*)(?:\.py|/.*)?")
 
 
 class Classifier:

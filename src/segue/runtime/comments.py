@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from segue.domain.errors import UsageError
 from segue.domain.events import PLAN_GATE, PlanRevised, StateImported, TaskCommented
-from segue.domain.plan import revised
+from segue.domain.plan import revise
 from segue.domain.run import Run, RunState
 from segue.domain.task import Completion, Task, TaskStatus
 from segue.ports import Outline
@@ -58,7 +58,7 @@ async def edit_plan(app: App, run: Run, text: str, via: str = "") -> bool:
         outline = _outline(held, run)
         old = outline.tasks().tasks
         steps = read_edited(text, old, outline.last_number())
-        new = revised(old, steps)
+        new = revise(old, steps)
         if new == old:
             return False
         titles = {step.key: step.title for step in new}

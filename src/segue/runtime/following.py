@@ -66,21 +66,21 @@ class Follower:
     async def check(self) -> None:
         """Refuse a run without a pull request, and a service that cannot be asked."""
         with self._app.store(read_only=True) as store:
-            _delivered(load_view(store, self._run), self._run)
+            _find_delivered(load_view(store, self._run), self._run)
         raise_problems(await self._delivery.check(self._target))
 
     async def look(self) -> Sight:
         """Ask the service, and compare with what the journal knows."""
         with self._app.store(read_only=True) as store:
             run = store.run(self._run.id) or self._run
-            view, known = load_view(store, run), _received(store, run.id)
+            view, known = load_view(store, run), _read_received(store, run.id)
         if run.state is not RunState.DONE and not known:
             raise UsageError(
                 f"Run {run.id} is not done yet: its own tasks come first.",
                 kept="Nothing was changed.",
                 hint=f"Continue it: segue resume {run.id}",
             )
-        delivered = _delivered(view, run)
+        delivered = _find_delivered(view, run)
         patience = self._app.loaded.settings.limits.patience
         found = await outlast(lambda: self._delivery.feedback(self._target, delivered), patience, _ignore)
         if found is None:
@@ -111,7 +111,7 @@ class Returned(Struct):
     @classmethod
     def of(cls, opened: OpenRun, store: Store, journal: Journal, view: RunView) -> Returned | None:
         """Return what came back; None if nothing ever did."""
-        known = _received(store, opened.run.id) if opened.tree is not None else []
+        known = _read_received(store, opened.run.id) if opened.tree is not None else []
         return cls(opened, store, journal, view, known) if known or opened.feedback else None
 
     async def receive(self) -> None:
@@ -160,7 +160,7 @@ class Returned(Struct):
         from segue.reports.card.markdown import escape_markdown  # few runs need it
 
         run, spec, journal = self.opened.run, self.opened.spec, self.journal
-        target, delivered = Target(spec.into, fetched_from(spec.remote)), _delivered(self.view, run)
+        target, delivered = Target(spec.into, fetched_from(spec.remote)), _find_delivered(self.view, run)
         key, (words, commit) = f"answer/{event.task}", read_reply(journal, event.task)
         changed = f"Changed in {commit}." if commit else "Nothing was changed for this."
         text = f"{escape_markdown(words)}\n\n{changed}"
@@ -202,14 +202,14 @@ class Returned(Struct):
         return Upkeep(PushRemote(opened.tree.home, REMOTE), own, opened.spec.into)
 
 
-def _received(store: Store, run: str) -> list[FeedbackReceived]:
+def _read_received(store: Store, run: str) -> list[FeedbackReceived]:
     events = store.events(run, kinds=(FeedbackReceived,))
     return [one.event for one in events if isinstance(one.event, FeedbackReceived)]
 
 
 def find_returned(store: Store, run: Run, key: str) -> Task | None:
     """Return a task that came back from the pull request, as far as it is known."""
-    received = next((event for event in _received(store, run.id) if event.task == key), None)
+    received = next((event for event in _read_received(store, run.id) if event.task == key), None)
     if received is None:
         return None
     task = load_view(store, run).tasks.get(key)
@@ -218,7 +218,7 @@ def find_returned(store: Store, run: Run, key: str) -> Task | None:
     return replace(task_of(received), status=status)
 
 
-def _delivered(view: RunView, run: Run) -> Delivered:
+def _find_delivered(view: RunView, run: Run) -> Delivered:
     event: WorkDelivered | None = view.delivery
     if event is None or not event.number:
         raise _no_request(run)

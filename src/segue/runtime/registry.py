@@ -180,7 +180,7 @@ def _singular(socket: str) -> str:
     return "delivery" if socket == "deliveries" else socket.removesuffix("s")
 
 
-def installed() -> list[Plugin]:
+def list_installed() -> list[Plugin]:
     """Return every variant of every socket; those of other packages are tried out."""
     from segue import __version__
 

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from segue.domain.errors import SourceError
 from segue.domain.history import SourceHistory
-from segue.domain.plan import revised, step_of
+from segue.domain.plan import revise, step_of
 from segue.domain.run import RunKind
 from segue.domain.task import Completion, Task, TaskList, TaskStatus
 from segue.ports import Outline, Source, SourceRequest
@@ -122,7 +122,7 @@ class PromptSource(Source):
         """Replace all steps that are not completed; the plan as it was is kept beside the new one."""
         with exclusive(self._lock()):
             state = self._load() or _State((), ())
-            new = revised(state.steps, steps)
+            new = revise(state.steps, steps)
             if new == state.steps:
                 return
             before = {"steps": [_document(step) for step in state.steps], "run": state.run}

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from segue.domain.errors import StoreError
+from segue.domain.pattern import pattern
 from segue.store.database import Database
 
 VERSION = 8
@@ -16,7 +17,7 @@ VERSION = 8
 _FOLDER = Path(__file__).with_name("migrations")
 TABLE = "orchestrator_migrations"
 CREATE = f"CREATE TABLE IF NOT EXISTS {TABLE} (version integer PRIMARY KEY, name text, applied bigint)"
-_WORD = re.compile(r"\{(\w+) ([\w.]+)([\w. ]*)\}")
+_WORD = pattern(r"\{(\w+) ([\w.]+)([\w. ]*)\}")
 _SAME = {
     "step": (
         "LEFT JOIN orchestrator_steps s ON s.run_id = %s.run_id AND s.key = %s.step AND s.gen = coalesce(("

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
-import re
 import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from segue.domain.pattern import pattern
 from segue.system.files import private_folder
 from segue.system.process.capture import child_environment, probe
 
-LANE_NAME = re.compile(r"(?P<run>.+)-lane-(?P<number>[1-9][0-9]{0,3})")
+LANE_NAME = pattern(r"(?P<run>.+)-lane-(?P<number>[1-9][0-9]{0,3})")
 """The name of a lane's folder."""
 _FIRST_PORT, _PORTS, _RANGES = 20_000, 20, 600
 """All ports of lanes are below those that systems give to outgoing connections."""
@@ -21,7 +21,7 @@ _DEPENDENCIES = frozenset(
         *("elm-stuff", ".yarn"),
     )
 )
-_SETTINGS = re.compile(r"\.env(rc|\..+)?|\.npmrc|.*\.local(\..+)?|local\.properties|local_settings\.py")
+_SETTINGS = pattern(r"\.env(rc|\..+)?|\.npmrc|.*\.local(\..+)?|local\.properties|local_settings\.py")
 _MOST_SHARED = 60
 """Each of them costs a mount."""
 
@@ -88,10 +88,10 @@ def list_ignored(tree: Path, paths: Sequence[str]) -> tuple[str, ...]:
 
 def match(home: Path, globs: Sequence[str]) -> Iterator[str]:
     """Yield what fits the globs: nothing outside of the work tree, and nothing that leads there."""
-    for pattern in globs:
-        if pattern.startswith("/") or ".." in Path(pattern).parts:
+    for glob in globs:
+        if glob.startswith("/") or ".." in Path(glob).parts:
             continue
-        for place in sorted(home.glob(pattern)):
+        for place in sorted(home.glob(glob)):
             inside = Path(os.path.realpath(place)).is_relative_to(os.path.realpath(home))
             if inside and not place.is_symlink() and ".git" not in place.relative_to(home).parts:
                 yield str(place.relative_to(home))

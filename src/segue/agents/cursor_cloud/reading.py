@@ -68,7 +68,6 @@ def read_tool(data: Mapping[str, Any]) -> AgentTool:
     return AgentTool(name, given, key, "completed", status, shrink(use.result))
 
 
-_WORDS = 20
 _SILENT = frozenset(
     {
         "token-delta",

@@ -23,9 +23,9 @@ def plugins(output: Printer) -> None:
     """
     from msgspec import to_builtins
 
-    from segue.runtime.registry import installed
+    from segue.runtime.registry import list_installed
 
-    found = installed()
+    found = list_installed()
     if output.json:
         output.data([to_builtins(plugin) for plugin in found])
         return

@@ -6,7 +6,7 @@ import random
 
 from msgspec.structs import replace
 
-from segue.domain.diagnostic import allowed, parse
+from segue.domain.diagnostic import find_refusal, parse
 from segue.domain.results import ChoiceOutput, StepResult
 from segue.domain.role import Role
 from segue.domain.verdict import Action
@@ -64,4 +64,4 @@ def _is_allowed(now: Round) -> bool:
         argv = parse(now.verdict.request)
     except ValueError:
         return False
-    return not allowed(argv, now.building.diagnostics)
+    return not find_refusal(argv, now.building.diagnostics)

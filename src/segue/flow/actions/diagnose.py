@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from segue.domain.diagnostic import allowed, parse
+from segue.domain.diagnostic import find_refusal, parse
 from segue.domain.events import DiagnosticRun
 from segue.domain.results import DiagnosticOutput, StepResult
 from segue.flow.actions import Round
@@ -43,7 +43,7 @@ async def _run(now: Round, command: str) -> tuple[str, int | None, str]:
         argv = parse(command)
     except ValueError as problem:
         return str(problem), None, ""
-    refused = allowed(argv, now.building.diagnostics)
+    refused = find_refusal(argv, now.building.diagnostics)
     if refused:
         return refused, None, ""
     async with now.context.workspace.checkout(now.state.head) as folder:

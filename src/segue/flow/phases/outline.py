@@ -12,7 +12,7 @@ from segue.domain.events import PLAN_GATE, GatePassed, GateReached, NoticeGiven,
 from segue.domain.failure import Failure, FailureKind
 from segue.domain.job import Mode
 from segue.domain.outcome import Outcome
-from segue.domain.plan import MalformedPlan, read_plan, revised
+from segue.domain.plan import MalformedPlan, read_plan, revise
 from segue.domain.prompt import Prompt
 from segue.domain.results import LaunchInput, LaunchOutput, Nothing, StepResult
 from segue.domain.role import Role
@@ -223,7 +223,7 @@ async def _revise(
 ) -> None:
     """Report once what the plan was and what it is, then store it: doing that again does no harm."""
     old = building.outline.tasks().tasks
-    new = revised(old, steps)
+    new = revise(old, steps)
     folder = f"task/{task}" if task else "run"
 
     async def work(_token: str) -> StepResult[Nothing]:

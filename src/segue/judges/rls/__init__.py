@@ -22,11 +22,11 @@ async def examine(project: Path, options: RlsOptions, folder: Path) -> RlsReport
     if options.enabled == "off" or not (project / FOLDER).is_dir():
         return None
     try:
-        from segue.judges.rls.check import examined
+        from segue.judges.rls.check import examine_in_thread
     except ImportError:
         return RlsReport(
             not_run="the driver for Postgres is not installed",
             hint="pip install 'segue[rls]'",
             demanded=options.enabled == "on",
         )
-    return await examined(project, options, folder)
+    return await examine_in_thread(project, options, folder)

@@ -70,7 +70,7 @@ class AccessTrial:
         return [*own, *tried, *self._hand_over(), delete, *self.against_b(STRANGER)]
 
     def against_b(self, actor: Actor) -> list[Attempt]:
-        """What somebody can do to user B; a new team has no members yet, so it is nobody's."""
+        """Return what somebody can do to user B; a new team has no members yet, so it is nobody's."""
         read = self._read(actor, B, "read")
         insert = [] if self._tenant else [self._insert(actor)]
         return [read, *insert, self._update(actor, B), self._delete(actor, B)]

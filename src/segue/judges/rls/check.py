@@ -41,7 +41,7 @@ from segue.system.postgres.server import Server, throwaway
 _SAID = 300
 
 
-async def examined(project: Path, options: RlsOptions, folder: Path) -> RlsReport:
+async def examine_in_thread(project: Path, options: RlsOptions, folder: Path) -> RlsReport:
     """Check a project in a thread; see `segue.judges.rls.examine`."""
     work = _Work(project, options, folder)
     running = asyncio.get_running_loop().run_in_executor(None, work.report)

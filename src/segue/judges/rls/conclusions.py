@@ -126,7 +126,7 @@ def about_view(
 
 
 def about_function(function: ApiFunction, leaks: Sequence[CallLeak]) -> list[RlsFinding]:
-    """What calls of a function have shown; a function with its owner's rights is a door in any case."""
+    """Return what calls of a function have shown; with its owner's rights it is a door in any case."""
     found = [
         RlsFinding(
             RlsLevel.ERROR if leak.hidden else RlsLevel.WARNING,
@@ -156,7 +156,7 @@ def about_steps(steps: Iterable[tuple[str, Attempt]]) -> list[RlsFinding]:
 
 
 def about_buckets(objects: CatalogTable, buckets: Sequence[Bucket]) -> list[RlsFinding]:
-    """What was possible with another's files."""
+    """Return what was possible with another's files."""
     if not objects.enabled:
         return [RlsFinding(RlsLevel.ERROR, objects.title, "row level security is off")]
     foldered = any(_FOLDERS.search(f"{policy.using}") for policy in objects.policies)

@@ -58,7 +58,7 @@ class Scene(Struct):
 
 
 def hidden_rows(reports: Sequence[TableReport]) -> dict[str, tuple[str, ...]]:
-    """Which rows of user B each of the others cannot read."""
+    """Return which rows of user B each of the others cannot read."""
     return {
         who: tuple(
             report.title
@@ -230,7 +230,7 @@ def _pretended(scene: Scene, text: str) -> list[str]:
 
 
 def _against_b(scene: Scene, actor: Actor, titles: Any) -> Iterator[tuple[str, Attempt]]:
-    """What an actor can do to user B's rows that he could not do as himself."""
+    """Return what an actor can do to user B's rows that they could not do as themselves."""
     for title in titles:
         if title not in scene.hidden[actor.label] or not scene.filled.owners[title]:
             continue

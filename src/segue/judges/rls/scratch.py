@@ -74,7 +74,7 @@ class Scratch(Struct):
 
 
 def words_of(error: psycopg.Error) -> str:
-    """What Postgres says is wrong, in one line of bounded length."""
+    """Return what Postgres says is wrong, in one line of bounded length."""
     return (error.diag.message_primary or str(error) or type(error).__name__)[:_SAID]
 
 

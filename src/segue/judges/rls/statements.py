@@ -75,7 +75,7 @@ def _ends(sql: str) -> Iterator[int]:
 
 
 def _depth(depth: int, last: str, word: str) -> int:
-    """How deep inside the body of a function in standard SQL: BEGIN ATOMIC … END, with CASE … END in it."""
+    """Count how deep we are in a function's body in standard SQL: BEGIN ATOMIC … END, CASE … END inside."""
     if word == "atomic" and last == "begin":
         return 1
     if depth and word == "case" and last != "end":

@@ -81,7 +81,7 @@ def _pairs(scene: Scene, prefixes: list[str]) -> Iterator[tuple[str, str]]:
 
 
 def _in_bucket(session: Connection[Any], bucket: str, pairs: list[tuple[str, str]]) -> Iterator[Attempt]:
-    """What is possible, once for each kind of attempt; of what is refused the first."""
+    """Return what is possible, once for each kind of attempt; of what is refused, the first."""
     for actor in (USER_A, STRANGER):
         for what in ("read", "insert", "update", "move", "delete"):
             if what == "move" and actor is STRANGER:

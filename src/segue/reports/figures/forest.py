@@ -36,8 +36,8 @@ def draw_forest(table: ReportTable, width: float, link: Link) -> str:
     for number, (name, rate) in enumerate(rows):
         y = _TOP + room * (number + 0.5) + (8 if narrow else 0)
         parts.append(_draw_row(name, rate, y, across, narrow, link))
-    told = "; ".join(f"{name}: {format_cell(rate)}" for name, rate in rows)
-    return wrap_svg(width, height, table.title, "".join(parts), "figure", describe=told)
+    described = "; ".join(f"{name}: {format_cell(rate)}" for name, rate in rows)
+    return wrap_svg(width, height, table.title, "".join(parts), "figure", describe=described)
 
 
 def _draw_row(name: str, rate: Proportion, y: float, across: Axis, narrow: bool, link: Link) -> str:

@@ -67,8 +67,8 @@ def draw_scatter(table: ReportTable, width: float, link: Link) -> str:
     parts += [_draw_whiskers(point, across, up) for point in points]
     parts += [_draw_point(point, point in best) for point in points]
     parts += _draw_names(points, width, link)
-    told = "; ".join(f"{one.name}: {format_cell(one.rate)}, {_say_cost(one.cost)}" for one in points)
-    return wrap_svg(width, height, "Cost against pass rate", "".join(parts), "figure", describe=told)
+    described = "; ".join(f"{one.name}: {format_cell(one.rate)}, {_say_cost(one.cost)}" for one in points)
+    return wrap_svg(width, height, "Cost against pass rate", "".join(parts), "figure", describe=described)
 
 
 def find_frontier(points: Sequence[Point]) -> list[Point]:

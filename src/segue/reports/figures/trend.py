@@ -47,11 +47,11 @@ def draw_trend(table: ReportTable, width: float, link: Link) -> str:
     base = lower + _COSTS if known else _TOP + _RATES
     parts = [part for panel in panels for part in _draw_panel(panel, width)]
     parts += _label_periods(names, places, rates, base, step, link)
-    told = "; ".join(
+    described = "; ".join(
         f"{name}: {format_cell(rate)}, {format_cell(cost, 'cost_usd')}"
         for name, rate, cost in zip(names, rates, costs, strict=True)
     )
-    return wrap_svg(width, base + _BOTTOM, "Trend", "".join(parts), "figure", describe=told)
+    return wrap_svg(width, base + _BOTTOM, "Trend", "".join(parts), "figure", describe=described)
 
 
 def _draw_panel(panel: _Panel, width: float) -> Iterator[str]:

@@ -156,7 +156,7 @@ def _without_parents(lines: Sequence[str], heads: Sequence[_PlanHeading]) -> lis
 
 
 def _with_groups(heads: Sequence[_PlanHeading]) -> list[_PlanHeading]:
-    """Where each phase counts its tasks from 1, task 2 of phase 3 is 3.2."""
+    """Call task 2 of phase 3 `3.2`, where each phase counts its tasks from 1."""
     keys = [head.key for head in heads if head.key]
     if len(set(keys)) == len(keys):
         return list(heads)

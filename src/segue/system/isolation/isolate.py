@@ -18,6 +18,7 @@ import msgspec
 from msgspec import Struct
 
 from segue.domain.errors import ToolMissing
+from segue.domain.pattern import pattern
 from segue.system.files import private_folder, write_atomic
 from segue.system.isolation import bubblewrap, container
 from segue.system.isolation.bubblewrap import BubblewrapFound
@@ -30,7 +31,7 @@ from segue.system.program import part_command, part_folders
 _DROPPED = ("SSH_AUTH_SOCK", "XDG_RUNTIME_DIR", "TEMP", "TMP")
 """Variables that name what is hidden."""
 _DEVICES = ("null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts", "shm")
-_ADDRESS = re.compile(r"(?:127\.0\.0\.1|localhost|\[::1\]):(\d{1,5})")
+_ADDRESS = pattern(r"(?:127\.0\.0\.1|localhost|\[::1\]):(\d{1,5})")
 _WEB = {80, 443}
 _LISTEN = "0A"
 _TEMPORARY = "segue-tmp"
