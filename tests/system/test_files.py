@@ -21,6 +21,7 @@ from segue.system.files import (
     clear_temporary,
     create_new,
     exclusive,
+    leave_memory,
     private_folder,
     write_atomic,
     write_error,
@@ -113,6 +114,23 @@ def test_a_brief_folder_is_private_and_leaves_nothing() -> None:
         (folder / "inner" / "file").touch()
         (folder / "link").symlink_to("/")
     assert not folder.exists()
+
+
+def make_brief_folder(place: Path) -> None:
+    leave_memory()
+    with brief_folder(place) as folder:
+        assert folder.parent == place
+        (place / ".segue-1-0-left.tmp" / "inner").mkdir(parents=True)
+        clear_temporary(place)
+        assert names(place) == [folder.name]
+
+
+def test_without_memory_a_brief_folder_is_made_elsewhere(tmp_path: Path) -> None:
+    apart = multiprocessing.get_context("fork").Process(target=make_brief_folder, args=(tmp_path,))
+    apart.start()
+    apart.join()
+    assert apart.exitcode == 0
+    assert names(tmp_path) == []
 
 
 def test_brief_folders_of_killed_processes_are_cleared_once_they_are_old() -> None:

@@ -24,7 +24,8 @@ else:
     import fcntl
 
 _TEMPORARY = ".segue-"
-_MEMORY = Path("/dev/shm")  # noqa: S108 - only folders that nobody else may enter are made there
+_MEMORY = [Path("/dev/shm")]  # noqa: S108 - only folders that nobody else may enter are made there
+"""A place in memory, if it may be used."""
 _ROOM = 64 * 1024**2
 """Bytes that must be free there: others need it too."""
 _HOUR = 3600.0
@@ -106,14 +107,22 @@ def clear_temporary(folder: Path) -> None:
     """Delete what processes that were killed have begun to write into the folder."""
     for path in folder.glob(f"{_TEMPORARY}*-*-*.tmp"):
         pid, start = path.name.removeprefix(_TEMPORARY).split("-")[:2]
-        if pid.isdecimal() and start_time(int(pid)) != start:
+        if not pid.isdecimal() or start_time(int(pid)) == start:
+            continue
+        if path.is_dir():
+            _remove(str(path))
+        else:
             path.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager
-def brief_folder() -> Iterator[Path]:
-    """Make a private folder for a moment; in memory if it can be: replacing a file waits for the disk."""
-    folder = tempfile.mkdtemp(prefix=_temporary_prefix(os.getpid()), suffix=".tmp", dir=brief_place())
+def brief_folder(elsewhere: Path | None = None) -> Iterator[Path]:
+    """Make a private folder for a moment, in memory if it can be: replacing a file waits for the disk.
+
+    Without memory it is made in the place `elsewhere`, or where temporary files are.
+    """
+    place = brief_place(elsewhere)
+    folder = tempfile.mkdtemp(prefix=_temporary_prefix(os.getpid()), suffix=".tmp", dir=place)
     try:
         yield Path(folder)
     finally:
@@ -131,13 +140,19 @@ def clear_brief_folders() -> None:
                 shutil.rmtree(path, ignore_errors=True)
 
 
-def brief_place() -> Path:
+def brief_place(elsewhere: Path | None = None) -> Path:
     """Return where folders are made that exist for a moment only."""
-    with contextlib.suppress(OSError, AttributeError):  # Windows has no statvfs
-        room = os.statvfs(_MEMORY)
-        if room.f_bavail * room.f_frsize > _ROOM and os.access(_MEMORY, os.W_OK | os.X_OK):
-            return _MEMORY
-    return Path(tempfile.gettempdir())
+    for memory in _MEMORY:
+        with contextlib.suppress(OSError, AttributeError):  # Windows has no statvfs
+            room = os.statvfs(memory)
+            if room.f_bavail * room.f_frsize > _ROOM and os.access(memory, os.W_OK | os.X_OK):
+                return memory
+    return elsewhere or Path(tempfile.gettempdir())
+
+
+def leave_memory() -> None:
+    """Make brief folders on the disk from now on, because agents can reach the place in memory."""
+    _MEMORY.clear()
 
 
 def private_folder(path: Path) -> Path:

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from segue.domain.errors import ToolMissing, WorkspaceError
 from segue.domain.workspace import Snapshot, WorkChanges
-from segue.system.files import clear_brief_folders, signature
+from segue.system.files import clear_brief_folders, clear_temporary, signature
 from segue.system.git.leftovers import clear_leftovers, wait_for_git
 from segue.system.git.objects import GITLINK, Objects, PathChange
 from segue.system.git.refs import read_head
@@ -232,6 +232,7 @@ class Repository(Struct):
     async def recover(self, since: float, patience: float = _TIMEOUT) -> None:
         """Make the repository usable after a kill: remove what gits killed since then have left."""
         clear_brief_folders()
+        clear_temporary(self.git_dir)
         await clear_leftovers(self.root, self.git_dir, common_dir(self.git_dir), since, patience)
 
     async def has_branch(self, name: str) -> bool:

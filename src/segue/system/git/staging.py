@@ -80,7 +80,7 @@ async def stage(
     index = git_dir / "index"
     own, programs, files = signature(index), programs_started(), _look(root, now)
     try:
-        with brief_folder() as folder:
+        with brief_folder(git_dir) as folder:
             staged = folder / "index"
             with contextlib.suppress(FileNotFoundError):
                 # With its time, for the same reason.

@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from segue.domain.errors import ToolMissing
 from segue.domain.pattern import pattern
-from segue.system.files import private_folder, write_atomic
+from segue.system.files import leave_memory, private_folder, write_atomic
 from segue.system.isolation import bubblewrap, container
 from segue.system.isolation.bubblewrap import BubblewrapFound
 from segue.system.isolation.denied import explain_denied
@@ -302,6 +302,7 @@ def _with_landlock(
     policy: SandboxPolicy,
     env: dict[str, str],
 ) -> Enclosed:
+    leave_memory()  # /dev/shm cannot be taken from one program and left to others
     hidden = [*policy.hide, *([policy.home] if policy.is_strict else [])]
     shown = [*map(str, policy.read), str(policy.root), *_needed(argv, env, hidden)]
     temporary = () if policy.is_strict else TEMPORARY
