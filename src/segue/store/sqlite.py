@@ -142,13 +142,14 @@ class Sqlite:
 
     def begin_at_once(self) -> bool:
         """Begin the next transaction already, if no other process is writing; return whether it did."""
-        self._connection.execute("PRAGMA busy_timeout = 0")
         try:
-            self._connection.execute("BEGIN IMMEDIATE")
+            self._connection.execute("PRAGMA busy_timeout = 0")
+            try:
+                self._connection.execute("BEGIN IMMEDIATE")
+            finally:
+                self._connection.execute(f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000:.0f}")
         except sqlite3.Error:
             return False  # whoever waits for it hears what is wrong
-        finally:
-            self._connection.execute(f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000:.0f}")
         return True
 
     def roll_back(self) -> None:
