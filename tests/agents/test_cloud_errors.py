@@ -171,7 +171,7 @@ def test_a_limit_that_outlasts_the_deadline_says_until_when(cloud: CloudPlace) -
 
 def test_a_limit_without_a_time_is_tried_until_the_deadline(cloud: CloudPlace) -> None:
     cloud.desk.breaks("rate_limit_exceeded", LAUNCH, times=0)
-    ended = cloud.run(cloud.job(wall=1.5))
+    ended = cloud.run(cloud.job(wall=5.0))
     assert ended.kind in ("rate_limit", "timeout"), "the deadline may come while it is asked once more"
     assert len(cloud.asked(LAUNCH)) > 6
 
@@ -194,7 +194,7 @@ def test_usage_is_no_condition(cloud: CloudPlace) -> None:
 def test_cancelling_is_tried_again_after_an_internal_error(cloud: CloudPlace) -> None:
     cloud.desk.plays(faults=["hang"])
     cloud.desk.breaks("internal", CANCEL, times=2)
-    assert cloud.run(cloud.job(wall=2.0)).facts["status"] == "CANCELLED"
+    assert cloud.run(cloud.job(wall=5.0)).facts["status"] == "CANCELLED"
 
 
 @pytest.mark.parametrize(

@@ -232,7 +232,7 @@ def test_a_busy_agent_is_waited_for(cloud: CloudPlace) -> None:
 def test_an_agent_that_stays_busy_costs_no_more_than_the_time_limit(cloud: CloudPlace) -> None:
     first = cloud.run(cloud.job("One"))
     cloud.desk.breaks("agent_busy", FOLLOW_UP, times=0)
-    second = cloud.run(cloud.job("Two", session=first.outcome.session, wall=0.5))
+    second = cloud.run(cloud.job("Two", session=first.outcome.session, wall=3.0))
     assert second.kind == "timeout"
     assert second.outcome.session == first.outcome.session
     assert launches(cloud) == 1

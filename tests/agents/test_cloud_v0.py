@@ -134,7 +134,7 @@ def test_a_run_that_fails_says_so(cloud: CloudPlace, fault: str, kind: str | Non
 @pytest.mark.parametrize("word", ["FINISHED", "STOPPED", "HIBERNATING"])
 def test_the_deadline_stops_whatever_word_comes_after_it(cloud: CloudPlace, word: str) -> None:
     cloud.desk.post("/_sim/script", {"stopped_status": word, "on": [{"faults": ["hang"]}]})
-    job = cloud.job(wall=2.0)
+    job = cloud.job(wall=5.0)
     assert run(cloud, job).kind == "timeout"
     assert len(cloud.asked(STOP)) == 1
     if word != "HIBERNATING":

@@ -101,7 +101,7 @@ def test_jules_repeats_a_launch_that_could_not_get_its_source(tmp_path: Path) ->
 def test_what_cannot_be_stopped_is_left_with_its_page(tmp_path: Path) -> None:
     with at("jules", tmp_path) as place:
         place.plays(hold=True)
-        ended = place.run(place.job(wall=0.5))
+        ended = place.run(place.job(wall=5.0))
         assert ended.kind == "timeout"
         assert "cannot be stopped from here: https://jules.google.com/session/" in ended.message
         assert place.state()["active"] == 1

@@ -132,7 +132,7 @@ def test_branches_elsewhere_are_not_ours(cloud: CloudPlace) -> None:
 
 def test_an_unknown_status_is_told_once_and_watched_to_the_deadline(cloud: CloudPlace) -> None:
     cloud.desk.plays(faults=["unknown_status"])
-    ended = cloud.run(cloud.job(wall=2.0))
+    ended = cloud.run(cloud.job(wall=5.0))
     assert ended.kind == "timeout"
     told = [data for data in ended.of(AgentRaw) if data.kind == "unknown_status"]
     assert [data.data["status"] for data in told] == ["HIBERNATING"]
@@ -143,7 +143,7 @@ def test_an_unknown_status_is_told_once_and_watched_to_the_deadline(cloud: Cloud
 @pytest.mark.parametrize("stream", [True, False])
 def test_the_deadline_cancels(cloud: CloudPlace, fault: str, stream: bool) -> None:
     cloud.desk.plays(faults=[fault])
-    job = cloud.job(wall=2.0)
+    job = cloud.job(wall=5.0)
     ended = cloud.run(job, stream=stream)
     assert ended.kind == "timeout"
     assert ended.facts["status"] == "CANCELLED", "a last look shows what the cancellation did"
@@ -152,7 +152,7 @@ def test_the_deadline_cancels(cloud: CloudPlace, fault: str, stream: bool) -> No
 
 def test_silence_is_a_hang(cloud: CloudPlace) -> None:
     cloud.desk.plays(faults=["hang"])
-    job = cloud.job(idle=0.5)
+    job = cloud.job(idle=2.0)
     ended = cloud.run(job)
     assert ended.kind == "hang"
     assert cloud.run(job).kind == "hang"
@@ -162,13 +162,13 @@ def test_silence_is_a_hang(cloud: CloudPlace) -> None:
 def test_a_silent_stream_is_a_hang_too(cloud: CloudPlace) -> None:
     cloud.desk.plays(hold=True)
     cloud.desk.breaks("sse_silent", times=0)
-    assert cloud.run(cloud.job(idle=0.5), poll_interval=60).kind == "hang"
+    assert cloud.run(cloud.job(idle=2.0), poll_interval=60).kind == "hang"
 
 
 def test_a_cancellation_that_fails_does_not_keep_us(cloud: CloudPlace) -> None:
     cloud.desk.plays(faults=["hang"])
     cloud.desk.breaks("internal", CANCEL, times=0)
-    ended = cloud.run(cloud.job(wall=2.0))
+    ended = cloud.run(cloud.job(wall=5.0))
     assert ended.kind == "timeout"
     assert ended.facts["status"] == "RUNNING"
     assert len(cloud.asked(CANCEL)) == 3
@@ -179,8 +179,8 @@ def test_a_run_that_ends_while_it_is_cancelled_has_ended(cloud: CloudPlace) -> N
     cloud.desk.plays(say=LONG)
     cloud.desk.breaks("sse_silent", times=0)
     cloud.desk.breaks("bad_gateway", LOOK, after=1, times=1)
-    cloud.desk.breaks("slow", LOOK, after=2, times=1, delay=3.0)
-    ended = cloud.run(cloud.job(wall=2.0), poll_interval=0.2)
+    cloud.desk.breaks("slow", LOOK, after=2, times=1, delay=9.0)
+    ended = cloud.run(cloud.job(wall=5.0), poll_interval=0.2)
     assert ended.outcome.text == LONG
     assert ended.kind is None
 

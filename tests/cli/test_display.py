@@ -28,7 +28,7 @@ usage = { input_tokens = 900, output_tokens = 100, cost_usd = 0.25 }
 [[on]]
 task = "3"
 attempt = 1
-limit = "You've hit your usage limit. Try again in 1 seconds."
+limit = "You've hit your usage limit. Try again in 4 seconds."
 
 [[on]]
 say = "Written."
