@@ -153,7 +153,7 @@ def test_the_deadline_cancels(cloud: CloudPlace, fault: str, stream: bool) -> No
 def test_silence_is_a_hang(cloud: CloudPlace) -> None:
     cloud.desk.plays(faults=["hang"])
     job = cloud.job(idle=2.0)
-    ended = cloud.run(job)
+    ended = cloud.run(job, poll_interval=60)
     assert ended.kind == "hang"
     assert cloud.run(job).kind == "hang"
     assert len(cloud.asked(CANCEL)) == 1
