@@ -71,10 +71,8 @@ def exit_codes(output: Printer) -> None:
       segue exit-codes
       segue exit-codes --json
     """
-    if output.json:
-        output.data({str(code): meaning for code, meaning in EXIT_CODES.items()})
-    else:
-        output.table(["code", "meaning"], EXIT_CODES.items())
+    data = {str(code): meaning for code, meaning in EXIT_CODES.items()}
+    output.listing(data, ["code", "meaning"], EXIT_CODES.items())
 
 
 @click.command()

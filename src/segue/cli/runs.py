@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from segue.domain.errors import UsageError
 from segue.runtime.find import find_run as find_run
 from segue.runtime.find import find_unfinished as find_unfinished
 from segue.view.load import state_of as state_of
@@ -28,6 +29,16 @@ def read_past(app: App, source: Source, read: Callable[[Store, str], dict[str, T
         return {}
     with app.store(read_only=True) as store:
         return read(store, source.key)
+
+
+def unknown_task(run: Run, task: str, keys: Iterable[str]) -> UsageError:
+    """Return the refusal of a task that a run does not have."""
+    from segue.domain.nearest import suggest
+
+    return UsageError(
+        f"There is no task {task!r} in run {run.id}.{suggest(task, keys)}",
+        hint=f"List its tasks: segue status {run.id}",
+    )
 
 
 def describe_wait(run: Run) -> str:

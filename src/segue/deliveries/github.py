@@ -9,10 +9,11 @@ from typing import Any
 from msgspec import Struct
 
 from segue.deliveries.hosting import WORDS, CiReport, FailedJob, PullRequest, ReviewComment, ReviewThread
-from segue.deliveries.place import HostedPlace
+from segue.deliveries.place import HostedPlace, explain_unseen
 from segue.domain.errors import SegueError
 from segue.ports import Problem
-from segue.system.http.rest import Refused, Rest
+from segue.system.github import GithubAccess, open_graphql, open_rest
+from segue.system.http.rest import Refused
 
 _MEMBERS = frozenset({"OWNER", "MEMBER", "COLLABORATOR"})
 _FAILED = frozenset({"failure", "timed_out", "startup_failure"})
@@ -126,14 +127,9 @@ class GitHub:
 
     def __init__(self, place: HostedPlace, key: str, clean: Callable[[str], str]) -> None:
         self._place = place
-        headers = {
-            "authorization": f"Bearer {key}",
-            "accept": "application/vnd.github+json",
-            "x-github-api-version": "2022-11-28",
-        }
-        self._rest = Rest(self.service, place.api, headers, clean, words=WORDS)
-        api = place.api.removesuffix("/v3") if place.api.endswith("/api/v3") else place.api
-        self._graphql = Rest(self.service, api, headers, clean, words=WORDS)
+        access = GithubAccess(place.api, key)
+        self._rest = open_rest(access, clean, WORDS)
+        self._graphql = open_graphql(access, clean, WORDS)
         self._repo = f"/repos/{place.project}"
 
     async def check(self) -> list[Problem]:
@@ -141,12 +137,7 @@ class GitHub:
         try:
             found = await self._rest.get(self._repo, _GithubProject)
         except Refused as refused:
-            why = "does not exist, or the token may not see it" if refused.status == 404 else refused.said
-            return [
-                Problem(
-                    f"{self._place.project} on {self._place.host or self._place.api}: {why}.", refused.hint, 4
-                )
-            ]
+            return [explain_unseen(self._place, refused)]
         if found.archived:
             return [Problem(f"{found.full_name} is archived, so nothing can be pushed.", exit_code=2)]
         if found.permissions is not None and not found.permissions.push:
@@ -240,14 +231,11 @@ class GitHub:
 
     async def reply(self, request: PullRequest, thread: str, text: str, mark: str) -> None:
         """Answer in a thread, or below a review; who reviews resolves."""
-        if thread.startswith("review-"):
-            notes = f"{self._repo}/issues/{request.number}/comments"
-            if not any(mark in (one.body or "") for one in await self._rest.list(notes, _Remark)):
-                await self._rest.do("POST", notes, {"body": text})
-            return
-        comments = f"{self._repo}/pulls/{request.number}/comments"
+        below = thread.startswith("review-")
+        comments = f"{self._repo}/{'issues' if below else 'pulls'}/{request.number}/comments"
         if not any(mark in (one.body or "") for one in await self._rest.list(comments, _Remark)):
-            await self._rest.do("POST", f"{comments}/{thread}/replies", {"body": text})
+            where = comments if below else f"{comments}/{thread}/replies"
+            await self._rest.do("POST", where, {"body": text})
 
     async def _read_threads(self, request: PullRequest) -> list[ReviewThread]:
         owner, _, name = self._place.project.partition("/")

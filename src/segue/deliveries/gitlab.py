@@ -9,7 +9,7 @@ from urllib.parse import quote
 from msgspec import Struct
 
 from segue.deliveries.hosting import WORDS, CiReport, FailedJob, PullRequest, ReviewComment, ReviewThread
-from segue.deliveries.place import HostedPlace
+from segue.deliveries.place import HostedPlace, explain_unseen
 from segue.domain.errors import SegueError
 from segue.ports import Problem
 from segue.system.http.rest import Refused, Rest
@@ -120,12 +120,7 @@ class GitLab:
         try:
             found = await self._rest.get(self._project, _GitlabProject)
         except Refused as refused:
-            why = "does not exist, or the token may not see it" if refused.status == 404 else refused.said
-            return [
-                Problem(
-                    f"{self._place.project} on {self._place.host or self._place.api}: {why}.", refused.hint, 4
-                )
-            ]
+            return [explain_unseen(self._place, refused)]
         if found.archived or found.merge_requests_enabled is False:
             why = "is archived" if found.archived else "has merge requests switched off"
             return [Problem(f"{found.path_with_namespace} {why}.", exit_code=2)]

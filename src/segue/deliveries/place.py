@@ -12,15 +12,12 @@ from msgspec import Struct
 
 from segue.deliveries.options import PullRequestOptions
 from segue.ports import Problem
-from segue.system.process.capture import child_environment, probe
+from segue.system.github import ENTERPRISE_TOKENS, TOKENS, ask_gh
+from segue.system.http.rest import Refused
 
 _SCP = re.compile(r"(?:[^@/\s]+@)?([^:/\s]+):(?!//)(.+)")
 _GITHUB, _GITLAB = "github", "gitlab"
-_KEYS = {
-    "github.com": ("GH_TOKEN", "GITHUB_TOKEN"),
-    _GITHUB: ("GH_ENTERPRISE_TOKEN", "GITHUB_ENTERPRISE_TOKEN"),
-    _GITLAB: ("GITLAB_TOKEN",),
-}
+_KEYS = {"github.com": TOKENS, _GITHUB: ENTERPRISE_TOKENS, _GITLAB: ("GITLAB_TOKEN",)}
 """The variables with a token, as the services' own tools read them; one of github.com counts for it alone."""
 
 
@@ -106,8 +103,10 @@ def find_key(place: HostedPlace, named: bool, folder: Path) -> str:
     for name in key_names(place, named):
         if found := os.environ.get(name, "").strip():
             return found
-    if place.service != _GITHUB or not place.host:
-        return ""
-    variables = child_environment(passed=[name for name in os.environ if name.startswith(("GH_", "XDG_"))])
-    said = probe(["gh", "auth", "token", "--hostname", place.host], env=variables, cwd=folder)
-    return said.out.decode("utf-8", "replace").strip() if said is not None and said.exit_code == 0 else ""
+    return ask_gh(place.host, folder) if place.service == _GITHUB and place.host else ""
+
+
+def explain_unseen(place: HostedPlace, refused: Refused) -> Problem:
+    """Say why a service does not show the repository."""
+    why = "does not exist, or the token may not see it" if refused.status == 404 else refused.said
+    return Problem(f"{place.project} on {place.host or place.api}: {why}.", refused.hint, 4)

@@ -48,9 +48,11 @@ class Wait:
 
 
 async def outlast(
-    ask: Callable[[], Awaitable[T]], patience: float, emit: Callable[[Event], Awaitable[object]]
+    ask: Callable[[], Awaitable[T]],
+    patience: float,
+    emit: Callable[[Event], Awaitable[object]] | None = None,
 ) -> T:
-    """Ask until there is an answer: while the service is Unavailable, wait for it."""
+    """Ask until there is an answer: while the service is Unavailable, wait for it; `emit` gets the events."""
     wait: Wait | None = None
     while True:
         try:
@@ -59,10 +61,10 @@ async def outlast(
             # The clock starts with the first failure: how long an answer may take is limited elsewhere.
             new, wait = wait is None, wait or Wait(error.service, error.reason, patience)
             pause = wait.pause(error.reason, error.retry_after)
-            if new:
+            if new and emit is not None:
                 await emit(wait.began)
             await asyncio.sleep(pause)
         else:
-            if wait is not None:
+            if wait is not None and emit is not None:
                 await emit(wait.ended)
             return answer

@@ -43,17 +43,17 @@ def clean(text: str) -> str:
 def plain(text: str, limit: int) -> str:
     """Return the text as one line of at most `limit` characters, without anything that cannot be seen."""
     # Cut first: a text of megabytes must not be walked through for a title.
-    visible = "".join(" " if _hidden(char) else char for char in text[: 8 * limit])
+    visible = "".join(" " if unicodedata.category(char) in _HIDDEN else char for char in text[: 8 * limit])
     flat = " ".join(visible.split())
-    return flat if len(flat) <= limit else flat[: limit - 1] + "…"
+    return cut_text(flat, limit)
 
 
 def plain_lines(text: str, limit: int) -> str:
     """Return the text with its lines kept, each of them plain, of at most `limit` characters in all."""
     lines = [plain(line, limit) for line in text[: 8 * limit].splitlines()]
-    whole = "\n".join(lines).strip("\n")
-    return whole if len(whole) <= limit else whole[: limit - 1] + "…"
+    return cut_text("\n".join(lines).strip("\n"), limit)
 
 
-def _hidden(char: str) -> bool:
-    return unicodedata.category(char) in _HIDDEN
+def cut_text(text: str, limit: int) -> str:
+    """Return the text, or its beginning if it has more than `limit` characters."""
+    return text if len(text) <= limit else text[: limit - 1] + "…"

@@ -7,6 +7,7 @@ import json
 import re
 import tomllib
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 _HEADER = re.compile(r"^\[\[?\s*(.+?)\s*\]?\]\s*(?:[#;].*)?$")
@@ -42,14 +43,6 @@ def merge_control(path: str, base: str, head: str) -> str | None:
         return _MERGERS[name](base, head)
     except (ValueError, configparser.Error, RecursionError):
         return None
-
-
-def _pyproject(base: str, head: str) -> str | None:
-    return _toml(base, head, _PYPROJECT)
-
-
-def _cargo(base: str, head: str) -> str | None:
-    return _toml(base, head, _CARGO)
 
 
 def _toml(base: str, head: str, control: re.Pattern[str]) -> str | None:
@@ -130,9 +123,9 @@ def _go_lines(text: str) -> list[tuple[str, bool]]:
 
 
 _MERGERS: dict[str, Callable[[str, str], str | None]] = {
-    "pyproject.toml": _pyproject,
+    "pyproject.toml": partial(_toml, control=_PYPROJECT),
     "setup.cfg": _setup_cfg,
-    "Cargo.toml": _cargo,
+    "Cargo.toml": partial(_toml, control=_CARGO),
     "package.json": _package,
     "go.mod": _go_mod,
 }

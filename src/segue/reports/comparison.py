@@ -20,10 +20,10 @@ from segue.reports.statistics import (
     FEW_RUNS,
     FEWEST_RUNS,
     NO_DIFFERENCE,
-    TOO_FEW,
     Difference,
     Proportion,
     TaskCase,
+    conclude,
     mean,
     subtract,
     subtract_paired,
@@ -175,12 +175,12 @@ def _compare(one: Setting, other: Setting, rates: int, measures: int) -> Iterato
     for measure, words in _RATES.items():
         found = _compare_rates(one, other, measure, 1 - (1 - CONFIDENCE) / max(1, rates))
         if found is not None or measure == "passed":
-            conclusion = _conclude(found, one, other, words)
+            conclusion = conclude(found, f"{one.name} {words}", f"{other.name} {words}")
             yield one.source, one.name, other.name, measure, found, conclusion
     for measure in MEASURES:
         found = welch(one.values[measure], other.values[measure], 1 - (1 - CONFIDENCE) / measures)
         if found is not None and found.is_significant:
-            conclusion = _conclude(found, one, other, "takes more")
+            conclusion = conclude(found, f"{one.name} takes more", f"{other.name} takes more")
             yield one.source, one.name, other.name, measure, replace(found, unit=measure), conclusion
 
 
@@ -195,14 +195,6 @@ def _compare_rates(one: Setting, other: Setting, measure: str, level: float) -> 
 
 def _is_comparable(one: Setting, other: Setting, measure: str) -> bool:
     return min(len(one.rates[measure].runs), len(other.rates[measure].runs)) >= FEWEST_RUNS
-
-
-def _conclude(found: Difference | None, one: Setting, other: Setting, what: str) -> str:
-    if found is None:
-        return TOO_FEW
-    if not found.is_significant:
-        return NO_DIFFERENCE
-    return f"{one.name if found.value > 0 else other.name} {what}"
 
 
 def _describe(differences: ReportTable) -> Iterator[str]:

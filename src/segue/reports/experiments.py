@@ -21,8 +21,8 @@ from segue.reports.statistics import (
     CONFIDENCE,
     FEWEST_RUNS,
     NO_DIFFERENCE,
-    TOO_FEW,
     Difference,
+    conclude,
     mean,
     subtract,
     tally,
@@ -76,9 +76,9 @@ class TrialArm(Struct, frozen=True):
     trials: tuple[ArmTrial, ...]
     """Those that count, in the order of their start."""
 
-    def rate(self, measure: str, chosen: Sequence[ArmTrial] | None = None) -> Cell:
-        """Return one of the two rates, of all trials or some."""
-        return tally(_list_cases(measure, self.trials if chosen is None else chosen))
+    def rate(self, measure: str) -> Cell:
+        """Return one of the two rates."""
+        return tally(_list_cases(measure, self.trials))
 
 
 def find_experiments(store: Store) -> list[str]:
@@ -231,13 +231,9 @@ def _take(trials: Sequence[ArmTrial], most: Mapping[str, int]) -> list[ArmTrial]
 
 
 def _conclude(found: Difference | None, measure: str) -> str:
-    if found is None:
-        return TOO_FEW
-    if not found.is_significant:
-        return NO_DIFFERENCE
     words = {"passed": "passes", "passed_first": "passes at first", "cost_usd": "costs", "seconds": "takes"}
-    how = ("more often", "less often") if measure in _RATES else ("more", "less")
-    return f"{words[measure]} {how[found.value < 0]}"
+    often = " often" if measure in _RATES else ""
+    return conclude(found, f"{words[measure]} more{often}", f"{words[measure]} less{often}")
 
 
 def _tabulate_looks(plan: ExperimentPlan, arms: Sequence[TrialArm]) -> ReportTable:

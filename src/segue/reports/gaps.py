@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from statistics import fmean
-from typing import Any
 
 from segue.domain.plan import BuildPhase
 from segue.domain.signature import signature
@@ -110,7 +109,7 @@ def _tabulate_tasks(tasks: Rows, names: Mapping[str, Mapping[str, str]], newest:
         groups[task["build_phase"] or NO_PHASE, name].append(task)
     rows: list[tuple[Cell, ...]] = []
     for (phase, title), group in groups.items():
-        failed = {task["run_id"] for task in group if _is_failed(task)}
+        failed = {task["run_id"] for task in group if task["failures"]}
         if failed:
             runs = RunIds(tuple(run for run in newest if run in failed))
             rows.append((title, phase, _rate_failed(group), _rate_unfinished(group), runs))
@@ -151,12 +150,8 @@ def _tabulate_errors(errors: Rows, newest: list[str]) -> ReportTable:
     )
 
 
-def _is_failed(task: Mapping[str, Any]) -> bool:
-    return bool(task["failures"])
-
-
 def _rate_failed(tasks: Rows) -> Proportion:
-    return tally((task["run_id"], _is_failed(task)) for task in tasks)
+    return tally((task["run_id"], bool(task["failures"])) for task in tasks)
 
 
 def _rate_unfinished(tasks: Rows) -> Proportion:

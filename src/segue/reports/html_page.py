@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from segue.reports.charts import escape_text
 from segue.reports.figures.scatter import Link
@@ -15,7 +15,7 @@ from segue.reports.report import DatasetReport
 from segue.reports.timeline_svg import COLOURS, colour_phase, draw_timeline, label_phase, list_phases
 
 if TYPE_CHECKING:
-    from jinja2 import Template
+    from jinja2 import Environment, Template
 
 _FORBIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 """Control characters, and characters that reverse the direction of text."""
@@ -30,18 +30,24 @@ def render_html(reports: Sequence[DatasetReport], title: str, made: str) -> str:
     return _FORBIDDEN.sub(" ", _load_template().render(reports=shown, title=title, made=made))
 
 
-@cache
-def _load_template() -> Template:
+def create_environment(**more: Any) -> Environment:
+    """Create an environment for templates of pages, in which everything is escaped."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
-    environment = Environment(
-        loader=PackageLoader("segue.reports"),
+    more.setdefault("loader", PackageLoader("segue.reports"))
+    return Environment(
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
         auto_reload=False,
+        **more,
     )
+
+
+@cache
+def _load_template() -> Template:
+    environment = create_environment()
     environment.globals.update(
         draw_timeline=draw_timeline,
         list_phases=list_phases,

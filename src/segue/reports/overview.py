@@ -87,7 +87,8 @@ def _list_periods(ordered: Sequence[RunOutcome], size: int | None) -> Iterator[t
 
     for period, found in groupby(enumerate(ordered), find_period):
         runs = [one for _, one in found]
-        first = _format_day(period * _WEEK - _MONDAY if size is None else runs[0].created)
+        began = period * _WEEK - _MONDAY if size is None else runs[0].created
+        first = datetime.fromtimestamp(began / 1000, UTC).strftime("%Y-%m-%d")
         name = first if size is None else f"{period * size + 1}–{period * size + len(runs)}"
         yield name, first, *_summarize(runs)
 
@@ -100,7 +101,3 @@ def _summarize(runs: Sequence[RunOutcome]) -> tuple[Cell, Cell]:
 def _find_week(one: RunOutcome) -> int:
     """Return the number of the week in which a run began, from Monday to Sunday, UTC."""
     return (one.created + _MONDAY) // _WEEK
-
-
-def _format_day(instant: int) -> str:
-    return datetime.fromtimestamp(instant / 1000, UTC).strftime("%Y-%m-%d")

@@ -9,6 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from segue.domain.amounts import format_count, format_duration
+from segue.domain.plain import cut_text
 from segue.reports.charts import draw_cell, find_scale
 from segue.reports.figures.forest import draw_forest
 from segue.reports.figures.scatter import Link, draw_scatter
@@ -95,37 +96,23 @@ class PageTable(Struct, frozen=True):
 
 def present_table(table: ReportTable, link: Link, decorate: Decorate | None = None) -> PageTable:
     """Prepare a table for a page; `link` says where the names in its figure lead."""
-    present = _PRESENTED.get(table.name, _present_plain)
-    shown = present(table, decorate or _leave)
-    return PageTable(
+    look = decorate or _leave
+    arrange = _ARRANGED.get(table.name)
+    whole = PageTable(
         table.name,
         table.title,
         table.note,
-        shown.headings,
-        shown.rows,
+        tuple(map(format_heading, table.columns)),
+        [] if arrange else format_rows(table, look),
         len(table.rows),
         draw_figure(table, link),
         table.sql,
         pivot(table) if table.name == MATRIX and table.rows else None,
-        shown.groups,
-        shown.folded,
-        shown.about_folded,
     )
+    return arrange(whole, table, look) if arrange else whole
 
 
-class _Shown(Struct, frozen=True):
-    headings: tuple[str, ...]
-    rows: PageRows
-    groups: tuple[PageGroup, ...] = ()
-    folded: PageRows = []
-    about_folded: str = ""
-
-
-def _present_plain(table: ReportTable, decorate: Decorate) -> _Shown:
-    return _Shown(tuple(map(format_heading, table.columns)), format_rows(table, decorate))
-
-
-def _present_settings(table: ReportTable, decorate: Decorate) -> _Shown:
+def _arrange_settings(whole: PageTable, table: ReportTable, look: Decorate) -> PageTable:
     """Group the settings by source; a source with one setting compares nothing."""
     sources: dict[str, list[tuple[Cell, ...]]] = {}
     for row in table.rows[:MOST_ROWS]:
@@ -133,23 +120,21 @@ def _present_settings(table: ReportTable, decorate: Decorate) -> _Shown:
     several = {source: rows for source, rows in sources.items() if len(rows) > 1}
     alone = [row for source, rows in sources.items() if source not in several for row in rows]
     groups = tuple(
-        PageGroup(name_source(source), source, _stack(_format(table, rows, decorate)))
+        PageGroup(name_source(source), source, _stack(_format(table, rows, look)))
         for source, rows in several.items()
     )
-    headings = tuple(map(format_heading, table.columns))
     about = f"{format_count(len(alone), 'source')} with one setting only: nothing to compare" if alone else ""
-    return _Shown(headings, [], groups, _format(table, alone, decorate), about)
+    return replace(whole, groups=groups, folded=_format(table, alone, look), about_folded=about)
 
 
-def _present_differences(table: ReportTable, decorate: Decorate) -> _Shown:
+def _arrange_differences(whole: PageTable, table: ReportTable, look: Decorate) -> PageTable:
     """Show what differs; fold pairs without a difference, and those with too few runs."""
     place = table.columns.index("says")
     shown = [row for row in table.rows if row[place] not in (NO_DIFFERENCE, TOO_FEW)]
     others = [row for row in table.rows if row[place] in (NO_DIFFERENCE, TOO_FEW)]
     about = f"{len(others)} comparisons without a significant difference" if others else ""
-    headings = tuple(map(format_heading, table.columns))
-    rows, folded = (_format(table, part, decorate) for part in (shown[:MOST_ROWS], others[:MOST_ROWS]))
-    return _Shown(headings, rows, (), folded, about)
+    rows, folded = (_format(table, part, look) for part in (shown, others))
+    return replace(whole, rows=rows, folded=folded, about_folded=about)
 
 
 def _stack(rows: PageRows) -> PageRows:
@@ -167,17 +152,16 @@ def _stack_cell(cell: PageCell) -> PageCell:
     return replace(cell, text=value, small=" ".join(part for part in parts if part))
 
 
-_PRESENTED = {"settings": _present_settings, "differences": _present_differences}
+_ARRANGED = {"settings": _arrange_settings, "differences": _arrange_differences}
 
 
-def _format(table: ReportTable, rows: Sequence[tuple[Cell, ...]], decorate: Decorate) -> PageRows:
-    return format_rows(ReportTable(table.name, table.title, table.columns, tuple(rows)), decorate)
+def _format(table: ReportTable, rows: Sequence[tuple[Cell, ...]], look: Decorate) -> PageRows:
+    return format_rows(replace(table, rows=tuple(rows)), look)
 
 
-def format_rows(table: ReportTable, decorate: Decorate | None = None) -> PageRows:
+def format_rows(table: ReportTable, look: Decorate) -> PageRows:
     """Return the rows as the page shows them, with a chart where a cell has one."""
     scales = {name: _find_scales(table, place) for place, name in enumerate(table.columns)}
-    look = decorate or _leave
     return [
         [
             look(_render_cell(name, cell, scales[name].get(_get_unit(cell), 0.0)), cell, name, row)
@@ -192,7 +176,7 @@ def name_source(source: str) -> str:
     path = PurePath(source)
     if path.is_absolute() and len(path.parts) > 3:
         return "/".join(("…", *path.parts[-2:]))
-    return source if len(source) <= _MOST_SOURCE else source[: _MOST_SOURCE - 1] + "…"
+    return cut_text(source, _MOST_SOURCE)
 
 
 def _leave(shown: PageCell, *_of: object) -> PageCell:
@@ -217,8 +201,7 @@ def _format_text(cell: Cell, name: str) -> str:
         return format_duration(cell)
     if name == "source" and isinstance(cell, str):
         return name_source(cell)
-    text = format_cell(cell, name)
-    return text if len(text) <= _MOST_TEXT else text[: _MOST_TEXT - 1] + "…"
+    return cut_text(format_cell(cell, name), _MOST_TEXT)
 
 
 def _find_scales(table: ReportTable, place: int) -> dict[str, float]:

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from segue.reports.formatting import format_cell
 from segue.reports.report import Cell, DatasetReport, ReportTable
 from segue.reports.selection import Dataset, Rows
-from segue.reports.statistics import CONFIDENCE, NO_DIFFERENCE, Difference, subtract, tally, tally_groups
+from segue.reports.statistics import CONFIDENCE, Difference, conclude, subtract, tally, tally_groups
 from segue.reports.topics import group_by_topic
 
 ACTIONS = ("RETRY", "WEB_SEARCH", "RUN_DIAGNOSTIC", "MODIFY_PLAN")
@@ -93,16 +93,8 @@ def _compare_action(action: str, taken: Rows, retries: Rows, by_draw: bool = Fal
     if action != "RETRY":
         retry = tally((row["run_id"], bool(row["recovered"])) for row in retries)
         difference = subtract(rate, retry, _LEVEL)
-    return action, rate, difference, conclude(difference), sum(not row["delivered"] for row in taken)
-
-
-def conclude(difference: Difference | None) -> str:
-    """Say in words what the difference shows."""
-    if difference is None:
-        return ""
-    if not difference.is_significant:
-        return NO_DIFFERENCE
-    return "recovers more often" if difference.value > 0 else "recovers less often"
+    words = conclude(difference, "recovers more often", "recovers less often") if difference else ""
+    return action, rate, difference, words, sum(not row["delivered"] for row in taken)
 
 
 def _tabulate_topics(searches: Rows) -> ReportTable:

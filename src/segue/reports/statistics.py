@@ -113,6 +113,15 @@ class Difference(Struct, frozen=True):
         return {**numbers, "shown": self.is_significant}
 
 
+def conclude(found: Difference | None, more: str, less: str) -> str:
+    """Say in words what a difference shows: `more` if it is above zero, `less` if it is below."""
+    if found is None:
+        return TOO_FEW
+    if not found.is_significant:
+        return NO_DIFFERENCE
+    return more if found.value > 0 else less
+
+
 def tally(cases: Iterable[tuple[Hashable, bool]]) -> Proportion:
     """Count how often something happened, by run: pairs of the run and whether it happened."""
     runs: dict[Hashable, list[bool]] = defaultdict(list)

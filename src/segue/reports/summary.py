@@ -69,12 +69,8 @@ def _list_cells(card: ProofCard) -> Iterator[str]:
 def _fold(card: ProofCard) -> Iterator[str]:
     layout = lay_out(card)
     yield ""
-    yield f"<details><summary>{_escape_html(layout.title)}</summary>"
+    yield f"<details><summary>{escape(plain(layout.title, 200))}</summary>"
     yield ""
     yield render_markdown([layout])
     yield "</details>"
     yield ""
-
-
-def _escape_html(text: str) -> str:
-    return escape(plain(text, 200))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from segue.domain.amounts import format_duration
+from segue.domain.plain import cut_text
 from segue.flow.phases.registry import PHASES
 from segue.flow.phases.verify import VERIFY
 from segue.reports.charts import escape_text, wrap_svg
@@ -121,8 +122,3 @@ def _describe(bar: Bar) -> str:
         bar.reason,
     )
     return cut_text(" · ".join(part for part in parts if part), 400)
-
-
-def cut_text(text: str, length: int) -> str:
-    """Return the text, cut to this many characters."""
-    return text if len(text) <= length else text[: length - 1] + "…"

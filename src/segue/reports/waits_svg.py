@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 from msgspec import Struct
 
+from segue.domain.plain import cut_text
 from segue.reports.charts import escape_text, wrap_svg
-from segue.reports.timeline_svg import cut_text
 from segue.view.run import RunView
 
 MOST_BOXES = 120

@@ -17,9 +17,8 @@ from msgspec.structs import replace
 from segue.domain.history import SourceHistory
 from segue.domain.task import Completion, TaskStatus
 from segue.sources.plan.state import set_aside
-from segue.sources.restore import CorruptState, restore_state
+from segue.sources.restore import CorruptState, read_state, restore_state
 from segue.system.files import exclusive, private_folder, signature, write_atomic
-from segue.system.reading import read_file
 
 SCHEMA = 1
 _LARGEST = 64 * 1024**2
@@ -81,12 +80,9 @@ class KeptFile:
 
     def load(self) -> KeptMarks | None:
         """Return what it says; None if there is no file. Raises CorruptState."""
-        try:
-            data = read_file(self.path, limit=_LARGEST)
-        except FileNotFoundError:
+        data = read_state(self.path, limit=_LARGEST)
+        if data is None:
             return None
-        except OSError as error:
-            raise CorruptState(self.path, f"it cannot be read ({error.strerror or error})") from error
         try:
             found = msgspec.json.decode(data, type=KeptMarks)
         except (msgspec.MsgspecError, ValueError, RecursionError) as error:

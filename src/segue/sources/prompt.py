@@ -21,7 +21,7 @@ from segue.ports import Outline, Source, SourceRequest
 from segue.sources.plan.state import set_aside
 from segue.sources.recognise import recognise
 from segue.sources.restore import CorruptState, restore_state
-from segue.system.files import exclusive, private_folder, write_atomic
+from segue.system.files import exclusive, private_folder, signature, write_atomic
 from segue.system.reading import read_file
 
 SCHEMA = 1
@@ -54,6 +54,11 @@ class _State(Struct, frozen=True):
         """The steps that are done."""
         return [step.key for step in self.steps if step.status is TaskStatus.DONE]
 
+    @property
+    def replaced(self) -> tuple[dict[str, Any], ...]:
+        """The plans before the next one: those there were, and the one there is."""
+        return (*self.revisions, _revision(self.steps, self.run)) if self.steps else self.revisions
+
 
 class PromptSource(Source):
     """A goal in one repository, and the plan an agent has made for it."""
@@ -79,7 +84,7 @@ class PromptSource(Source):
         self.path = path
         self.key = pair_key(goal, repo)
         self._changes = 0
-        self._seen: tuple[int, int] | None = None
+        self._seen: object = None
 
     @property
     def address(self) -> str:
@@ -103,7 +108,7 @@ class PromptSource(Source):
 
     def stamp(self) -> object:
         """Return the same value as long as the file is as this object left it."""
-        now = self._signature()
+        now = signature(self.path)
         if now != self._seen:
             self._seen = now
             self._changes += 1
@@ -111,12 +116,26 @@ class PromptSource(Source):
 
     def context(self, task: Task) -> str:
         """Return the goal, and the titles of all steps with their states."""
-        lines = [f"{self._sign(step, task)} {step.key}: {step.title}" for step in self.tasks().tasks]
+        lines = [
+            f"[{'this step' if step.key == task.key else step.status}] {step.key}: {step.title}"
+            for step in self.tasks().tasks
+        ]
         return "\n".join([f"The goal: {self.goal}", "", "The steps of the plan:", *lines])
 
     def mark(self, task: Task, completion: Completion) -> None:
         """Store that a step is done or skipped."""
-        self._set(task.key, completion)
+        key = task.key
+        with exclusive(self._lock()):
+            state = self._load()
+            if state is None or all(step.key != key for step in state.steps):
+                raise SourceError(f"There is no step {key} in the plan {self.path}.")
+            steps = tuple(
+                replace(step, status=completion.status) if step.key == key else step for step in state.steps
+            )
+            mine = self._seen == signature(self.path)
+            self._write(_State(steps, state.revisions, completion.run, seq=completion.seq))
+            if mine:
+                self._seen = signature(self.path)
 
     def revise(self, steps: Sequence[Task], run: str) -> None:
         """Replace all steps that are not completed; the plan as it was is kept beside the new one."""
@@ -125,9 +144,7 @@ class PromptSource(Source):
             new = revise(state.steps, steps)
             if new == state.steps:
                 return
-            before = {"steps": [_document(step) for step in state.steps], "run": state.run}
-            revisions = (*state.revisions, before) if state.steps else state.revisions
-            self._write(_State(new, revisions, run, seq=state.seq if state.run == run else 0))
+            self._write(_State(new, state.replaced, run, seq=state.seq if state.run == run else 0))
 
     def last_number(self) -> int:
         """Return the highest number that a step has ever had: new steps are counted from there."""
@@ -144,8 +161,7 @@ class PromptSource(Source):
             except CorruptState:
                 set_aside(self.path)
                 state = _State((), ())
-            before = ({"steps": [_document(step) for step in state.steps], "run": state.run},)
-            self._write(_State((), (*state.revisions, *(before if state.steps else ()))))
+            self._write(_State((), state.replaced))
 
     def restore(self, history: SourceHistory) -> str:
         """Rebuild a plan that is missing, unreadable or older than the journal; believe any other."""
@@ -162,39 +178,14 @@ class PromptSource(Source):
             replace(step, status=marks[step.key].status) if step.key in marks else step for step in current
         )
         run, seq = history.last
-        revisions = tuple({"steps": [_document(step) for step in plan], "run": run} for plan in old)
+        revisions = tuple(_revision(plan, run) for plan in old)
         state = _State(steps, revisions, run, seq=seq)
         with exclusive(self._lock()):
             self._write(state)
         return state
 
-    def _sign(self, step: Task, current: Task) -> str:
-        if step.key == current.key:
-            return "[this step]"
-        return f"[{step.status}]"
-
-    def _set(self, key: str, completion: Completion) -> None:
-        with exclusive(self._lock()):
-            state = self._load()
-            if state is None or all(step.key != key for step in state.steps):
-                raise SourceError(f"There is no step {key} in the plan {self.path}.")
-            steps = tuple(
-                replace(step, status=completion.status) if step.key == key else step for step in state.steps
-            )
-            mine = self._seen == self._signature()
-            self._write(_State(steps, state.revisions, completion.run, seq=completion.seq))
-            if mine:
-                self._seen = self._signature()
-
     def _lock(self) -> Path:
         return private_folder(self.path.parent) / f"{self.path.name}.lock"
-
-    def _signature(self) -> tuple[int, int] | None:
-        try:
-            found = self.path.stat()
-        except OSError:
-            return None
-        return found.st_mtime_ns, found.st_ino
 
     def _load(self) -> _State | None:
         try:
@@ -215,9 +206,8 @@ class PromptSource(Source):
             "schema": SCHEMA,
             "goal": self.goal,
             "repo_path": str(self.repo),
-            "run": state.run,
             "seq": state.seq,
-            "steps": [_document(step) for step in state.steps],
+            **_revision(state.steps, state.run),
             "revisions": list(state.revisions),
         }
         write_atomic(self.path, json.dumps(document, indent=2).encode())
@@ -238,6 +228,7 @@ def _step(document: Any) -> Task:
     return step
 
 
-def _document(step: Task) -> dict[str, Any]:
-    document = to_builtins(step)
-    return {name: document[name] for name in _STORED}
+def _revision(steps: Sequence[Task], run: str | None) -> dict[str, Any]:
+    """Return a plan as the file has it."""
+    documents = map(to_builtins, steps)
+    return {"steps": [{name: one[name] for name in _STORED} for one in documents], "run": run}

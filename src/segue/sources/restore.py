@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Collection
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from segue.domain.amounts import format_count
 from segue.domain.errors import SourceError
 from segue.domain.history import SourceHistory
+from segue.system.reading import LARGEST, read_file
 
 
 class CorruptState(SourceError):
@@ -24,6 +26,36 @@ class CorruptState(SourceError):
         self.reason = reason
         self.newer = newer
         """Whether a newer version of Segue wrote it: nothing is wrong with it."""
+
+
+def read_state(path: Path, hint: str = "", inside: Path | None = None, limit: int = LARGEST) -> bytes | None:
+    """Return the contents of a state file; None if there is none, CorruptState if it cannot be read."""
+    try:
+        return read_file(path, inside, limit)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise CorruptState(path, f"it cannot be read ({error.strerror or error})", hint) from error
+
+
+def read_document(
+    path: Path, schema: int, hint: str = "", inside: Path | None = None, limit: int = LARGEST
+) -> dict[str, Any] | None:
+    """Return the JSON object in a state file; CorruptState if it is none, or of a newer schema."""
+    data = read_state(path, hint, inside, limit)
+    if data is None:
+        return None
+    try:
+        document = json.loads(data.decode("utf-8-sig"))
+    except (ValueError, RecursionError) as error:
+        raise CorruptState(path, f"it is not JSON ({error})", hint) from error
+    if not isinstance(document, dict):
+        raise CorruptState(path, "it is not a JSON object", hint)
+    found = document.get("schema", schema)
+    if isinstance(found, int) and found > schema:
+        reason = f"it has schema {found}, this version of Segue knows {schema}"
+        raise CorruptState(path, reason, hint="Use the newer Segue that wrote it.", newer=True)
+    return document
 
 
 class KeptState(Protocol):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from msgspec import Struct
@@ -12,12 +13,11 @@ from segue.domain.errors import CredentialsError
 from segue.system.http.rest import Rest, RestWords
 from segue.system.process.capture import child_environment, probe
 
-PUBLIC = "https://api.github.com"
-_TOKENS = ("GH_TOKEN", "GITHUB_TOKEN")
-_ENTERPRISE_TOKENS = ("GH_ENTERPRISE_TOKEN", "GITHUB_ENTERPRISE_TOKEN")
-_GH_PASSED = ("GH_CONFIG_DIR", "DBUS_SESSION_BUS_ADDRESS")
-"""Variables by which gh finds where it keeps its login."""
-_REST_WORDS = RestWords("", "GITHUB_API_URL, or api_url in [github]", "docs/guides/issues.md")
+_PUBLIC = "https://api.github.com"
+TOKENS = ("GH_TOKEN", "GITHUB_TOKEN")
+ENTERPRISE_TOKENS = ("GH_ENTERPRISE_TOKEN", "GITHUB_ENTERPRISE_TOKEN")
+_GH_PASSED = ("GH_", "XDG_", "DBUS_SESSION_BUS_ADDRESS")
+"""How variables begin by which gh finds where it keeps its login."""
 
 
 class GithubAccess(Struct, frozen=True):
@@ -29,26 +29,18 @@ class GithubAccess(Struct, frozen=True):
     def __repr__(self) -> str:
         return f"GithubAccess({self.api_url!r})"
 
-    @property
-    def web_url(self) -> str:
-        """Where people look at what the API serves."""
-        if self.api_url == PUBLIC:
-            return "https://github.com"
-        return self.api_url.removesuffix("/api/v3")
 
-
-def find_access(api_url: str | None, environment: Mapping[str, str] | None = None) -> GithubAccess:
+def find_access(api_url: str | None) -> GithubAccess:
     """Return the address and the token: of the environment, or of gh where it is logged in.
 
     Raises CredentialsError if there is none.
     """
-    known = os.environ if environment is None else environment
-    api_url = find_address(api_url, known)
-    public = api_url == PUBLIC
-    for name in _TOKENS if public else (*_ENTERPRISE_TOKENS, *_TOKENS):
-        if token := known.get(name, "").strip():
+    api_url = (api_url or os.environ.get("GITHUB_API_URL", "").strip() or _PUBLIC).rstrip("/")
+    public = api_url == _PUBLIC
+    for name in TOKENS if public else (*ENTERPRISE_TOKENS, *TOKENS):
+        if token := os.environ.get(name, "").strip():
             return GithubAccess(api_url, token)
-    token = _ask_gh("github.com" if public else urlsplit(api_url).netloc)
+    token = ask_gh("github.com" if public else urlsplit(api_url).netloc)
     if token:
         return GithubAccess(api_url, token)
     raise CredentialsError(
@@ -58,24 +50,25 @@ def find_access(api_url: str | None, environment: Mapping[str, str] | None = Non
     )
 
 
-def find_address(api_url: str | None, environment: Mapping[str, str] | None = None) -> str:
-    """Return the address of the API."""
-    known = os.environ if environment is None else environment
-    return (api_url or known.get("GITHUB_API_URL", "").strip() or PUBLIC).rstrip("/")
-
-
-def _ask_gh(host: str) -> str:
+def ask_gh(host: str, folder: Path | None = None) -> str:
     """Return the token that gh uses for a host; empty if gh is absent or not logged in."""
-    command = ["gh", "auth", "token", "--hostname", host]
-    said = probe(command, env=child_environment(_GH_PASSED))
+    own = [name for name in os.environ if name.startswith(_GH_PASSED)]
+    said = probe(["gh", "auth", "token", "--hostname", host], env=child_environment(own), cwd=folder)
     return said.out.decode("utf-8", "replace").strip() if said is not None and said.exit_code == 0 else ""
 
 
-def open_rest(access: GithubAccess, clean: Callable[[str], str]) -> Rest:
+def open_rest(access: GithubAccess, clean: Callable[[str], str], words: RestWords) -> Rest:
     """Return the REST API with a token."""
     headers = {
         "authorization": f"Bearer {access.token}",
         "accept": "application/vnd.github+json",
         "x-github-api-version": "2022-11-28",
     }
-    return Rest("GitHub", access.api_url, headers, clean, words=_REST_WORDS)
+    return Rest("GitHub", access.api_url, headers, clean, words=words)
+
+
+def open_graphql(access: GithubAccess, clean: Callable[[str], str], words: RestWords) -> Rest:
+    """Return the GraphQL API, which servers of one's own have beside the REST API."""
+    url = access.api_url
+    beside = url.removesuffix("/v3") if url.endswith("/api/v3") else url
+    return open_rest(GithubAccess(beside, access.token), clean, words)

@@ -93,20 +93,23 @@ async def reject_plan(app: App, path: Fields, form: Fields) -> ActionResult:
 
 async def propose(app: App, path: Fields, _form: Fields) -> ActionResult:
     """Open a pull request with the work of a run that nobody works on."""
-    run = await _read_run(app, path["run"])
-    if state_of(run) in queries.ACTIVE:
-        raise Locked("The run is still running.", kept="Nothing was changed.", hint="Stop it first.")
+    run = await _read_idle_run(app, path["run"])
     found = await propose_run(app, run)
     return ActionResult(found.words, f"/runs/{run.id}")
 
 
 async def _override(app: App, path: Fields, reason: str, *, skip: bool) -> ActionResult:
-    run = await _read_run(app, path["run"])
-    if state_of(run) in queries.ACTIVE:
-        raise Locked("The run is still running.", kept="Nothing was changed.", hint="Stop it first.")
+    run = await _read_idle_run(app, path["run"])
     await decide(load_run_app(app, run), run, path["task"], reason, skip=skip)
     verb = "skipped" if skip else "accepted as done"
     return ActionResult(f"Task {path['task']} was {verb}. Resume the run to continue.", f"/runs/{run.id}")
+
+
+async def _read_idle_run(app: App, run_id: str) -> Run:
+    run = await _read_run(app, run_id)
+    if state_of(run) in queries.ACTIVE:
+        raise Locked("The run is still running.", kept="Nothing was changed.", hint="Stop it first.")
+    return run
 
 
 async def _read_run(app: App, run_id: str) -> Run:
@@ -118,7 +121,6 @@ async def _read_run(app: App, run_id: str) -> Run:
 
 
 _TASK = "/runs/{run}/tasks/{task}"
-PAGES = ()
 ACTIONS = (
     ActionRoute("/runs/{run}/stop", stop),
     ActionRoute("/runs/{run}/resume", resume),

@@ -27,7 +27,7 @@ _EDITING = tuple(phase.name for phase in PHASES.values() if phase.edits)
 _KEPT = ("base", "commit", *_EDITING)
 """The steps that store a commit."""
 
-_LINES = {"+": "add", "-": "del", "@": "hunk"}
+LINE_KINDS = {"+": "add", "-": "del", "@": "hunk"}
 
 
 class _Head(Output, frozen=True):
@@ -128,6 +128,6 @@ def _classify_lines(text: str) -> list[dict[str, str]]:
     lines = text.removesuffix("\n").split("\n")
     first = next((number for number, line in enumerate(lines) if line.startswith("@@")), len(lines))
     return [
-        {"kind": "meta" if number < first else _LINES.get(line[:1], ""), "text": line}
+        {"kind": "meta" if number < first else LINE_KINDS.get(line[:1], ""), "text": line}
         for number, line in enumerate(lines)
     ]

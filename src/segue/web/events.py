@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from segue.domain.events import EVENTS, ErrorSeen, Recorded, read_event
@@ -19,6 +19,7 @@ SIZE = 50
 _RUNS = 100
 """The newest runs that can be chosen; any other can be given in the address."""
 
+EVENT_ROWS = "SELECT run_id, seq, ts, step, type, data FROM orchestrator_events"
 _BORING = ("token", "digest", "gen")
 _PLACE = re.compile(r"([\w-]{1,64}):(\d{1,18})", re.ASCII)
 
@@ -30,11 +31,8 @@ def query_events(request: PageRequest) -> Data:
     place = forward or _parse_place(request.text("before"))
     where, values = _build_conditions(chosen, place, later=forward is not None)
     order = "" if forward else " DESC"
-    rows = request.store.query(
-        "SELECT run_id, seq, ts, step, type, data FROM orchestrator_events"  # noqa: S608
-        f" WHERE {where} ORDER BY run_id{order}, seq{order} LIMIT {SIZE + 1}",
-        values,
-    )
+    rows = read_events(request.store, where, values, f"run_id{order}, seq{order}", SIZE + 1)
+    runs = [{"id": run.id, "source": run.spec.source} for run in request.store.runs(limit=_RUNS)]
     more, found = len(rows) > SIZE, rows[:SIZE]
     if forward:
         found.reverse()
@@ -45,7 +43,7 @@ def query_events(request: PageRequest) -> Data:
         "newer": _format_place(found[0]) if found and place and (more or not forward) else "",
         "filters": chosen,
         "filtered": any(chosen.values()),
-        "choices": {"type": list(EVENTS), "run": _list_runs(request.store)},
+        "choices": {"type": list(EVENTS), "run": runs},
         "any": bool(found) or bool(request.store.query("SELECT 1 AS one FROM orchestrator_events LIMIT 1")),
     }
 
@@ -89,25 +87,23 @@ def _parse_place(text: str) -> tuple[str, int] | None:
     return (found[1], int(found[2])) if found else None
 
 
-def _format_place(row: Mapping[str, Any]) -> str:
-    return f"{row['run_id']}:{row['seq']}"
+def _format_place(recorded: Recorded) -> str:
+    return f"{recorded.run}:{recorded.seq}"
 
 
-def _make_event_line(row: Mapping[str, Any]) -> dict[str, Any]:
-    recorded = read_row(row)
+def _make_event_line(recorded: Recorded) -> dict[str, Any]:
     line = make_line(recorded)
-    return {
-        "run": recorded.run,
-        "step": recorded.step,
-        **line,
-        "text": line["text"] or _summarize(recorded),
-    }
+    where = {"run": recorded.run, "step": recorded.step}
+    return {**where, **line, "text": line["text"] or _summarize(recorded)}
 
 
-def read_row(row: Mapping[str, Any]) -> Recorded:
-    """Return the event of a row of `orchestrator_events`."""
-    event = read_event(row["type"], row["data"])
-    return Recorded(row["run_id"], row["seq"], row["ts"], row["step"], event)
+def read_events(store: Store, where: str, values: Sequence[object], order: str, limit: int) -> list[Recorded]:
+    """Return the first events that fulfil a condition, in an order, both written in SQL."""
+    sql = f"{EVENT_ROWS} WHERE {where} ORDER BY {order} LIMIT {limit}"
+    return [
+        Recorded(row["run_id"], row["seq"], row["ts"], row["step"], read_event(row["type"], row["data"]))
+        for row in store.query(sql, values)
+    ]
 
 
 def _summarize(recorded: Recorded) -> str:
@@ -131,10 +127,6 @@ def _format_value(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return f"{value:.6g}" if isinstance(value, float) else str(value)
-
-
-def _list_runs(store: Store) -> list[dict[str, str]]:
-    return [{"id": run.id, "source": run.spec.source} for run in store.runs(limit=_RUNS)]
 
 
 PAGES = (PageRoute("/events", "events.html", "Events", query_events, menu=True),)

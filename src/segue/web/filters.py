@@ -10,14 +10,15 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+from jinja2 import ChoiceLoader, Environment, PackageLoader
 from markupsafe import Markup
 from msgspec import Struct
 
-from segue.domain.amounts import format_duration, format_quantity
+from segue.domain.amounts import format_count, format_duration, format_quantity
 from segue.domain.plain import clean, plain
 from segue.domain.proof import Level
 from segue.domain.until import describe_until
+from segue.reports import html_page
 from segue.reports.timeline_svg import colour_phase, label_phase
 
 SIGNS = {
@@ -90,15 +91,8 @@ def load_assets() -> dict[str, Asset]:
 @cache
 def create_environment() -> Environment:
     """Create the environment of the templates: everything is escaped and free of control characters."""
-    made = Environment(
-        loader=ChoiceLoader([PackageLoader("segue.web"), PackageLoader("segue.reports")]),
-        autoescape=True,
-        undefined=StrictUndefined,
-        finalize=_clean_value,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        auto_reload=False,
-    )
+    loader = ChoiceLoader([PackageLoader("segue.web"), PackageLoader("segue.reports")])
+    made = html_page.create_environment(loader=loader, finalize=_clean_value)
     made.filters.update(
         duration=_format_duration,
         moment=format_moment,
@@ -203,7 +197,7 @@ def make_task_badge(task: Mapping[str, Any]) -> Any:
     if task["state"] != "done":
         return make_badge(task["state"])
     if count:
-        return _draw_badge("wait", SIGNS["PARTIAL"], f"done, {_count_findings(count)} open")
+        return _draw_badge("wait", SIGNS["PARTIAL"], f"done, {format_count(count, 'finding')} open")
     proven = task["proof"] is None or verdict == "PASS"
     return _draw_badge("good" if proven else "calm", SIGNS["done"], "done")
 
@@ -211,12 +205,8 @@ def make_task_badge(task: Mapping[str, Any]) -> Any:
 def make_run_badge(run: Mapping[str, Any]) -> Any:
     """Format the state of a run; one that is done with open findings is not simply good."""
     if run["state"] == "done" and run["findings"]:
-        return _draw_badge("wait", SIGNS["PARTIAL"], f"done, {_count_findings(run['findings'])} open")
+        return _draw_badge("wait", SIGNS["PARTIAL"], f"done, {format_count(run['findings'], 'finding')} open")
     return make_badge(run["state"])
-
-
-def _count_findings(count: int) -> str:
-    return f"{count} finding{'s' if count > 1 else ''}"
 
 
 def make_proof_badge(task: Mapping[str, Any]) -> Any:

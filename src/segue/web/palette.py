@@ -10,7 +10,7 @@ from urllib.parse import quote
 from segue.domain.run import RunKind
 from segue.ports import Store
 from segue.web.events import escape_like
-from segue.web.routes import Data, PageRequest, PageRoute, list_pages
+from segue.web.routes import Data, PageRequest, PageRoute, list_menu
 from segue.web.runs import match_words
 
 RUNS = 8
@@ -31,10 +31,8 @@ def query_palette(request: PageRequest) -> Data:
     words = request.text("q")[:100]
     pages = [
         {"kind": "page", "label": page.title, "detail": "", "href": page.path}
-        for page in list_pages()
-        if page.menu
-        and (page.exists is None or page.exists(request.app, request.store))
-        and words.lower() in page.title.lower()
+        for page in list_menu(request.app, request.store)
+        if words.lower() in page.title.lower()
     ]
     return {
         "title": "Jump to",

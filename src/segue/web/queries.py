@@ -65,6 +65,16 @@ def describe_usage(view: RunView) -> dict[str, Any]:
     }
 
 
+def describe_place(run: Run) -> dict[str, Any]:
+    """Describe a run in short, for the pages of its parts."""
+    state = state_of(run)
+    return {
+        **{"id": run.id, "name": run.source_name, "source": run.spec.source, "repo": run.spec.repo},
+        **{"state": state, "going": state in ACTIVE, "working": state in AT_WORK},
+        "fleet": run.spec.origin is not None,
+    }
+
+
 def describe_task(view: RunView, task: TaskView) -> dict[str, Any]:
     """Describe a task: its state, and what was used for it."""
     return {

@@ -22,7 +22,7 @@ from segue.system.http.guard import Receive, Scope, Send
 from segue.view.run import RunView
 from segue.web.filters import create_environment
 from segue.web.live import LiveUpdates
-from segue.web.routes import ActionResult, Data, NotFound, PageRequest, PageRoute, list_pages
+from segue.web.routes import ActionResult, Data, NotFound, PageRequest, PageRoute, list_menu, list_pages
 from segue.web.shared import StorePool, VersionedCache
 
 PART = "x-segue-part"
@@ -51,7 +51,7 @@ class PageRenderer:
     def warm_up(self) -> None:
         """Do what the first request for each page would wait for: open a store, compile the templates."""
         with suppress(SegueError), self._stores.borrow() as store:
-            self._find_menu(store)
+            self._menu = list_menu(self._app, store)
         self._render_in_frame("frame.html", title="")
         compile_templates()
 
@@ -121,7 +121,7 @@ class PageRenderer:
     def _stream(self, page: PageRoute, request: Request) -> Iterator[bytes]:
         """Return a page whose frame is sent at once, because its content takes a moment."""
         with explain_bugs(), self._stores.borrow() as store:
-            self._find_menu(store)
+            self._menu = list_menu(self._app, store)
             title = page.name(self._make_request(store, request)) if page.name else page.title
         frame = self._render_in_frame("frame.html", page, title=title, live_from=_find_stream(page, request))
         head, tail = frame.split("<!-- content -->")
@@ -146,7 +146,7 @@ class PageRenderer:
 
     def _query(self, page: PageRoute, request: Request) -> Data:
         with self._stores.borrow() as store:
-            self._find_menu(store)
+            self._menu = list_menu(self._app, store)
             data = page.query(self._make_request(store, request))
         if page.path.startswith("/inbox"):
             self._waiting = data["waiting"]
@@ -169,13 +169,6 @@ class PageRenderer:
             "live_from": "/live",
         }
         return render_template(template, **{**known, **values})
-
-    def _find_menu(self, store: Store) -> None:
-        self._menu = [
-            page
-            for page in list_pages()
-            if page.menu and (page.exists is None or page.exists(self._app, store))
-        ]
 
 
 def _find_stream(page: PageRoute, request: Request) -> str:

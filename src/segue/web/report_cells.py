@@ -51,26 +51,27 @@ def _decorate(
 
 def _link_point(table: str, label: str, filters: Mapping[str, str]) -> str:
     """Link a name in a figure to the runs or steps behind it."""
-    chosen = {name: value for name, value in filters.items() if value}
     match table:
         case "by_setting" if "/" not in label:
-            return escape(
-                "/runs?" + urlencode({**_only(chosen, "source", "kind"), "agent": label.split(" ")[0]})
-            )
+            chosen = {name: filters[name] for name in ("source", "kind") if filters.get(name)}
+            return escape("/runs?" + urlencode({**chosen, "agent": label.split(" ")[0]}))
         case "actions" | "randomised_actions":
-            return escape("/steps?" + urlencode({"phase": VERIFY.name, "action": label, **chosen}))
+            return escape(_link_steps(filters, phase=VERIFY.name, action=label))
     return f"#rows-{table}"
 
 
 def _link_phase(build_phase: str, filters: Mapping[str, str]) -> str:
     """Link to the verdicts on the tasks of a build phase."""
-    part = {"build": "none" if build_phase == NO_PHASE else build_phase}
+    return _link_steps(filters, phase=VERIFY.name, build=_name_build(build_phase))
+
+
+def _name_build(build_phase: str) -> str:
+    return "none" if build_phase == NO_PHASE else build_phase
+
+
+def _link_steps(filters: Mapping[str, str], **wanted: str) -> str:
     chosen = {name: value for name, value in filters.items() if value}
-    return "/steps?" + urlencode({"phase": VERIFY.name, **part, **chosen})
-
-
-def _only(chosen: Mapping[str, str], *names: str) -> dict[str, str]:
-    return {name: chosen[name] for name in names if name in chosen}
+    return "/steps?" + urlencode({**wanted, **chosen})
 
 
 def _link_run(run: str, row: Mapping[str, Any]) -> str:
@@ -110,16 +111,15 @@ def _describe_interval(low: float | None, high: float | None, name: str) -> str:
 
 def _link_columns(table: str, row: Mapping[str, Any], filters: Mapping[str, str]) -> dict[str, str]:
     """Map columns to the pages with the evidence behind their figures."""
-    chosen = {name: value for name, value in filters.items() if value}
     match table:
         case "build_phases":
-            part = {"build": "none" if row["build_phase"] == NO_PHASE else row["build_phase"], **chosen}
-            failed = "/steps?" + urlencode({"state": "failed", **part})
-            return {"failed": failed, "unfinished": failed, "launches": "/steps?" + urlencode(part)}
+            build = _name_build(row["build_phase"])
+            failed = _link_steps(filters, state="failed", build=build)
+            return {"failed": failed, "unfinished": failed, "launches": _link_steps(filters, build=build)}
         case "first_verdicts":
             return {"passed_first": _link_phase(row["build_phase"], filters)}
         case "actions" | "randomised_actions":
-            found = "/steps?" + urlencode({"phase": VERIFY.name, "action": row["action"], **chosen})
+            found = _link_steps(filters, phase=VERIFY.name, action=row["action"])
             return {"recovered": found, "against_retry": found}
         case "searches_by_topic" | "searches_by_source":
             wanted = row.get("topic") or row.get("source")

@@ -31,7 +31,6 @@ MODULES = (
     "segue.web.talk",
     "segue.web.step",
     "segue.web.task",
-    "segue.web.proof",
     "segue.web.actions",
     "segue.web.reports",
     "segue.web.experiments",
@@ -115,7 +114,12 @@ class ActionRoute(Struct, frozen=True):
 
 def list_pages() -> list[PageRoute]:
     """Return all pages, those of the menu in its order."""
-    return [page for module in _load_modules() for page in module.PAGES]
+    return [page for module in _load_modules() for page in getattr(module, "PAGES", ())]
+
+
+def list_menu(app: App, store: Store) -> list[PageRoute]:
+    """Return the pages of the menu, as far as this database has what they show."""
+    return [page for page in list_pages() if page.menu and (page.exists is None or page.exists(app, store))]
 
 
 def list_actions() -> list[ActionRoute]:

@@ -20,11 +20,10 @@ from segue.domain.verdict import Result, Verdict
 from segue.fleet.looking import read_tasks
 from segue.ports import Store
 from segue.reports.timeline_svg import label_phase
-from segue.view.load import state_of
 from segue.web import queries
 from segue.web.commands import list_commands
 from segue.web.diffs import find_commits, read_diff, read_patch, split_by_file
-from segue.web.events import read_row
+from segue.web.events import EVENT_ROWS, read_events
 from segue.web.live import make_line
 from segue.web.routes import Data, NotFound, PageRequest, PageRoute
 
@@ -34,7 +33,6 @@ TEXT = 40_000
 EVENTS = 100
 """Events on one page."""
 
-_EVENT = "SELECT run_id, seq, ts, step, type, data FROM orchestrator_events WHERE run_id = ?"
 _FACTS = ("exit_code", "session", "files", "branch", "duration", "usage", "changed")
 
 
@@ -75,10 +73,7 @@ def query_step(request: PageRequest) -> Data:
     end = queries.find_end(store, step)
     return {
         "title": _name(step),
-        "run": {
-            **{"id": run.id, "source": run.spec.source, "going": state_of(run) in queries.ACTIVE},
-            "fleet": run.spec.origin is not None,
-        },
+        "run": queries.describe_place(run),
         "step": {name: step[name] for name in names},
         "self": f"/runs/{run.id}/steps/{step['seq']}",
         "paged": "after" in request.query,
@@ -126,7 +121,8 @@ def query_text(request: PageRequest) -> Data:
 def query_event(request: PageRequest) -> Data:
     """Return one event with all its data."""
     run = queries.get_run(request.store, request.path["run"])
-    rows = request.store.query(f"{_EVENT} AND seq = ?", [run.id, _parse_number(request.path["seq"])])
+    place = [run.id, _parse_number(request.path["seq"])]
+    rows = request.store.query(f"{EVENT_ROWS} WHERE run_id = ? AND seq = ?", place)
     if not rows:
         raise NotFound("There is no such event.", hint=f"See /runs/{run.id}")
     [row] = rows
@@ -214,12 +210,11 @@ def _show_diff(known: dict[str, str]) -> Data:
 
 def _list_events(store: Store, step: Mapping[str, Any], after: int, end: int) -> Data:
     """Return a page of the events of the step."""
-    rows = store.query(
-        f"{_EVENT} AND seq > ? AND seq <= ? AND step = ? ORDER BY seq LIMIT ?",
-        [step["run_id"], max(after, step["seq"] - 1), end, step["key"], EVENTS + 1],
-    )
-    shown = [_make_event_line(read_row(row)) for row in rows[:EVENTS]]
-    return {"events": shown, "more": shown[-1]["seq"] if len(rows) > EVENTS else None, "after": after}
+    place = [step["run_id"], max(after, step["seq"] - 1), end, step["key"]]
+    where = "run_id = ? AND seq > ? AND seq <= ? AND step = ?"
+    found = read_events(store, where, place, "seq", EVENTS + 1)
+    shown = [_make_event_line(event) for event in found[:EVENTS]]
+    return {"events": shown, "more": shown[-1]["seq"] if len(found) > EVENTS else None, "after": after}
 
 
 def _make_event_line(event: Recorded) -> dict[str, Any]:

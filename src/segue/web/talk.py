@@ -6,9 +6,8 @@ from typing import Any
 
 from segue.domain.run import Run
 from segue.reports.timeline_svg import label_phase
-from segue.view.load import state_of
 from segue.web import queries
-from segue.web.events import match_text, read_row
+from segue.web.events import match_text, read_events
 from segue.web.routes import Data, NotFound, PageRequest, PageRoute
 from segue.web.run import describe_step
 from segue.web.step import find_step
@@ -36,7 +35,7 @@ def query_step_talk(request: PageRequest) -> Data:
     name = f"{label_phase(step['phase'] or '')} {step['attempt']}"
     return {
         "title": f"Conversation: {name}" + (f" of task {step['task']}" if step["task"] else ""),
-        "run": _describe_run(run),
+        "run": queries.describe_place(run),
         "task": step["task"],
         "steps": {step["key"]: describe_step({**step, "result": None, "action": None, "reason": None})},
         "self": f"/runs/{run.id}/steps/{step['seq']}/conversation",
@@ -61,16 +60,12 @@ def query_task_talk(request: PageRequest) -> Data:
     )
     return {
         "title": f"Conversation: {view.tasks[key].title}",
-        "run": _describe_run(run),
+        "run": queries.describe_place(run),
         "task": key,
         "steps": {str(step["key"]): describe_step(step) for step in steps},
         "self": f"/runs/{run.id}/tasks/{key}/conversation",
         **found,
     }
-
-
-def _describe_run(run: Run) -> dict[str, Any]:
-    return {"id": run.id, "source": run.spec.source, "working": state_of(run) in queries.AT_WORK}
 
 
 def _read(
@@ -87,14 +82,10 @@ def _read(
     if chosen["q"]:
         text, value = match_text(chosen["q"])
         where, values = f"{where} AND {text}", [*values, value]
-    order = "DESC" if backward else "ASC"
-    rows = request.store.query(
-        f"SELECT run_id, seq, ts, step, type, data FROM orchestrator_events WHERE {where}"  # noqa: S608
-        f" ORDER BY seq {order} LIMIT {SIZE + 1}",
-        [run.id, low, high, *values],
-    )
-    more, kept = len(rows) > SIZE, rows[:SIZE]
-    turns = TurnReader().read(map(read_row, kept[::-1] if backward else kept))
+    order = "seq DESC" if backward else "seq"
+    found = read_events(request.store, where, [run.id, low, high, *values], order, SIZE + 1)
+    more, kept = len(found) > SIZE, found[:SIZE]
+    turns = TurnReader().read(kept[::-1] if backward else kept)
     turns, earlier, later = _cut(turns, more, backward)
     return {
         "turns": turns,

@@ -1,15 +1,16 @@
-"""The page of one task: why it is where it is, its criteria and findings, one diff, and its launches."""
+"""The pages of one task: why it is where it is, its criteria and findings, its launches, diff and proof."""
 
 from __future__ import annotations
 
-from typing import Any
+import msgspec
 
 from segue.domain.errors import SegueError
 from segue.domain.run import Run
 from segue.fleet.looking import read_tasks
 from segue.reports.card.build import build_cards
+from segue.reports.card.card import ProofCard
+from segue.reports.card.layout import lay_out
 from segue.reports.timeline import HIDDEN
-from segue.view.load import state_of
 from segue.view.run import RunView
 from segue.web import queries
 from segue.web.diffs import find_task_commits, read_diff, read_patch, split_by_file
@@ -24,11 +25,10 @@ def query_task(request: PageRequest) -> Data:
     """Return everything about one task that fits on a page; the diff is fetched when it is opened."""
     run, view, key = find_task(request)
     steps = queries.list_steps(request.store, run.id, [key])
-    [card] = build_cards(request.store, run, read_tasks(request.app, run)[0], keys=(key,))
-    known = card.to_json()
+    known = _build_card(request, run, key).to_json()
     return {
         "title": view.tasks[key].title,
-        "run": _describe_run(run),
+        "run": queries.describe_place(run),
         "task": queries.describe_task(view, view.tasks[key]),
         "card": {name: known[name] for name in _CARD},
         "comments": list(view.comments.get(key, ())),
@@ -44,7 +44,7 @@ def query_diff(request: PageRequest) -> Data:
     part = cut_piece(text, request.number("from"))
     return {
         "title": f"Diff of task {key}",
-        "run": _describe_run(run),
+        "run": queries.describe_place(run),
         "task": queries.describe_task(view, view.tasks[key]),
         "diff": {**part, "text": "", "files": split_by_file(part["text"])} if part["total"] else None,
         "no_diff": why,
@@ -62,15 +62,25 @@ def find_task(request: PageRequest) -> tuple[Run, RunView, str]:
     return run, view, key
 
 
-def _describe_run(run: Run) -> dict[str, Any]:
-    state = state_of(run)
-    facts = {"id": run.id, "name": run.source_name, "repo": run.spec.repo, "state": state}
+def query_proof(request: PageRequest) -> Data:
+    """Return the card of one task, and what the badges beside it need."""
+    run, view, key = find_task(request)
     return {
-        **facts,
-        "going": state in queries.ACTIVE,
-        "working": state in queries.AT_WORK,
-        "fleet": run.spec.origin is not None,
+        "title": f"Proof of task {key}",
+        "run": run.id,
+        "task": queries.describe_task(view, view.tasks[key]),
+        "card": _build_card(request, run, key).to_json(),
     }
+
+
+def present_proof(data: Data) -> Data:
+    """Arrange the card for people."""
+    return {"layout": lay_out(msgspec.convert(data["card"], ProofCard))}
+
+
+def _build_card(request: PageRequest, run: Run, key: str) -> ProofCard:
+    [card] = build_cards(request.store, run, read_tasks(request.app, run)[0], keys=(key,))
+    return card
 
 
 def _read_work(request: PageRequest, run: Run, key: str) -> tuple[str, str, int]:
@@ -91,4 +101,7 @@ _TASK = "/runs/{run}/tasks/{task}"
 PAGES = (
     PageRoute(_TASK, "task.html", "Task", query_task, section="/runs", live=True),
     PageRoute(f"{_TASK}/diff", "diff.html", "Diff", query_diff, section="/runs"),
+    PageRoute(
+        f"{_TASK}/proof", "proof.html", "Proof", query_proof, present_proof, section="/runs", live=True
+    ),
 )

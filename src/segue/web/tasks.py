@@ -9,7 +9,6 @@ from segue.domain.task import Task, TaskStatus
 from segue.ports import Store
 from segue.reports.selection import select_kinds
 from segue.runtime.stored import read_source
-from segue.view.load import state_of
 from segue.view.run import RunView
 from segue.view.task import TaskView
 from segue.web import queries
@@ -35,7 +34,6 @@ def query_board(request: PageRequest) -> Data:
     run = _find_run(request, sources)
     if run is None:
         return {"run": None, "sources": [], "columns": {}, "source_problem": "", "page": 1, "pages": 1}
-    state = state_of(run)
     # What a fleet has done is in the journal alone: no file on this machine says so.
     listed, problem = read_source(request.app, run) if run.spec.origin is None else ([], "")
     cards = _make_cards(request.view(run), listed)
@@ -43,11 +41,8 @@ def query_board(request: PageRequest) -> Data:
     number, pages = request.page(max(map(len, columns.values())), SIZE)
     return {
         "title": f"Tasks of {run.source_name}",
-        "run": {
-            **{"id": run.id, "state": state, "name": run.source_name, "source": run.spec.source},
-            "fleet": run.spec.origin is not None,
-        },
-        "going": state in queries.ACTIVE,
+        "run": (place := queries.describe_place(run)),
+        "going": place["going"],
         "sources": sources,
         "source_problem": problem,
         "counts": {name: len(found) for name, found in columns.items()},

@@ -13,14 +13,13 @@ from segue.domain import events as e
 from segue.domain.plain import clean, plain
 from segue.domain.results import to_json
 from segue.reports.event_text import pick_input
-from segue.web.diffs import split_by_file
+from segue.web.diffs import LINE_KINDS, split_by_file
 from segue.web.live import make_line
 
 _BAD = frozenset({"error", "failure", "failed", "rejected", "denied"})
 _OLD = ("old_string", "oldString", "old_str", "oldText")
 _NEW = ("new_string", "newString", "new_str", "newText", "content", "contents", "file_text")
 _PATH = ("file_path", "path", "filePath", "notebook_path")
-_LINES = {"+": "add", "-": "del", "@": "hunk"}
 _SHOWN_OTHERWISE = (
     *(e.AgentTool, e.PromptSent, e.AgentUsage, e.PatchMade),
     *(e.AgentRaw, e.StepStarted, e.StepEnded, e.AgentStarted),
@@ -229,4 +228,4 @@ def _first(given: Mapping[str, Any], names: Iterable[str]) -> str:
 
 
 def _mark(lines: list[str]) -> list[dict[str, str]]:
-    return [{"kind": _LINES.get(line[:1], ""), "text": clean(line)} for line in lines[:_MOST_LINES]]
+    return [{"kind": LINE_KINDS.get(line[:1], ""), "text": clean(line)} for line in lines[:_MOST_LINES]]

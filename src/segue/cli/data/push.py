@@ -18,6 +18,8 @@ from segue.store.push import Pushed, push_run
 from segue.store.spool import spools_in
 from segue.store.store import SqlStore
 
+_COUNTED = ("run", "events", "steps", "prompts")
+
 
 class PushReport(Struct):
     """The result for each run."""
@@ -43,7 +45,8 @@ def push_runs(app: App, to: str | None, names: Sequence[str], output: Printer) -
         known = [name for name in names if any(run.startswith(name) for run in report.replayed)]
         if sqlite_path(local).exists():
             with _open_migrated(local) as here:
-                _push(here, there, _run_ids(local, names, known), report)
+                for run_id in _run_ids(local, names, known):
+                    report.attempt(run_id, lambda run: report.pushed.append(push_run(here, there, run)))
         elif len(known) < len(names):
             raise _unknown_run(next(name for name in names if name not in known), local)
     _print_report(report, target, output)
@@ -90,11 +93,6 @@ def _replay(app: App, target: str, names: Sequence[str], report: PushReport) -> 
             report.attempt(run_id, replay)
 
 
-def _push(here: Database, there: Database, runs: Sequence[str], report: PushReport) -> None:
-    for run_id in runs:
-        report.attempt(run_id, lambda run: report.pushed.append(push_run(here, there, run)))
-
-
 def _run_ids(local: str, names: Sequence[str], known: Sequence[str]) -> list[str]:
     """Return the runs with these ids or unique prefixes; without names, all runs, oldest first."""
     with SqlStore(local, read_only=True) as store:
@@ -115,26 +113,19 @@ def _unknown_run(name: str, local: str | Path) -> UsageError:
 def _print_report(report: PushReport, target: str, output: Printer) -> None:
     news = [one for one in report.pushed if one.is_news]
     if output.json:
-        pushed = [
-            {"run": one.run, "events": one.events, "steps": one.steps, "prompts": one.prompts} for one in news
-        ]
         output.data(
             {
                 "to": masked(target),
                 "replayed": report.replayed,
-                "pushed": pushed,
+                "pushed": [{name: getattr(one, name) for name in _COUNTED} for one in news],
                 "unchanged": [one.run for one in report.pushed if not one.is_news],
                 "failed": [{"run": run_id, "message": error.message} for run_id, error in report.failed],
             }
         )
     elif news:
-        output.table(["run", "events", "steps", "prompts"], [_cells(one) for one in news])
+        output.table(_COUNTED, [[getattr(one, name) for name in _COUNTED] for one in news])
     for run_id in report.replayed:
         output.text(f"Run {run_id}: the buffered events are in the database.")
     for _, error in report.failed:
         output.warn(error_text(error))
     output.note(f"{len(news)} of {len(report.pushed)} runs had something new for {masked(target)}.")
-
-
-def _cells(one: Pushed) -> tuple[str, int, int, int]:
-    return one.run, one.events, one.steps, one.prompts

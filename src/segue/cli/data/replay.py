@@ -94,10 +94,7 @@ def replay(
     with app.store(read_only=True) as store:
         found = {run.id: run for run in (find_run(store, app, name) for name in run_ids or ("last",))}
         result = asyncio.run(replay_runs(store, app, list(found.values()), judges, policy))
-    if output.json:
-        output.data(result.to_json())
-    else:
-        output.text("\n".join(_describe(result)))
+    output.result(result.to_json(), "\n".join(_describe(result)))
     return 0
 
 
@@ -179,7 +176,8 @@ def _describe(result: Replay) -> Iterator[str]:
     for one in undecided:
         yield f"{_place(one)}  {one.now.lacks}"
     if differences:
-        yield f"In all: {_spending(result.less)} less{_more(result.more)}."
+        more = f"; what {_count_of(result.more, 'task')} would have cost instead is unknown"
+        yield f"In all: {_spending(result.less)} less{more if result.more else ''}."
 
 
 def _place(one: ReplayedDecision) -> str:
@@ -195,10 +193,6 @@ def _why(one: ReplayedDecision) -> str:
 def _cost(one: ReplayedDecision) -> str:
     after = "the task would have ended here" if one.ends else "what follows instead is unknown"
     return f"{_spending(one.point.later)} less; {after}"
-
-
-def _more(tasks: int) -> str:
-    return f"; what {_count_of(tasks, 'task')} would have cost instead is unknown" if tasks else ""
 
 
 def _spending(amount: Spending) -> str:

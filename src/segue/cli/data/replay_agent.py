@@ -23,10 +23,8 @@ def replay_agents(app: App, names: Sequence[str], output: Printer) -> int:
     with app.store(read_only=True) as store:
         runs = {run.id: run for run in (find_run(store, app, name) for name in names)}
         replayed = asyncio.run(replay_launches(store, app, list(runs.values()), output.note))
-    if output.json:
-        output.data({"launches": [one.to_json() for one in replayed]})
-    else:
-        output.text("\n".join(line for one in replayed for line in _describe(one)))
+    lines = [line for one in replayed for line in _describe(one)]
+    output.result({"launches": [one.to_json() for one in replayed]}, "\n".join(lines))
     return 0 if replayed[-1].same else NeedsHuman.exit_code
 
 

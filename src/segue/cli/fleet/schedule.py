@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import time
+from contextlib import closing
 
 import click
 
@@ -72,12 +73,9 @@ def add(
         (what,) = await prepare(app, Wanted([source], url, base, source_kind, only, needs, priority))
         if not what.commit.startswith("local:") and not what.url.startswith("local:"):
             what = replace(what, commit="", tasks=only)
-        database = Postgres(address)
-        try:
+        with closing(Postgres(address)) as database:
             async with open_queue(address) as queue:
                 due = await schedules.add(queue, database, name, cron, what)
-        finally:
-            database.close()
         return f"{due.astimezone():%Y-%m-%d %H:%M %Z}"
 
     due = asyncio.run(write())
@@ -102,23 +100,16 @@ def list_(settings: CommandSettings, output: Printer) -> None:
 
     address = address_of(settings.look())
     check_prepared(address)
-    database = Postgres(address)
-    try:
+    with closing(Postgres(address)) as database:
         found = read_schedules(database)
-    finally:
-        database.close()
-    if output.json:
-        output.data(
-            [
-                {
-                    **{"name": one.name, "cron": one.cron, "source": one.submission.source},
-                    **{"repo": one.submission.url, "by": one.submitter, "last": one.last},
-                    "next": int(one.next(time.time()).timestamp() * 1000),
-                }
-                for one in found
-            ]
-        )
-        return
+    data = [
+        {
+            **{"name": one.name, "cron": one.cron, "source": one.submission.source},
+            **{"repo": one.submission.url, "by": one.submitter, "last": one.last},
+            "next": int(one.next(time.time()).timestamp() * 1000),
+        }
+        for one in found
+    ]
     rows = [
         (
             *(one.name, one.cron, one.submission.source, one.submission.url, moment(one.last)),
@@ -126,7 +117,7 @@ def list_(settings: CommandSettings, output: Printer) -> None:
         )
         for one in found
     ]
-    output.table(["name", "when (UTC)", "source", "repository", "last", "next"], rows)
+    output.listing(data, ["name", "when (UTC)", "source", "repository", "last", "next"], rows)
 
 
 @schedule.command("remove")
@@ -148,12 +139,9 @@ def remove(name: str, settings: CommandSettings, output: Printer) -> None:
     check_prepared(address)
 
     async def delete() -> None:
-        database = Postgres(address)
-        try:
+        with closing(Postgres(address)) as database:
             async with open_queue(address) as queue:
                 await schedules.remove(queue, database, name)
-        finally:
-            database.close()
 
     asyncio.run(delete())
     output.result({"name": name, "removed": True}, f"Schedule {name} is removed.")

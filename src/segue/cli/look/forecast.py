@@ -36,10 +36,7 @@ def forecast(source: str | None, settings: CommandSettings, output: Printer) -> 
 
     app = settings.look()
     outlook = predict_run(app, app.source(source, work_tree(app.repo)))
-    if output.json:
-        output.data(outlook.to_json())
-    else:
-        output.text("\n".join(_describe(outlook)))
+    output.result(outlook.to_json(), "\n".join(_describe(outlook)))
 
 
 def predict_run(app: App, source: Source) -> Outlook:

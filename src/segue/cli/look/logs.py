@@ -12,7 +12,6 @@ from segue.cli.terminal.output import Printer
 
 if TYPE_CHECKING:
     from segue.domain.events import Recorded
-    from segue.domain.run import Run
     from segue.ports import Store
 
 
@@ -38,7 +37,7 @@ def logs(
       segue logs -f
       segue logs --task 3 --json | jq .event
     """
-    from segue.cli.runs import describe_wait, find_run
+    from segue.cli.runs import describe_wait, find_run, unknown_task
     from segue.cli.terminal.display import event_line, event_record
     from segue.domain.run import RunState
 
@@ -54,23 +53,11 @@ def logs(
 
     with app.store(read_only=True) as store:
         run = find_run(store, app, run_id)
-        _refuse_unknown(run, task)
+        if task is not None and run.spec.titles and task not in run.spec.titles:
+            raise unknown_task(run, task, run.spec.titles)  # else --follow would wait for nothing
         if run.state is RunState.QUEUED:
             output.note(describe_wait(run))
         _print(store, run.id, show, follow)
-
-
-def _refuse_unknown(run: Run, task: str | None) -> None:
-    """Refuse a task that the run never had: nothing would be printed, also with --follow."""
-    if task is None or task in run.spec.titles or not run.spec.titles:
-        return
-    from segue.domain.errors import UsageError
-    from segue.domain.nearest import suggest
-
-    raise UsageError(
-        f"There is no task {task!r} in run {run.id}.{suggest(task, run.spec.titles)}",
-        hint=f"List its tasks: segue status {run.id}",
-    )
 
 
 def _matches(recorded: Recorded, task: str | None, phase: str | None) -> bool:

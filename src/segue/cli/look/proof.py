@@ -42,7 +42,7 @@ def proof(
       segue proof last --junit > segue.xml
       segue proof 20261115-0219 --json | jq '.data.tasks[].proof'
     """
-    from segue.cli.runs import find_run
+    from segue.cli.runs import find_run, unknown_task
     from segue.fleet.looking import read_tasks
     from segue.reports.card.build import build_cards
 
@@ -53,7 +53,10 @@ def proof(
         run = find_run(store, app, run_id)
         cards = build_cards(store, run, read_tasks(app, run)[0])
     if task is not None:
-        cards = _choose(cards, run, task)
+        keys = [card.task for card in cards]
+        if task not in keys:
+            raise unknown_task(run, task, keys)
+        cards = [cards[keys.index(task)]]
     if output.json:
         output.data({"run": run.id, "tasks": [card.to_json() for card in cards]})
     elif junit:
@@ -62,20 +65,6 @@ def proof(
         output.text(render_junit(cards, run).rstrip("\n"))
     else:
         output.text(_render(cards, run, markdown, html))
-
-
-def _choose(cards: list[ProofCard], run: Run, task: str) -> list[ProofCard]:
-    from segue.domain.errors import UsageError
-    from segue.domain.nearest import suggest
-
-    found = [card for card in cards if card.task == task]
-    if not found:
-        keys = [card.task for card in cards]
-        raise UsageError(
-            f"There is no task {task!r} in run {run.id}.{suggest(task, keys)}",
-            hint=f"List its tasks: segue status {run.id}",
-        )
-    return found
 
 
 def _render(cards: list[ProofCard], run: Run, markdown: bool, html: bool) -> str:

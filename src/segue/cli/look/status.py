@@ -118,7 +118,7 @@ def _list(runs: list[Run], output: Printer) -> None:
 def _print_runs(runs: list[Run], output: Printer) -> None:
     """Print a line per run. Ids are never cut: a narrow terminal shortens and drops other columns."""
     from segue.cli.runs import moment, state_of
-    from segue.cli.terminal.output import one_line, short_paths, terminal_width
+    from segue.cli.terminal.output import cut_start, one_line, short_paths, terminal_width
     from segue.cli.terminal.table import draw
 
     several = len({run.spec.kind for run in runs}) > 1
@@ -141,7 +141,7 @@ def _print_runs(runs: list[Run], output: Printer) -> None:
         columns = list(sizes)
         for row in rows:
             row["source"] = one_line(row["source"], sizes["source"])
-            row["repository"] = _end(row["repository"], sizes.get("repository", 0))
+            row["repository"] = cut_start(row["repository"], sizes.get("repository", 0))
     cells = [[row[name] for name in columns] for row in rows]
     output.painted("\n".join(draw(columns, cells, output.colored())))
 
@@ -157,7 +157,3 @@ def _fit(columns: list[str], rows: list[dict[str, str]], width: int) -> dict[str
         more = max(0, min(left, widths[name] - sizes[name]))
         sizes[name], left = sizes[name] + more, left - more
     return sizes
-
-
-def _end(path: str, room: int) -> str:
-    return path if len(path) <= room else f"…{path[1 - room :]}"

@@ -116,14 +116,11 @@ def list_(limit: int, settings: CommandSettings, output: Printer) -> None:
 
     with settings.look().store(read_only=True) as store:
         found = [summarise(store, run) for run in list_conversations(store, limit)]
-    if output.json:
-        output.data(found)
-        return
     columns = ["id", "state", "agent", "turns", "launches", "started", "message"]
     rows = [
         [*(c[name] for name in columns[:5]), moment(c["created"]), one_line(c["message"], 60)] for c in found
     ]
-    output.table(columns, rows)
+    output.listing(found, columns, rows)
 
 
 @bridge.command()

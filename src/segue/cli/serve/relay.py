@@ -97,18 +97,17 @@ def actions(settings: CommandSettings, output: Printer) -> None:
       segue relay actions
       segue relay actions --json
     """
-    found = _load(settings).loaded.settings.relay.actions
-    if output.json:
-        from segue.domain.options import option_values
+    from segue.domain.options import option_values
 
-        rows = [{"name": name, **option_values(action)} for name, action in found.items()]
-        output.data([{key: value for key, value in row.items() if key != "env"} for row in rows])
-        return
+    found = _load(settings).loaded.settings.relay.actions
+    data = [{"name": name, **option_values(action)} for name, action in found.items()]
+    for one in data:
+        del one["env"]
     lines = [
         (name, " ".join(action.argv), ", ".join(action.parameters), action.confirm, f"{action.timeout:g} s")
         for name, action in found.items()
     ]
-    output.table(["action", "command", "parameters", "confirm", "timeout"], lines)
+    output.listing(data, ["action", "command", "parameters", "confirm", "timeout"], lines)
 
 
 def _load(settings: CommandSettings, **more: Any) -> App:

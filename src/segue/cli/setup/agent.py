@@ -8,7 +8,7 @@ import click
 
 from segue.cli.options import CommandSettings, options
 from segue.cli.setup.try_agent import try_
-from segue.cli.terminal.output import Printer, clean, short_paths
+from segue.cli.terminal.output import Printer, clean, cut_start, short_paths
 
 _PATH_CHARS = 30
 
@@ -43,7 +43,10 @@ def list_(settings: CommandSettings, output: Printer) -> None:
         output.data([to_builtins(report) for report in reports])
         return
     here = [
-        (r.name, "ready" if r.ready else "not ready", r.version or "–", r.login or "–", _end(r.program))
+        (
+            *(r.name, "ready" if r.ready else "not ready", r.version or "–", r.login or "–"),
+            cut_start(short_paths(r.program or "–"), _PATH_CHARS),
+        )
         for r in reports
     ]
     output.table(["agent", "here", "version", "login", "found"], here)
@@ -53,12 +56,6 @@ def list_(settings: CommandSettings, output: Printer) -> None:
     output.text("" if missing else "All agents are ready.")
     for report in missing:
         output.text(clean(f"{report.name}: {' '.join(report.problems)} {report.fix}"))
-
-
-def _end(program: str | None) -> str:
-    """Return as much of the path's end as the column has room for."""
-    shown = short_paths(program or "–")
-    return shown if len(shown) <= _PATH_CHARS else f"…{shown[1 - _PATH_CHARS :]}"
 
 
 agent.add_command(try_)

@@ -35,10 +35,8 @@ def show(settings: CommandSettings, output: Printer) -> None:
 
     loaded = settings.look().loaded
     rows = [(path, show_value(value), origin) for path, value, origin in loaded.rows()]
-    if output.json:
-        output.data([dict(zip(("setting", "value", "origin"), row, strict=True)) for row in rows])
-    else:
-        output.table(["setting", "value", "from"], rows)
+    data = [dict(zip(("setting", "value", "origin"), row, strict=True)) for row in rows]
+    output.listing(data, ["setting", "value", "from"], rows)
 
 
 @config.command("schema")

@@ -49,11 +49,8 @@ def test(settings: CommandSettings, output: Printer) -> int:
             hint="Enable one, for example notify.desktop.enabled: see docs/guides/notifications.md",
         )
     results = asyncio.run(_send_tests(notifiers, app.redactor()))
-    if output.json:
-        output.data(results)
-    else:
-        rows = [(r["notifier"], "sent" if r["ok"] else "failed", r["problem"]) for r in results]
-        output.table(["notifier", "notification", "problem"], rows)
+    rows = [(r["notifier"], "sent" if r["ok"] else "failed", r["problem"]) for r in results]
+    output.listing(results, ["notifier", "notification", "problem"], rows)
     return 0 if all(result["ok"] for result in results) else 1
 
 

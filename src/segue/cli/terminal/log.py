@@ -86,7 +86,10 @@ class _Log:
         if isinstance(event.event, _SILENT):
             return
         record = log_record(event)
-        text = json.dumps(record, ensure_ascii=False, default=str) if self._as_json else _as_text(record)
+        if self._as_json:
+            text = json.dumps(record, ensure_ascii=False, default=str)
+        else:
+            text = " ".join(f"{key}={_quoted(str(value))}" for key, value in record.items())
         self._file.write(text + "\n")
         self._file.flush()
 
@@ -116,10 +119,6 @@ def _level(event: Event, fields: dict[str, Any]) -> str:
     if fields.get("ok") is False or fields.get("done") is False or fields.get("failure"):
         return "error"
     return "warning" if isinstance(event, _WARNINGS) else "info"
-
-
-def _as_text(record: dict[str, Any]) -> str:
-    return " ".join(f"{key}={_quoted(str(value))}" for key, value in record.items())
 
 
 def _quoted(value: str) -> str:

@@ -37,6 +37,11 @@ def short_paths(text: str) -> str:
     return text.replace(home + os.sep, f"~{os.sep}") if len(home) > 1 else text
 
 
+def cut_start(path: str, room: int) -> str:
+    """Return as much of a path's end as there is room for."""
+    return path if len(path) <= room else f"…{path[1 - room :]}"
+
+
 def program() -> str:
     """Return how to call Segue: by name if it is on PATH, else by its path."""
     return "segue" if shutil.which("segue") else sys.argv[0]
@@ -102,6 +107,13 @@ class Printer(Struct, frozen=True):
             print_wrapped(columns, cells, self.color)
         else:
             click.echo("\n".join(draw(columns, cells)))
+
+    def listing(self, data: Any, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+        """Print the complete answer: `data` for programs, a table for people."""
+        if self.json:
+            self.data(data)
+        else:
+            self.table(columns, rows)
 
     def at_terminal(self) -> bool:
         """Return whether there is a person who can be asked."""

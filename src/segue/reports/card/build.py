@@ -112,7 +112,7 @@ def _take(known: _Evidence, event: Event, step: str | None, who: str) -> None:
         case CheckRun():
             if step != known.checked:
                 known.checks, known.checked = {}, step
-            check = _read_check(event)
+            check = event.result or CheckResult(event.command, event.exit_code, "")
             known.checks[check.command, check.of] = check
         case Tampered(findings=findings):
             known.tampering += findings
@@ -120,10 +120,6 @@ def _take(known: _Evidence, event: Event, step: str | None, who: str) -> None:
             known.review = step
         case TaskEnded(proof=proof):
             known.proof = proof
-
-
-def _read_check(event: CheckRun) -> CheckResult:
-    return event.result or CheckResult(event.command, event.exit_code, "")
 
 
 def _read_sentences(events: Sequence[Recorded], tasks: Sequence[Task]) -> dict[str, dict[str, str]]:

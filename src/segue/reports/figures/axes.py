@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
+from segue.domain.plain import cut_text
 from segue.reports.charts import escape_text
 
 LETTER = 6.4
@@ -60,9 +61,9 @@ def draw_label(x: float, y: float, text: str, kind: str = "small", anchor: str =
     return f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape_text(text)}</text>'
 
 
-def draw_line(x1: float, y1: float, x2: float, y2: float, kind: str = "tick") -> str:
+def draw_line(x1: float, y1: float, x2: float, y2: float) -> str:
     """Draw a straight line."""
-    return f'<line class="{kind}" x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}"/>'
+    return f'<line class="tick" x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}"/>'
 
 
 def draw_interval(x1: float, y1: float, x2: float, y2: float) -> str:
@@ -76,8 +77,7 @@ def draw_interval(x1: float, y1: float, x2: float, y2: float) -> str:
 
 def shorten(text: str, width: float) -> str:
     """Shorten a label to a width of the drawing."""
-    most = max(4, int(width / LETTER))
-    return text if len(text) <= most else text[: most - 1] + "…"
+    return cut_text(text, max(4, int(width / LETTER)))
 
 
 def _round_up(value: float) -> float:

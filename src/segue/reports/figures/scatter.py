@@ -67,7 +67,9 @@ def draw_scatter(table: ReportTable, width: float, link: Link) -> str:
     parts += [_draw_whiskers(point, across, up) for point in points]
     parts += [_draw_point(point, point in best) for point in points]
     parts += _draw_names(points, width, link)
-    described = "; ".join(f"{one.name}: {format_cell(one.rate)}, {_say_cost(one.cost)}" for one in points)
+    described = "; ".join(
+        f"{one.name}: {format_cell(one.rate)}, {format_cell(one.cost, 'cost_usd')} a run" for one in points
+    )
     return wrap_svg(width, height, "Cost against pass rate", "".join(parts), "figure", describe=described)
 
 
@@ -78,10 +80,6 @@ def find_frontier(points: Sequence[Point]) -> list[Point]:
         if not found or (point.rate.value or 0.0) > (found[-1].rate.value or 0.0):
             found.append(point)
     return found
-
-
-def _say_cost(cost: Mean) -> str:
-    return f"{format_cell(cost, 'cost_usd')} a run"
 
 
 def _draw_grid(across: Axis, up: Axis, width: float, height: float) -> str:

@@ -173,7 +173,7 @@ class Teller:
     async def _try(self, rest: Rest, key: str, report: IssueReport, patience: float) -> str:
         """Tell one report; return why that failed, or nothing."""
         try:
-            await outlast(lambda: self._tell(rest, key, report), patience, _ignore)
+            await outlast(lambda: self._tell(rest, key, report), patience)
         except (SegueError, Unavailable) as error:
             return error.message if isinstance(error, SegueError) else str(error)
         return ""
@@ -269,7 +269,3 @@ def _after(old: IssueNote | None, report: IssueReport, problem: str) -> IssueNot
     if old is None:
         return None
     return replace(old, problem=problem) if problem else replace(old, posted=report, problem="")
-
-
-async def _ignore(_event: object) -> None:
-    """The wait for GitHub is nobody's business: the work continues meanwhile."""

@@ -23,12 +23,13 @@ from segue.sources.github.posting import IssueReport, Notebook, ReportState, Tel
 from segue.sources.listed import ListedSource, Reading
 from segue.sources.options import GithubSettings
 from segue.sources.recognise import is_github
-from segue.system.github import find_access, open_rest
-from segue.system.http.rest import Rest
+from segue.system.github import find_access, open_graphql, open_rest
+from segue.system.http.rest import Rest, RestWords
 
 _READ_PATIENCE = 60.0
 """Seconds for which GitHub is waited for before a run; at work nothing waits for it."""
 _RESTORE_PATIENCE = 10.0
+_REST_WORDS = RestWords("", "GITHUB_API_URL, or api_url in [github]", "docs/guides/issues.md")
 
 
 class GithubIssues(ListedSource):
@@ -141,13 +142,11 @@ class GithubIssues(ListedSource):
 
     async def _fetch(self) -> ReadIssues:
         async with self._rest() as rest, self._rest(graphql=True) as graphql:
-            return await outlast(lambda: read_issues(rest, graphql, self.wanted), _READ_PATIENCE, _ignore)
+            return await outlast(lambda: read_issues(rest, graphql, self.wanted), _READ_PATIENCE)
 
     def _rest(self, graphql: bool = False) -> Rest:
-        access = find_access(self._settings.api_url)
-        if graphql and access.api_url.endswith("/api/v3"):
-            access = replace(access, api_url=access.api_url.removesuffix("/v3"))
-        return open_rest(access, self._redact)
+        open_api = open_graphql if graphql else open_rest
+        return open_api(find_access(self._settings.api_url), self._redact, _REST_WORDS)
 
 
 def _in_order(tasks: Sequence[Task], notices: Sequence[Notice]) -> Reading:
@@ -159,7 +158,3 @@ def _run_apart(read: Callable[[], Coroutine[Any, Any, ReadIssues]]) -> ReadIssue
     """Run it in a thread with a loop of its own, because the caller's thread may already run one."""
     with ThreadPoolExecutor(1) as thread:
         return thread.submit(lambda: asyncio.run(read())).result()
-
-
-async def _ignore(_event: object) -> None:
-    """Nobody follows the wait before a run."""

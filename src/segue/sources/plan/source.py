@@ -21,11 +21,11 @@ from segue.domain.task import Completion, Notice, Task, TaskList, TaskStatus, te
 from segue.ports import Source, SourceChange, SourceRequest
 from segue.sources.markdown.stated import note_waits
 from segue.sources.plan import state as planstate
-from segue.sources.plan.state import PlanState, Signature, signature
+from segue.sources.plan.state import PlanState
 from segue.sources.plan.text import INVALID, ParsedPlan, decode, listing, order
 from segue.sources.plan.usual import parse
 from segue.sources.restore import restore_state
-from segue.system import files
+from segue.system.files import signature
 from segue.system.reading import check_inside, explain_unreadable, read_file, work_tree
 
 CONTEXT_BYTES = 8 * 1024
@@ -82,9 +82,9 @@ class PlanFile(Source):
         self._strict = strict
         self._last: _PlanReading | None = None
         self._known: set[str] = set()
-        self._seen: tuple[Signature, Signature] = (None, None)
+        self._seen: tuple[object, object] = (None, None)
         self._changes = 0
-        self._written: tuple[Signature, PlanState] | None = None
+        self._written: tuple[object, PlanState] | None = None
         self._data: tuple[object, bytes, str] = (None, b"", "")
         self._marks: dict[str, Completion] = {}
         self._batching = False
@@ -286,7 +286,7 @@ class PlanFile(Source):
 
     def _bytes(self) -> tuple[bytes, str]:
         """Return the plan and its digest; a file that nobody has touched is not read again."""
-        found = files.signature(self.path)
+        found = signature(self.path)
         if found is None or found != self._data[0]:
             data = _bytes_of(self.path)
             known = found if found is not None and _is_settled(max(found[2:])) else None

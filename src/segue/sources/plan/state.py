@@ -21,9 +21,8 @@ from msgspec.structs import replace
 from segue.domain.history import SourceHistory
 from segue.domain.task import Completion, TaskStatus
 from segue.sources.plan.text import order
-from segue.sources.restore import CorruptState
-from segue.system.files import exclusive, private_folder, write_atomic, write_error
-from segue.system.reading import read_file
+from segue.sources.restore import CorruptState, read_document
+from segue.system.files import exclusive, private_folder, signature, write_atomic, write_error
 
 SCHEMA = 1
 _LARGEST = 64 * 1024**2
@@ -41,9 +40,6 @@ _OPTIONAL = {
     "digest": (str, type(None)),
     "seq": (int,),
 }
-
-
-Signature = tuple[int, int, int] | None
 
 
 class PlanState(Struct, frozen=True):
@@ -167,18 +163,9 @@ def state_path(state_dir: Path, plan: Path, repo: Path) -> Path:
 
 def load(path: Path) -> PlanState | None:
     """Read a state file; None if there is none, CorruptState if it cannot be understood."""
-    try:
-        data = read_file(path, limit=_LARGEST)
-    except FileNotFoundError:
+    document = read_document(path, SCHEMA, limit=_LARGEST)
+    if document is None:
         return None
-    except OSError as error:
-        raise CorruptState(path, f"it cannot be read ({error.strerror or error})") from error
-    try:
-        document = json.loads(data.decode("utf-8-sig"))
-    except (ValueError, RecursionError) as error:
-        raise CorruptState(path, f"it is not JSON ({error})") from error
-    if not isinstance(document, dict):
-        raise CorruptState(path, "it is not a JSON object")
     _check(path, document)
     return _from_document(document)
 
@@ -197,8 +184,8 @@ def save(path: Path, state: PlanState) -> None:
 def update(
     path: Path,
     change: Callable[[PlanState | None], PlanState],
-    known: tuple[Signature, PlanState] | None = None,
-) -> tuple[Signature, Signature, PlanState]:
+    known: tuple[object, PlanState] | None = None,
+) -> tuple[object, object, PlanState]:
     """Change what is in the file now, alone; gives the file's signatures before and after, and the new state.
 
     `known` spares reading a file that nobody has touched since. One that is as it should be is not written.
@@ -212,15 +199,6 @@ def update(
         if old is None or new != old or (not untouched and old.edited):
             save(path, new)
         return before, signature(path), new
-
-
-def signature(path: Path) -> Signature:
-    """Differs whenever the file was written in between; None if there is no file."""
-    try:
-        stat = path.stat()
-    except OSError:
-        return None
-    return stat.st_mtime_ns, stat.st_size, stat.st_ino
 
 
 def set_aside(path: Path, why: str = "corrupt", folder: Path | None = None) -> Path:
@@ -269,9 +247,6 @@ def _digest_of(document: Mapping[str, Any], texts: Mapping[str, str]) -> str:
 
 def _check(path: Path, document: dict[str, Any]) -> None:
     schema = document.get("schema", SCHEMA)
-    if isinstance(schema, int) and schema > SCHEMA:
-        reason = f"it has schema {schema}, this version of Segue knows {SCHEMA}"
-        raise CorruptState(path, reason, hint="Use the newer Segue that wrote it.", newer=True)
     right = {
         "schema": schema == SCHEMA and not isinstance(schema, bool),
         "plan_path": isinstance(document.get("plan_path"), str),

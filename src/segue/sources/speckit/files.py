@@ -18,24 +18,25 @@ _T = TypeVar("_T")
 
 def read_parsed(path: Path, inside: Path, read: Callable[[bytes, str], _T], missing: _T) -> _T:
     """Return what is understood of a file, or something else if it is missing."""
-    try:
-        data = read_file(path, inside)
-    except FileNotFoundError:
-        return missing
-    except OSError as error:
-        message = f"Cannot read {path}: {error.strerror or error}."
-        raise SourceError(message, kept=_KEPT, hint="Check who may read it.") from error
-    return read(data, str(path))
+    data = _read(path, inside)
+    return missing if data is None else read(data, str(path))
 
 
 def read_tasks(path: Path, inside: Path) -> bytes:
     """Return the contents of tasks.md; raises SourceError if there is none."""
-    if not path.is_file():
+    data = _read(path, inside) if path.is_file() else None
+    if data is None:
         raise SourceError(
             f"There is no {TASKS} in {path.parent}.", kept=_KEPT, hint="Make it with /speckit.tasks."
         )
+    return data
+
+
+def _read(path: Path, inside: Path) -> bytes | None:
     try:
         return read_file(path, inside)
+    except FileNotFoundError:
+        return None
     except OSError as error:
         message = f"Cannot read {path}: {error.strerror or error}."
         raise SourceError(message, kept=_KEPT, hint="Check who may read it.") from error

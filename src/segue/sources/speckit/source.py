@@ -20,7 +20,7 @@ from segue.domain.task import Completion, Notice, Task, TaskList, TaskStatus
 from segue.ports import Source, SourceRequest
 from segue.sources.markdown.lines import decode, find_bad_byte, read_lines, readable
 from segue.sources.markdown.stated import note_waits
-from segue.sources.plan.state import Signature, pair_key, set_aside, signature
+from segue.sources.plan.state import pair_key, set_aside
 from segue.sources.recognise import TASKS, is_feature
 from segue.sources.restore import CorruptState, restore_state
 from segue.sources.speckit import state as speckit_state
@@ -35,7 +35,7 @@ from segue.sources.speckit.spec import Plan, Spec, parse_plan, parse_spec
 from segue.sources.speckit.state import SpecState
 from segue.sources.speckit.stories import has_last_task, list_tasks, note_stories, story_keys
 from segue.sources.speckit.tasks import BoxTask, ParsedTasks, fingerprint, mark_task, parse, refusal
-from segue.system.files import exclusive, write_atomic
+from segue.system.files import exclusive, signature, write_atomic
 from segue.system.reading import check_inside, read_file, work_tree
 
 _KEPT = "Nothing was changed."
@@ -105,7 +105,7 @@ class SpecKit(Source):
         self._given: dict[str, str] = {}
         self._found: list[Notice] = []
         self._healed: list[Notice] = []
-        self._seen: tuple[Signature, ...] = ()
+        self._seen: tuple[object, ...] = ()
         self._changes = 0
 
     @property
@@ -386,7 +386,7 @@ class SpecKit(Source):
     def _plan(self) -> Plan:
         return read_parsed(self.folder / "plan.md", self._inside, parse_plan, Plan())
 
-    def _signatures(self) -> tuple[Signature, ...]:
+    def _signatures(self) -> tuple[object, ...]:
         return tuple(signature(path) for path in (self.path, self.state_path, self.folder / "spec.md"))
 
     @contextmanager

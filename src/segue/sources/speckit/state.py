@@ -16,9 +16,8 @@ from segue.domain.errors import SourceError
 from segue.domain.history import SourceHistory
 from segue.domain.task import Completion, TaskStatus
 from segue.domain.verdict import Verdict
-from segue.sources.restore import CorruptState
+from segue.sources.restore import CorruptState, read_document
 from segue.system.files import write_atomic
-from segue.system.reading import read_file
 
 SCHEMA = 1
 NAME = "state.json"
@@ -151,18 +150,9 @@ class SpecState(Struct, frozen=True):
 
 def load(path: Path, inside: Path | None = None) -> SpecState | None:
     """Read the state file; None if there is none, CorruptState if it cannot be understood."""
-    try:
-        data = read_file(path, inside)
-    except FileNotFoundError:
+    document = read_document(path, SCHEMA, _HINT, inside)
+    if document is None:
         return None
-    except OSError as error:
-        raise CorruptState(path, f"it cannot be read ({error.strerror or error})", _HINT) from error
-    try:
-        document = json.loads(data.decode("utf-8-sig"))
-    except (ValueError, RecursionError) as error:
-        raise CorruptState(path, f"it is not JSON ({error})", _HINT) from error
-    if not isinstance(document, dict):
-        raise CorruptState(path, "it is not a JSON object", _HINT)
     _check(path, document)
     return _from_document(document)
 
@@ -224,9 +214,6 @@ def _digest(document: Mapping[str, Any]) -> str:
 
 def _check(path: Path, document: dict[str, Any]) -> None:
     schema = document.get("schema", SCHEMA)
-    if isinstance(schema, int) and schema > SCHEMA:
-        reason = f"it has schema {schema}, this version of Segue knows {SCHEMA}"
-        raise CorruptState(path, reason, hint="Use the newer Segue that wrote it.", newer=True)
     if schema != SCHEMA or isinstance(schema, bool):
         raise CorruptState(path, "`schema` has the wrong type", _HINT)
     wrong = _wrong({"tasks": None, **document}, _TOP)

@@ -49,9 +49,14 @@ def proof(
 
     chosen = _choose(patterns, quick)
     if list_only:
-        _list(chosen, output)
+        data = [{"case": case.name, "about": case.twin.about} for case in chosen]
+        output.listing(data, ["case", "what the agent does"], [list(one.values()) for one in data])
         return 0
-    report = asyncio.run(run_cases(chosen, jobs, _new_folder(keep), lambda ending: _note(ending, output)))
+
+    def note(ending: Ending) -> None:
+        output.note(f"{ending.case.name}: {_result(ending)} ({ending.seconds:.1f} s)")
+
+    report = asyncio.run(run_cases(chosen, jobs, _new_folder(keep), note))
     if output.json:
         output.data(_document(report))
     else:
@@ -82,17 +87,6 @@ def _new_folder(keep: Path | None) -> Path | None:
     if keep is not None and keep.is_dir() and any(keep.iterdir()):
         raise UsageError(f"{keep} is not empty.", kept="It was not changed.", hint="Choose a new folder.")
     return keep.absolute() if keep else None
-
-
-def _list(chosen: list[ProofCase], output: Printer) -> None:
-    if output.json:
-        output.data([{"case": case.name, "about": case.twin.about} for case in chosen])
-    else:
-        output.table(["case", "what the agent does"], [(case.name, case.twin.about) for case in chosen])
-
-
-def _note(ending: Ending, output: Printer) -> None:
-    output.note(f"{ending.case.name}: {_result(ending)} ({ending.seconds:.1f} s)")
 
 
 def _result(ending: Ending) -> str:
