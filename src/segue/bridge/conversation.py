@@ -71,7 +71,7 @@ class Conversation(Struct):
                 if any(item.loud for item in news) and not self._awaited:
                     await self._take_turn(self.turn + 1, news)
                 elif self._inbox_empty.is_set() and self._is_idle():
-                    return self._last_reply()
+                    return self._output(f"turn/{self.turn}/read", ReplyOutput).text if self.turn else ""
                 else:
                     await self._wait()
         except NeedsHuman:
@@ -166,9 +166,6 @@ class Conversation(Struct):
         """Return what the user asked for first, which is never shortened."""
         return self._output("turn/1/say", SayOutput).messages
 
-    def _last_reply(self) -> str:
-        return self._output(f"turn/{self.turn}/read", ReplyOutput).text if self.turn else ""
-
     def _output(self, key: str, kind: type[R]) -> R:
         """Return what a step stored; an empty value when it has not ended."""
         found = self.context.journal.recorded(key, kind)
@@ -232,12 +229,10 @@ class Conversation(Struct):
             self._reminders.add(key)
             self._start(key, self._remind(key))
         elif self.context.journal.state(key) not in _ENDED:
-            if not isinstance(command, Subagent) or self._is_awaited(command):
+            wanted = command.wait if isinstance(command, Subagent) else True
+            if self.context.settings.wait if wanted is None else wanted:
                 self._awaited.add(key)
             self._start(key, execute(self.context, key, command))
-
-    def _is_awaited(self, command: Subagent) -> bool:
-        return self.context.settings.wait if command.wait is None else command.wait
 
     async def _remind(self, key: str) -> None:
         """Wait until a reminder is due, also across restarts, then notify people; `run` tells the agent."""

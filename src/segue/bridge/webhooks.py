@@ -213,7 +213,8 @@ def _pass_on(store: Store, facts: dict[str, Any], ensure: Callable[[str], None])
     run = _find_conversation(store, facts)
     if run is None:
         return "no conversation is waiting for it"
-    name = _digest(facts["agent_id"], facts["status"], facts["timestamp"])
+    words = "\0".join((facts["agent_id"], facts["status"], facts["timestamp"]))
+    name = hashlib.sha256(words.encode("utf-8", "surrogatepass")).hexdigest()[:32]
     status = facts["status"].lower()
     payload = {**facts, "kind": "webhook", "status": _SAID.get(status, status)}
     fresh = store.send(run.id, "message", payload, f"webhook/{name}")
@@ -234,7 +235,3 @@ def _find_conversation(store: Store, facts: dict[str, Any]) -> Run | None:
         names = [row["run_id"] for row in found]
     runs = [store.run(name) for name in names]
     return next((run for run in runs if run is not None and run.spec.kind is RunKind.CONVERSATION), None)
-
-
-def _digest(*words: str) -> str:
-    return hashlib.sha256("\0".join(words).encode("utf-8", "surrogatepass")).hexdigest()[:32]

@@ -18,15 +18,10 @@ _DRAFT = "Draft: "
 _DEVELOPER = 30
 """The access level from which on people may push."""
 _RUNNING = frozenset(
-    {
-        "created",
-        "waiting_for_resource",
-        "preparing",
-        "pending",
-        "running",
-        "scheduled",
+    [
+        *("created", "waiting_for_resource", "preparing", "pending", "running", "scheduled"),
         "waiting_for_callback",
-    }
+    ]
 )
 _TRIED = frozenset({"checking", "unchecked", "preparing", "approvals_syncing"})
 

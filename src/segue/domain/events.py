@@ -310,16 +310,7 @@ class VerdictGiven(Event, frozen=True):
     @classmethod
     def of(cls, task: str, verdict: Verdict, checks: tuple[CheckResult, ...] = ()) -> VerdictGiven:
         """Return the event for a verdict."""
-        return cls(
-            task=task,
-            result=verdict.result,
-            action=verdict.action,
-            reason=verdict.reason,
-            criteria=verdict.criteria,
-            request=verdict.request,
-            caveats=verdict.caveats,
-            checks=checks,
-        )
+        return cls(task, checks=checks, **msgspec.structs.asdict(verdict))
 
 
 class ErrorSeen(Event, frozen=True):

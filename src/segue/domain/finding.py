@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import asdict
 
 
 class Severity(StrEnum):
@@ -50,8 +51,7 @@ class Finding(Struct, frozen=True):
 
     def as_json(self) -> dict[str, Any]:
         """Return the finding as the journal writes it down."""
-        names = ("id", "file", "line", "severity", "rule", "message", "suggestion")
-        return {name: getattr(self, name) for name in names}
+        return asdict(self)
 
 
 class Review(Struct, frozen=True):

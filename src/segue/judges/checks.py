@@ -57,7 +57,7 @@ def combine(verdict: Verdict, checks: Iterable[CheckResult]) -> Verdict:
         return verdict
     criteria = (*verdict.criteria, *added)
     words = [verdict.reason] if verdict.result is not Result.PASS else []
-    words += [f"{criterion.key} {_first_line(criterion.evidence)}" for criterion in added]
+    words += [" ".join((one.key, one.evidence.partition("\n")[0])) for one in added]
     action = Action.RETRY if verdict.action is Action.PROCEED else verdict.action
     return Verdict(result_of(criteria), action, "; ".join(words), criteria)
 
@@ -75,7 +75,3 @@ def _unmet(check: CheckResult) -> CriterionVerdict:
     if check.exit_code is None:
         ended = check.reason or "was not run"
     return CriterionVerdict(f"check: {check.command}", False, f"{ended}\n{check.output[-_KEPT:]}".strip())
-
-
-def _first_line(text: str) -> str:
-    return text.partition("\n")[0]

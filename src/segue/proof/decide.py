@@ -126,7 +126,7 @@ def _doubt(runs: Runs) -> Decision | None:
         reason = "" if _admits(run, runs) else _unbelievable(run, expected)
         if reason:
             return Decision(CheckState.REFUTED, reason, name)
-    gone = _vanished(runs)
+    gone = _missing(runs.base.report, runs.regress.report)
     if gone and not _admits(runs.regress, runs):
         reason = f"Tests that passed before the task did not run: {some(gone)}."
         return Decision(CheckState.REFUTED, reason, "regress", broken=gone)
@@ -156,10 +156,6 @@ def _unbelievable(run: Observed, expected: Report | None) -> str:
             return "No test runs any more."
         return "A test that must fail did not run: the test runner was tampered with."
     return ""
-
-
-def _vanished(runs: Runs) -> tuple[str, ...]:
-    return _missing(runs.base.report, runs.regress.report)
 
 
 def _missing(before: Report | None, after: Report | None) -> tuple[str, ...]:
@@ -328,9 +324,7 @@ def _noticed(runs: Runs) -> bool | None:
     if runs.sabotage is None:
         return None
     now, broken = runs.new.report, runs.sabotage.report
-    if now is None:
-        return runs.sabotage.exit_code != 0
-    if broken is None:
+    if now is None or broken is None:
         return runs.sabotage.exit_code != 0
     return bool(now.ids(PASSED) - broken.ids(PASSED))
 

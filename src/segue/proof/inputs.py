@@ -21,42 +21,12 @@ from segue.system.isolation.toolchain import prefixes
 from segue.system.lane import has_content, is_dependency
 from segue.system.process.capture import capture, child_environment
 
-_LEFT_OUT = frozenset(
-    (
-        *(
-            "__pycache__",
-            ".pytest_cache",
-            ".mypy_cache",
-            ".ruff_cache",
-            ".hypothesis",
-            ".tox",
-            ".nox",
-            ".cache",
-        ),
-        *(
-            "target",
-            "coverage",
-            "htmlcov",
-            ".coverage",
-            ".nyc_output",
-            ".next",
-            ".nuxt",
-            ".turbo",
-            ".parcel-cache",
-        ),
-        *(
-            ".gradle",
-            ".idea",
-            ".vscode",
-            ".DS_Store",
-            ".segue",
-            ".git",
-            "coverage.xml",
-            "junit.xml",
-            ".eslintcache",
-        ),
-    )
-)
+_CACHES_AND_RESULTS = """
+    __pycache__ .pytest_cache .mypy_cache .ruff_cache .hypothesis .tox .nox .cache target coverage htmlcov
+    .coverage .nyc_output .next .nuxt .turbo .parcel-cache .gradle .idea .vscode .DS_Store .segue .git
+    coverage.xml junit.xml .eslintcache
+"""
+_LEFT_OUT = frozenset(_CACHES_AND_RESULTS.split())
 _DATABASES = (".db", ".sqlite", ".sqlite3", ".pyc", ".pyo", ".log", ".o", ".a", ".tsbuildinfo", ".swp")
 _LARGEST = 1024**2
 _MOST_COPIED = 5000
@@ -128,17 +98,9 @@ async def list_inputs(trees: Trees, scratch: Path) -> Inputs:
 
 
 async def _ignored(root: Path) -> list[str]:
-    argv = [
-        "git",
-        "-c",
-        "core.fsmonitor=false",
-        "ls-files",
-        "-z",
-        "--others",
-        "--ignored",
-        "--exclude-standard",
-    ]
-    done = await capture([*argv, "--directory"], root, child_environment(extra={"GIT_OPTIONAL_LOCKS": "0"}))
+    argv = ["git", "-c", "core.fsmonitor=false", "ls-files", "-z", "--others", "--ignored"]
+    argv += ["--exclude-standard", "--directory"]
+    done = await capture(argv, root, child_environment(extra={"GIT_OPTIONAL_LOCKS": "0"}))
     return [path for path in done.out.decode("utf-8", "surrogateescape").split("\0") if path]
 
 

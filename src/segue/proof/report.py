@@ -9,6 +9,8 @@ from types import MappingProxyType
 
 import msgspec
 
+from segue.domain.plain import cut_text
+
 _MESSAGE = 2000
 _MISSING = frozenset(("ImportError", "ModuleNotFoundError", "AttributeError", "NameError", "ReferenceError"))
 _SYNTAX = frozenset(("SyntaxError", "IndentationError", "TabError"))
@@ -142,4 +144,4 @@ def explain(name: str, message: str, frames: Iterable[str] = (), test_file: str 
 
 def shorten(message: str) -> str:
     """Return a failure's message, cut to a useful length."""
-    return message if len(message) <= _MESSAGE else message[: _MESSAGE - 1] + "…"
+    return cut_text(message, _MESSAGE)

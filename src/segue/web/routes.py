@@ -24,24 +24,10 @@ Data = dict[str, Any]
 """The data of a page as JSON values, so that the page and its `.json` twin agree."""
 
 MODULES = (
-    "segue.web.inbox",
-    "segue.web.runs",
-    "segue.web.tasks",
-    "segue.web.run",
-    "segue.web.talk",
-    "segue.web.step",
-    "segue.web.task",
-    "segue.web.actions",
-    "segue.web.reports",
-    "segue.web.experiments",
-    "segue.web.steps",
-    "segue.web.events",
-    "segue.web.bridge",
-    "segue.web.fleet",
-    "segue.web.doctor",
-    "segue.web.palette",
+    *("inbox", "runs", "tasks", "run", "talk", "step", "task", "actions", "reports", "experiments", "steps"),
+    *("events", "bridge", "fleet", "doctor", "palette"),
 )
-"""The modules with pages, in the order of the menu."""
+"""The modules of this package with pages, in the order of the menu."""
 
 
 class PageRequest(Struct, frozen=True):
@@ -133,4 +119,4 @@ def slice_page(items: list[T], page: int, size: int) -> list[T]:
 
 
 def _load_modules() -> list[Any]:
-    return [importlib.import_module(name) for name in MODULES]
+    return [importlib.import_module(f"segue.web.{name}") for name in MODULES]

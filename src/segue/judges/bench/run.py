@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from segue.domain.errors import JudgeFailed, ServiceAway
-from segue.domain.events import Event
 from segue.domain.patience import outlast
 from segue.judges.bench.cases import Case, cases
 from segue.judges.bench.report import BenchReport, JudgedCase
@@ -18,7 +17,6 @@ async def run_bench(
     repeat: int = 1,
     concurrency: int = 4,
     progress: Callable[[JudgedCase], None] | None = None,
-    chosen: Sequence[Case] | None = None,
     patience: float = 0.0,
 ) -> BenchReport:
     """Let the judge decide all cases; its own failures are errors, anything else ends the bench."""
@@ -31,7 +29,7 @@ async def run_bench(
             progress(judged)
         return judged
 
-    every = [case for case in (cases() if chosen is None else chosen) for _ in range(repeat)]
+    every = [case for case in cases() for _ in range(repeat)]
     waiting: list[asyncio.Task[JudgedCase]] = []
     try:
         async with asyncio.TaskGroup() as group:
@@ -43,11 +41,8 @@ async def run_bench(
 
 
 async def _decide(judge: Judge, case: Case, patience: float) -> JudgedCase:
-    async def say_nothing(_event: Event) -> None:
-        pass
-
     try:
-        verdict = await outlast(lambda: judge.judge(case.task, case.evidence), patience, say_nothing)
+        verdict = await outlast(lambda: judge.judge(case.task, case.evidence), patience)
     except (JudgeFailed, ServiceAway) as error:
         return JudgedCase(case, None, error.message)
     return JudgedCase(case, verdict.result, verdict.reason)

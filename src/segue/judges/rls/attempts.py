@@ -12,6 +12,7 @@ from psycopg import ClientCursor, Connection, Error, sql
 from psycopg.sql import Composed
 
 from segue.domain.amounts import format_count
+from segue.domain.plain import cut_text
 from segue.judges.rls.catalog import CatalogTable, CatalogView
 from segue.judges.rls.ownership import grants_power
 from segue.judges.rls.report import Attempt
@@ -185,5 +186,4 @@ def stopped(actor: Actor, what: str, text: str, error: Error) -> Attempt:
 
 def shown(session: Connection[Any], query: Composed, values: Sequence[str | None]) -> str:
     """A statement as a report shows it."""
-    text = " ".join(ClientCursor(session).mogrify(query, list(values)).split())
-    return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
+    return cut_text(" ".join(ClientCursor(session).mogrify(query, list(values)).split()), _SHOWN)
