@@ -18,17 +18,7 @@ _PYPROJECT = re.compile(
 _CARGO = re.compile(r"(?:lib|test|bench|patch|profile)(?:\..*)?")
 _INI = re.compile(r"tool:pytest|pytest|coverage:.*|tox:.*|options\.entry_points")
 _KEYS = (
-    "scripts",
-    "jest",
-    "babel",
-    "imports",
-    "config",
-    "workspaces",
-    "mocha",
-    "ava",
-    "c8",
-    "nyc",
-    "tap",
+    *("scripts", "jest", "babel", "imports", "config", "workspaces", "mocha", "ava", "c8", "nyc", "tap"),
     "vitest",
 )
 
@@ -45,13 +35,18 @@ def merge_control(path: str, base: str, head: str) -> str | None:
         return None
 
 
-def _toml(base: str, head: str, control: re.Pattern[str]) -> str | None:
+def _tables(
+    base: str, head: str, control: re.Pattern[str], read: Callable[[str], Mapping[str, Any]]
+) -> str | None:
+    """Merge files that consist of tables; `read` returns their values by name, to see that it worked."""
     merged = _sections(base, head, control)
-    found = _flatten(tomllib.loads(merged))
-    before, after = _flatten(tomllib.loads(base)), _flatten(tomllib.loads(head))
-    wanted = {key: value for key, value in after.items() if not control.fullmatch(key)}
-    wanted |= {key: value for key, value in before.items() if control.fullmatch(key)}
-    return merged if found == wanted else None
+    wanted = {name: value for name, value in read(head).items() if not control.fullmatch(name)}
+    wanted |= {name: value for name, value in read(base).items() if control.fullmatch(name)}
+    return merged if read(merged) == wanted else None
+
+
+def _toml(text: str) -> dict[str, Any]:
+    return _flatten(tomllib.loads(text))
 
 
 def _flatten(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
@@ -64,14 +59,6 @@ def _flatten(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
         else:
             flat[name] = value
     return flat
-
-
-def _setup_cfg(base: str, head: str) -> str | None:
-    merged = _sections(base, head, _INI)
-    found, before, after = _ini(merged), _ini(base), _ini(head)
-    wanted = {name: value for name, value in after.items() if not _INI.fullmatch(name)}
-    wanted |= {name: value for name, value in before.items() if _INI.fullmatch(name)}
-    return merged if found == wanted else None
 
 
 def _ini(text: str) -> dict[str, dict[str, str]]:
@@ -123,9 +110,9 @@ def _go_lines(text: str) -> list[tuple[str, bool]]:
 
 
 _MERGERS: dict[str, Callable[[str, str], str | None]] = {
-    "pyproject.toml": partial(_toml, control=_PYPROJECT),
-    "setup.cfg": _setup_cfg,
-    "Cargo.toml": partial(_toml, control=_CARGO),
+    "pyproject.toml": partial(_tables, control=_PYPROJECT, read=_toml),
+    "setup.cfg": partial(_tables, control=_INI, read=_ini),
+    "Cargo.toml": partial(_tables, control=_CARGO, read=_toml),
     "package.json": _package,
     "go.mod": _go_mod,
 }

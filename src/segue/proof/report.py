@@ -107,14 +107,19 @@ def join_reports(reports: Iterable[Report]) -> Report | None:
         return None
     tests: dict[str, CaseResult] = {}
     for case in (case for report in found for case in report.tests.values()):
-        known = tests.get(case.id)
-        if known is None or known.outcome is not TestOutcome.FAILED:
-            tests[case.id] = case
+        add_case(tests, case)
     names = dict.fromkeys(name for report in found for name in report.runners)
     weak = dict.fromkeys(text for report in found for text in report.weaknesses)
     # A runner that ran nothing has no canary; one that ran tests without a canary says less than the others.
     canary = join_canaries(report.canary for report in found if report.tests)
     return Report(tests, sum(one.files for one in found), canary, tuple(names), tuple(weak))
+
+
+def add_case(tests: dict[str, CaseResult], case: CaseResult) -> None:
+    """Add how a test ended; of one that ran several times, a failure counts."""
+    known = tests.get(case.id)
+    if known is None or known.outcome is not TestOutcome.FAILED:
+        tests[case.id] = case
 
 
 def join_canaries(canaries: Iterable[Canary]) -> Canary:

@@ -12,7 +12,16 @@ from pathlib import Path
 
 import msgspec
 
-from segue.proof.report import Canary, CaseResult, Reason, Report, TestOutcome, join_canaries, shorten
+from segue.proof.report import (
+    Canary,
+    CaseResult,
+    Reason,
+    Report,
+    TestOutcome,
+    add_case,
+    join_canaries,
+    shorten,
+)
 from segue.proof.runners.records import fill_hook, read_texts
 from segue.proof.runners.runner import Ended, Project, Stage
 
@@ -67,9 +76,7 @@ class CargoTest:
             files += finished
             canaries += [canary] if found else []
             for case in found:
-                known = tests.get(case.id)
-                if known is None or known.outcome is not TestOutcome.FAILED:
-                    tests[case.id] = case
+                add_case(tests, case)
         for case in _not_built(stage, f"{ended.out}\n{ended.err}"):
             tests[case.id] = case
         if not tests and not files:
@@ -108,7 +115,7 @@ def _roots(stage: Stage) -> list[Path]:
 def _cases(text: str, stage: Stage) -> tuple[list[CaseResult], Canary, bool]:
     """Return the tests of one binary, its canary, and whether it finished."""
     folder, binary, source, *lines = text.splitlines()
-    crate, stem = _relative(folder, stage.root), Path(binary).name.rpartition("-")[0]
+    crate, stem = stage.relative(folder), Path(binary).name.rpartition("-")[0]
     known = (path for path in _files_of(crate, stem) if path in stage.tests)
     # A library and its tests may have the same name: the compiler says which one this is.
     file = next((path for path in known if source.endswith(path[-len(source) :])), "")
@@ -158,8 +165,3 @@ def _files_of(crate: str, stem: str) -> Iterator[str]:
     prefix = f"{crate}/" if crate else ""
     for name in (stem, stem.replace("_", "-")):
         yield from (f"{prefix}tests/{name}.rs", f"{prefix}tests/{name}/main.rs")
-
-
-def _relative(folder: str, root: Path) -> str:
-    path = Path(folder)
-    return path.relative_to(root).as_posix() if path.is_relative_to(root) and path != root else ""

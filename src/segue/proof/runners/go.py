@@ -69,7 +69,7 @@ class GoTest:
         )
         for text in read_texts(stage, f"{stage.token}g"):
             folder, _, output = text.partition("\n")
-            package = _relative(folder, stage.root)
+            package = stage.relative(folder)
             found, finished = _cases(output, package, places.get(package, {}))
             files += finished
             canary = found.pop("::".join(filter(None, (package, f"Test_{stage.token}"))), None)
@@ -189,10 +189,3 @@ def _import_path(stage: Stage, folder: str) -> str:
             below = here.relative_to(place).as_posix()
             return match[1] if below == "." else f"{match[1]}/{below}"
     return ""
-
-
-def _relative(folder: str, root: Path) -> str:
-    path = Path(folder)
-    if not path.is_relative_to(root) or path == root:
-        return ""
-    return path.relative_to(root).as_posix()

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from segue.proof.report import Canary, CaseResult, Report, TestOutcome, explain, shorten
+from segue.proof.report import Canary, CaseResult, Report, TestOutcome, add_case, explain, shorten
 from segue.proof.runners.runner import Stage
 
 _HOOKS = Path(__file__).parent / "hooks"
@@ -89,9 +89,7 @@ def read_reports(stage: Stage, name: str, runner: str) -> Report | None:
         return None
     tests: dict[str, CaseResult] = {}
     for test in (test for entry in found for test in entry.tests):
-        known = tests.get(test.id)
-        if known is None or known.outcome is not TestOutcome.FAILED:
-            tests[test.id] = _result(test)
+        add_case(tests, _result(test))
     return Report(tests, len(owners), _canary(found), (runner,) if tests else ())
 
 

@@ -36,6 +36,11 @@ class Stage(Struct, frozen=True):
     tests: tuple[str, ...]
     """The test files of the tree, from its root."""
 
+    def relative(self, folder: str) -> str:
+        """Return a folder from the root of the repository; empty for the root itself, and for others."""
+        path = Path(folder)
+        return path.relative_to(self.root).as_posix() if self.root in path.parents else ""
+
 
 class Ended(Struct, frozen=True):
     """How a run of a check ended."""

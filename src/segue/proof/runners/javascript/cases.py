@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from segue.proof.report import Canary, CaseResult, Report, TestOutcome, explain, shorten
+from segue.proof.report import Canary, CaseResult, Report, TestOutcome, add_case, explain, shorten
 from segue.proof.runners.runner import Stage
 
 _LARGEST = 64 * 1024**2
@@ -157,9 +157,7 @@ def _report(stage: Stage, runner: str, cases: list[NodeCase], files: int) -> Rep
         result = _result(stage, case, path)
         if not result.whole_file and case.outcome is not TestOutcome.SKIPPED:
             ran.add(path)
-        known = tests.get(result.id)
-        if known is None or known.outcome is not TestOutcome.FAILED:
-            tests[result.id] = result
+        add_case(tests, result)
     return Report(tests, files, _joined(stage, canaries, ran), (runner,) if tests else ())
 
 
