@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
+
+import msgspec
 
 from segue.domain.amounts import format_count
 from segue.domain.errors import SourceError
 from segue.domain.history import SourceHistory
+from segue.domain.pattern import pattern
 from segue.system.reading import LARGEST, read_file
+
+T = TypeVar("T")
+_FIELD = pattern(r"`\$\.(\w+)|field `(\w+)`")
+"""How msgspec names the field that is wrong, or lacking."""
 
 
 class CorruptState(SourceError):
@@ -56,6 +63,16 @@ def read_document(
         reason = f"it has schema {found}, this version of Segue knows {schema}"
         raise CorruptState(path, reason, hint="Use the newer Segue that wrote it.", newer=True)
     return document
+
+
+def read_fields(path: Path, kind: type[T], fields: Mapping[str, Any], hint: str = "", place: str = "") -> T:
+    """Return fields of a state file as a struct; CorruptState names the first that is missing or wrong."""
+    try:
+        return msgspec.convert(fields, kind)
+    except msgspec.ValidationError as error:
+        found = _FIELD.search(str(error))
+        name = ".".join(filter(None, (place, found and (found[1] or found[2]))))
+        raise CorruptState(path, f"`{name}` is missing or has the wrong type", hint) from error
 
 
 class KeptState(Protocol):

@@ -12,16 +12,16 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from itertools import count, filterfalse
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import msgspec
-from msgspec import Struct, field
+from msgspec import Meta, Struct, field
 from msgspec.structs import replace
 
 from segue.domain.history import SourceHistory
 from segue.domain.task import Completion, TaskStatus
 from segue.sources.plan.text import order
-from segue.sources.restore import CorruptState, read_document
+from segue.sources.restore import CorruptState, read_document, read_fields
 from segue.system.files import exclusive, private_folder, signature, write_atomic, write_error
 
 SCHEMA = 1
@@ -33,13 +33,24 @@ _LONG = ("completed_task_indices", "completed_task_keys", "task_hashes")
 _COMPACT = (",", ":")
 _INDEX = re.compile(r"0|[1-9][0-9]{0,17}")
 _KEY = re.compile(r"[0-9]{1,18}(?:\.[0-9]{1,18})*[a-z]?")
-_OPTIONAL = {
-    "last_completed_ref": (str, type(None)),
-    "plan_hash": (str, type(None)),
-    "run": (str, type(None)),
-    "digest": (str, type(None)),
-    "seq": (int,),
-}
+
+
+class _PlanFile(Struct):
+    """The fields of the file, as far as they are ours."""
+
+    plan_path: str
+    repo_path: str
+    completed_task_indices: list[Annotated[int, Meta(ge=0, lt=10**18)]]
+    completed_task_keys: list[str] = []
+    skipped_task_keys: list[str] = []
+    last_plan_by_task: dict[str, str] = {}
+    last_completed_ref: str | None = None
+    plan_hash: str | None = None
+    task_hashes: dict[str, str] = {}
+    run: str | None = None
+    seq: int = 0
+    digest: str | None = None
+    schema: Literal[1] = 1
 
 
 class PlanState(Struct, frozen=True):
@@ -164,10 +175,7 @@ def state_path(state_dir: Path, plan: Path, repo: Path) -> Path:
 def load(path: Path) -> PlanState | None:
     """Read a state file; None if there is none, CorruptState if it cannot be understood."""
     document = read_document(path, SCHEMA, limit=_LARGEST)
-    if document is None:
-        return None
-    _check(path, document)
-    return _from_document(document)
+    return None if document is None else _from_document(path, document)
 
 
 def save(path: Path, state: PlanState) -> None:
@@ -245,59 +253,26 @@ def _digest_of(document: Mapping[str, Any], texts: Mapping[str, str]) -> str:
     return hashlib.sha256("\n".join([*sorted(document), *sorted_texts]).encode()).hexdigest()
 
 
-def _check(path: Path, document: dict[str, Any]) -> None:
-    schema = document.get("schema", SCHEMA)
-    right = {
-        "schema": schema == SCHEMA and not isinstance(schema, bool),
-        "plan_path": isinstance(document.get("plan_path"), str),
-        "repo_path": isinstance(document.get("repo_path"), str),
-        "completed_task_indices": _are_indices(document.get("completed_task_indices")),
-        "completed_task_keys": _are_keys(document.get("completed_task_keys", [])),
-        "skipped_task_keys": _are_keys(document.get("skipped_task_keys", [])),
-        "last_plan_by_task": _are_texts(document.get("last_plan_by_task", {})),
-        "task_hashes": _are_texts(document.get("task_hashes", {})),
-    }
-    for name, types in _OPTIONAL.items():
-        value = document.get(name, 0 if name == "seq" else None)
-        right[name] = isinstance(value, types) and not isinstance(value, bool)
-    wrong = [name for name, is_right in right.items() if not is_right]
-    if wrong:
-        raise CorruptState(path, f"`{wrong[0]}` is missing or has the wrong type")
-
-
-def _are_indices(value: object) -> bool:
-    # By sets and extremes, not one by one: a state of ten thousand tasks is read before each of them.
-    return isinstance(value, list) and (
-        not value or (set(map(type, value)) == {int} and min(value) >= 0 and max(value) < 10**18)
-    )
-
-
-def _are_keys(value: object) -> bool:
-    if not isinstance(value, list) or not set(map(type, value)) <= {str}:
-        return False
-    return all(_KEY.fullmatch(key) for key in filterfalse(str.isdecimal, value))
-
-
-def _are_texts(value: object) -> bool:
-    return isinstance(value, dict) and all(isinstance(text, str) for text in value.values())
-
-
-def _from_document(document: dict[str, Any]) -> PlanState:
-    own = PlanState("", "").document().keys() | {"digest"}
+def _from_document(path: Path, document: dict[str, Any]) -> PlanState:
+    found = read_fields(path, _PlanFile, document)
+    for name in ("completed_task_keys", "skipped_task_keys"):
+        # A number needs no closer look: a state of ten thousand tasks is read before each of them.
+        if not all(map(_KEY.fullmatch, filterfalse(str.isdecimal, getattr(found, name)))):
+            raise CorruptState(path, f"`{name}` is missing or has the wrong type")
     # For plain numbers the list of indices decides: it is the one people and other tools edit.
-    others = set(filterfalse(str.isdecimal, document.get("completed_task_keys", [])))
+    others = set(filterfalse(str.isdecimal, found.completed_task_keys))
     return PlanState(
-        plan_path=document["plan_path"],
-        repo_path=document["repo_path"],
-        indices=tuple(sorted(set(document["completed_task_indices"]))),
+        plan_path=found.plan_path,
+        repo_path=found.repo_path,
+        indices=tuple(sorted(set(found.completed_task_indices))),
         others=tuple(sorted(others, key=order)),
-        skipped=tuple(sorted(set(document.get("skipped_task_keys", [])), key=order)),
-        last_plan_by_task=document.get("last_plan_by_task", {}),
-        last_completed_ref=document.get("last_completed_ref"),
-        plan_hash=document.get("plan_hash"),
-        task_hashes=document.get("task_hashes", {}),
-        run=document.get("run"),
-        seq=document.get("seq", 0),
-        extra={name: value for name, value in document.items() if name not in own},
+        skipped=tuple(sorted(set(found.skipped_task_keys), key=order)),
+        last_plan_by_task=found.last_plan_by_task,
+        last_completed_ref=found.last_completed_ref,
+        plan_hash=found.plan_hash,
+        task_hashes=found.task_hashes,
+        run=found.run,
+        seq=found.seq,
+        extra={name: value for name, value in document.items() if name not in _PlanFile.__struct_fields__},
         origin=document,
     )

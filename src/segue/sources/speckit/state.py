@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from msgspec import Struct, field
 from msgspec.structs import asdict, replace
@@ -16,7 +16,7 @@ from segue.domain.errors import SourceError
 from segue.domain.history import SourceHistory
 from segue.domain.task import Completion, TaskStatus
 from segue.domain.verdict import Verdict
-from segue.sources.restore import CorruptState, read_document
+from segue.sources.restore import CorruptState, read_document, read_fields
 from segue.system.files import write_atomic
 
 SCHEMA = 1
@@ -24,20 +24,20 @@ NAME = "state.json"
 CANNOT_PROCEED = "Cannot proceed: state file is missing or corrupted."
 FAILED = "failed"
 
-_TEXT = (str, type(None))
 _HINT = "Fix it, or move it away: the ticks in tasks.md are kept, and `segue run` starts a new one."
-_TOP = {"run": _TEXT, "head_branch": _TEXT, "digest": _TEXT, "seq": (int,), "tasks": (dict,)}
-_ENTRY = {
-    "status": (str,),
-    "text": _TEXT,
-    "agent_id": _TEXT,
-    "branch": _TEXT,
-    "commit": _TEXT,
-    "error": _TEXT,
-    "updated": _TEXT,
-    "attempts": (int,),
-    "verdict": (dict, type(None)),
-}
+_ENTRY = (*("status", "text", "agent_id", "branch", "commit", "error", "updated", "attempts", "verdict"),)
+"""The fields of a task in the file, in this order."""
+
+
+class _StateFile(Struct):
+    """The fields of the file, as far as they are ours."""
+
+    tasks: dict[str, dict[str, Any]]
+    run: str | None = None
+    seq: int = 0
+    head_branch: str | None = None
+    digest: str | None = None
+    schema: Literal[1] = 1
 
 
 class UnusableState(SourceError):
@@ -151,10 +151,7 @@ class SpecState(Struct, frozen=True):
 def load(path: Path, inside: Path | None = None) -> SpecState | None:
     """Read the state file; None if there is none, CorruptState if it cannot be understood."""
     document = read_document(path, SCHEMA, _HINT, inside)
-    if document is None:
-        return None
-    _check(path, document)
-    return _from_document(document)
+    return None if document is None else _from_document(path, document)
 
 
 def unusable(error: CorruptState) -> UnusableState:
@@ -212,42 +209,19 @@ def _digest(document: Mapping[str, Any]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _check(path: Path, document: dict[str, Any]) -> None:
-    schema = document.get("schema", SCHEMA)
-    if schema != SCHEMA or isinstance(schema, bool):
-        raise CorruptState(path, "`schema` has the wrong type", _HINT)
-    wrong = _wrong({"tasks": None, **document}, _TOP)
-    if not wrong:
-        for key, entry in document["tasks"].items():
-            if not isinstance(entry, dict) or (inner := _wrong({"status": None, **entry}, _ENTRY)):
-                wrong = f"tasks.{key}" + (f".{inner}" if isinstance(entry, dict) else "")
-                break
-    if wrong:
-        raise CorruptState(path, f"`{wrong}` is missing or has the wrong type", _HINT)
-
-
-def _wrong(fields: Mapping[str, Any], types: Mapping[str, tuple[type, ...]]) -> str:
-    """The first field whose value has a type it must not have."""
-    for name, allowed in types.items():
-        if name in fields and (isinstance(fields[name], bool) or not isinstance(fields[name], allowed)):
-            return name
-    return ""
-
-
-def _from_document(document: dict[str, Any]) -> SpecState:
-    own = {"schema", *_TOP}
-    tasks = {
-        key: TaskRecord(
-            **{name: entry[name] for name in _ENTRY if name in entry},
-            extra={name: value for name, value in entry.items() if name not in _ENTRY},
-        )
-        for key, entry in document["tasks"].items()
-    }
+def _from_document(path: Path, document: dict[str, Any]) -> SpecState:
+    found = read_fields(path, _StateFile, document, _HINT)
     return SpecState(
-        tasks=tasks,
-        head_branch=document.get("head_branch"),
-        run=document.get("run"),
-        seq=document.get("seq", 0),
-        extra={name: value for name, value in document.items() if name not in own},
+        tasks={key: _read_record(path, key, entry) for key, entry in found.tasks.items()},
+        head_branch=found.head_branch,
+        run=found.run,
+        seq=found.seq,
+        extra={name: value for name, value in document.items() if name not in _StateFile.__struct_fields__},
         origin=document,
     )
+
+
+def _read_record(path: Path, key: str, entry: Mapping[str, Any]) -> TaskRecord:
+    own = {name: entry[name] for name in _ENTRY if name in entry}
+    extra = {name: value for name, value in entry.items() if name not in _ENTRY}
+    return replace(read_fields(path, TaskRecord, own, _HINT, f"tasks.{key}"), extra=extra)
