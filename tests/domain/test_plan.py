@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from msgspec import to_builtins
+from msgspec import convert, to_builtins
 
 from segue.domain.json_text import objects, the_object
-from segue.domain.plan import MOST_STEPS, BuildPhase, MalformedPlan, read_plan, revise, step_of
+from segue.domain.plan import MOST_STEPS, BuildPhase, MalformedPlan, read_plan, revise
 from segue.domain.role import AgentChoice, Role, read_agent_options, read_chain
 from segue.domain.task import Task, TaskKind, TaskStatus
 
@@ -118,7 +118,7 @@ def test_steps_of_any_shape_are_read_or_malformed(steps: list[dict[str, Any]]) -
         assert task.key in ("4", "5") or int(task.key) > 7
         assert task.title
         assert task.title.isprintable()
-        assert step_of(json.loads(json.dumps(to_builtins(task)))) == task
+        assert convert(json.loads(json.dumps(to_builtins(task))), Task) == task
 
 
 def test_a_plan_may_name_kinds_and_unknown_ones_are_malformed() -> None:

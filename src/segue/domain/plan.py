@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Any
 
-from msgspec import Struct, convert
+from msgspec import Struct
 from msgspec.structs import replace
 
 from segue.domain.answer import is_too_long
@@ -74,17 +74,6 @@ def revise(old: Sequence[Task], steps: Sequence[Task]) -> tuple[Task, ...]:
     ended = tuple(step for step in old if step.status in (TaskStatus.DONE, TaskStatus.SKIPPED))
     locked = {step.key for step in ended}
     return (*ended, *(step for step in steps if step.key not in locked))
-
-
-def step_of(document: Mapping[str, Any]) -> Task:
-    """A step as `asdict` has written it down."""
-    criteria = tuple(Criterion(item["key"], item["text"]) for item in document["criteria"])
-    known = {name: document[name] for name in ("key", "title", "text", "build_phase")}
-    kind = TaskKind(document.get("kind", TaskKind.BUILD))  # plans of version 1 have no kinds
-    given = bool(document.get("kind_is_given"))
-    status = TaskStatus(document["status"])
-    waits = convert(document.get("depends_on", ()), tuple[Dependency, ...])  # older plans do not have them
-    return Task(**known, status=status, criteria=criteria, kind=kind, kind_is_given=given, depends_on=waits)
 
 
 def _draft(step: Any, number: int, pending: Mapping[str, Task], key: int) -> _Draft:

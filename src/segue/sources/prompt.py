@@ -7,24 +7,24 @@ import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
 from segue.domain.errors import SourceError
 from segue.domain.history import SourceHistory
-from segue.domain.plan import revise, step_of
+from segue.domain.plan import revise
 from segue.domain.run import RunKind
 from segue.domain.task import Completion, Task, TaskList, TaskStatus
 from segue.ports import Outline, Source, SourceRequest
 from segue.sources.plan.state import set_aside
 from segue.sources.recognise import recognise
-from segue.sources.restore import CorruptState, restore_state
+from segue.sources.restore import CorruptState, read_document, read_fields, restore_state
 from segue.system.files import exclusive, private_folder, signature, write_atomic
-from segue.system.reading import read_file
 
-SCHEMA = 1
+SCHEMA: Literal[1] = 1
+_HINT = "Restore the file from a backup, or plan again: segue run PROMPT --restart"
 _STORED = ("key", "title", "text", "status", "build_phase", "kind", "kind_is_given", "criteria", "depends_on")
 
 
@@ -39,15 +39,26 @@ def pair_key(goal: str, repo: Path) -> str:
     return "prompt-" + hashlib.sha256(pair.encode("utf-8", "surrogatepass")).hexdigest()[:20]
 
 
-class _State(Struct, frozen=True):
+class _Revision(Struct, frozen=True):
+    """A plan as it was before another one."""
+
     steps: tuple[Task, ...]
-    revisions: tuple[dict[str, Any], ...]
-    """The plans as they were before each revision."""
     run: str | None = None
-    last: int = 0
-    """The highest number in those plans."""
+
+
+class _State(Struct, frozen=True):
+    """What the file says."""
+
+    steps: tuple[Task, ...]
+    revisions: tuple[_Revision, ...]
+    run: str | None = None
     seq: int = 0
-    edited: bool = False
+    schema: Literal[1] = SCHEMA
+
+    @property
+    def edited(self) -> bool:
+        """False: people edit the plan with a command, or before a run."""
+        return False
 
     @property
     def completed(self) -> list[str]:
@@ -55,9 +66,14 @@ class _State(Struct, frozen=True):
         return [step.key for step in self.steps if step.status is TaskStatus.DONE]
 
     @property
-    def replaced(self) -> tuple[dict[str, Any], ...]:
+    def keys(self) -> list[str]:
+        """The numbers of all steps that there ever were."""
+        return [step.key for plan in (*self.revisions, self) for step in plan.steps]
+
+    @property
+    def replaced(self) -> tuple[_Revision, ...]:
         """The plans before the next one: those there were, and the one there is."""
-        return (*self.revisions, _revision(self.steps, self.run)) if self.steps else self.revisions
+        return (*self.revisions, _Revision(self.steps, self.run)) if self.steps else self.revisions
 
 
 class PromptSource(Source):
@@ -149,9 +165,7 @@ class PromptSource(Source):
     def last_number(self) -> int:
         """Return the highest number that a step has ever had: new steps are counted from there."""
         state = self._load()
-        if state is None:
-            return 0
-        return max(state.last, *(int(step.key) for step in state.steps), 0)
+        return max(map(int, state.keys), default=0) if state else 0
 
     def restart(self) -> None:
         """Plan again; the steps of the plan as it was are kept beside the new one."""
@@ -178,7 +192,7 @@ class PromptSource(Source):
             replace(step, status=marks[step.key].status) if step.key in marks else step for step in current
         )
         run, seq = history.last
-        revisions = tuple(_revision(plan, run) for plan in old)
+        revisions = tuple(_Revision(plan, run) for plan in old)
         state = _State(steps, revisions, run, seq=seq)
         with exclusive(self._lock()):
             self._write(state)
@@ -188,47 +202,28 @@ class PromptSource(Source):
         return private_folder(self.path.parent) / f"{self.path.name}.lock"
 
     def _load(self) -> _State | None:
-        try:
-            document = json.loads(read_file(self.path))
-            _check_schema(document["schema"])
-            old = [[_step(step) for step in revision["steps"]] for revision in document["revisions"]]
-            last = max((int(step.key) for steps in old for step in steps), default=0)
-            steps = tuple(_step(step) for step in document["steps"])
-            return _State(steps, tuple(document["revisions"]), document["run"], last, document.get("seq", 0))
-        except FileNotFoundError:
+        document = read_document(self.path, SCHEMA, _HINT)
+        if document is None:
             return None
-        except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-            hint = "Restore the file from a backup, or plan again: segue run PROMPT --restart"
-            raise CorruptState(self.path, str(error), hint) from error
+        state = read_fields(self.path, _State, document, _HINT)
+        wrong = [key for key in state.keys if not key.isdecimal() or int(key) < 1]
+        if wrong:
+            raise CorruptState(self.path, f"step {wrong[0]!r} is malformed", _HINT)
+        return state
 
     def _write(self, state: _State) -> None:
         document = {
             "schema": SCHEMA,
             "goal": self.goal,
             "repo_path": str(self.repo),
+            "run": state.run,
             "seq": state.seq,
-            **_revision(state.steps, state.run),
-            "revisions": list(state.revisions),
+            "steps": _documents(state.steps),
+            "revisions": [{"steps": _documents(one.steps), "run": one.run} for one in state.revisions],
         }
         write_atomic(self.path, json.dumps(document, indent=2).encode())
 
 
-def _check_schema(found: Any) -> None:
-    if found != SCHEMA:
-        raise ValueError(f"schema {found} is not {SCHEMA}")
-
-
-def _step(document: Any) -> Task:
-    """A step of a file that people may have edited."""
-    step = step_of(document)
-    words = [step.key, step.title, step.text, *([] if step.build_phase is None else [step.build_phase])]
-    words += [word for criterion in step.criteria for word in (criterion.key, criterion.text)]
-    if not all(isinstance(word, str) for word in words) or int(step.key) < 1:
-        raise ValueError(f"step {step.key!r} is malformed")
-    return step
-
-
-def _revision(steps: Sequence[Task], run: str | None) -> dict[str, Any]:
-    """Return a plan as the file has it."""
-    documents = map(to_builtins, steps)
-    return {"steps": [{name: one[name] for name in _STORED} for one in documents], "run": run}
+def _documents(steps: Sequence[Task]) -> list[dict[str, Any]]:
+    """Return steps as the file has them."""
+    return [{name: one[name] for name in _STORED} for one in map(to_builtins, steps)]
