@@ -68,7 +68,7 @@ class _State(Struct, frozen=True):
     @property
     def keys(self) -> list[str]:
         """The numbers of all steps that there ever were."""
-        return [step.key for plan in (*self.revisions, self) for step in plan.steps]
+        return [step.key for plan in self.replaced for step in plan.steps]
 
     @property
     def replaced(self) -> tuple[_Revision, ...]:
