@@ -22,7 +22,7 @@ from segue.agents.cloud.errors import CloudService, judge_reason
 from segue.agents.cloud.options import CloudOptions
 from segue.agents.cloud.profile import CloudProfile
 from segue.agents.cloud.transcript import Transcript
-from segue.agents.cloud.values import CloudLook, CloudOrder, CloudVendor, Heard
+from segue.agents.cloud.values import CloudLook, CloudOrder, CloudSign, CloudVendor
 from segue.agents.local.values import Json, as_count, as_list, as_table, as_text, parse_object
 from segue.domain.events import AgentUsage
 from segue.domain.failure import Failure, FailureKind
@@ -175,7 +175,7 @@ class ClaudeCloud(CloudVendor):
                 if frame is None or event is not None:
                     yield event
 
-    def read(self, event: Json, seen: Transcript) -> Heard:
+    def read(self, event: Json, seen: Transcript) -> CloudSign:
         """Add an event to the transcript; the type alone says what it is."""
         kind, name, at = as_text(event.get("type")), as_text(event.get("id")), event.get("processed_at")
         when = parse_time(at)
@@ -185,9 +185,9 @@ class ClaudeCloud(CloudVendor):
                 seen.notes.pop("error", None)
             seen.notes["asked"] = when
             seen.notes.setdefault("first", "others" not in seen.notes)
-            return Heard.WORK
+            return CloudSign.WORK
         if when is None or not seen.is_new(name):
-            return Heard.WORK
+            return CloudSign.WORK
         seen.notes["newest"] = max(when, seen.notes.get("newest") or 0.0)
         if kind == "user.message":
             seen.notes["others"] = True
@@ -200,7 +200,7 @@ class ClaudeCloud(CloudVendor):
             _note_error(as_table(event.get("error")), seen)
         elif kind not in _SILENT:
             _show(kind, name, event, seen)
-        return Heard.STATE if kind in _TELLS else Heard.WORK
+        return CloudSign.STATE if kind in _TELLS else CloudSign.WORK
 
     def page(self, session: str) -> str:  # noqa: ARG002 - the API names none
         """Return nothing: no address of a session's page is documented."""

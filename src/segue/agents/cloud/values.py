@@ -89,7 +89,7 @@ class CloudLook(Struct, frozen=True):
     facts: Mapping[str, Any] = {}
 
 
-class Heard(Enum):
+class CloudSign(Enum):
     """What an event of a stream means for the watch."""
 
     NOTHING = auto()
@@ -120,9 +120,9 @@ class CloudApi(Protocol):
         """Yield events as they come; a None first if only the history has what was said before."""
         raise CloudError("unsupported", "there is no stream", status=404)
 
-    def read(self, event: Any, seen: Transcript) -> Heard:  # noqa: ARG002
+    def read(self, event: Any, seen: Transcript) -> CloudSign:  # noqa: ARG002
         """Add an event of the stream to the transcript."""
-        return Heard.NOTHING
+        return CloudSign.NOTHING
 
     def may_say_more(self) -> bool:
         """Return whether the stream of a session that has ended still has something to say."""

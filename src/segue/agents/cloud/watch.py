@@ -19,7 +19,7 @@ from segue.agents.cloud.errors import (
     judge_refusal,
 )
 from segue.agents.cloud.transcript import Transcript
-from segue.agents.cloud.values import CloudApi, CloudLook, CloudOrder, Heard
+from segue.agents.cloud.values import CloudApi, CloudLook, CloudOrder, CloudSign
 from segue.agents.cloud.work import ApiAbsence, loop_time
 from segue.domain.events import Event
 from segue.domain.failure import Failure
@@ -162,7 +162,7 @@ class SessionWatch:
                     for event in events:
                         yield event
                     missed = said is None and self.last is before  # the history could not be read
-                    if missed or heard is Heard.STATE or self._is_over():
+                    if missed or heard is CloudSign.STATE or self._is_over():
                         return
         except CloudError as error:
             if error.code in _NO_STREAM or error.denied or error.gone:
@@ -180,9 +180,9 @@ class SessionWatch:
                 return
             yield said
 
-    def _read(self, said: Any) -> Heard:
+    def _read(self, said: Any) -> CloudSign:
         """Read an event; None is no event, but says that the stream is open."""
-        heard = Heard.NOTHING if said is None else self._api.read(said, self.seen)
-        if heard is not Heard.NOTHING:
+        heard = CloudSign.NOTHING if said is None else self._api.read(said, self.seen)
+        if heard is not CloudSign.NOTHING:
             self._heard_at, self._broken = loop_time(), 1
         return heard

@@ -12,7 +12,7 @@ from segue.agents.cloud.calls import ask, compute_age, listen, read_body, read_n
 from segue.agents.cloud.errors import CloudError
 from segue.agents.cloud.sse import Freshness, Resume, SseFrame
 from segue.agents.cloud.transcript import Transcript
-from segue.agents.cloud.values import CloudApi, CloudLook, CloudOrder, Heard
+from segue.agents.cloud.values import CloudApi, CloudLook, CloudOrder, CloudSign
 from segue.agents.cursor_cloud.api import TURN, Branch, RunRef, make_agent_id, make_look, parse_status
 from segue.agents.cursor_cloud.options import CursorCloudOptions
 from segue.agents.cursor_cloud.reading import StreamReader
@@ -114,16 +114,16 @@ class CloudV1(CloudApi):
                 if frame is not None:
                     yield frame
 
-    def read(self, event: SseFrame, seen: Transcript) -> Heard:
+    def read(self, event: SseFrame, seen: Transcript) -> CloudSign:
         """Read an event that is new; one without an id does not show that the agent works."""
         reader = self._reader = self._reader or StreamReader(seen)
         fresh = self._resume.note(event)
         if fresh is Freshness.SEEN:
-            return Heard.NOTHING
+            return CloudSign.NOTHING
         reader.read(event, fresh)
         if reader.is_finished:
-            return Heard.STATE
-        return Heard.WORK if event.id else Heard.NOTHING
+            return CloudSign.STATE
+        return CloudSign.WORK if event.id else CloudSign.NOTHING
 
     def may_say_more(self) -> bool:
         """Return whether the stream has not reported the end of the run."""
