@@ -9,7 +9,7 @@ from msgspec import Struct, field
 
 from segue.proof.merge import merge_control
 from segue.proof.paths import Classifier, PathKind
-from segue.proof.trees import TreeEntry, read_entry
+from segue.proof.trees import TreeEntry, read_text
 from segue.system.git.objects import Objects
 
 
@@ -119,10 +119,7 @@ class Comparison:
 
     async def text(self, side: str, path: str) -> str:
         """Return a file of the base or the head as text; empty if it does not exist."""
-        entry = (self.base if side == "base" else self.head).get(path)
-        if entry is None or entry.is_link:
-            return ""
-        return (await read_entry(self._objects, entry)).decode("utf-8", "replace")
+        return await read_text(self._objects, self.base if side == "base" else self.head, path)
 
     def _without_conflicts(self, entries: dict[str, TreeEntry]) -> tuple[str, ...]:
         """Remove files that stand where guarded files have a folder; return the guarded files."""

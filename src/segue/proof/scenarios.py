@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 import msgspec
 
+from segue.domain.plain import cut_text
 from segue.domain.proof import CheckResult, CheckState
 from segue.domain.scenario import Scenario
 from segue.proof.runners import Ended
@@ -112,8 +113,8 @@ def compare(scenario: Scenario, seen: Seen) -> list[tuple[str, str]]:
 
 
 def _quote(text: str) -> str:
-    shown = text.strip()
-    return f"`{shown if len(shown) <= 300 else shown[:299] + '…'}`" if shown else "nothing"
+    shown = cut_text(text.strip(), 300)
+    return f"`{shown}`" if shown else "nothing"
 
 
 def _parse(body: str) -> Any:

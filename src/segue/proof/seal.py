@@ -28,7 +28,7 @@ from segue.proof.runners import Ended
 from segue.proof.scenarios import run_scenario
 from segue.proof.setup import CheckSetupFailed
 from segue.proof.swap import InPlace, restore
-from segue.proof.trees import TreeEntry, common_dir, list_tree, read_entry
+from segue.proof.trees import TreeEntry, common_dir, list_tree, read_text
 from segue.system.files import private_folder
 from segue.system.git.objects import Objects
 from segue.system.isolation.isolate import Isolation
@@ -77,11 +77,12 @@ class Sealer:
     ) -> CheckResult:
         """Run the command on trees made of the base and the head; return what it says about the task."""
         before, after = await asyncio.gather(list_tree(self._objects, base), list_tree(self._objects, head))
-        paths = {**before, **after}
-        if not self._finds_program(argv) and argv[0].removeprefix("./") not in paths:
+        paths = {**after, **before}
+        found = any(find_program(argv, place) for place in (self._trees.root, self._trees.home))
+        if not found and argv[0].removeprefix("./") not in paths:
             reason = f"There is no program {argv[0]}: install it, or correct the check."
             return CheckResult(shlex.join(argv), None, "", CheckState.BROKEN, reason)
-        named = await find_named(argv, paths.keys(), partial(self._text, before, after))
+        named = await find_named(argv, paths.keys(), partial(read_text, self._objects, paths))
         place, known = await self._place(after)
         classifier = Classifier(named, self._options.control_files, self._modules())
         comparison = Comparison(self._objects, classifier, before, after)
@@ -104,14 +105,6 @@ class Sealer:
         finally:
             await examination.tear_down()
         return self._label(result, known)
-
-    def _finds_program(self, argv: Sequence[str]) -> bool:
-        return any(find_program(argv, place) for place in (self._trees.root, self._trees.home))
-
-    async def _text(self, base: Mapping[str, TreeEntry], head: Mapping[str, TreeEntry], path: str) -> str:
-        """Return what a file of the command has in the base; if it is new, what it has now."""
-        entry = base.get(path) or head[path]
-        return "" if entry.is_link else (await read_entry(self._objects, entry)).decode("utf-8", "replace")
 
     def _modules(self) -> set[str]:
         """Return the names of the modules that are installed in the project's own environments."""
@@ -148,18 +141,15 @@ class Sealer:
         changed = [path for path in after if path.endswith(".py") and before.get(path) != after[path]]
         classifier = Classifier((), self._options.control_files)
         texts = {
-            path: (await self._text_at(before, path), await self._text_at(after, path))
+            path: (
+                await read_text(self._objects, before, path),
+                await read_text(self._objects, after, path),
+            )
             for path in changed
             if classifier.kind(path) is PathKind.CODE
         }
         mutants = await asyncio.to_thread(make_mutants, texts, most)
         return await count_noticed(place, commands, Composed(after), mutants) if mutants else None
-
-    async def _text_at(self, tree: Mapping[str, TreeEntry], path: str) -> str:
-        entry = tree.get(path)
-        if entry is None or entry.is_link:
-            return ""
-        return (await read_entry(self._objects, entry)).decode("utf-8", "replace")
 
     async def _place(self, head: Mapping[str, TreeEntry]) -> tuple[Sandbox | InPlace, Dependencies]:
         """Return where commands run, and how dependencies differ from what they were."""

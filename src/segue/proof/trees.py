@@ -39,9 +39,12 @@ async def list_tree(objects: Objects, tree: str) -> dict[str, TreeEntry]:
     return found
 
 
-async def read_entry(objects: Objects, entry: TreeEntry) -> bytes:
-    """Return the content of a file."""
-    return (await objects.git("cat-file", "blob", entry.id)).out
+async def read_text(objects: Objects, entries: Mapping[str, TreeEntry], path: str) -> str:
+    """Return a file as text; empty if it does not exist, or is a link."""
+    entry = entries.get(path)
+    if entry is None or entry.is_link:
+        return ""
+    return (await objects.git("cat-file", "blob", entry.id)).out.decode("utf-8", "replace")
 
 
 async def write_tree(objects: Objects, entries: Mapping[str, TreeEntry], folder: Path) -> None:

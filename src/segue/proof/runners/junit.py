@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from xml.etree import ElementTree
 
-from segue.proof.report import CaseResult, Report, TestOutcome, explain, shorten
+from segue.proof.report import CaseResult, Report, TestOutcome, add_case, explain, shorten
 from segue.proof.runners.runner import Ended, Project, Stage
 
 _OPTION = re.compile(
@@ -70,9 +70,7 @@ def read_junit(paths: Iterable[Path], stage: Stage, runner: str) -> Report | Non
             continue
         count += 1
         for case in _cases(root, stage.tests):
-            known = tests.get(case.id)
-            if known is None or known.outcome is not TestOutcome.FAILED:
-                tests[case.id] = case
+            add_case(tests, case)
     return Report(tests, count, runners=(runner,) if tests else ()) if count else None
 
 
