@@ -9,11 +9,15 @@ import click
 
 from segue.cli.options import CommandSettings, WholeNumber, options
 from segue.cli.terminal.output import Printer
+from segue.domain.run import USUAL_RUNS, RunKind
 
 if TYPE_CHECKING:
     from segue.domain.run import Run
     from segue.view.run import RunView
 
+_LIMIT = 20
+_USUAL = ", ".join(USUAL_RUNS)
+_OTHERS = "No runs of this kind. Choose another: segue status --kind KIND"
 _SOURCE_CHARS = 24
 _WAITING = 10
 """How many of the tasks that wait for others are printed with the reason."""
@@ -26,27 +30,37 @@ _DROPPED = ("repository", "started", "agent", "kind")
 
 @click.command()
 @click.argument("run_id", metavar="[RUN]", required=False)
+@click.option("-n", "--limit", type=WholeNumber(min=1), help=f"How many runs to list (default: {_LIMIT}).")
 @click.option(
-    "-n", "--limit", type=WholeNumber(min=1), default=20, show_default=True, help="How many runs to list."
+    "--kind",
+    type=click.Choice([kind.value for kind in RunKind]),
+    help=f"List runs of this kind; default: {_USUAL}.",
 )
 @options("repo", "config", "database", "json", "color")
-def status(run_id: str | None, limit: int, settings: CommandSettings, output: Printer) -> None:
+def status(
+    run_id: str | None, limit: int | None, kind: str | None, settings: CommandSettings, output: Printer
+) -> None:
     """List the runs, or show the tasks of RUN (`last` for the newest).
 
     \b
     Examples:
       segue status
+      segue status --kind trial
       segue status last
       segue status 20261115-0219 --json
     """
     from segue.cli.runs import find_run
-    from segue.domain.run import TASK_RUNS
     from segue.view.load import load_view
 
+    if run_id is not None and (limit or kind):
+        raise click.UsageError(
+            f"--{'kind' if kind else 'limit'} has no effect: one run is shown. Leave out RUN to list them."
+        )
     app = settings.look(parts=False)
     with app.store(read_only=True) as store:
         if run_id is None:
-            _list(store.runs(limit=limit, kinds=TASK_RUNS), output)
+            runs = store.runs(limit=limit or _LIMIT, kinds=(RunKind(kind),) if kind else USUAL_RUNS)
+            _list(runs, output, others=not runs and bool(store.runs(limit=1)))
             return
         run = find_run(store, app, run_id)
         view = load_view(store, run)
@@ -100,7 +114,7 @@ def _print_lanes(view: RunView, output: Printer) -> None:
         output.text(words)
 
 
-def _list(runs: list[Run], output: Printer) -> None:
+def _list(runs: list[Run], output: Printer, *, others: bool) -> None:
     from segue.cli.runs import NO_RUNS
 
     if output.json:
@@ -112,7 +126,7 @@ def _list(runs: list[Run], output: Printer) -> None:
     elif runs:
         _print_runs(runs, output)
     else:
-        output.text(NO_RUNS)
+        output.text(_OTHERS if others else NO_RUNS)
 
 
 def _print_runs(runs: list[Run], output: Printer) -> None:
