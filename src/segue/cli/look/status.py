@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from segue.cli.options import CommandSettings, WholeNumber, options
+from segue.cli.options import CommandSettings, WholeNumber, options, refuse_idle
 from segue.cli.terminal.output import Printer
 from segue.domain.run import USUAL_RUNS, RunKind
 
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from segue.domain.run import Run
     from segue.view.run import RunView
 
-_LIMIT = 20
 _USUAL = ", ".join(USUAL_RUNS)
 _OTHERS = "No runs of this kind. Choose another: segue status --kind KIND"
 _SOURCE_CHARS = 24
@@ -30,7 +29,9 @@ _DROPPED = ("repository", "started", "agent", "kind")
 
 @click.command()
 @click.argument("run_id", metavar="[RUN]", required=False)
-@click.option("-n", "--limit", type=WholeNumber(min=1), help=f"How many runs to list (default: {_LIMIT}).")
+@click.option(
+    "-n", "--limit", type=WholeNumber(min=1), default=20, show_default=True, help="How many runs to list."
+)
 @click.option(
     "--kind",
     type=click.Choice([kind.value for kind in RunKind]),
@@ -38,7 +39,7 @@ _DROPPED = ("repository", "started", "agent", "kind")
 )
 @options("repo", "config", "database", "json", "color")
 def status(
-    run_id: str | None, limit: int | None, kind: str | None, settings: CommandSettings, output: Printer
+    run_id: str | None, limit: int, kind: str | None, settings: CommandSettings, output: Printer
 ) -> None:
     """List the runs, or show the tasks of RUN (`last` for the newest).
 
@@ -52,14 +53,12 @@ def status(
     from segue.cli.runs import find_run
     from segue.view.load import load_view
 
-    if run_id is not None and (limit or kind):
-        raise click.UsageError(
-            f"--{'kind' if kind else 'limit'} has no effect: one run is shown. Leave out RUN to list them."
-        )
+    if run_id is not None:
+        refuse_idle("one run is shown", "limit", "kind")
     app = settings.look(parts=False)
     with app.store(read_only=True) as store:
         if run_id is None:
-            runs = store.runs(limit=limit or _LIMIT, kinds=(RunKind(kind),) if kind else USUAL_RUNS)
+            runs = store.runs(limit=limit, kinds=(RunKind(kind),) if kind else USUAL_RUNS)
             _list(runs, output, others=not runs and bool(store.runs(limit=1)))
             return
         run = find_run(store, app, run_id)
