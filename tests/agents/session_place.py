@@ -24,7 +24,7 @@ from segue.domain.options import read_options
 from segue.domain.task import Task
 from segue.prompts.task import execute_prompt
 from segue.sim.script import check_script
-from segue.sim.sessions.app import SimVendor, session_app
+from segue.sim.sessions.app import SimVendor
 from segue.sim.sessions.claude import CLAUDE
 from segue.sim.sessions.copilot import COPILOT
 from segue.sim.sessions.devin import DEVIN
@@ -165,7 +165,7 @@ def open_session_place(vendor: Vendor, folder: Path, **script: Any) -> Iterator[
     """A place whose simulator plays the script; the vendor's key is in the environment meanwhile."""
     vendor = vendor.in_repository(REPO.removeprefix("https://github.com/"))
     bare = bare_repository(folder)
-    url, stop = start_server(session_app(vendor.sim, check_script(script, SessionScript), {REPO: bare}))
+    url, stop = start_server(vendor.sim.build_app(check_script(script, SessionScript), {REPO: bare}))
     with pytest.MonkeyPatch.context() as patch:
         for name, value in vendor.env.items():
             patch.setenv(name, value)
