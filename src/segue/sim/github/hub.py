@@ -76,6 +76,30 @@ class HubRepo(Struct):
         """Return a label by its name, whose case does not count."""
         return next((label for label in self.labels if label.name.lower() == name.lower()), None)
 
+    def latest_checks(self, sha: str) -> list[HubCheckRun]:
+        """Return the newest check of each name."""
+        newest = {check.name: check for check in self.checks if check.head_sha == sha}
+        return list(newest.values())
+
+    def latest_statuses(self, sha: str) -> list[HubStatus]:
+        """Return the newest status of each context."""
+        newest = {status.context: status for status in self.statuses if status.sha == sha}
+        return list(newest.values())
+
+    def combine_checks(self, sha: str) -> str | None:
+        """Return the state of all checks and statuses together, as GraphQL names it; None: there is none."""
+        states = [status.state.upper() for status in self.latest_statuses(sha)]
+        for check in self.latest_checks(sha):
+            if check.conclusion is None:
+                states.append("PENDING")
+            else:
+                good = check.conclusion in ("success", "neutral", "skipped")
+                states.append("SUCCESS" if good else "FAILURE")
+        for state in ("ERROR", "FAILURE", "PENDING"):
+            if state in states:
+                return "FAILURE" if state == "ERROR" else state
+        return "SUCCESS" if states else None
+
 
 class LogLink(Struct, frozen=True):
     """A log that can be downloaded until its link expires."""
