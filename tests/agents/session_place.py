@@ -34,7 +34,7 @@ from segue.system.http.server import start_server
 from segue.system.process.processes import Processes
 from segue.system.services import Services
 from tests.agents.cloud_place import Ended
-from tests.agents.items import lend, run_to_end
+from tests.agents.items import lend
 from tests.sim.cloud_desk import DEADLINE, REPO, bare_repository, git
 
 SECRET = "sk_0123456789abcdef0123456789"
@@ -117,12 +117,19 @@ class SessionPlace:
         given |= {"search_delay": 0.1, **self.vendor.options, **options}
         return self.vendor.kind(read_options(self.vendor.kind.Options, given), services)
 
-    def run(self, job: Job, **options: Any) -> Ended:
-        """Do the job in an event loop of its own, as a Segue that was started again would."""
+    def run(self, job: Job, then: Callable[[object], None] = lambda _event: None, **options: Any) -> Ended:
+        """Do the job in an event loop of its own, as a Segue that was started again would.
+
+        `then` is called with everything that is seen.
+        """
 
         async def do() -> Ended:
+            items = []
             async with Processes(self.folder / "run") as processes, asyncio.timeout(DEADLINE):
-                return Ended(await run_to_end(self.make(lend(processes, SECRET), **options), job))
+                async for item in self.make(lend(processes, SECRET), **options).run(job):
+                    items.append(item)
+                    await asyncio.to_thread(then, item)
+            return Ended(items)
 
         return asyncio.run(do())
 
