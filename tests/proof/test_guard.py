@@ -69,6 +69,7 @@ FATAL: dict[str, tuple[str, Deed]] = {
         lambda repo: git(repo, "update-index", "--assume-unchanged", "1.txt"),
     ),
     "skip worktree": ("hidden files", lambda repo: git(repo, "update-index", "--skip-worktree", "1.txt")),
+    "skip worktree, dated back": ("hidden files", lambda repo: _forge_index(repo)),
     "replace": ("refs", lambda repo: git(repo, "replace", "HEAD", "HEAD~1")),
     "merge": ("history", lambda repo: _leave_a_merge(repo)),
 }
@@ -79,6 +80,17 @@ ALLOWED: dict[str, Deed] = {
     "a staged file": lambda repo: git(repo, "rm", "--quiet", "1.txt"),
     "an edit": lambda repo: write(repo / "1.txt", "two\n"),
 }
+
+
+def _forge_index(repo: Path) -> None:
+    """Hide a file in an index that has the same identity, size and time of writing as before."""
+    index, same = repo / ".git" / "index", repo / ".git" / "same"
+    before = index.stat()
+    same.hardlink_to(index)
+    git(repo, "update-index", "--assume-unchanged", "1.txt")
+    same.write_bytes(index.read_bytes())
+    os.utime(same, ns=(before.st_atime_ns, before.st_mtime_ns))
+    same.replace(index)
 
 
 def _root_commit(repo: Path) -> str:

@@ -23,7 +23,7 @@ Marks = dict[str, tuple[int, ...]]
 
 
 def mark_tree(root: Path, git_dir: Path, common: Path, without: Collection[str]) -> Marks | None:
-    """Return the marks of a work tree and of what git compares it with; `without` are paths that do not count.
+    """Return the marks of a work tree and of what git compares it with; `without` are paths to skip.
 
     None if they would not do: in a large tree, in one with repositories inside, and where a file was written
     so recently that its next change might not show. Windows keeps no time of a change.
