@@ -70,7 +70,7 @@ FATAL: dict[str, tuple[str, Deed]] = {
         lambda repo: git(repo, "update-index", "--assume-unchanged", "1.txt"),
     ),
     "skip worktree": ("hidden files", lambda repo: git(repo, "update-index", "--skip-worktree", "1.txt")),
-    "skip worktree, dated back": ("hidden files", lambda repo: _forge_index(repo)),
+    "assume unchanged, dated back": ("hidden files", lambda repo: _forge_index(repo)),
     "replace": ("refs", lambda repo: git(repo, "replace", "HEAD", "HEAD~1")),
     "merge": ("history", lambda repo: _leave_a_merge(repo)),
 }
