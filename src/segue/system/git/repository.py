@@ -266,6 +266,11 @@ class Repository(Struct):
         self._left = None
         return (await self.run(*args, stdin=stdin, extra=extra)).out.decode("utf-8", "replace")
 
+    async def fetch(self, remote: str, ref: str, kept: str) -> None:
+        """Fetch a ref of a remote under a ref of ours. A kill leaves no lock at a ref of the user's."""
+        quietly = ("--quiet", "--no-tags", "--no-auto-gc", "--no-write-fetch-head", "--refmap=")
+        await self.git("fetch", *quietly, remote, f"+{ref}:{kept}")
+
     async def setting(self, name: str) -> str:
         """Return a value of the repository's configuration; empty if it is not set."""
         done = await run_git(self.root, "config", "--get", name)
