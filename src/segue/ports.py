@@ -604,6 +604,9 @@ class Journal(Protocol):
         Returns what was recorded first. It is stored with the next transaction, at the latest soon after.
         """
 
+    def once_stored(self, call: Callable[[], None]) -> None:
+        """Call as soon as everything up to now is stored."""
+
     async def emit(self, event: Event, step: str | None = None) -> Recorded:
         """Append an event. Events are stored in order, in batches, at the latest with the step's result."""
 
