@@ -21,7 +21,7 @@ from segue.agents.claude_cloud import ClaudeCloudOptions
 from segue.agents.codex.agent import CodexOptions
 from segue.agents.copilot_cloud import CopilotCloudOptions
 from segue.agents.cursor.agent import CursorOptions
-from segue.agents.cursor_cloud.agent import CursorCloudOptions
+from segue.agents.cursor_cloud.options import CursorCloudOptions
 from segue.agents.devin import DevinOptions
 from segue.agents.jules import JulesOptions
 from segue.cli.help import EXIT_CODES

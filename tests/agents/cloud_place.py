@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from segue.agents.cursor_cloud.agent import CursorCloudAgent, CursorCloudOptions
+from segue.agents.cursor_cloud.agent import CursorCloudAgent
+from segue.agents.cursor_cloud.options import CursorCloudOptions
 from segue.domain.events import AgentText
 from segue.domain.job import Job, Limits
 from segue.domain.options import read_options

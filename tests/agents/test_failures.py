@@ -16,11 +16,10 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from segue.agents.claude.lines import ClaudeLines
-from segue.agents.cloud.errors import BY_US, make_unreachable, read_refusal
+from segue.agents.cloud.errors import BY_US, judge_refusal, make_unreachable, read_refusal
 from segue.agents.codex.lines import CodexLines
 from segue.agents.cursor.lines import CursorLines
-from segue.agents.cursor_cloud.api import RunSnapshot, Status
-from segue.agents.cursor_cloud.errors import judge_end, judge_refusal
+from segue.agents.cursor_cloud.api import CURSOR, Status, judge_end
 from segue.agents.local.launch import ProcessEnd
 from segue.domain.failure import Failure, FailureKind
 from segue.domain.job import Mode
@@ -78,13 +77,13 @@ def command(out: str = "", err: str = "", **how: Any) -> Told:
     return lambda: ProcessEnd(ended(**how).exit, out, err).failure(NOW)
 
 
-def run_said(error: str, status: Status = Status.FAILED, cancelled: str = "") -> Told:
-    return lambda: judge_end(RunSnapshot(status, status.name, error=error), cancelled)
+def run_said(error: str, status: Status = Status.FAILED) -> Told:
+    return lambda: judge_end(status, error)
 
 
 def api_said(status: int, code: str = "", message: str = "no") -> Told:
     body = json.dumps({"error": {"code": code, "message": message}} if code else {}).encode()
-    return lambda: judge_refusal(read_refusal(HttpResponse(status, {}, body)), late=False)
+    return lambda: judge_refusal(read_refusal(HttpResponse(status, {}, body)), False, CURSOR)
 
 
 CLAUDE_INIT = {"type": "system", "subtype": "init", "session_id": "s", "model": "m"}
@@ -248,7 +247,9 @@ TABLE: dict[str, Rows] = {
         ],
         FailureKind.OUTAGE: [
             api_said(503),
-            lambda: judge_refusal(make_unreachable(HttpError("connection refused", sent=False)), late=False),
+            lambda: judge_refusal(
+                make_unreachable(HttpError("connection refused", sent=False)), False, CURSOR
+            ),
             run_said("upstream: 503 Service Unavailable"),
         ],
         FailureKind.AUTH: [api_said(401), api_said(403, "plan_required")],

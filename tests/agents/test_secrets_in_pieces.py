@@ -13,6 +13,7 @@ from segue.agents.acp.lines import AcpLines
 from segue.agents.acp.profiles import Profile
 from segue.agents.claude.lines import ClaudeLines
 from segue.agents.cloud.sse import Freshness, SseFrame
+from segue.agents.cloud.transcript import Transcript
 from segue.agents.codex.lines import CodexLines
 from segue.agents.cursor.lines import CursorLines
 from segue.agents.cursor_cloud.reading import StreamReader
@@ -90,20 +91,27 @@ def test_agents_that_print_whole_messages(case: tuple[str, str], cuts: list[int]
 @given(CASES, CUTS)
 def test_a_cloud_agent_that_streams(case: tuple[str, str], chunks: list[int]) -> None:
     secret, text = case
-    reader = StreamReader(10**6)
+    seen = Transcript(10**6)
+    reader = StreamReader(seen)
     frames = [
         SseFrame(str(number), "assistant", json.dumps({"text": piece}))
         for number, piece in enumerate(cut(f"it says <{text}> and more", chunks))
     ]
-    events = [event for frame in frames for event in reader.read(frame, Freshness.NEW)]
-    check(secret, text, [*events, *reader.close()])
+    for frame in frames:
+        reader.read(frame, Freshness.NEW)
+    reader.close()
+    check(secret, text, seen.take())
 
 
 def test_a_long_message_is_cut_between_words() -> None:
     secret = "short-1!"
-    reader = StreamReader(10**6)
+    seen = Transcript(10**6)
+    reader = StreamReader(seen)
     said = json.dumps({"text": f"{secret} " * 10_000})
-    events = reader.read(SseFrame("1", "assistant", said), Freshness.NEW) + reader.close()
-    texts = [event.text for event in map(Redactor([secret]).struct, events) if isinstance(event, AgentText)]
+    reader.read(SseFrame("1", "assistant", said), Freshness.NEW)
+    reader.close()
+    texts = [
+        event.text for event in map(Redactor([secret]).struct, seen.take()) if isinstance(event, AgentText)
+    ]
     assert len(texts) > 2
     assert "".join(texts) == f"{MARK} " * 10_000

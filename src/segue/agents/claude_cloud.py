@@ -20,8 +20,9 @@ from segue.agents.cloud.agent import CloudKind
 from segue.agents.cloud.calls import ask, compute_age, listen, parse_time, read_body, read_name, send
 from segue.agents.cloud.errors import CloudService, judge_reason
 from segue.agents.cloud.options import CloudOptions
+from segue.agents.cloud.profile import CloudProfile
 from segue.agents.cloud.transcript import Transcript
-from segue.agents.cloud.values import CloudLook, CloudOrder, CloudProfile, CloudVendor
+from segue.agents.cloud.values import CloudLook, CloudOrder, CloudSign, CloudVendor
 from segue.agents.local.values import Json, as_count, as_list, as_table, as_text, parse_object
 from segue.domain.events import AgentUsage
 from segue.domain.failure import Failure, FailureKind
@@ -31,6 +32,7 @@ from segue.prompts.cloud import make_mark
 from segue.system.http.client import HttpClient
 
 _KEY = "segue_launch"
+_STREAMS = 20
 _PAGES = 50
 _PAGE = "1000"
 _MARGIN = 60.0
@@ -134,11 +136,11 @@ class ClaudeCloud(CloudVendor):
         message = {"type": "user.message", "content": [{"type": "text", "text": order.prompt}]}
         await send(self._http, "POST", f"{_path(session)}/events", deadline, body={"events": [message]})
 
-    async def look(self, session: str, key: str, seen: Transcript, deadline: float) -> CloudLook:
+    async def look(self, session: str, order: CloudOrder, seen: Transcript, deadline: float) -> CloudLook:
         """Read the state and the events since the last look."""
         answer = await send(self._http, "GET", _path(session), deadline)
         found = read_body(answer)
-        seen.notes["key"] = key
+        seen.notes["key"] = order.key
         query = {"order": "asc", "limit": _PAGE}
         if newest := seen.notes.get("newest"):
             query["created_at[gte]"] = _format_time(newest - _MARGIN)
@@ -164,11 +166,8 @@ class ClaudeCloud(CloudVendor):
                 break
         await send(self._http, "POST", f"{path}/archive", deadline, repeatable=True)
 
-    def stream(self, session: str, silence: float) -> AsyncGenerator[Json | None, None] | None:
+    async def stream(self, session: str, silence: float) -> AsyncGenerator[Json | None, None]:
         """Yield events that happen from now on: a stream cannot be resumed, only the history shows more."""
-        return self._stream(session, silence) if self._options.stream else None
-
-    async def _stream(self, session: str, silence: float) -> AsyncGenerator[Json | None, None]:
         path = f"{_path(session)}/events/stream"
         async with aclosing(listen(self._http, path, {}, silence)) as frames:
             async for frame in frames:
@@ -176,7 +175,7 @@ class ClaudeCloud(CloudVendor):
                 if frame is None or event is not None:
                     yield event
 
-    def read(self, event: Json, seen: Transcript) -> bool:
+    def read(self, event: Json, seen: Transcript) -> CloudSign:
         """Add an event to the transcript; the type alone says what it is."""
         kind, name, at = as_text(event.get("type")), as_text(event.get("id")), event.get("processed_at")
         when = parse_time(at)
@@ -186,9 +185,9 @@ class ClaudeCloud(CloudVendor):
                 seen.notes.pop("error", None)
             seen.notes["asked"] = when
             seen.notes.setdefault("first", "others" not in seen.notes)
-            return False
+            return CloudSign.WORK
         if when is None or not seen.is_new(name):
-            return False
+            return CloudSign.WORK
         seen.notes["newest"] = max(when, seen.notes.get("newest") or 0.0)
         if kind == "user.message":
             seen.notes["others"] = True
@@ -201,7 +200,7 @@ class ClaudeCloud(CloudVendor):
             _note_error(as_table(event.get("error")), seen)
         elif kind not in _SILENT:
             _show(kind, name, event, seen)
-        return kind in _TELLS
+        return CloudSign.STATE if kind in _TELLS else CloudSign.WORK
 
     def page(self, session: str) -> str:  # noqa: ARG002 - the API names none
         """Return nothing: no address of a session's page is documented."""
@@ -365,5 +364,6 @@ CLAUDE_CLOUD = CloudKind(
         pushes=True,
         takes_model=True,
         options=ClaudeCloudOptions,
+        streams=lambda options: _STREAMS if options.stream else 0,
     )
 )

@@ -18,8 +18,9 @@ from segue.agents.cloud.agent import CloudKind
 from segue.agents.cloud.calls import ask, compute_age, parse_time, read_body, read_name, send
 from segue.agents.cloud.errors import CloudError, CloudService, judge_reason
 from segue.agents.cloud.options import CloudOptions
+from segue.agents.cloud.profile import CloudProfile
 from segue.agents.cloud.transcript import Transcript
-from segue.agents.cloud.values import CloudLook, CloudOrder, CloudProfile, CloudVendor, split_address
+from segue.agents.cloud.values import CloudLook, CloudOrder, CloudVendor, split_address
 from segue.agents.local.values import Json, as_list, as_table, as_text
 from segue.domain.failure import Failure, FailureKind
 from segue.ports import Capabilities, Problem
@@ -92,7 +93,7 @@ class CopilotCloud(CloudVendor):
                 return None
         return None
 
-    async def look(self, session: str, key: str, seen: Transcript, deadline: float) -> CloudLook:  # noqa: ARG002
+    async def look(self, session: str, order: CloudOrder, seen: Transcript, deadline: float) -> CloudLook:  # noqa: ARG002
         """Read the state; there is nothing else to read."""
         answer = await send(self._http, "GET", f"/agents/tasks/{quote(session, safe='')}", deadline)
         task = read_body(answer)

@@ -18,8 +18,9 @@ from segue.agents.cloud.agent import CloudKind
 from segue.agents.cloud.calls import ask, compute_age, parse_time, read_body, read_name, send
 from segue.agents.cloud.errors import CloudService, judge_reason
 from segue.agents.cloud.options import CloudOptions
+from segue.agents.cloud.profile import CloudProfile
 from segue.agents.cloud.transcript import Transcript
-from segue.agents.cloud.values import CloudLook, CloudOrder, CloudProfile, CloudVendor, split_address
+from segue.agents.cloud.values import CloudLook, CloudOrder, CloudVendor, split_address
 from segue.agents.local.values import Json, as_list, as_table, as_text
 from segue.domain.failure import Failure, FailureKind
 from segue.domain.options import Count
@@ -93,7 +94,7 @@ class DevinCloud(CloudVendor):
         body = {"message": order.prompt}
         await send(self._http, "POST", f"{self._path(session)}/messages", deadline, body=body)
 
-    async def look(self, session: str, key: str, seen: Transcript, deadline: float) -> CloudLook:
+    async def look(self, session: str, order: CloudOrder, seen: Transcript, deadline: float) -> CloudLook:
         """Read the state and the messages."""
         seen.notes.setdefault("later", seen.muted)
         answer = await send(self._http, "GET", self._path(session), deadline)
@@ -101,7 +102,7 @@ class DevinCloud(CloudVendor):
         self._pages[session] = as_text(found.get("url"))
         messages = [one async for one in self._list(f"{self._path(session)}/messages", {}, deadline)]
         for message in sorted(messages, key=lambda one: parse_time(one.get("created_at")) or 0.0):
-            _show(message, key, seen)
+            _show(message, order.key, seen)
         word, detail = as_text(found.get("status")), as_text(found.get("status_detail"))
         pulls = (as_text(as_table(one).get("pr_url")) for one in as_list(found.get("pull_requests")))
         look = CloudLook(

@@ -15,8 +15,9 @@ from segue.agents.cloud.agent import CloudKind
 from segue.agents.cloud.calls import ask, compute_age, parse_time, read_body, read_name, send
 from segue.agents.cloud.errors import CloudError, CloudService, judge_reason
 from segue.agents.cloud.options import CloudOptions
+from segue.agents.cloud.profile import CloudProfile
 from segue.agents.cloud.transcript import Transcript
-from segue.agents.cloud.values import CloudLook, CloudOrder, CloudProfile, CloudVendor, split_address
+from segue.agents.cloud.values import CloudLook, CloudOrder, CloudVendor, split_address
 from segue.agents.local.values import Json, as_list, as_table, as_text
 from segue.domain.failure import Failure, FailureKind
 from segue.ports import Capabilities
@@ -94,7 +95,7 @@ class JulesCloud(CloudVendor):
             self._http, "POST", f"{_path(session)}:sendMessage", deadline, body={"prompt": order.prompt}
         )
 
-    async def look(self, session: str, key: str, seen: Transcript, deadline: float) -> CloudLook:
+    async def look(self, session: str, order: CloudOrder, seen: Transcript, deadline: float) -> CloudLook:
         """Read the state and the activities since the last look."""
         seen.notes.setdefault("later", seen.muted)
         answer = await send(self._http, "GET", _path(session), deadline)
@@ -102,7 +103,7 @@ class JulesCloud(CloudVendor):
         self._pages[session] = as_text(found.get("url"))
         path = f"{_path(session)}/activities"
         async for activity in self._list(path, "activities", seen.notes, deadline):
-            _show(activity, key, seen)
+            _show(activity, order.key, seen)
         word = as_text(found.get("state"))
         outputs = [as_table(output) for output in as_list(found.get("outputs"))]
         pulls = [as_table(output.get("pullRequest")) for output in outputs if output.get("pullRequest")]

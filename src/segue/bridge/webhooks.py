@@ -21,8 +21,8 @@ from urllib.parse import quote
 
 from msgspec import Struct
 
-from segue.agents.cursor_cloud.agent import KEY, CursorCloudOptions
-from segue.agents.cursor_cloud.api import parse_status
+from segue.agents.cursor_cloud.api import KEY, parse_status
+from segue.agents.cursor_cloud.options import CursorCloudOptions
 from segue.bridge.conversations import KIND
 from segue.bridge.steps import InboxOutput
 from segue.domain.events import AgentStarted, BridgeWebhook

@@ -7,17 +7,11 @@ from contextlib import aclosing
 
 from msgspec import Struct
 
-from segue.agents.cloud.connection import CloudKey, SharedConnection, make_policy
-from segue.agents.cloud.options import CloudOptions, find_origin
+from segue.agents.cloud.connection import CloudKey, SharedConnection
+from segue.agents.cloud.options import CloudAccess, find_origin
+from segue.agents.cloud.profile import CloudProfile
 from segue.agents.cloud.run import CloudJob
-from segue.agents.cloud.values import (
-    CloudOrder,
-    CloudProfile,
-    CloudSession,
-    CloudVendor,
-    make_branch,
-    make_key,
-)
+from segue.agents.cloud.values import CloudOrder, CloudSession, make_branch, make_key
 from segue.agents.cloud.work import fail_to_start, loop_time
 from segue.domain.errors import SegueError
 from segue.domain.events import Event
@@ -28,20 +22,15 @@ from segue.ports import Installation, Problem
 from segue.prompts.cloud import mark_prompt, push_again_note, push_note
 from segue.system.services import Services
 
-_STREAMS = 20
-
 
 class CloudAgent:
-    """Has the work done by sessions of one vendor."""
+    """Has the work done by one vendor's agents."""
 
-    def __init__(self, profile: CloudProfile, options: CloudOptions, services: Services) -> None:
+    def __init__(self, profile: CloudProfile, options: CloudAccess, services: Services) -> None:
         self.name, self.can = profile.name, profile.can
         self._profile, self._options, self._services = profile, options, services
         self._key = CloudKey(profile.keys, profile.where)
-        policy = make_policy(options, _STREAMS)
-        self._connection = SharedConnection[CloudVendor](
-            options.base_url, profile.headers, policy, _STREAMS, lambda http: profile.connect(http, options)
-        )
+        self._connection = SharedConnection(options, profile.headers, profile.streams(options))
         self.forget = services.processes.forget
 
     def check(self) -> list[Problem]:
@@ -61,22 +50,22 @@ class CloudAgent:
             yield fail_to_start(Failure(FailureKind.NOT_STARTED, str(error)), job)
             return
         if problems := self.check():
-            kind = FailureKind.AUTH if not self._key.read()[1] else FailureKind.NOT_STARTED
+            kind = FailureKind.AUTH if self._key.check() else FailureKind.NOT_STARTED
             yield fail_to_start(Failure(kind, problems[0].message), job)
             return
         async with self._connection.open(self._key.read()[1]) as connection:
+            api = self._profile.connect(connection.http, self._options)
             work = CloudJob(
-                *(self._profile, connection.api, connection.slots, job, order),
-                *(self._options.poll_interval, self._options.search_delay, self._services.processes),
-                loop_time() + job.limits.wall,
+                *(self._profile, api, connection.slots, job, order, self._options),
+                *(self._services.processes, loop_time() + job.limits.wall),
             )
             async with aclosing(work.events()) as events:
                 async for event in events:
                     yield event
 
     async def _make_order(self, job: Job) -> CloudOrder:
-        if job.mode is not Mode.EDIT:
-            raise ValueError(f"{self.name} has no {job.mode} mode")
+        if job.mode is not Mode.EDIT and not self.can.plan_mode:
+            raise ValueError(f"{self.name} has no {job.mode} mode{self._profile.mode_hint}")
         if job.model and not self._profile.takes_model:
             raise ValueError(f"{self.name} takes no model: {self._profile.service.maker} chooses it")
         repository = self._options.repository or await find_origin(job.workspace, self.name)
@@ -88,14 +77,17 @@ class CloudAgent:
             note = push_note(repository, job.base or "", branch)
         labels = job.labels
         what = f"task {labels.get('task', '')[:20]}, {labels.get('phase', '')} " if labels else ""
+        marked = self.can.marks_prompt
         return CloudOrder(
+            token=job.token,
             key=key,
-            prompt=mark_prompt(job.prompt, note, key),
+            prompt=mark_prompt(job.prompt, note, key) if marked else job.prompt.text,
             repository=repository,
             base=job.base or "",
             branch=branch,
             model=job.model,
             title=f"Segue {labels.get('run', '')[:8]}: {what}[{key}]",
+            plan=job.mode is not Mode.EDIT,
         )
 
 
@@ -105,10 +97,10 @@ class CloudKind(Struct, frozen=True):
     profile: CloudProfile
 
     @property
-    def Options(self) -> type[CloudOptions]:  # noqa: N802 - the name by which every variant has its options
+    def Options(self) -> type[CloudAccess]:  # noqa: N802 - the name by which every variant has its options
         """The type of its options."""
         return self.profile.options
 
-    def __call__(self, options: CloudOptions, services: Services) -> CloudAgent:
+    def __call__(self, options: CloudAccess, services: Services) -> CloudAgent:
         """Make the agent."""
         return CloudAgent(self.profile, options, services)

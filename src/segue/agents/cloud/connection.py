@@ -6,7 +6,6 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Generic, TypeVar
 
 from msgspec import Struct
 
@@ -17,7 +16,6 @@ from segue.domain.errors import CredentialsError
 from segue.ports import Problem
 from segue.system.http.client import HttpClient, HttpPolicy
 
-Api = TypeVar("Api")
 _ATTEMPTS = 4
 """How often a request is sent before people see that the API is waited for."""
 
@@ -46,7 +44,7 @@ class CloudKey(Struct, frozen=True):
         return [Problem(what, fix, CredentialsError.exit_code)]
 
 
-def make_policy(options: CloudAccess, streams: int) -> HttpPolicy:
+def _make_policy(options: CloudAccess, streams: int) -> HttpPolicy:
     """Return the limits of a connection; what an agent has said comes in one response."""
     return HttpPolicy(
         *(options.max_connections, streams),
@@ -56,10 +54,10 @@ def make_policy(options: CloudAccess, streams: int) -> HttpPolicy:
     )
 
 
-class Connection(Struct, Generic[Api]):
+class Connection(Struct):
     """An open connection."""
 
-    api: Api
+    http: HttpClient
     slots: asyncio.Semaphore | None
     """The streams that may be open at once; None: no streams."""
     _loop: asyncio.AbstractEventLoop
@@ -67,24 +65,19 @@ class Connection(Struct, Generic[Api]):
     _users: int = 0
 
 
-class SharedConnection(Generic[Api]):
+class SharedConnection:
     """Opens the connection for the first job and closes it after the last."""
 
     def __init__(
-        self,
-        base_url: str,
-        headers: Callable[[str], Mapping[str, str]],
-        policy: HttpPolicy,
-        streams: int,
-        make: Callable[[HttpClient], Api],
+        self, options: CloudAccess, headers: Callable[[str], Mapping[str, str]], streams: int
     ) -> None:
         """`headers` makes headers from the key; `streams` may be open at once, 0: none."""
-        self._base_url, self._headers, self._policy = base_url, headers, policy
-        self._streams, self._make = streams, make
-        self._connection: Connection[Api] | None = None
+        self._base_url, self._headers, self._streams = options.base_url, headers, streams
+        self._policy = _make_policy(options, streams)
+        self._connection: Connection | None = None
 
     @asynccontextmanager
-    async def open(self, key: str) -> AsyncIterator[Connection[Api]]:
+    async def open(self, key: str) -> AsyncIterator[Connection]:
         """Return the connection, shared with all other jobs in this event loop."""
         shared = self._connection
         if shared is None or shared._loop is not asyncio.get_running_loop():
@@ -98,9 +91,9 @@ class SharedConnection(Generic[Api]):
                 self._connection = None if self._connection is shared else self._connection
                 await shared._stack.aclose()
 
-    async def _connect(self, key: str) -> Connection[Api]:
+    async def _connect(self, key: str) -> Connection:
         stack = AsyncExitStack()
         headers = {"User-Agent": f"segue/{__version__}", **self._headers(key)}
         http = await stack.enter_async_context(HttpClient(self._base_url, headers, self._policy))
         slots = asyncio.Semaphore(self._streams) if self._streams else None
-        return Connection(self._make(http), slots, asyncio.get_running_loop(), stack)
+        return Connection(http, slots, asyncio.get_running_loop(), stack)

@@ -13,12 +13,13 @@ import time
 from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from segue.agents.cloud.errors import CloudError
+from segue.agents.cloud.options import CloudOptions
 from segue.agents.cloud.values import CloudOrder, CloudSession, CloudVendor
 from segue.agents.local.values import as_text, parse_object
 from segue.system.files import write_atomic
@@ -66,23 +67,40 @@ class StartedSession(Struct, frozen=True):
 
     session: CloudSession
     adopted: bool
+    continued: bool = False
+    """True if it has worked on other orders before, which it shows again."""
+
+
+class CloudStarter(Protocol):
+    """Starts what one order asks for, or finds what an earlier attempt has started."""
+
+    async def start(self, session: str | None) -> StartedSession:
+        """Launch a session, or continue the one that exists."""
+
+    async def find(self, session: str | None, deadline: float) -> CloudSession | None:
+        """Return what was started by a request whose answer nobody waited for, if anything was."""
+
+    def may_start_again(self, error: CloudError) -> bool:
+        """Return whether trying again cannot start a second session."""
 
 
 class SessionStarter(Struct, frozen=True):
-    """Starts what one order asks for, or finds what an earlier attempt has started."""
+    """Starts sessions of vendors that take no id of ours."""
 
     vendor: CloudVendor
     order: CloudOrder
     scratch: Callable[[], Path]
     """Returns the folder where the note is kept until the outcome is stored."""
     deadline: float
-    delay: float
-    """Seconds before the second look."""
+    options: CloudOptions
 
-    async def start(self, session: CloudSession | None) -> StartedSession:
+    async def start(self, session: str | None) -> StartedSession:
         """Launch a session, or send another message to the one that exists."""
         if session is None:
             return await self._launch(self.order)
+        return await self._continue(CloudSession.parse(session))
+
+    async def _continue(self, session: CloudSession) -> StartedSession:
         try:
             adopted = await self._say(session.id)
         except CloudError as error:
@@ -90,15 +108,19 @@ class SessionStarter(Struct, frozen=True):
                 raise
             # What it had pushed is there, whoever continues.
             return await self._launch(replace(self.order, base=session.branch or self.order.base))
-        return StartedSession(session, adopted)
+        return StartedSession(session, adopted, continued=True)
 
-    async def find(self) -> CloudSession | None:
+    async def find(self, session: str | None, deadline: float) -> CloudSession | None:  # noqa: ARG002
         """Return the session of a launch that nobody waits for any more, if there was one."""
         note = LaunchNote.read(self.scratch())
         if note is None:
             return None
-        found = note.session or await self.vendor.find(self.order, note.at - _MARGIN, self.deadline)
+        found = note.session or await self.vendor.find(self.order, note.at - _MARGIN, deadline)
         return CloudSession(found, self.order.branch) if found else None
+
+    def may_start_again(self, error: CloudError) -> bool:  # noqa: ARG002
+        """Return True: the first session is looked for before."""
+        return True
 
     async def _launch(self, order: CloudOrder) -> StartedSession:
         folder = self.scratch()
@@ -163,7 +185,7 @@ class SessionStarter(Struct, frozen=True):
         """Return what is found now or, because lists lag behind, after a delay."""
         if found := await self._patiently(look):
             return found
-        await asyncio.sleep(self._within(self.delay))
+        await asyncio.sleep(self._within(self.options.search_delay))
         return await self._patiently(look)
 
     async def _patiently(self, do: Callable[[], Awaitable[Found]]) -> Found:
@@ -174,7 +196,7 @@ class SessionStarter(Struct, frozen=True):
             except CloudError as error:
                 if not error.gone:
                     raise
-            await asyncio.sleep(self._within(self.delay * part))
+            await asyncio.sleep(self._within(self.options.search_delay * part))
         return await do()
 
     def _within(self, seconds: float) -> float:

@@ -27,6 +27,11 @@ class CloudAccess(Options, frozen=True):
     retry_pause: Seconds = 1.0
     """Seconds before the first retry of a request; doubled each time."""
 
+    @property
+    def missing_seconds(self) -> float:
+        """How long work may be missing: what is new is not shown everywhere at once."""
+        return self.retry_pause
+
     def __post_init__(self) -> None:
         check_address(self.base_url)
         structs.force_setattr(self, "base_url", self.base_url.rstrip("/"))
@@ -42,6 +47,11 @@ class CloudOptions(CloudAccess, frozen=True):
 
     search_delay: Seconds = 30.0
     """Seconds to wait before a launch that nobody answered is looked for once more, and then repeated."""
+
+    @property
+    def missing_seconds(self) -> float:
+        """As long as a launch may be missing."""
+        return self.search_delay
 
 
 def check_address(url: str) -> None:

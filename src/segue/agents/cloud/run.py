@@ -1,131 +1,183 @@
-"""Do one job with a session of a vendor that takes no id of ours."""
+"""Do one job in the cloud for any vendor: start it, watch it, report its end; stop it if nobody waits."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from segue.agents.cloud.branches import find_branches
-from segue.agents.cloud.errors import BY_US, TIMEOUT, CloudError
-from segue.agents.cloud.launch import SessionStarter, StartedSession
+from segue.agents.cloud.errors import BY_US, HANG, TIMEOUT, CloudError, judge_refusal
+from segue.agents.cloud.launch import CloudStarter, StartedSession
+from segue.agents.cloud.options import CloudAccess
+from segue.agents.cloud.profile import CloudProfile
 from segue.agents.cloud.transcript import Transcript
-from segue.agents.cloud.values import CloudLook, CloudOrder, CloudProfile, CloudSession, CloudVendor
+from segue.agents.cloud.values import CloudApi, CloudLook, CloudOrder, CloudSession
 from segue.agents.cloud.watch import CloudPace, SessionWatch
-from segue.agents.cloud.work import LOOK_SECONDS, StopNote, do_work, loop_time, shorten
+from segue.agents.cloud.work import LOOK_SECONDS, StopNote, fail_to_start, loop_time, shorten
 from segue.agents.local.launch import SessionUsage, count_usage
+from segue.domain.errors import ServiceAway
 from segue.domain.events import AgentStarted, AgentUsage, Event
 from segue.domain.failure import Failure, FailureKind
-from segue.domain.job import Job
+from segue.domain.job import Job, Mode
 from segue.domain.outcome import Outcome, Usage
+from segue.domain.patience import Wait
 from segue.system.process.processes import Processes
 
 _STOP_SECONDS = 10.0
+_STOP_TRIES = 3
+_USAGE_SECONDS = 15.0
+_NO_TEXT = {Mode.PLAN: "plan", Mode.ASK: "answer"}
+_TOO_LARGE = Failure(
+    FailureKind.OUTPUT_LIMIT, "an event of the cloud agent's stream was too large to be read"
+)
 
 
 class CloudJob(Struct, frozen=True):
     """One job in the cloud."""
 
     profile: CloudProfile
-    vendor: CloudVendor
+    api: CloudApi
     slots: asyncio.Semaphore | None
     job: Job
     order: CloudOrder
-    poll: float
-    delay: float
+    options: CloudAccess
     processes: Processes
     deadline: float
 
-    def events(self) -> AsyncGenerator[Event | Outcome, None]:
+    async def events(self) -> AsyncGenerator[Event | Outcome, None]:
         """Yield everything that is seen; the last item is the outcome."""
-        return do_work(self, self.job, self.profile.service, self.deadline)
+        began = self.deadline - self.job.limits.wall
+        found: list[StartedSession] = []
+        used: AgentUsage | None = None
+        over = False
+        try:
+            async for event in self._start(found):
+                yield event
+            started = found[0]
+            yield self._announce(started)
+            watch = await self._watch(started)
+            async with aclosing(watch.events()) as seen:
+                async for event in seen:
+                    yield event
+            failure = await self._finish(started.session.id, watch)
+            over = True
+            outcome, used = await self._conclude(started, watch, failure)
+            outcome = replace(outcome, duration=outcome.duration or loop_time() - began)
+        except ServiceAway:
+            over = True  # the agent may be at work: `resume` finds it again
+            raise
+        except CloudError as error:
+            over = not error.unsure
+            refusal = judge_refusal(error, loop_time() >= self.deadline, self.profile.service)
+            outcome = fail_to_start(refusal, self.job, loop_time() - began)
+        finally:
+            if not over:
+                await self._abandon(found[0] if found else None)
+        if used is not None:
+            yield used
+        yield outcome
 
     @property
-    def _starter(self) -> SessionStarter:
-        scratch = self.processes.scratch
-        return SessionStarter(
-            self.vendor, self.order, lambda: scratch(self.job.token), self.deadline, self.delay
-        )
+    def _starter(self) -> CloudStarter:
+        scratch, token = self.processes.scratch, self.job.token
+        return self.profile.starter(self.api, self.order, lambda: scratch(token), self.deadline, self.options)
 
     @property
     def _note(self) -> StopNote:
         return StopNote(lambda: self.processes.scratch(self.job.token))
 
-    async def start(self) -> StartedSession:
-        """Launch a session, continue one, or find what an earlier attempt has launched."""
-        session = CloudSession.parse(self.job.session) if self.job.session else None
-        return await self._starter.start(session)
+    async def _start(self, found: list[StartedSession]) -> AsyncGenerator[Event, None]:
+        """Put what was started into `found`; while the service is away, wait for it and try again."""
+        waited: Wait | None = None
+        patience, starter = self.job.limits.patience, self._starter
+        while not found:
+            try:
+                found.append(await starter.start(self.job.session))
+            except CloudError as error:
+                if not error.away or not patience or not starter.may_start_again(error):
+                    raise
+                name, new = self.profile.service.name, waited is None
+                waited = waited or Wait(name, error.message, patience)
+                pause = waited.pause(error.message)
+                if new:
+                    yield waited.began
+                await asyncio.sleep(pause)
+        if waited is not None:
+            yield waited.ended
 
-    def may_start_again(self, error: CloudError) -> bool:  # noqa: ARG002
-        """Return True: the first session is looked for before."""
-        return True
+    def _announce(self, started: StartedSession) -> AgentStarted:
+        agent, run = started.session.split()
+        page = self.api.page(started.session.id) or None
+        return AgentStarted(self.profile.name, agent, run or None, page, started.adopted)
 
-    def announce(self, started: StartedSession) -> AgentStarted:
-        """Return the event for a session."""
-        name = started.session.id
-        return AgentStarted(self.profile.name, name, None, self.vendor.page(name) or None, started.adopted)
-
-    async def watch(self, started: StartedSession) -> SessionWatch:
+    async def _watch(self, started: StartedSession) -> SessionWatch:
         """Return the watch over a session; it may have worked for a while already."""
-        seen = Transcript(self.job.limits.kept_bytes, muted=self.job.session is not None)
+        limits, options, session = self.job.limits, self.options, started.session.id
         deadline = self.deadline
-        if started.adopted and self.job.session is None:
-            deadline = shorten(deadline, await self._read_age(started.session.id))
-        pace = CloudPace(deadline, self.poll, self.delay, self.job.limits.patience)
-        service, key = self.profile.service, self.order.key
-        return SessionWatch(self.vendor, service, started.session, key, pace, seen, self.slots)
+        if started.adopted and not started.continued:
+            deadline = shorten(deadline, await self._read_age(session))
+        idle = limits.idle if self.profile.silence_is_hang else float("inf")
+        pace = CloudPace(
+            *(deadline, idle, options.poll_interval, options.retry_pause),
+            *(options.missing_seconds, limits.patience),
+        )
+        seen = Transcript(limits.kept_bytes, muted=started.continued)
+        return SessionWatch(self.api, self.profile.service, session, self.order, pace, seen, self.slots)
 
     async def _read_age(self, session: str) -> float | None:
         try:
-            look = await self.vendor.look(session, self.order.key, Transcript(0), self.deadline)
+            return (await self.api.look(session, self.order, Transcript(0), self.deadline)).age
         except CloudError:
             return None
-        return look.age
 
-    async def finish(self, started: StartedSession, watch: SessionWatch) -> Failure | None:
+    async def _finish(self, session: str, watch: SessionWatch) -> Failure | None:
         """Return why the session failed, if it did; one whose time is up, or that works on, is stopped."""
-        session, last, failure = started.session, watch.last, watch.failure
-        if failure is TIMEOUT:
-            if await self._stop(session.id, "timeout"):
-                return TIMEOUT
-            await watch.look_again(loop_time() + LOOK_SECONDS)
-            ended = watch.last is not None and watch.last.ended
-            return watch.last.failure if watch.last and ended else self._keeps_working(session.id)
-        if failure is not None:
+        failure = watch.failure
+        if failure is not None and failure not in (TIMEOUT, HANG):
             return failure
-        assert last is not None, "a session that was never seen was given up"
-        if last.works_on:
-            await self._stop(session.id, "interrupted")
-            return last.failure
-        return self._explain(last.failure)
-
-    def _explain(self, failure: Failure | None) -> Failure | None:
-        """Return why the session ended: because we have stopped it, now or before we were killed?"""
+        if failure is not None:
+            stopped = await self._stop(session, "timeout" if failure is TIMEOUT else "hang")
+            await watch.look_again(loop_time() + LOOK_SECONDS)
+            if stopped:
+                return failure
+            if watch.last is None or not watch.last.ended:
+                return self._keeps_working(session, failure.kind)
+            if watch.last.failure is None:
+                return None
+        look = watch.last
+        assert look is not None, "a session that was never seen was given up"
+        if look.works_on:
+            await self._stop(session, "interrupted")
+            return look.failure
+        # Did it end because we have stopped it, now or before we were killed?
         word = self._note.read()
-        return BY_US[word] if word and not self.profile.can.unstoppable else failure
+        return BY_US[word] if word and look.may_be_ours else look.failure
 
-    def _keeps_working(self, session: str) -> Failure:
-        page = self.vendor.page(session) or f"session {session}"
-        what = (
-            f"the cloud agent did not finish within its time limit, and cannot be stopped from here: {page}"
-        )
-        return Failure(FailureKind.TIMEOUT, what)
+    def _keeps_working(self, session: str, kind: FailureKind) -> Failure:
+        page = self.api.page(session) or f"session {session}"
+        what = f"within its time limit, and cannot be stopped from here: {page}"
+        return Failure(kind, f"the cloud agent did not finish {what}")
 
-    async def conclude(
+    async def _conclude(
         self, started: StartedSession, watch: SessionWatch, failure: Failure | None
     ) -> tuple[Outcome, AgentUsage | None]:
         """Return the outcome, with the branch that is on the remote, and what this job has used."""
         look, session, seen = watch.last or CloudLook(""), started.session, watch.seen
-        asked = session.branch if self.profile.pushes else ""
-        repository = self.order.repository
-        branches, verified = await find_branches(self.job.workspace, repository, asked, look)
+        branches, verified = look.branches, False
+        if not self.profile.names_branches:
+            asked = session.branch if self.profile.pushes else ""
+            branches, verified = await find_branches(self.job.workspace, self.order.repository, asked, look)
+            session = replace(session, branch=branches[0] if branches else session.branch)
+        agent, run = session.split()
         facts: dict[str, Any] = {
-            "agent_id": session.id,
-            "url": self.vendor.page(session.id) or None,
+            "agent_id": agent,
+            **({"run_id": run} if run else {}),
+            "url": self.api.page(session.id) or None,
             "status": look.word or None,
             "branches": list(branches),
             "verified": verified,
@@ -134,18 +186,43 @@ class CloudJob(Struct, frozen=True):
             **look.facts,
             **seen.facts(),
         }
-        used = self._count(session, look.usage)
+        reported = await self._read_usage(session.id, watch)
+        used = count_usage(reported) if reported else self._count(session, look.usage)
+        if reported is None and used is not None:
+            reported = AgentUsage(used.input_tokens, used.output_tokens, used.cost_usd)
+        text, failure = self._judge_text(look, seen, failure)
         outcome = Outcome(
-            text=seen.text,
+            text=text,
             failure=failure,
-            session=str(CloudSession(session.id, branches[0] if branches else session.branch)),
+            session=str(session),
             model=self.job.model,
             usage=used,
+            duration=look.duration or 0.0,
             branches=branches,
             facts=facts,
         )
-        reported = AgentUsage(used.input_tokens, used.output_tokens, used.cost_usd) if used else None
         return outcome, reported
+
+    def _judge_text(
+        self, look: CloudLook, seen: Transcript, failure: Failure | None
+    ) -> tuple[str, Failure | None]:
+        """Return what the agent has answered; no answer where one is needed is a failure."""
+        mode = self.job.mode
+        plan = seen.plan if mode is Mode.PLAN else ""
+        text = plan or look.text or seen.text
+        if failure is None and seen.lost and not (plan if mode is Mode.PLAN else look.text):
+            failure = _TOO_LARGE
+        if failure is None and mode in _NO_TEXT and not text.strip():
+            what = f"the cloud agent ended well but gave no {_NO_TEXT[mode]}"
+            failure = Failure(FailureKind.NO_RESULT, what)
+        return text, failure
+
+    async def _read_usage(self, session: str, watch: SessionWatch) -> AgentUsage | None:
+        if watch.failure not in (None, TIMEOUT, HANG):
+            return None
+        with suppress(CloudError):
+            return await self.api.usage(session, loop_time() + _USAGE_SECONDS)
+        return None
 
     def _count(self, session: CloudSession, total: AgentUsage | None) -> Usage | None:
         """Return what this job has used of a session's total."""
@@ -157,13 +234,14 @@ class CloudJob(Struct, frozen=True):
         usage.store(session.id)
         return usage.spent()
 
-    async def abandon(self, started: StartedSession | None) -> None:
+    async def _abandon(self, started: StartedSession | None) -> None:
         """Stop the session, if there is one: nobody waits for the job any more."""
         if self.profile.can.unstoppable:
             return
         with suppress(CloudError, TimeoutError):
             async with asyncio.timeout(_STOP_SECONDS):
-                session = started.session if started else await self._starter.find()
+                end = loop_time() + _STOP_SECONDS
+                session = started.session if started else await self._starter.find(self.job.session, end)
                 if session is not None:
                     await self._stop(session.id, "interrupted")
 
@@ -172,8 +250,13 @@ class CloudJob(Struct, frozen=True):
         if self.profile.can.unstoppable:
             return False
         self._note.write(why)
-        try:
-            await self.vendor.stop(session, loop_time() + _STOP_SECONDS)
-        except CloudError:
-            return False
-        return True
+        pause, end = self.options.retry_pause, loop_time() + _STOP_SECONDS
+        for left in reversed(range(_STOP_TRIES)):
+            try:
+                await self.api.stop(session, end)
+                return True
+            except CloudError as error:
+                if error.status < 500 or not left or loop_time() + pause > end:
+                    return False
+            await asyncio.sleep(pause)
+        return False

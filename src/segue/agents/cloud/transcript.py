@@ -27,6 +27,9 @@ class Transcript:
         self._counts = Counter[str]()
         self.text = ""
         """The last message."""
+        self.plan = ""
+        self.lost = False
+        """True if an event was too large to be read: it may have been the plan or the answer."""
         self.notes: dict[str, Any] = {}
         """What a vendor remembers from look to look."""
 

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Mapping
+from enum import Enum, auto
 from typing import Any, Protocol
 
 from msgspec import Struct
 
-from segue.agents.cloud.errors import CloudError, CloudService
-from segue.agents.cloud.options import CloudOptions
+from segue.agents.cloud.errors import CloudError
 from segue.agents.cloud.transcript import Transcript
-from segue.agents.local.values import Json
-from segue.domain.events import AgentUsage
+from segue.domain.events import AgentUsage, Event
 from segue.domain.failure import Failure
-from segue.ports import Capabilities, Problem
-from segue.system.http.client import HttpClient
 
 _KEY_CHARS = 24
 _BRANCH_CHARS = 12
@@ -23,27 +20,39 @@ _BRANCH_CHARS = 12
 class CloudOrder(Struct, frozen=True):
     """One message for a cloud agent: its launch, or a follow-up."""
 
+    token: str
+    """The step's token."""
     key: str
     """Made from the step's token: the vendor shows it to us again, so the launch is found after a crash."""
     prompt: str
-    """Ends with the mark of the key."""
+    """Ends with the mark of the key, where the launch is found by it."""
     repository: str
     base: str = ""
-    """The branch to start from; empty: the default branch."""
+    """The branch or commit to start from; empty: the default branch."""
+    on_base: bool = False
+    """Work on that branch instead of a new one."""
     branch: str = ""
     """The branch that the agent is asked to push."""
     model: str | None = None
     title: str = ""
+    plan: bool = False
+    """Change nothing."""
 
 
 class CloudSession(Struct, frozen=True):
     """A vendor's session and the branch it was asked to push; as text it is the session of an outcome."""
 
     id: str
+    """With Cursor, the agent and its run: `bc-…/run-…`."""
     branch: str = ""
 
     def __str__(self) -> str:
         return f"{self.id}/{self.branch}" if self.branch else self.id
+
+    def split(self) -> tuple[str, str]:
+        """Return the agent and its run; other vendors than Cursor have no runs."""
+        agent, _, run = self.id.partition("/")
+        return agent, run
 
     @classmethod
     def parse(cls, text: str) -> CloudSession:
@@ -57,11 +66,15 @@ class CloudLook(Struct, frozen=True):
 
     word: str
     """Its state, as the vendor calls it."""
+    text: str = ""
+    """What it said last, where the vendor keeps that."""
     known: bool = True
     """False for a word that nobody has documented: the session is watched until its deadline."""
     ended: bool = False
     failure: Failure | None = None
     """Why it ended badly."""
+    may_be_ours: bool = True
+    """False if it ended in a way that no stop of ours explains."""
     works_on: bool = False
     """It has failed for us but would continue, so it must be stopped."""
     branches: tuple[str, ...] = ()
@@ -69,16 +82,63 @@ class CloudLook(Struct, frozen=True):
     pulls: tuple[str, ...] = ()
     """The addresses of its pull requests."""
     age: float | None = None
+    """Seconds since it was created, by the server's clock."""
+    duration: float | None = None
     usage: AgentUsage | None = None
     """The total of the session."""
     facts: Mapping[str, Any] = {}
 
 
-class CloudVendor(Protocol):
-    """The API of one vendor; subclass it and define what has no default.
+class CloudSign(Enum):
+    """What an event of a stream means for the watch."""
+
+    NOTHING = auto()
+    """The connection is alive, no more."""
+    WORK = auto()
+    """The agent has said or done something."""
+    STATE = auto()
+    """The session's state may be new."""
+
+
+class CloudApi(Protocol):
+    """The API of one vendor for one job, as far as its work is watched; subclass it.
 
     Everything raises CloudError; deadlines are times of the event loop.
     """
+
+    async def look(self, session: str, order: CloudOrder, seen: Transcript, deadline: float) -> CloudLook:
+        """Look how the order is getting on, and add what is new to the transcript."""
+
+    def page(self, session: str) -> str:
+        """Return the page for people, as far as it is known."""
+
+    async def stop(self, session: str, deadline: float) -> None:  # noqa: ARG002
+        """Stop a session; an error if it had already ended."""
+        raise CloudError("unsupported", "a session cannot be stopped", status=400)
+
+    def stream(self, session: str, silence: float) -> AsyncGenerator[Any, None]:  # noqa: ARG002
+        """Yield events as they come; a None first if only the history has what was said before."""
+        raise CloudError("unsupported", "there is no stream", status=404)
+
+    def read(self, event: Any, seen: Transcript) -> CloudSign:  # noqa: ARG002
+        """Add an event of the stream to the transcript."""
+        return CloudSign.NOTHING
+
+    def may_say_more(self) -> bool:
+        """Return whether the stream of a session that has ended still has something to say."""
+        return False
+
+    def close(self, seen: Transcript) -> list[Event]:
+        """Return what was kept back until the end."""
+        return seen.close()
+
+    async def usage(self, session: str, deadline: float) -> AgentUsage | None:  # noqa: ARG002
+        """Return what the order alone has used, where the vendor counts that."""
+        return None
+
+
+class CloudVendor(CloudApi, Protocol):
+    """The API of a vendor that takes no id of ours; subclass it and define what has no default."""
 
     starts_idle: bool = False
     """True if a new session does nothing before its first message; otherwise the launch contains it."""
@@ -89,12 +149,6 @@ class CloudVendor(Protocol):
     async def find(self, order: CloudOrder, since: float, deadline: float) -> str | None:
         """Return the session that was launched with the order's key since then, if the vendor shows one."""
 
-    async def look(self, session: str, key: str, seen: Transcript, deadline: float) -> CloudLook:
-        """Look how the message with this key is getting on, and add what is new to the transcript."""
-
-    def page(self, session: str) -> str:
-        """Return the page for people, as far as it is known."""
-
     async def has_message(self, session: str, key: str, deadline: float) -> bool:  # noqa: ARG002
         """Return whether the session has got the message with this key."""
         raise CloudError("unsupported", "a session cannot be continued", status=400)
@@ -102,44 +156,6 @@ class CloudVendor(Protocol):
     async def say(self, session: str, order: CloudOrder, deadline: float) -> None:  # noqa: ARG002
         """Send a message to a session, once."""
         raise CloudError("unsupported", "a session cannot be continued", status=400)
-
-    async def stop(self, session: str, deadline: float) -> None:  # noqa: ARG002
-        """Stop a session."""
-        raise CloudError("unsupported", "a session cannot be stopped", status=400)
-
-    def stream(
-        self,
-        session: str,  # noqa: ARG002
-        silence: float,  # noqa: ARG002
-    ) -> AsyncGenerator[Json | None, None] | None:
-        """Yield events as they come, after a None that says the stream is open; None: there is no stream."""
-        return None
-
-    def read(self, event: Json, seen: Transcript) -> bool:  # noqa: ARG002
-        """Add an event of the stream to the transcript; return whether the session's state may be new."""
-        return False
-
-
-class CloudProfile(Struct, frozen=True):
-    """A vendor as data: its names, what it can do, and how to reach it."""
-
-    name: str
-    """The agent's name."""
-    service: CloudService
-    keys: tuple[str, ...]
-    """The environment variables that may contain the key; the first one that is set counts."""
-    can: Capabilities
-    headers: Callable[[str], Mapping[str, str]]
-    connect: Callable[[HttpClient, Any], CloudVendor]
-    """Makes the vendor from a connection and the options."""
-    where: str
-    """Where people get a key."""
-    check: Callable[[Any], list[Problem]] = lambda _options: []
-    """Returns what the options lack."""
-    pushes: bool = False
-    """The agent itself must push the branch that the prompt names; else the platform does."""
-    takes_model: bool = False
-    options: type[CloudOptions] = CloudOptions
 
 
 def split_address(repository: str) -> tuple[str, str]:

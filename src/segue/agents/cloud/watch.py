@@ -5,30 +5,47 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from typing import Any
 
 from msgspec import Struct
 
-from segue.agents.cloud.errors import LOST, TIMEOUT, CloudError, CloudService, judge_refusal
+from segue.agents.cloud.errors import (
+    HANG,
+    LOST,
+    TIMEOUT,
+    UNREACHABLE,
+    CloudError,
+    CloudService,
+    judge_refusal,
+)
 from segue.agents.cloud.transcript import Transcript
-from segue.agents.cloud.values import CloudLook, CloudSession, CloudVendor
+from segue.agents.cloud.values import CloudApi, CloudLook, CloudOrder, CloudSign
 from segue.agents.cloud.work import ApiAbsence, loop_time
-from segue.agents.local.values import Json
 from segue.domain.events import Event
 from segue.domain.failure import Failure
 
+LADDER = (1, 2, 4, 8, 16, 30)
+"""Pauses before a broken stream is opened again; after the last one the session is only polled."""
+
+_NO_STREAM = frozenset({"stream_expired", "invalid_last_event_id", "not_found", "unauthorized", "forbidden"})
+"""Codes after which the stream is not tried again; looking at the session shows what is wrong."""
+
 _LOOK_AFTER_POLLS = 4
 """A stream may be silent for this many polls before the session is looked at."""
-_BROKEN_STREAMS = 6
-"""After this many streams in a row that said nothing, the session is only polled."""
+_DRAIN_SECONDS = 10.0
 
 
 class CloudPace(Struct, frozen=True):
     """When to look, and when to give up."""
 
     deadline: float
+    idle: float
+    """How long a stream may be without work before that is a hang."""
     poll: float
+    pause: float
+    """The unit of the ladder, in seconds."""
     missing: float
-    """How long a session may be missing: one that is new is not shown everywhere at once."""
+    """How long a session may be missing."""
     patience: float = 0.0
     """How long the API may be away before watching is given up; 0: until the deadline."""
 
@@ -37,15 +54,19 @@ class SessionWatch:
     """Watches one session; in the end `last` is its last state, or `failure` says why it was given up."""
 
     def __init__(
-        self, vendor: CloudVendor, service: CloudService, session: CloudSession, key: str, pace: CloudPace,
+        self, api: CloudApi, service: CloudService, session: str, order: CloudOrder, pace: CloudPace,
         seen: Transcript, slots: asyncio.Semaphore | None,
     ) -> None:  # fmt: skip
         """`slots` are the streams that may be open at once; None: no streams."""
-        self._vendor, self._service, self._session, self._key = vendor, service, session, key
+        self._api, self._service, self._session, self._order = api, service, session, order
         self._pace, self.seen, self._slots = pace, seen, slots
-        self._missing_since: float | None = None
-        self._absence = ApiAbsence(service, pace.patience, pace.deadline)
+        self._looked_at = loop_time()
+        self._heard_at: float | None = None
+        """When it last gave a sign of life; None without a stream, because then nobody knows."""
         self._broken = 0
+        self._missing_since: float | None = None
+        self._drain_until: float | None = None
+        self._absence = ApiAbsence(service, pace.patience, pace.deadline)
         self.last: CloudLook | None = None
         self.failure: Failure | None = None
 
@@ -54,54 +75,32 @@ class SessionWatch:
         while True:
             for event in await self._look():
                 yield event
+            if not self._may_stream():
+                self._heard_at = None
             if self._is_over():
                 break
-            async with aclosing(self._listen()) as heard:
-                async for event in heard:
-                    yield event
-        for event in self.seen.close():
+            await asyncio.sleep(max(0.0, min(self._pause(), self._limit() - loop_time())))
+            if self._slots is not None and self._may_stream():
+                async with self._slots, aclosing(self._listen()) as heard:
+                    async for event in heard:
+                        yield event
+        for event in self._api.close(self.seen):
             yield event
 
     async def look_again(self, deadline: float) -> None:
-        """Look once more after the session was stopped, which may have been too late."""
+        """Look once more after the session was stopped, which may have been too late or had no effect."""
         try:
-            self.last = await self._vendor.look(self._session.id, self._key, self.seen, deadline)
+            self.last = await self._api.look(self._session, self._order, self.seen, deadline)
         except CloudError:
             return
 
-    async def _listen(self) -> AsyncGenerator[Event, None]:
-        """Yield what the stream says until the session's state may be new; without a stream, wait a while."""
-        silence = self._pace.poll * _LOOK_AFTER_POLLS
-        slots = self._slots if self._broken < _BROKEN_STREAMS else None
-        stream = None
-        if slots is not None and not slots.locked():
-            stream = self._vendor.stream(self._session.id, silence)
-        heard = False
-        if slots is not None and stream is not None:
-            async with slots, aclosing(stream):
-                end = min(loop_time() + silence, self._pace.deadline)
-                async for said in _until(end, stream):
-                    if said is None:
-                        # It is open now; what was said before is only in the history.
-                        before, events = self.last, await self._look()
-                        is_new = self._is_over() or self.last is before  # it could not be read
-                    else:
-                        heard, is_new = True, self._vendor.read(said, self.seen)
-                        events = self.seen.take()
-                    for event in events:
-                        yield event
-                    if is_new:
-                        break
-            self._broken = 0 if heard else self._broken + 1
-        if not heard and not self._is_over():
-            await asyncio.sleep(max(0.0, min(self._pace.poll, self._pace.deadline - loop_time())))
-
     async def _look(self) -> list[Event]:
         """Look at the session; return what is new, also about waiting for the API."""
+        self._looked_at = loop_time()
         try:
-            look = await self._vendor.look(self._session.id, self._key, self.seen, self._pace.deadline)
+            look = await self._api.look(self._session, self._order, self.seen, self._pace.deadline)
         except CloudError as error:
-            if error.away:
+            if error.away or error.code == UNREACHABLE:
                 return self._absence.note(error.message)
             self._judge(error)
         else:
@@ -119,18 +118,71 @@ class SessionWatch:
 
     def _is_over(self) -> bool:
         if self.last is not None and self.last.ended:
-            return True
-        if self.failure is None and loop_time() >= self._pace.deadline:
-            self.failure = TIMEOUT
+            return not self._may_drain()
+        if self.failure is None and loop_time() >= self._limit():
+            self.failure = TIMEOUT if loop_time() >= self._pace.deadline else HANG
         return self.failure is not None
 
+    def _may_drain(self) -> bool:
+        """Return whether a session that has ended may have said something that was not read yet."""
+        if self._drain_until is None:
+            self._drain_until = loop_time() + _DRAIN_SECONDS
+        return self._may_stream() and self._api.may_say_more() and loop_time() < self._drain_until
 
-async def _until(end: float, stream: AsyncGenerator[Json | None, None]) -> AsyncGenerator[Json | None, None]:
-    """Yield what a stream says until it ends, breaks, or the time has come."""
-    while True:
+    def _limit(self) -> float:
+        """Return when the session's time is up, or when it has been silent for too long."""
+        if self._drain_until is not None:
+            return self._drain_until
+        silent = float("inf") if self._heard_at is None else self._heard_at + self._pace.idle
+        return min(self._pace.deadline, silent)
+
+    def _may_stream(self) -> bool:
+        return self._slots is not None and not self._slots.locked()
+
+    def _pause(self) -> float:
+        """Return the seconds until the next attempt: none before the first stream, then up the ladder."""
+        if not self._may_stream():
+            return self._pace.poll
+        rung = LADDER[self._broken - 1] if self._broken else int(self._missing_since is not None)
+        return rung * self._pace.pause
+
+    async def _listen(self) -> AsyncGenerator[Event, None]:
+        """Yield what the stream says until it ends, breaks, the state may be new, or the time is up."""
+        silence = self._pace.poll * _LOOK_AFTER_POLLS
+        self._broken += 1
+        self._heard_at = self._heard_at or loop_time()
         try:
-            async with asyncio.timeout_at(end):
-                said = await anext(stream)
-        except (CloudError, TimeoutError, StopAsyncIteration):
-            return
-        yield said
+            async with aclosing(self._api.stream(self._session, silence)) as stream:
+                async for said in self._until(silence, stream):
+                    before, heard = self.last, self._read(said)
+                    events = self.seen.take()
+                    is_due = self._drain_until is None and loop_time() >= self._looked_at + silence
+                    if said is None or is_due:
+                        events += await self._look()
+                    for event in events:
+                        yield event
+                    missed = said is None and self.last is before  # the history could not be read
+                    if missed or heard is CloudSign.STATE or self._is_over():
+                        return
+        except CloudError as error:
+            if error.code in _NO_STREAM or error.denied or error.gone:
+                self._slots = None
+        if self._broken > len(LADDER):
+            self._slots = None
+
+    async def _until(self, silence: float, stream: AsyncGenerator[Any, None]) -> AsyncGenerator[Any, None]:
+        """Yield what a stream says until it ends, is silent, or the time has come."""
+        while True:
+            try:
+                async with asyncio.timeout_at(min(self._limit(), loop_time() + silence)):
+                    said = await anext(stream)
+            except (TimeoutError, StopAsyncIteration):
+                return
+            yield said
+
+    def _read(self, said: Any) -> CloudSign:
+        """Read an event; None is no event, but says that the stream is open."""
+        heard = CloudSign.NOTHING if said is None else self._api.read(said, self.seen)
+        if heard is not CloudSign.NOTHING:
+            self._heard_at, self._broken = loop_time(), 1
+        return heard

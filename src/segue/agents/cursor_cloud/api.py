@@ -1,12 +1,21 @@
-"""What both versions of the API have in common: values and a small interface."""
+"""What both versions of the API have in common: statuses, runs, and what they mean."""
 
 from __future__ import annotations
 
 import uuid
+from collections.abc import Sequence
 from enum import StrEnum
 
 from msgspec import Struct
 
+from segue.agents.cloud.errors import LOST, CloudService, judge_reason
+from segue.agents.cloud.values import CloudLook, CloudOrder
+from segue.domain.failure import Failure, FailureKind
+from segue.domain.repository import same_repository
+
+KEY = "CURSOR_API_KEY"
+CURSOR = CloudService("Cursor's API", "Cursor", f"{KEY} and what your plan and role allow")
+_EXPIRED = "Cursor let the run expire: that is its own time limit, not one of Segue's"
 TURN = "turn-"
 """The names of v0's runs begin with this, because they have no ids of their own."""
 
@@ -72,22 +81,6 @@ class RunRef(Struct, frozen=True):
         return cls(agent, run)
 
 
-class CloudRequest(Struct, frozen=True):
-    """What to launch."""
-
-    token: str
-    prompt: str
-    repository: str
-    base: str = ""
-    """The branch or commit to start from; empty: the default branch."""
-    on_base: bool = False
-    """Work on that branch instead of a new one."""
-    plan: bool = False
-    model: str | None = None
-    name: str = ""
-    auto_create_pr: bool = False
-
-
 class Branch(Struct, frozen=True):
     """A branch that was pushed. Its name may be missing; the repository has no scheme."""
 
@@ -96,18 +89,51 @@ class Branch(Struct, frozen=True):
     pr: str = ""
 
 
-class RunSnapshot(Struct, frozen=True):
-    """What is known about a run at one moment."""
+def make_look(
+    status: Status,
+    word: str,
+    order: CloudOrder,
+    branches: Sequence[Branch],
+    *,
+    text: str = "",
+    error: str = "",
+    reports_stops: bool = True,
+    duration: float | None = None,
+    age: float | None = None,
+) -> CloudLook:
+    """Return what is known about a run; `word` is what the API calls its status.
 
-    status: Status
-    word: str
-    """The status as the API calls it."""
-    text: str = ""
-    error: str = ""
-    branches: tuple[Branch, ...] = ()
-    duration: float | None = None
-    age: float | None = None
-    """Seconds since it was created, by the server's clock."""
+    `reports_stops`: a run that was stopped says so; else it may seem to have succeeded.
+    """
+    ours = (branch.name for branch in branches if same_repository(branch.repository, order.repository))
+    return CloudLook(
+        word,
+        text=text,
+        known=status is not Status.UNKNOWN,
+        ended=status.is_terminal,
+        failure=judge_end(status, error) if status.is_terminal else None,
+        may_be_ours=status is Status.CANCELLED or (status is Status.SUCCEEDED and not reports_stops),
+        # The agent may have pushed nothing, several branches, or elsewhere.
+        branches=tuple(dict.fromkeys(filter(None, ours))),
+        pulls=tuple(branch.pr for branch in branches if branch.pr),
+        duration=duration,
+        age=age,
+    )
+
+
+def judge_end(status: Status, error: str) -> Failure | None:
+    """Return why a run that has ended failed; None if it succeeded."""
+    match status:
+        case Status.SUCCEEDED:
+            return None
+        case Status.EXPIRED:
+            return Failure(FailureKind.TIMEOUT, _EXPIRED)
+        case Status.CANCELLED:
+            return Failure(FailureKind.UNKNOWN, "the cloud agent was stopped by someone else")
+        case Status.GONE:
+            return LOST
+        case _:
+            return judge_reason(error, CURSOR)
 
 
 def make_agent_id(token: str) -> str:

@@ -10,20 +10,14 @@ from contextlib import aclosing
 from typing import Any
 from urllib.parse import quote
 
-from segue.agents.cloud.calls import compute_age, read_body, send
+from segue.agents.cloud.calls import ask, compute_age, read_body, read_name, send
 from segue.agents.cloud.errors import CloudError
-from segue.agents.cursor_cloud.api import (
-    TURN,
-    Branch,
-    CloudRequest,
-    RunRef,
-    RunSnapshot,
-    Status,
-    parse_status,
-)
-from segue.agents.cursor_cloud.client import CloudV1
+from segue.agents.cloud.transcript import Transcript
+from segue.agents.cloud.values import CloudApi, CloudLook, CloudOrder
+from segue.agents.cursor_cloud.api import TURN, Branch, RunRef, Status, make_look, parse_status
+from segue.agents.cursor_cloud.options import CursorCloudOptions
 from segue.agents.local.values import as_list, as_table, as_text
-from segue.domain.events import AgentUsage
+from segue.prompts.cloud import make_mark
 from segue.system.http.client import HttpClient
 
 _PAGES = 5
@@ -32,44 +26,41 @@ _NAMELESS = 20
 """How many agents are asked for their prompt because their branch has no name yet."""
 
 
-class CloudV0:
+class CloudV0(CloudApi):
     """The legacy version."""
 
     mints_ids = False
-    reports_cancelled = False
 
-    def __init__(self, http: HttpClient) -> None:
-        self._http = http
+    def __init__(self, http: HttpClient, options: CursorCloudOptions) -> None:
+        self._http, self._options = http, options
 
     def owns(self, ref: RunRef) -> bool:
         """Return whether a run belongs to this version of the API."""
         return bool(ref.agent) and ref.run.startswith(TURN)
 
-    async def launch(self, request: CloudRequest, deadline: float) -> RunRef:
+    async def launch(self, order: CloudOrder, deadline: float) -> RunRef:
         """Launch an agent; never repeated, because nothing would refuse a second one."""
         body: dict[str, Any] = {
-            "prompt": {"text": f"{request.prompt}\n\n{make_mark(request.token)}\n"},
-            "source": {"repository": request.repository, **({"ref": request.base} if request.base else {})},
-            "target": {"autoCreatePr": request.auto_create_pr, "branchName": make_branch(request.token)},
-            **({"model": request.model} if request.model else {}),
+            "prompt": {"text": order.prompt},
+            "source": {"repository": order.repository, **({"ref": order.base} if order.base else {})},
+            "target": {"autoCreatePr": self._options.auto_create_pr, "branchName": order.branch},
+            **({"model": order.model} if order.model else {}),
         }
-        agent = read_body(await send(self._http, "POST", "/v0/agents", deadline, body=body)).get("id")
-        if not isinstance(agent, str) or not agent:
-            raise CloudError("bad_answer", "the API's answer names no agent")
-        return RunRef(agent, f"{TURN}1")
+        answer = await send(self._http, "POST", "/v0/agents", deadline, body=body)
+        return RunRef(read_name(answer, read_body(answer), "id", "an agent"), f"{TURN}1")
 
-    async def find(self, token: str, deadline: float) -> RunRef | None:
-        """Return the agent that was launched with this token, among the newest few hundred.
+    async def find(self, order: CloudOrder, deadline: float) -> RunRef | None:
+        """Return the agent that was launched with this order, among the newest few hundred.
 
         It is recognised by its branch or, before the API reports one, by the mark in its prompt.
         """
         nameless = 0
         async with aclosing(self._newest(deadline)) as newest:
             async for agent, branch in newest:
-                found = branch == make_branch(token)
+                found = branch == order.branch
                 if not branch and nameless < _NAMELESS:
                     nameless += 1
-                    found = await self._has_prompt(agent, make_mark(token), deadline)
+                    found = await self._has_prompt(agent, make_mark(order.key), deadline)
                 if found:
                     return RunRef(agent, f"{TURN}1")
         return None
@@ -80,17 +71,18 @@ class CloudV0:
         turns = sum(1 for message in messages if message.get("type") == "user_message")
         return RunRef(agent, f"{TURN}{turns}")
 
-    async def follow_up(self, last: RunRef, request: CloudRequest, deadline: float) -> RunRef:
+    async def follow_up(self, last: RunRef, order: CloudOrder, deadline: float) -> RunRef:
         """Send another prompt."""
-        body = {"prompt": {"text": request.prompt}}
+        body = {"prompt": {"text": order.prompt}}
         try:
             await send(self._http, "POST", f"{_path(last.agent)}/followup", deadline, body=body)
         except CloudError as error:
             raise _explain_conflict(error) from None
         return RunRef(last.agent, f"{TURN}{_turn_number(last) + 1}")
 
-    async def get(self, ref: RunRef, deadline: float) -> RunSnapshot:
-        """Return the state of a turn; the agent's status may still be that of the turn before."""
+    async def look(self, session: str, order: CloudOrder, seen: Transcript, deadline: float) -> CloudLook:  # noqa: ARG002
+        """Read the state of a turn; the agent's status may still be that of the turn before."""
+        ref = RunRef.parse(session)
         answer = await send(self._http, "GET", _path(ref.agent), deadline)
         agent = read_body(answer)
         word = str(agent.get("status"))
@@ -102,28 +94,23 @@ class CloudV0:
             text = said or as_text(agent.get("summary"))
         # All turns have the same time of creation.
         old = compute_age(answer, agent.get("createdAt")) if _turn_number(ref) == 1 else None
-        return RunSnapshot(status, word, text, branches=_read_branches(agent), age=old)
+        return make_look(status, word, order, _read_branches(agent), text=text, reports_stops=False, age=old)
 
-    async def cancel(self, ref: RunRef, deadline: float) -> bool:
-        """Stop the agent; return False if it does not run."""
-        try:
-            await send(self._http, "POST", f"{_path(ref.agent)}/stop", deadline, repeatable=True)
-        except CloudError as error:
-            if error.status != 409:
-                raise
-            return False
-        return True
+    def page(self, session: str) -> str:
+        """Return the agent's page."""
+        return RunRef.parse(session).url
 
-    async def usage(self, ref: RunRef, deadline: float) -> AgentUsage | None:  # noqa: ARG002 - not reported
-        """Return None: this version does not report usage."""
-        return None
+    async def stop(self, session: str, deadline: float) -> None:
+        """Stop the agent."""
+        path = f"{_path(RunRef.parse(session).agent)}/stop"
+        await send(self._http, "POST", path, deadline, repeatable=True)
 
     async def _newest(self, deadline: float) -> AsyncGenerator[tuple[str, str], None]:
         """Yield agents, newest first, with the branches they work on if the API reports them."""
         cursor = ""
         for _ in range(_PAGES):
             query = {"limit": _PAGE, **({"cursor": cursor} if cursor else {})}
-            page = read_body(await send(self._http, "GET", "/v0/agents", deadline, query=query))
+            page = await ask(self._http, "GET", "/v0/agents", deadline, query=query)
             for agent in map(as_table, as_list(page.get("agents"))):
                 yield as_text(agent.get("id")), as_text(as_table(agent.get("target")).get("branchName"))
             cursor = as_text(page.get("nextCursor"))
@@ -157,24 +144,10 @@ class CloudV0:
 
     async def _conversation(self, agent: str, deadline: float) -> Sequence[Mapping[str, Any]]:
         try:
-            answer = await send(self._http, "GET", f"{_path(agent)}/conversation", deadline)
+            found = await ask(self._http, "GET", f"{_path(agent)}/conversation", deadline)
         except CloudError as error:
             raise _explain_conflict(error) from None
-        return [as_table(message) for message in as_list(read_body(answer).get("messages"))]
-
-
-CloudApi = CloudV1 | CloudV0
-"""One version of the API. Everything raises CloudError; deadlines are times of the event loop."""
-
-
-def make_branch(token: str) -> str:
-    """Return the branch by which a launch is recognised."""
-    return f"segue/{token[:12]}"
-
-
-def make_mark(token: str) -> str:
-    """Return the last line of a prompt, by which a launch is recognised before it has a branch."""
-    return f"<!-- segue {token[:12]} -->"
+        return [as_table(message) for message in as_list(found.get("messages"))]
 
 
 def _explain_conflict(error: CloudError) -> CloudError:

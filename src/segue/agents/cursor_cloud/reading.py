@@ -9,6 +9,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from segue.agents.cloud.errors import CloudError, read_error
 from segue.agents.cloud.sse import Freshness, SseFrame
 from segue.agents.cloud.transcript import Transcript
 from segue.agents.cursor.lines import read_tool_use
@@ -19,6 +20,7 @@ from segue.domain.answer import AnswerText
 from segue.domain.events import AgentRaw, AgentText, AgentTool, Event
 
 _EVENT_CHARS = 16 * 1024
+_MESSAGE_CHARS = 500
 
 
 class MessageBuffer:
@@ -87,55 +89,39 @@ _TWINS = frozenset({"text-delta", "thinking-delta", "tool-call-started", "tool-c
 
 
 class StreamReader:
-    """Remembers what the outcome of a run needs."""
+    """Reads the stream of one run into its transcript."""
 
-    def __init__(self, kept_bytes: int) -> None:
-        self._seen = Transcript(kept_bytes)
+    def __init__(self, seen: Transcript) -> None:
+        self._seen = seen
         self._message = MessageBuffer()
         self._thoughts = ""
-        self.plan = ""
-        self.lost = False
-        """True if an event was too large to be read: it may have been the plan or the answer."""
         self.is_finished = False
         """True if the stream has reported the end of the run."""
 
-    @property
-    def text(self) -> str:
-        """The last message."""
-        return self._message.last
-
-    def read(self, frame: SseFrame, fresh: Freshness) -> list[Event]:
-        """Return the events in an event of the stream."""
+    def read(self, frame: SseFrame, fresh: Freshness) -> None:
+        """Read an event of the stream; raises CloudError if it reports that the stream failed."""
         data = parse_data(frame)
-        self.lost = self.lost or frame.cut
+        if frame.event == "error":
+            raise read_stream_error(data)
+        self._seen.lost = self._seen.lost or frame.cut
         if frame.event in ("result", "done"):
             self.is_finished = True
-            return []
-        if frame.event == "interaction_update":
-            events = self._read_rich(frame, data, fresh)
+        elif frame.event == "interaction_update":
+            self._keep(self._read_rich(frame, data, fresh))
         elif fresh is Freshness.NEW:
-            events = self._read_simple(frame, data)
-        else:
-            events = []
-        return self._keep(events)
+            self._keep(self._read_simple(frame, data))
 
-    def read_status(self, word: str) -> list[Event]:
-        """Return an event if the status has changed; unknown words are reported once."""
-        self._seen.set_status(word, parse_status(word) is not Status.UNKNOWN)
-        return self._seen.take()
-
-    def close(self) -> list[Event]:
-        """Return what was held back, and how much had to be dropped."""
-        return [*self._keep([*self._flush_thought(), *self._message.flush()]), *self._seen.close()]
-
-    def facts(self) -> dict[str, Any]:
-        """Return the counts by name."""
-        return self._seen.facts()
+    def close(self) -> None:
+        """Add what was held back."""
+        self._keep([*self._flush_thought(), *self._message.flush()])
+        self._seen.text = self._message.last
 
     def _read_simple(self, frame: SseFrame, data: Mapping[str, Any]) -> list[Event]:
         match frame.event:
             case "status":
-                return self.read_status(str(data.get("status")))
+                word = str(data.get("status"))
+                self._seen.set_status(word, parse_status(word) is not Status.UNKNOWN)
+                return []
             case "heartbeat":
                 return []
             case "assistant":
@@ -192,13 +178,17 @@ class StreamReader:
 
     def _remember_plan(self, name: str, args: Mapping[str, Any]) -> None:
         if name in ("createPlan", "create_plan"):
-            self.plan = as_text(args.get("plan")) or self.plan
+            self._seen.plan = as_text(args.get("plan")) or self._seen.plan
 
-    def _keep(self, events: list[Event]) -> list[Event]:
-        """Return the events for which there is room."""
+    def _keep(self, events: list[Event]) -> None:
         for event in events:
             self._seen.put(event)
-        return self._seen.take()
+
+
+def read_stream_error(data: Any) -> CloudError:
+    """Return the error in an `error` event of a stream."""
+    code, message = read_error(data)
+    return CloudError(code or "read_stream_error", clip(message, _MESSAGE_CHARS) or "the stream failed")
 
 
 def _simplify(data: Mapping[str, Any], call: Mapping[str, Any], kind: str) -> dict[str, Any]:
