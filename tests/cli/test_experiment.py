@@ -26,7 +26,7 @@ def write(place: Place, text: str) -> Path:
 
 
 def runs(place: Place) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = place.json("status")
+    found: list[dict[str, Any]] = place.json("status", "--kind", "trial")
     return found
 
 

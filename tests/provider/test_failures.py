@@ -102,6 +102,34 @@ def test_a_stream_that_fails_has_the_class_of_its_failure(asking: Asking, case: 
     assert wait.isdecimal() == (case == "quota"), "a limit says when to ask again"
 
 
+LIMITED = (
+    '[[on]]\nlaunch = 1\nsay = ""\nexit_code = 1\nstderr = "Usage limit reached. It resets in 2 hours."\n'
+)
+
+
+def test_a_limit_whose_end_is_known_is_remembered_for_its_model(asking: Asking) -> None:
+    asking.script(f'{LIMITED}[[on]]\nsay = "here"\n')
+    first, second = failing(), failing()
+    assert type(first) is type(second) is litellm.RateLimitError
+    assert "was not asked again" in str(second)
+    waits = [int(getattr(error, "headers", {})["retry-after"]) for error in (first, second)]
+    assert 3600 < waits[1] <= waits[0] <= 7300
+    assert len(asking.launches()) == 1, "no doomed agent is started"
+    other = litellm.completion(model="composer-cli/gpt-5.5", messages=HELLO)
+    assert other.choices[0].message.content == "here"
+
+
+def test_calls_of_a_process_stay_within_the_budget(asking: Asking) -> None:
+    asking.config("[limits]\nlaunches = 1\n")
+    asking.script('[[on]]\nsay = "here"\n')
+    litellm.completion(model=MODEL, messages=HELLO)
+    error = failing()
+    assert type(error) is litellm.RateLimitError
+    assert "limits.launches" in str(error)
+    assert getattr(error, "num_retries", None) == 0, "asking again is of no use"
+    assert len(asking.launches()) == 1
+
+
 PLAIN = """#!/bin/sh
 [ "$1" = --version ] && echo 2026.01.02-abcdef && exit
 printf 'Plain\\n  words \\n\\n'

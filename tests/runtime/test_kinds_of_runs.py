@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
-from segue.cli.look.status import _list
-from segue.cli.terminal.output import Printer
-from segue.domain.run import TASK_RUNS, Run, RunKind, RunSpec
-from segue.reports.selection import Selection
+from segue.cli.main import run
+from segue.domain.run import TASK_RUNS, USUAL_RUNS, RunKind, RunSpec
+from segue.reports.selection import Selection, choose_kind
 from segue.runtime.app import App
 from segue.runtime.find import find_run
+from segue.web.palette import query_palette
 from segue.web.routes import PageRequest
 from segue.web.runs import query_runs
+from segue.web.tasks import _list_sources
 
 
 @pytest.fixture
@@ -27,25 +29,44 @@ def app(tmp_path: Path) -> App:
     return app
 
 
-def kinds(runs: list[Run]) -> list[RunKind]:
-    return [run.spec.kind for run in runs]
+def list_kinds(app: App, capsys: pytest.CaptureFixture[str], *args: str) -> list[str]:
+    assert run(["status", "--json", "--database-url", app.database(), *args]) == 0
+    return [listed["kind"] for listed in json.loads(capsys.readouterr().out)["data"]]
 
 
-def test_the_list_of_runs_names_their_kinds(app: App, capsys: pytest.CaptureFixture[str]) -> None:
-    with app.store(read_only=True) as store:
-        runs = store.runs(kinds=TASK_RUNS)
-        assert sorted(kinds(runs)) == sorted(TASK_RUNS)
-        _list(runs, Printer(False, False, "never"))
-        _list(store.runs(kinds=[RunKind.PLAN]), Printer(False, False, "never"))
-    several, one = capsys.readouterr().out.split("RUN ")[1:]
+def test_the_list_in_the_terminal_shows_peoples_own_work(
+    app: App, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert sorted(list_kinds(app, capsys)) == sorted(USUAL_RUNS)
+    for kind in RunKind:
+        assert list_kinds(app, capsys, "--kind", str(kind)) == [kind]
+
+
+def test_the_list_has_a_column_for_kinds_where_there_are_several(
+    app: App, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["status", "--database-url", app.database()]) == 0
+    several = capsys.readouterr().out
+    assert run(["status", "--kind", "plan", "--database-url", app.database()]) == 0
     assert "KIND" in several
-    assert all(f"  {kind}  " in several for kind in TASK_RUNS)
-    assert "KIND" not in one
+    assert all(f"  {kind}  " in several for kind in USUAL_RUNS)
+    assert "KIND" not in capsys.readouterr().out
 
 
-def test_the_last_run_is_never_a_conversation_or_a_call(app: App) -> None:
+def test_a_list_without_rows_says_whether_there_are_other_kinds(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    database = str(tmp_path / "segue.db")
+    app = App.load(tmp_path, None, {"database_url": database})
+    with app.store() as store:
+        store.create("key", RunSpec("x", "a trial", str(tmp_path), "scripted", "execute", kind=RunKind.TRIAL))
+    assert run(["status", "--database-url", database]) == 0
+    assert "segue status --kind KIND" in capsys.readouterr().out
+
+
+def test_the_last_run_is_never_a_trial_a_conversation_or_a_call(app: App) -> None:
     with app.store(read_only=True) as store:
-        assert find_run(store, app, "last").spec.kind in TASK_RUNS
+        assert find_run(store, app, "last").spec.kind in USUAL_RUNS
 
 
 @pytest.mark.parametrize("kind", TASK_RUNS)
@@ -57,4 +78,18 @@ def test_reports_and_the_page_show_one_kind(app: App, kind: RunKind) -> None:
         shown = query_runs(PageRequest(app, store, {}, {"kind": str(kind)}))["runs"]
         assert [row["kind"] for row in shown] == [kind]
         every = query_runs(PageRequest(app, store, {}, {}))["runs"]
-    assert {row["kind"] for row in every} == set(TASK_RUNS), "no conversation, no call of a model"
+        jumps = query_palette(PageRequest(app, store, {}, {}))["found"]
+        boards = _list_sources(store)
+    assert {row["kind"] for row in every} == set(USUAL_RUNS)
+    assert sum(found["kind"] == "run" for found in jumps) == len(boards) == len(USUAL_RUNS)
+
+
+def test_a_report_is_about_trials_only_where_there_is_nothing_else(app: App) -> None:
+    with app.store() as store:
+        for number in range(3):
+            spec = RunSpec("x", "a trial", str(app.repo), "scripted", "execute", kind=RunKind.TRIAL)
+            store.create(f"trial {number}", spec)
+        chosen, left_out = choose_kind(store, Selection())
+        assert chosen.kind is RunKind.PLAN
+        assert "4 of kind trial (--kind trial)" in left_out
+        assert choose_kind(store, Selection(sources=("a trial",)))[0].kind is RunKind.TRIAL

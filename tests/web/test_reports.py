@@ -110,6 +110,7 @@ def test_every_figure_leads_to_what_is_behind_it(written: str) -> None:
     assert len(rows) == 3
     for row in rows:
         query = dict(part.split("=") for part in row[1].link.partition("?")[2].split("&"))
+        assert query["kind"] == shown["kind"] != "", "no steps of other kinds"
         phase = None if query["build"] == "none" else query["build"]
         behind = ask(written, steps.query_steps, **query)
         failed = [row for row in known if row["build_phase"] == phase and row["state"] == "failed"]

@@ -114,6 +114,8 @@ def options(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
                 from segue.domain.errors import UsageError
 
                 raise UsageError("--quiet and --verbose exclude each other.", hint="Leave one of them out")
+            if as_json:
+                refuse_idle("--json prints everything", "verbose")
             if "repo" in names:
                 _refuse_missing(values.get("repo"))
             given = {name: values.pop(name) for name in list(values) if name not in own}
@@ -130,6 +132,18 @@ def options(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         return decorated
 
     return add
+
+
+def refuse_idle(reason: str, *names: str) -> None:
+    """Refuse options of the command that somebody gave although they would have no effect."""
+    from segue.domain.errors import UsageError
+
+    context = click.get_current_context()
+    for option in context.command.params:
+        name = option.name or ""
+        if name in names and context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
+            written = (option.opts if context.params[name] is not False else option.secondary_opts)[-1]
+            raise UsageError(f"{written} has no effect: {reason}.", hint="Leave it out")
 
 
 def _refuse_missing(repo: Path | None) -> None:

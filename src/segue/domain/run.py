@@ -54,8 +54,11 @@ class RunKind(StrEnum):
         return self in (RunKind.BUILD, RunKind.TRIAL)
 
 
-TASK_RUNS = (RunKind.PLAN, RunKind.FEATURE, RunKind.BUILD, RunKind.TASKS, RunKind.TRIAL)
-"""The kinds that `segue run` makes: `resume`, `status last` and reports mean these."""
+USUAL_RUNS = (RunKind.PLAN, RunKind.FEATURE, RunKind.BUILD, RunKind.TASKS)
+"""The kinds of people's own work: lists and `last` mean these, reports one of these, if none is chosen."""
+
+TASK_RUNS = (*USUAL_RUNS, RunKind.TRIAL)
+"""The kinds that work on tasks: these can be resumed, proven and reported on."""
 
 
 class Origin(Struct, frozen=True):

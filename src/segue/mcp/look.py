@@ -14,7 +14,7 @@ from pydantic import Field
 from segue.domain.errors import UsageError
 from segue.domain.events import PLAN_GATE
 from segue.domain.kinds.recognise import with_kinds
-from segue.domain.run import TASK_RUNS, Run
+from segue.domain.run import USUAL_RUNS, Run
 from segue.fleet.looking import read_tasks
 from segue.mcp.project import ServedProject
 from segue.ports import QueryLimits
@@ -92,7 +92,7 @@ class LookTools:
 
         def look() -> Data:
             with self._project.look().store(read_only=True) as store:
-                runs = store.runs(limit=limit, kinds=TASK_RUNS)
+                runs = store.runs(limit=limit, kinds=USUAL_RUNS)
             return {"runs": [_describe_run(run) for run in runs]}
 
         return plain(await asyncio.to_thread(look))

@@ -22,17 +22,18 @@ from segue.domain.classify import plain
 from segue.domain.events import AgentEnded, AgentOutput, AgentStarted, Event
 from segue.domain.failure import Failure, FailureKind
 from segue.domain.job import Job, Limits, Mode
-from segue.domain.outcome import Outcome
+from segue.domain.outcome import Outcome, Usage
 from segue.domain.prompt import Prompt
-from segue.flow.launch import run_agent
+from segue.flow.launch import ChosenAgent, run_agent
 from segue.ports import Agent
 from segue.provider.catalogue import DEFAULT_MODEL
-from segue.provider.failures import AgentFailed, Busy, InvalidRequest
+from segue.provider.failures import AgentFailed, Busy, InvalidRequest, OutOfBudget
 from segue.provider.request import check_model
 from segue.provider.response import ModelAnswer
 from segue.provider.trace import Span
 from segue.provider.voice import Hear, Voice
 from segue.runtime.app import App
+from segue.runtime.plan import check_caps
 from segue.runtime.wiring import make_agent, raise_problems
 from segue.system import identity
 from segue.system.files import private_folder
@@ -105,6 +106,10 @@ class CliModels:
         self._agents: dict[str, Agent] = {}
         self._checking = asyncio.Lock()
         self._running = 0
+        self._budget = app.loaded.settings.limits.budget()
+        self._launches, self._usage = 0, Usage()
+        self._resting: dict[str, Failure] = {}
+        """Agents with their models that reached a limit whose end is known."""
 
     async def ask(
         self, kind: str, model: str, prompt: Prompt, timeout: float, span: Span, hear: Hear | None = None
@@ -119,10 +124,11 @@ class CliModels:
         async with self._slot(began + timeout - time.monotonic()):
             queued = round(time.monotonic() - began, 6)
             span.learn(queued=queued)
-            wanted = name or self._app.loaded.settings.model
+            by = ChosenAgent(agent, name or self._app.loaded.settings.model)
+            self._admit(by)
             voice = Voice(hear, self._redactor) if hear else None
             try:
-                outcome = await self._launch(agent, prompt, wanted, timeout - queued, voice)
+                outcome = await self._launch(by, prompt, timeout - queued, voice)
             finally:
                 if voice is not None:
                     voice.drop()
@@ -143,9 +149,29 @@ class CliModels:
                     agent = make_agent(kind, self._app.loaded, self._app.services(self._processes))
                     if agent.can.cloud:
                         raise InvalidRequest(f"{kind} works on a repository; it does not answer questions.")
+                    check_caps(self._budget, agent.can, kind)
                     raise_problems(await asyncio.to_thread(agent.check))
                     self._agents[kind] = agent
         return self._agents[kind]
+
+    def _admit(self, by: ChosenAgent) -> None:
+        """Check before money is spent: the limit that an earlier call met, and the budget of all calls."""
+        known = self._resting.get(by.name)
+        if known is not None and (known.until or 0.0) > time.time():
+            raise AgentFailed(known, was_launched=False)
+        reason = self._budget.exceeded(self._launches, self._usage)
+        if reason:
+            raise OutOfBudget(f"{by.name} was not asked: {reason}.")
+        self._launches += 1
+
+    def _settle(self, by: ChosenAgent, outcome: Outcome) -> Outcome:
+        """Count what a launch used, and remember until when the agent cannot work."""
+        self._usage += outcome.usage or Usage()
+        failure = outcome.failure
+        if failure is not None and failure.until is not None:
+            words = f"{by.name} was not asked again: {failure.message}"
+            self._resting[by.name] = Failure(failure.kind, words, until=failure.until)
+        return outcome
 
     @asynccontextmanager
     async def _slot(self, timeout: float) -> AsyncGenerator[None, None]:
@@ -165,19 +191,17 @@ class CliModels:
             if self._running == 0:
                 self._folder.clear()
 
-    async def _launch(
-        self, agent: Agent, prompt: Prompt, model: str | None, seconds: float, voice: Voice | None
-    ) -> Outcome:
+    async def _launch(self, by: ChosenAgent, prompt: Prompt, seconds: float, voice: Voice | None) -> Outcome:
         token = secrets.token_hex(16)
         workspace = self._folder.make_workspace(token)
         hear = voice.add if voice else None
-        job = Job(token, prompt, workspace, Mode.ASK, model, limits=self._limits(seconds), hear=hear)
+        job = Job(token, prompt, workspace, Mode.ASK, by.model, limits=self._limits(seconds), hear=hear)
         printed = PlainPrint()
         try:
-            outcome = await run_agent(agent, job, printed.see)
-            return self._redactor.struct(printed.explain(outcome))
+            outcome = printed.explain(await run_agent(by.agent, job, printed.see))
+            return self._settle(by, self._redactor.struct(outcome))
         finally:
-            agent.forget(token)
+            by.agent.forget(token)
             self._processes.delete_forgotten()  # it contains the conversation
             shutil.rmtree(workspace, ignore_errors=True)
 

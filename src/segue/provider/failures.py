@@ -61,6 +61,10 @@ class Busy(Exception):
     """The time limit passed while the call waited for a free process."""
 
 
+class OutOfBudget(Exception):
+    """The calls of this process have used what the settings allow; nothing was started."""
+
+
 def to_litellm(error: Exception, model: str, provider: str) -> Exception:
     """Return the exception a caller of LiteLLM expects; one of LiteLLM's own is returned unchanged."""
     if isinstance(error, AgentFailed):
@@ -72,6 +76,8 @@ def to_litellm(error: Exception, model: str, provider: str) -> Exception:
         return _make(name, _describe(error.failure), model, provider, final=error.was_launched, wait=wait)
     if isinstance(error, InvalidRequest):
         return _make("BadRequestError", str(error), model, provider, final=True)
+    if isinstance(error, OutOfBudget):
+        return _make("RateLimitError", str(error), model, provider, final=True)
     if isinstance(error, Busy):
         return _make("Timeout", str(error), model, provider, final=False)
     if isinstance(error, SegueError):

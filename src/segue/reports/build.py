@@ -28,7 +28,7 @@ REPORTS: dict[str, Callable[[Dataset], DatasetReport]] = {
 
 
 def build_reports(store: Store, names: tuple[str, ...], selection: Selection) -> list[DatasetReport]:
-    """Build the named reports about the selected runs of one kind: the most frequent, if none was chosen."""
+    """Build the named reports about the selected runs of one kind (see `choose_kind`)."""
     chosen, left_out = choose_kind(store, selection)
     dataset = Dataset(store, chosen)
     found = [REPORTS[name](dataset) for name in names]

@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from segue.domain.errors import UsageError
-from segue.domain.run import TASK_RUNS, RunKind, RunState
+from segue.domain.run import TASK_RUNS, USUAL_RUNS, RunKind, RunState
 from segue.ports import Store
 
 QUERIES = (
@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 
 class Selection(Struct, frozen=True):
-    """Filters for runs: those that work on tasks, if nothing else is asked for."""
+    """Filters for runs: those of the usual kinds, if nothing else is asked for."""
 
     since: int | None = None
     """The earliest start of a run, in milliseconds since the epoch."""
@@ -51,8 +51,11 @@ class Selection(Struct, frozen=True):
     experiment: str | None = None
     """Trials of this experiment only."""
 
-    def to_sql(self) -> tuple[str, list[object]]:
-        """Return what to append to a condition on `orchestrator_runs`, and its arguments."""
+    def to_sql(self, kinds: Iterable[RunKind] = USUAL_RUNS) -> tuple[str, list[object]]:
+        """Return what to append to a condition on `orchestrator_runs`, and its arguments.
+
+        `kinds` are meant where the filters name neither a kind nor a run.
+        """
         wanted = (
             ("created >= ?", self.since),
             ("spec->>'agent' = ?", self.agent),
@@ -63,7 +66,7 @@ class Selection(Struct, frozen=True):
         parts = [(condition, value) for condition, value in wanted if value is not None]
         text = "".join(f" AND {condition}" for condition, _ in parts)
         if self.run is None:
-            text += f" AND {select_kinds((self.kind,) if self.kind else TASK_RUNS)}"
+            text += f" AND {select_kinds((self.kind,) if self.kind else kinds)}"
         if self.sources is not None:
             text += f" AND {_SOURCE} IN ({', '.join('?' * len(self.sources)) or 'NULL'})"
         return text, [*(value for _, value in parts), *(self.sources or ())]
@@ -122,21 +125,24 @@ def _quote(value: object) -> str:
 
 
 def choose_kind(store: Store, selection: Selection) -> tuple[Selection, str]:
-    """Choose the most frequent kind of the selected runs, if none is asked for, and say what is left out."""
+    """Choose a kind of the selected runs, if none is asked for, and say what is left out.
+
+    It is the most frequent one; trials of experiments are chosen where there is nothing else.
+    """
     if selection.kind is not None or selection.run is not None:
         return selection, ""
-    conditions, arguments = selection.to_sql()
+    conditions, arguments = selection.to_sql(TASK_RUNS)
     rows = store.query(
         f"SELECT kind, count(*) AS runs FROM orchestrator_runs WHERE true{conditions} GROUP BY kind",  # noqa: S608
         arguments,
     )
-    counts = sorted((-int(row["runs"]), TASK_RUNS.index(RunKind(row["kind"]))) for row in rows)
+    counts = {RunKind(row["kind"]): int(row["runs"]) for row in rows}
     if not counts:
         return selection, ""
-    kinds = [(TASK_RUNS[place], -runs) for runs, place in counts]
-    others = [f"{runs} of kind {kind} (--kind {kind})" for kind, runs in kinds[1:]]
+    order = sorted(counts, key=lambda kind: (kind not in USUAL_RUNS, -counts[kind], TASK_RUNS.index(kind)))
+    others = [f"{counts[kind]} of kind {kind} (--kind {kind})" for kind in order[1:]]
     note = f"Kinds of runs are never mixed. Not included: {', '.join(others)}." if others else ""
-    return replace(selection, kind=kinds[0][0]), note
+    return replace(selection, kind=order[0]), note
 
 
 def name_setting(run: Mapping[str, Any]) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from segue.domain.errors import UsageError
 from segue.domain.nearest import suggest
-from segue.domain.run import TASK_RUNS, Run, RunState
+from segue.domain.run import USUAL_RUNS, Run, RunState
 from segue.view.load import ACTIVE
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ _KNOWN = 200
 
 
 def find_run(store: Store, app: App, name: str | None) -> Run:
-    """Return the run with this id or unique prefix; for `last` or nothing, the newest with tasks from here.
+    """Return the run with this id or unique prefix; for `last` or nothing, the newest from here.
 
     Raises UsageError if there is none.
     """
@@ -65,13 +65,13 @@ def _meant(store: Store, name: str) -> str:
 def _newest(store: Store, app: App, is_wanted: Callable[[Run], bool] = lambda _run: True) -> Run | None:
     """Return the newest run of this work tree, or of the repository if the work tree has none of its own.
 
-    What you submitted from here to a fleet counts, wherever it is driven. Runs of other repositories, and of
-    other people, are reached by their ids.
+    What you submitted from here to a fleet counts, wherever it is driven. Runs of other repositories, other
+    people and other kinds, such as trials of experiments, are reached by their ids.
     """
     from segue.system.git.repository import git_dirs
 
     dirs = cache(git_dirs)
-    here, runs = dirs(app.repo), store.runs(kinds=TASK_RUNS)
+    here, runs = dirs(app.repo), store.runs(kinds=USUAL_RUNS)
     if here is None:
         near = [run for run in runs if _contains(run, app.repo)]
     else:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from segue.domain.run import TASK_RUNS
+from segue.domain.run import USUAL_RUNS
 from segue.runtime.app import App
 from segue.runtime.registry import BUILT_IN
 from segue.runtime.wiring import agent_names
@@ -120,7 +120,7 @@ def _used_before(app: App) -> list[str]:
     if "://" not in app.database() and not Path(app.database()).exists():
         return []
     with app.store(read_only=True) as store:
-        runs = store.runs(limit=_MOST_RUNS, kinds=TASK_RUNS)
+        runs = store.runs(limit=_MOST_RUNS, kinds=USUAL_RUNS)
     return [run.spec.agent.split(",")[0].split(":")[0] for run in runs if run.spec.repo == root]
 
 

@@ -266,11 +266,11 @@ async def _choose_place(
         return (await _choose_base(plan, home, spec, last)) if settings.base and parts.cloud else (spec, said)
     spec = replace(spec, lanes=lanes)
     if parts.cloud:
-        if settings.worktree:
-            raise UsageError(
-                f"worktree has no effect: {plan.agent} never touches your work tree.",
-                hint="Leave --worktree out",
-            )
+        for name in ("worktree", "allow_dirty"):
+            if getattr(settings, name) and (name == "worktree" or app.loaded.origin(name) == "command line"):
+                raise UsageError(
+                    f"{name} has no effect: {plan.agent} never touches your work tree.", hint="Leave it out"
+                )
         return await _choose_base(plan, home, spec, last)
     if not (wanted or lanes):
         return spec, await _elsewhere(home, last)

@@ -144,7 +144,9 @@ def plan_run(
         )
     agent = agent_text(app)
     flow = find_flow(app, source)
-    return _plan(app, source, flow, agent, listing, select_tasks(listing, only, start, units))
+    plan = _plan(app, source, flow, agent, listing, select_tasks(listing, only, start, units))
+    _check_asked(plan)
+    return plan
 
 
 def replan_run(app: App, source: Source, run: Run) -> RunPlan:
@@ -181,6 +183,21 @@ def _plan(
     roles = roles_of(flow, source.outline is not None, "agent" in panel, settings.search.service is None)
     chains = {role: choose_agents(app, role, agent) for role in roles}
     return RunPlan(app, source, flow, agent, chains, judge, listing, chosen)
+
+
+def _check_asked(plan: RunPlan) -> None:
+    """Refuse options of the command line that others make useless."""
+    loaded, settings = plan.app.loaded, plan.app.loaded.settings
+    models = {choice.model for chain in plan.chains.values() for choice in chain}
+    idle = {
+        "allow_dirty": "the run has a work tree of its own" * bool(settings.worktree or settings.delivery),
+        "model": f"{plan.agent} names its own" * (settings.model not in models),
+    }
+    for path, reason in idle.items():
+        if reason and getattr(settings, path) and loaded.origin(path) == "command line":
+            raise UsageError(
+                f"{path} (from {loaded.where(path)}) has no effect: {reason}.", hint="Leave it out"
+            )
 
 
 def _check_names(settings: Settings, panel: Sequence[str]) -> None:

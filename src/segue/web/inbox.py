@@ -8,7 +8,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from segue.domain.errors import SegueError
-from segue.domain.run import Run, RunKind
+from segue.domain.run import USUAL_RUNS, Run, RunKind
 from segue.ports import Store
 from segue.reports.selection import select_kinds
 from segue.runtime.app import App
@@ -29,7 +29,7 @@ DAYS = 30
 MOST = 300
 """Runs that are looked at, the latest first."""
 
-_KINDS = (RunKind.PLAN, RunKind.FEATURE, RunKind.BUILD, RunKind.TASKS, RunKind.CONVERSATION)
+_KINDS = (*USUAL_RUNS, RunKind.CONVERSATION)
 """Trials of experiments wait for nobody: their failures are results."""
 
 _RUNS = f"""SELECT r.id FROM orchestrator_runs r

@@ -7,8 +7,9 @@ from pathlib import PurePath
 from typing import Any
 from urllib.parse import quote
 
-from segue.domain.run import RunKind
+from segue.domain.run import USUAL_RUNS, RunKind
 from segue.ports import Store
+from segue.reports.selection import select_kinds
 from segue.web.events import escape_like
 from segue.web.routes import Data, PageRequest, PageRoute, list_pages
 from segue.web.runs import match_words
@@ -44,13 +45,14 @@ def query_palette(request: PageRequest) -> Data:
 
 
 def _find_runs(store: Store, words: str) -> list[dict[str, Any]]:
-    where, values = match_words(words) if words else ("true", [])
+    """Find runs of all kinds by words; without words, the newest of the usual kinds."""
+    where, values = match_words(words) if words else (select_kinds(USUAL_RUNS), [])
     rows = store.query(f"{_FIND_RUNS} WHERE {where} ORDER BY created DESC LIMIT {RUNS}", values)
     return [
         {
             "kind": "run",
             "label": _shorten(str(row["source"])),
-            "detail": f"{row['id']} · {row['state'].replace('_', ' ')}",
+            "detail": f"{row['id']} · {row['kind']} · {row['state']}".replace("_", " "),
             "href": f"/{'bridge' if row['kind'] == RunKind.CONVERSATION else 'runs'}/{row['id']}",
         }
         for row in rows

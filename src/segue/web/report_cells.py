@@ -25,17 +25,16 @@ MOST_RUNS = 6
 def format_table(data: Mapping[str, Any], table: Mapping[str, Any]) -> PageTable:
     """Format one table of the report, with links from its figures to what is behind them."""
     name, columns = table["name"], tuple(table["columns"])
+    filters = {**data["filters"], "kind": data.get("kind", "")}
     rows = tuple(tuple(row.values()) for row in data[name][: max(table["shown"], table["drawn"])])
     whole = ReportTable(name, table["title"], columns, rows, table["note"], table["sql"])
 
     def decorate(shown: PageCell, cell: Cell, column: str, row: Mapping[str, Any]) -> PageCell:
-        return _decorate(shown, cell, column, row, _link_columns(name, row, data["filters"]))
+        return _decorate(shown, cell, column, row, _link_columns(name, row, filters))
 
-    found = present_table(whole, lambda label: _link_point(name, label, data["filters"]), decorate)
+    found = present_table(whole, lambda label: _link_point(name, label, filters), decorate)
     if found.matrix is not None:
-        found = replace(
-            found, matrix=link_cells(found.matrix, lambda row, _: _link_phase(row, data["filters"]))
-        )
+        found = replace(found, matrix=link_cells(found.matrix, lambda row, _: _link_phase(row, filters)))
     return replace(found, total=table["total"])
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
 
-from segue.domain.run import TASK_RUNS, Run, RunKind, RunState
+from segue.domain.run import USUAL_RUNS, Run, RunKind, RunState
 from segue.ports import Store
 from segue.reports.selection import select_kinds
 from segue.view.load import state_of
@@ -31,7 +31,7 @@ def query_runs(request: PageRequest) -> Data:
     """Return one page of the runs that match, and the choices of the filters."""
     chosen = {name: request.text(name) for name in FILTERS}
     conditions = [(f"spec->>'{name}' = ?", chosen[name]) for name in _SPEC if chosen[name]]
-    kinds = (RunKind(chosen["kind"]),) if chosen["kind"] in set(RunKind) else TASK_RUNS
+    kinds = (RunKind(chosen["kind"]),) if chosen["kind"] in set(RunKind) else USUAL_RUNS
     found = _find_ids(request.store, kinds, conditions, chosen)
     number, pages = request.page(len(found), SIZE)
     shown = slice_page(found, number, SIZE)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from segue.domain.run import Run
+from segue.domain.run import USUAL_RUNS, Run
 from segue.domain.task import Task, TaskStatus
 from segue.ports import Store
 from segue.reports.selection import select_kinds
@@ -63,7 +63,7 @@ def _list_sources(store: Store) -> list[dict[str, str]]:
         "SELECT r.id, r.spec->>'source' AS source FROM orchestrator_runs r"  # noqa: S608
         " JOIN (SELECT source_key, max(created) AS newest FROM orchestrator_runs GROUP BY source_key) n"
         " ON n.source_key = r.source_key AND n.newest = r.created"
-        f" WHERE {select_kinds()} ORDER BY r.created DESC LIMIT 200"
+        f" WHERE {select_kinds(USUAL_RUNS)} ORDER BY r.created DESC LIMIT 200"
     )
     return [{"run": str(row["id"]), "source": str(row["source"])} for row in rows]
 

@@ -7,13 +7,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from segue.cli.options import CommandSettings, WholeNumber, options
+from segue.cli.options import CommandSettings, WholeNumber, options, refuse_idle
 from segue.cli.terminal.output import Printer
+from segue.domain.run import USUAL_RUNS, RunKind
 
 if TYPE_CHECKING:
     from segue.domain.run import Run
     from segue.view.run import RunView
 
+_USUAL = ", ".join(USUAL_RUNS)
+_OTHERS = "No runs of this kind. Choose another: segue status --kind KIND"
 _SOURCE_CHARS = 24
 _WAITING = 10
 """How many of the tasks that wait for others are printed with the reason."""
@@ -29,24 +32,34 @@ _DROPPED = ("repository", "started", "agent", "kind")
 @click.option(
     "-n", "--limit", type=WholeNumber(min=1), default=20, show_default=True, help="How many runs to list."
 )
+@click.option(
+    "--kind",
+    type=click.Choice([kind.value for kind in RunKind]),
+    help=f"List runs of this kind; default: {_USUAL}.",
+)
 @options("repo", "config", "database", "json", "color")
-def status(run_id: str | None, limit: int, settings: CommandSettings, output: Printer) -> None:
+def status(
+    run_id: str | None, limit: int, kind: str | None, settings: CommandSettings, output: Printer
+) -> None:
     """List the runs, or show the tasks of RUN (`last` for the newest).
 
     \b
     Examples:
       segue status
+      segue status --kind trial
       segue status last
       segue status 20261115-0219 --json
     """
     from segue.cli.runs import find_run
-    from segue.domain.run import TASK_RUNS
     from segue.view.load import load_view
 
+    if run_id is not None:
+        refuse_idle("one run is shown", "limit", "kind")
     app = settings.look(parts=False)
     with app.store(read_only=True) as store:
         if run_id is None:
-            _list(store.runs(limit=limit, kinds=TASK_RUNS), output)
+            runs = store.runs(limit=limit, kinds=(RunKind(kind),) if kind else USUAL_RUNS)
+            _list(runs, output, others=not runs and bool(store.runs(limit=1)))
             return
         run = find_run(store, app, run_id)
         view = load_view(store, run)
@@ -100,7 +113,7 @@ def _print_lanes(view: RunView, output: Printer) -> None:
         output.text(words)
 
 
-def _list(runs: list[Run], output: Printer) -> None:
+def _list(runs: list[Run], output: Printer, *, others: bool) -> None:
     from segue.cli.runs import NO_RUNS
 
     if output.json:
@@ -112,7 +125,7 @@ def _list(runs: list[Run], output: Printer) -> None:
     elif runs:
         _print_runs(runs, output)
     else:
-        output.text(NO_RUNS)
+        output.text(_OTHERS if others else NO_RUNS)
 
 
 def _print_runs(runs: list[Run], output: Printer) -> None:

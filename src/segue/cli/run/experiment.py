@@ -153,11 +153,13 @@ def _place(trial: Trial, run: Run | None) -> str:
 def _print_summary(app: App, found: Experiment, results: list[TrialResult], output: Printer) -> None:
     """Print the comparison of these prompts, and the trials that did not finish."""
     from segue.cli.terminal.reports import print_reports
+    from segue.domain.run import RunKind
     from segue.reports.build import build_reports
     from segue.reports.selection import Selection
 
     with app.store(read_only=True) as store:
-        reports = build_reports(store, ("compare",), Selection(sources=tuple(dict.fromkeys(found.prompts))))
+        chosen = Selection(sources=tuple(dict.fromkeys(found.prompts)), kind=RunKind.TRIAL)
+        reports = build_reports(store, ("compare",), chosen)
     if output.json:
         rows = [
             {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from segue.cli.options import CommandSettings, options
+from segue.cli.options import CommandSettings, options, refuse_idle
 from segue.cli.terminal.output import Printer
 
 
@@ -52,6 +52,7 @@ def resume(run_id: str | None, verbose: bool, settings: CommandSettings, output:
     if run.spec.kind is RunKind.CONVERSATION:
         from segue.cli.serve import conversation
 
+        refuse_idle("a conversation has no summary", "summary")
         return conversation.hold(settings.load_for(run), run, output, verbose=verbose)
     if not run.spec.kind.has_tasks:
         raise UsageError(
@@ -62,6 +63,7 @@ def resume(run_id: str | None, verbose: bool, settings: CommandSettings, output:
     if run.spec.origin is not None:
         from segue.fleet.control import requeue
 
+        refuse_idle("a worker of the fleet continues the run", "summary", "verbose")
         asyncio.run(requeue(app, run))
         output.result({"type": "queued", "run": run.id}, f"Run {run.id} waits for a worker of the fleet.")
         output.note(f"Follow it: segue logs -f {run.id}")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from segue.cli.options import CommandSettings, IssueChoice, WholeNumber, issue_options, options
+from segue.cli.options import CommandSettings, IssueChoice, WholeNumber, issue_options, options, refuse_idle
 from segue.cli.terminal.output import Printer
 
 if TYPE_CHECKING:
@@ -174,7 +174,6 @@ def run(
     from msgspec.structs import replace
 
     from segue.cli.run import session
-    from segue.domain.errors import UsageError
     from segue.runtime.units import Units
 
     source = issues.name(source, settings)
@@ -184,8 +183,7 @@ def run(
     units = Units(stories, phases, until_checkpoint)
     app = settings.look(**more) if dry_run else settings.load(**more)
     _refuse_idle(app, settings.values["order"], fail_fast)
-    if log_format and not app.loaded.settings.log.file:
-        raise UsageError("--log-format has no effect: no log is written.", hint="Name one: --log-file FILE")
+    _refuse_pairs(app, dry_run, detach, restart)
     completed = _complete(settings, more, app, source, yes, dry_run, output)
     if completed is None:
         return session.report_nothing(output)
@@ -297,16 +295,30 @@ def _choose_gates(app: App, source: str | None, approve: bool | None, pause: boo
     from segue.domain.events import PLAN_GATE
     from segue.sources.recognise import is_prompt
 
-    planned = source is not None and is_prompt(source)
-    if approve and not planned:
+    named = source or app.loaded.settings.source
+    planned = named is not None and is_prompt(str(named))
+    if approve is not None and not planned:
         raise UsageError(
-            "--approve has no effect: the tasks are written down already.",
+            f"--{'' if approve else 'no-'}approve has no effect: the tasks are written down already.",
             hint="It is for builds from a sentence; to look before you start: --dry-run",
         )
     gates: set[str] = {*app.loaded.settings.gates, *(("task",) if pause else ())}
     if planned and (watched if approve is None else approve):
         return gates | {PLAN_GATE}
     return gates - {PLAN_GATE} if approve is False else gates
+
+
+def _refuse_pairs(app: App, dry_run: bool, detach: bool, restart: bool) -> None:
+    """Refuse options that have no effect beside others."""
+    if dry_run:
+        launching = ("detach", "serve", "stay", "verbose", "restart", "approve", "pause_after_task")
+        refuse_idle("--dry-run launches nothing", *launching, "summary", "log_file", "log_format")
+    if detach:
+        refuse_idle("the run continues in the background", "verbose")
+    if restart:
+        refuse_idle("--restart starts over anyway", "plan_changed", "commits_missing")
+    if not app.loaded.settings.log.file:
+        refuse_idle("no log is written without --log-file FILE", "log_format")
 
 
 def _refuse_idle(app: App, order: bool | None, fail_fast: bool) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from segue.cli.options import PORT, CommandSettings, options
+from segue.cli.options import PORT, CommandSettings, options, refuse_idle
 from segue.cli.terminal.output import Printer
 
 
@@ -28,6 +28,8 @@ def mcp(http: bool, port: int, read_only: bool, settings: CommandSettings, outpu
       segue mcp --read-only                      questions only
       segue mcp --http                           for clients that connect to an address
     """
+    if not http:
+        refuse_idle("the server listens on no port without --http", "port")
     import asyncio
     import os
     import sys

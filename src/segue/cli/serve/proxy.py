@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from segue.cli.options import CommandSettings, options
+from segue.cli.options import CommandSettings, options, refuse_idle
 from segue.cli.terminal.output import Printer
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ def proxy(context: click.Context, host: str, port: int, settings: CommandSetting
       segue proxy config > config.yaml
     """
     if context.invoked_subcommand is not None:
+        refuse_idle("nothing is served", "host", "port")
         return
     _require()
     app = _load(settings)
