@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import tempfile
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -104,18 +104,18 @@ SAMPLED = {
     "tests/isolation/test_builds.py": 6,
     "tests/judges/test_rls_corpus.py": 2,
     "tests/judges/test_rls_scratch.py": 3,
-    "tests/mcp/test_server.py": 2,
+    "tests/mcp/test_server.py": 4,
     "tests/proof/test_apart.py": 2,
-    "tests/proof/test_cargo.py": 2,
-    "tests/proof/test_cheats.py": 3,
+    "tests/proof/test_cargo.py": 4,
+    "tests/proof/test_cheats.py": 6,
     "tests/proof/test_go.py": 4,
-    "tests/proof/test_javascript.py": 6,
-    "tests/proof/test_node.py": 3,
+    "tests/proof/test_javascript.py": 12,
+    "tests/proof/test_node.py": 5,
     "tests/provider/test_failures.py": 3,
     "tests/provider/test_library.py": 3,
     "tests/provider/test_proxy.py": 4,
     "tests/reports/test_both.py": 3,
-    "tests/reports/test_coverage.py": 2,
+    "tests/reports/test_coverage.py": 3,
     "tests/reviewers/test_stet.py": 3,
     "tests/searchers/test_conformance.py": 2,
     "tests/searchers/test_searchers.py": 2,
@@ -131,8 +131,8 @@ SAMPLED = {
     "tests/system/test_portable.py": 3,
     "tests/test_action.py": 2,
     "tests/torture/test_kills.py": 2,
-    "tests/trust/test_looking.py": 3,
-    "tests/trust/test_mcp.py": 3,
+    "tests/trust/test_looking.py": 6,
+    "tests/trust/test_mcp.py": 6,
     "tests/web/test_reports.py": 2,
 }
 """Slow tests with many cases of a kind: `make test` runs one in so many, `make thorough` all."""
@@ -246,37 +246,61 @@ def _start(folder: Path, attempts: int = 3) -> Any:
 
 
 def _hurry(url: str) -> None:
-    """Let the server leave its files in memory, and rest when nobody asks it anything.
-
-    No test of it survives a power failure, and no database of a test is there for long.
-    """
+    """Let the server leave its files in memory and only do what is asked: it is small and soon gone."""
     import psycopg
 
     with psycopg.connect(url, autocommit=True) as connection:
-        for setting in ("fsync", "synchronous_commit", "full_page_writes"):
+        for setting in ("fsync", "synchronous_commit", "full_page_writes", "autovacuum", "jit"):
             connection.execute(f"ALTER SYSTEM SET {setting} = off")
         for setting in ("bgwriter_delay", "wal_writer_delay"):
             connection.execute(f"ALTER SYSTEM SET {setting} = '10s'")
-        for setting in ("autovacuum_naptime", "checkpoint_timeout"):
-            connection.execute(f"ALTER SYSTEM SET {setting} = '1h'")
+        connection.execute("ALTER SYSTEM SET checkpoint_timeout = '1h'")
         connection.execute("SELECT pg_reload_conf()")
 
 
+@pytest.fixture(scope="session")
+def make_postgres(postgres_server: str) -> Callable[[], str]:
+    """Make a database with Segue's tables: a copy, because making the tables takes five times as long."""
+    from segue.store import connect
+
+    connect(_create(postgres_server, "segue_template")).disconnect()
+    return lambda: _create(postgres_server, f"segue_{next(_numbers)}", "segue_template")
+
+
 @pytest.fixture
-def postgres(postgres_server: str) -> str:
-    """The URL of a fresh Postgres database."""
+def postgres(make_postgres: Callable[[], str]) -> str:
+    """The URL of a Postgres database with Segue's tables, in which nothing is written yet."""
+    return make_postgres()
+
+
+@pytest.fixture
+def empty_postgres(postgres_server: str) -> str:
+    """The URL of a Postgres database without any tables."""
+    return _create(postgres_server, f"segue_{next(_numbers)}")
+
+
+def _create(server: str, name: str, template: str = "template1") -> str:
     import psycopg
 
-    name = f"segue_{next(_numbers)}"
-    with psycopg.connect(postgres_server, autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name}")
-    return postgres_server.replace("/postgres?", f"/{name}?")
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY file_copy")
+    return server.replace("/postgres?", f"/{name}?")
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def database(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """The address of a database that nobody has used, once on SQLite and once on Postgres."""
+    return _address(request, tmp_path, "postgres")
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def empty_database(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The same without Segue's tables on Postgres; on SQLite there is no file yet in either case."""
+    return _address(request, tmp_path, "empty_postgres")
+
+
+def _address(request: pytest.FixtureRequest, tmp_path: Path, fixture: str) -> str:
     if request.param == "sqlite":
         return str(tmp_path / "segue.db")
-    address: str = request.getfixturevalue("postgres")
+    address: str = request.getfixturevalue(fixture)
     return address

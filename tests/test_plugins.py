@@ -264,22 +264,19 @@ def test_a_searcher_answers_a_judge(place: PluginPlace) -> None:
     assert place.rows("select 1 from orchestrator_events where data like '%A transition.%'")
 
 
-def test_a_broken_plug_in_is_listed_and_breaks_nothing_else(tmp_path: Path) -> None:
-    broken = tmp_path / "broken"
-    broken.mkdir()
-    (broken / "pyproject.toml").write_text(
-        '[build-system]\nrequires = ["hatchling"]\nbuild-backend = "hatchling.build"\n'
-        '[project]\nname = "segue-broken"\nversion = "2.0"\n'
-        '[project.entry-points."segue.agents"]\nmissing = "segue_broken:Missing"\n'
-        '[project.entry-points."segue.sources"]\nraises = "segue_broken_too:Source"\n'
-        '[project.entry-points."segue.notifiers"]\ngone = "no_such_module:Notifier"\n'
-        '[tool.hatch.build.targets.wheel]\nonly-include = ["segue_broken.py", "segue_broken_too.py"]\n'
+def test_a_broken_plug_in_is_listed_and_breaks_nothing_else(place: PluginPlace) -> None:
+    site = place.root / "site"
+    info = site / "segue_broken-2.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: segue-broken\nVersion: 2.0\n")
+    (info / "entry_points.txt").write_text(
+        "[segue.agents]\nmissing = segue_broken:Missing\n"
+        "[segue.sources]\nraises = segue_broken_too:Source\n"
+        "[segue.notifiers]\ngone = no_such_module:Notifier\n"
     )
-    (broken / "segue_broken.py").write_text("")
-    (broken / "segue_broken_too.py").write_text("1 / 0\n")
-    python = make_environment(tmp_path / "venv", EXAMPLE, broken)
-    made = Place.make(tmp_path / "place")
-    place = PluginPlace(made.root, made.env, python=python)
+    (site / "segue_broken.py").write_text("")
+    (site / "segue_broken_too.py").write_text("1 / 0\n")
+    place.env["PYTHONPATH"] = os.pathsep.join(filter(None, [str(site), place.env.get("PYTHONPATH", "")]))
     problems = {plugin["name"]: plugin["problem"] for plugin in place.json("plugins") if plugin["problem"]}
     assert set(problems) == {"missing", "raises", "gone"}
     assert "segue-broken" in problems["raises"]

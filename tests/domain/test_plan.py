@@ -80,7 +80,6 @@ def test_depth_near_the_limit_of_the_interpreter_is_no_crash(depth: int) -> None
 # ---- reading plans
 
 
-@settings(deadline=None, max_examples=100)
 @given(ANY_TEXT | JSON.map(json.dumps) | st.lists(JSON, max_size=4).map(lambda steps: plan(*steps)))
 def test_anything_is_a_plan_or_malformed(text: str) -> None:
     try:
@@ -105,7 +104,6 @@ FIELDS = st.fixed_dictionaries(
 )
 
 
-@settings(deadline=None, max_examples=100)
 @given(st.lists(FIELDS, max_size=4))
 def test_steps_of_any_shape_are_read_or_malformed(steps: list[dict[str, Any]]) -> None:
     try:

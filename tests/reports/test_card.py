@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from segue.domain.criterion import CriterionVerdict
@@ -220,7 +220,6 @@ CARDS = st.builds(
 
 
 @given(CARDS)
-@settings(max_examples=100, deadline=None)
 def test_hostile_text_stays_text(card: ProofCard) -> None:
     layout = lay_out(card)
     plain = render_text([layout])
@@ -237,7 +236,6 @@ def test_hostile_text_stays_text(card: ProofCard) -> None:
 
 
 @given(CARDS)
-@settings(max_examples=100, deadline=None)
 def test_markdown_mentions_nobody_and_closes_nothing(card: ProofCard) -> None:
     written = render_markdown([lay_out(card)])
     prose, fence = [], ""

@@ -406,7 +406,7 @@ def facts(tasks: Sequence[BoxTask]) -> list[tuple[object, ...]]:
     return [(t.key, t.title, t.fingerprint, t.status, t.line, t.stories, t.phase) for t in tasks]
 
 
-@settings(deadline=None, max_examples=400)
+@settings(max_examples=100)
 @given(FILES | st.text().map(str.encode))
 def test_any_tick_changes_one_mark_and_can_be_taken_back(data: bytes) -> None:
     before = parse(data)

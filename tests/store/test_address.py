@@ -6,7 +6,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from segue.cli.main import run
@@ -40,7 +40,6 @@ def pieces(password: str) -> set[str]:
     return found
 
 
-@settings(deadline=None, max_examples=300)
 @given(PASSWORDS, st.sampled_from(ADDRESSES))
 def test_no_password_is_shown(password: str, make: object) -> None:
     assert callable(make)

@@ -70,7 +70,7 @@ def test_a_holder_on_another_machine_is_replaced_after_its_lease_only(database: 
     async def main() -> None:
         with connect(database) as store:
             run = store.create("key", SPEC)
-            set_owner(database, run.id, "elsewhere/boot/1/1#x", 5_000)
+            set_owner(database, run.id, "elsewhere/boot/1/1#x", 600_000)
             with pytest.raises(Locked, match="process 1 on elsewhere"):
                 await store.open(run.id)
             set_owner(database, run.id, "elsewhere/boot/1/1#x", -1)
@@ -131,7 +131,7 @@ def test_a_journal_that_lost_its_run_is_interrupted_in_the_middle_of_its_work(da
             assert store._keeper is not None
             await store._keeper.renew()
             assert not working.done()
-            set_owner(database, run.id, "elsewhere/boot/1/1#x", 5_000)
+            set_owner(database, run.id, "elsewhere/boot/1/1#x", 600_000)
             await store._keeper.renew()
             await until(lambda: working.done() and waiting.done())
             assert isinstance(working.exception(), LeaseLost)

@@ -75,8 +75,10 @@ def test_what_is_left_of_a_deleted_file_does_not_get_into_a_new_one(tmp_path: Pa
         assert store.runs() == []
 
 
-def test_reading_what_does_not_exist_finds_nothing_and_makes_nothing(tmp_path: Path, postgres: str) -> None:
-    for address in (str(tmp_path / "no" / "segue.db"), postgres):
+def test_reading_what_does_not_exist_finds_nothing_and_makes_nothing(
+    tmp_path: Path, empty_postgres: str
+) -> None:
+    for address in (str(tmp_path / "no" / "segue.db"), empty_postgres):
         with connect(address, read_only=True) as store:
             assert store.runs() == []
             assert store.run("x") is None
@@ -85,7 +87,7 @@ def test_reading_what_does_not_exist_finds_nothing_and_makes_nothing(tmp_path: P
             with pytest.raises(StoreError, match="reading only"):
                 store.create("key", SPEC)
     assert not (tmp_path / "no").exists()
-    database = open_database(postgres)
+    database = open_database(empty_postgres)
     assert not database.has_table("orchestrator_runs")
     database.close()
 
@@ -131,20 +133,20 @@ def test_a_beginning_that_fits_several_runs_is_refused(database: str) -> None:
 
 
 @pytest.mark.thorough
-def test_many_processes_may_create_the_database_at_once(database: str) -> None:
+def test_many_processes_may_create_the_database_at_once(empty_database: str) -> None:
     code = "import sys; from segue.store import connect; print(connect(sys.argv[1]).version())"
     programs = [
-        subprocess.Popen([sys.executable, "-c", code, database], stdout=subprocess.PIPE, text=True)
+        subprocess.Popen([sys.executable, "-c", code, empty_database], stdout=subprocess.PIPE, text=True)
         for _ in range(6)
     ]
     assert [program.communicate()[0] for program in programs] == [f"{VERSION}\n"] * 6
 
 
-def test_migrations_are_numbered_without_gaps_and_applied_once(database: str) -> None:
+def test_migrations_are_numbered_without_gaps_and_applied_once(empty_database: str) -> None:
     assert [int(name[:3]) for name in scripts()] == list(range(1, VERSION + 1))
-    with connect(database) as store:
+    with connect(empty_database) as store:
         assert store.version() == VERSION
-    connection = open_database(database)
+    connection = open_database(empty_database)
     assert migrate(connection) == []
     connection.close()
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import psycopg
@@ -40,14 +41,14 @@ REFUSALS = ("InsufficientPrivilege", "ObjectNotInPrerequisiteState", "WrongObjec
 
 
 @pytest.fixture
-def project(postgres: str) -> str:
+def project(empty_postgres: str) -> str:
     """The URL of a database like a new Supabase project, for the role that owns it and is no superuser."""
-    with psycopg.connect(postgres, autocommit=True) as connection:
+    with psycopg.connect(empty_postgres, autocommit=True) as connection:
         connection.execute(ROLES)
         name = connection.info.dbname
         connection.execute(f"ALTER DATABASE {name} OWNER TO {OWNER}")
         connection.execute(PRIVILEGES)
-    return postgres.replace("postgres:@", f"{OWNER}:@")
+    return empty_postgres.replace("postgres:@", f"{OWNER}:@")
 
 
 def apply(url: str, texts: list[str]) -> None:
@@ -79,14 +80,21 @@ def relations(url: str) -> list[str]:
     return sorted(name for (name,) in rows)
 
 
-def as_role(url: str, role: str, sql: str) -> int | str:
-    """How many rows the role gets or changes, or the name of what it is told."""
+@contextmanager
+def asking(url: str) -> Iterator[Callable[[str, str], int | str]]:
+    """Yield what says how many rows a role gets or would change, or the name of the error."""
     with psycopg.connect(url) as connection:
-        connection.execute(f"SET ROLE {role}".encode())
-        try:
-            return connection.execute(sql.encode()).rowcount
-        except psycopg.Error as error:
-            return type(error).__name__
+
+        def ask(role: str, sql: str) -> int | str:
+            connection.execute(f"SET ROLE {role}".encode())
+            try:
+                return connection.execute(sql.encode()).rowcount
+            except psycopg.Error as error:
+                return type(error).__name__
+            finally:
+                connection.rollback()
+
+        yield ask
 
 
 def by_files(url: str) -> None:
@@ -108,25 +116,27 @@ def test_only_the_service_role_is_let_in_and_segue_works_as_owner(
         assert store.version() == VERSION, "the migrations are not recognised"
     run_id = work(project)
     assert len(relations(project)) >= 12
-    for relation in relations(project):
-        for role in ("anon", "authenticated"):
-            for sql in (f"SELECT * FROM {relation}", f"DELETE FROM {relation}", f"TRUNCATE {relation}"):
-                assert as_role(project, role, sql) in REFUSALS
-        assert isinstance(as_role(project, "service_role", f"SELECT * FROM {relation}"), int)
-    assert as_role(project, "service_role", f"SELECT * FROM orchestrator_runs WHERE id = '{run_id}'") == 1
-    assert as_role(project, "service_role", "SELECT * FROM orchestrator_errors") == 1
-    assert as_role(project, "service_role", "UPDATE orchestrator_runs SET note = 'seen'") == 1
+    with asking(project) as ask:
+        for relation in relations(project):
+            for role in ("anon", "authenticated"):
+                for sql in (f"SELECT * FROM {relation}", f"DELETE FROM {relation}", f"TRUNCATE {relation}"):
+                    assert ask(role, sql) in REFUSALS
+            assert isinstance(ask("service_role", f"SELECT * FROM {relation}"), int)
+        assert ask("service_role", f"SELECT * FROM orchestrator_runs WHERE id = '{run_id}'") == 1
+        assert ask("service_role", "SELECT * FROM orchestrator_errors") == 1
+        assert ask("service_role", "UPDATE orchestrator_runs SET note = 'seen'") == 1
 
 
 def test_without_the_files_nobody_but_the_owner_reads_anything_either(project: str) -> None:
     """Segue may have made the tables itself: row level security is on for them as well."""
     work(project)
-    for relation in relations(project):
-        for role in ("anon", "authenticated"):
-            assert as_role(project, role, f"SELECT * FROM {relation}") == 0, relation
-    assert as_role(project, "anon", "DELETE FROM orchestrator_runs") == 0
-    insert = "INSERT INTO orchestrator_prompts VALUES ('x', 'x', 1)"
-    assert as_role(project, "anon", insert) == "InsufficientPrivilege"
+    with asking(project) as ask:
+        for relation in relations(project):
+            for role in ("anon", "authenticated"):
+                assert ask(role, f"SELECT * FROM {relation}") == 0, relation
+        assert ask("anon", "DELETE FROM orchestrator_runs") == 0
+        insert = "INSERT INTO orchestrator_prompts VALUES ('x', 'x', 1)"
+        assert ask("anon", insert) == "InsufficientPrivilege"
 
 
 def test_the_files_make_the_same_schema_as_segue_itself(project: str, postgres_server: str) -> None:

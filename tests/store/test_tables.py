@@ -151,9 +151,14 @@ async def fill(store: Store) -> str:
     return run.id
 
 
-@pytest.fixture
-def filled(database: str) -> Iterator[Store]:
-    with connect(database) as store:
+@pytest.fixture(scope="module", params=["sqlite", "postgres"])
+def filled(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+    """A store that tests only read."""
+    if request.param == "sqlite":
+        address = str(tmp_path_factory.mktemp("filled") / "segue.db")
+    else:
+        address = request.getfixturevalue("make_postgres")()
+    with connect(address) as store:
         asyncio.run(fill(store))
         yield store
 
@@ -259,9 +264,9 @@ def test_each_example_of_the_documentation_answers_the_same_on_both(tmp_path: Pa
     assert answers[0] == answers[1]
 
 
-def test_an_old_database_gets_the_tables(database: str) -> None:
-    make_first_version(database)
-    with connect(database) as store:
+def test_an_old_database_gets_the_tables(empty_database: str) -> None:
+    make_first_version(empty_database)
+    with connect(empty_database) as store:
         assert [row["run_id"] for row in rows(store, "runs")] == ["old"]
         for name in FLAT_TABLES:
             rows(store, name)

@@ -1,6 +1,11 @@
-"""Has the process tests run twice: as this system does it, and with the threads that Windows needs."""
+"""Has the process tests run as this system does it, and some with the threads that Windows needs.
+
+`make thorough` runs all of them in both ways.
+"""
 
 from __future__ import annotations
+
+from zlib import crc32
 
 import pytest
 
@@ -13,7 +18,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if metafunc.module.__name__.rpartition(".")[2] in _MODULES:
         tortured = metafunc.definition.get_closest_marker("torture")
         metafunc.fixturenames.append("hearing")
-        metafunc.parametrize("hearing", ["native"] if tortured else ["native", "threads"], indirect=True)
+        left = [pytest.mark.thorough] if crc32(metafunc.function.__name__.encode()) % 3 else []
+        threads = [] if tortured else [pytest.param("threads", marks=left)]
+        metafunc.parametrize("hearing", ["native", *threads], indirect=True)
 
 
 @pytest.fixture

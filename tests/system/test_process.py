@@ -304,7 +304,7 @@ def test_forgetting_removes_what_was_kept(tmp_path: Path) -> None:
 
 
 def test_a_run_that_prints_a_lot_stays_small(tmp_path: Path) -> None:
-    size = 200_000_000
+    size = 80_000_000
     seen = finish_driver(
         start_driver(tmp_path / "run", f"head -c {size} /dev/zero; head -c {size} /dev/zero >&2")
     )

@@ -253,7 +253,7 @@ def test_the_lock_is_held_as_long_as_the_agent_works_and_not_by_the_agent(
 
 
 @pytest.mark.torture
-@pytest.mark.parametrize("turns", [6, pytest.param(60, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("turns", [3, pytest.param(60, marks=pytest.mark.thorough)])
 def test_segue_killed_at_any_moment_starts_the_agent_exactly_once(tmp_path: Path, turns: int) -> None:
     chance = random.Random(7)
     for turn in range(turns):
@@ -270,7 +270,7 @@ def test_segue_killed_at_any_moment_starts_the_agent_exactly_once(tmp_path: Path
 
 
 @pytest.mark.torture
-@pytest.mark.parametrize("turns", [4, pytest.param(40, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("turns", [2, pytest.param(40, marks=pytest.mark.thorough)])
 def test_ctrl_c_at_any_moment_leaves_nothing(tmp_path: Path, turns: int) -> None:
     chance = random.Random(3)
     for turn in range(turns):
@@ -285,7 +285,7 @@ def test_ctrl_c_at_any_moment_leaves_nothing(tmp_path: Path, turns: int) -> None
 
 
 @pytest.mark.torture
-@pytest.mark.parametrize("turns", [8, pytest.param(80, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("turns", [4, pytest.param(80, marks=pytest.mark.thorough)])
 def test_a_supervisor_killed_while_it_starts_an_agent_leaves_nothing(tmp_path: Path, turns: int) -> None:
     chance = random.Random(5)
     for turn in range(turns):
@@ -311,17 +311,20 @@ def test_a_supervisor_killed_while_it_starts_an_agent_leaves_nothing(tmp_path: P
 
 
 @pytest.mark.torture
-@pytest.mark.parametrize("turns", [12, pytest.param(60, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("turns", [5, pytest.param(60, marks=pytest.mark.thorough)])
 def test_both_killed_at_any_moment_start_the_agent_at_most_once(tmp_path: Path, turns: int) -> None:
     chance = random.Random(11)
     reasons = set()
     for turn in range(turns):
         stage = Stage(tmp_path / str(turn))
         stage.work.mkdir()
-        script = f"echo x >> {stage.starts}; setsid sleep 1000 & echo one; sleep 0.05; exit 7"
+        seconds = 1000 if turn % 2 else 0.05
+        script = f"echo x >> {stage.starts}; setsid sleep 1000 & echo one; sleep {seconds}; exit 7"
         driver = start_driver(stage.folder, script)
-        if turn % 2:  # a loaded machine may not have come this far otherwise
+        if turn % 2:  # the agent is at work, however slow the machine is
             wait_for((stage.folder / "jobs" / "t1" / "claim.json").exists, "the start of the agent")
+        if turn == 0:  # the agent has ended, however slow the machine is
+            driver.communicate(timeout=PATIENCE)
         time.sleep(chance.uniform(0, 0.12))
         kill_driver(driver)
         for pid in supervisor_pids(stage.folder):
@@ -333,7 +336,7 @@ def test_both_killed_at_any_moment_start_the_agent_at_most_once(tmp_path: Path, 
         assert ran.exit.reason == "lost" or stage.started() == 1, turn
         assert stage.nothing_left(), turn
         assert ran.exit.pid is None or not alive(ran.exit.pid)
-    assert reasons == {None, "lost"}  # the moments were spread well enough to meet both
+    assert reasons == {None, "lost"}
 
 
 class Daemon:

@@ -20,7 +20,7 @@ from tests.system.spelling import SECRETS, WHOLE, encoded, spelt
 ALPHABET = 'ab%/"\\é '
 
 
-@settings(deadline=None, max_examples=400)
+@settings(max_examples=100)
 @given(SECRETS.flatmap(lambda secret: st.tuples(st.just(secret), spelt(secret))))
 @example(("p@ss/w0rd&more", "p%40ss%2fw0rd\\u0026more"))
 @example(("00000000%00", "00000000%00"))
@@ -33,7 +33,6 @@ def test_no_spelling_comes_through(case: tuple[str, str]) -> None:
     assert out.endswith("> and more")
 
 
-@settings(deadline=None, max_examples=300)
 @given(SECRETS.flatmap(lambda secret: st.tuples(st.just(secret), spelt(secret))))
 def test_events_with_a_secret_get_a_second_look(case: tuple[str, str]) -> None:
     secret, text = case
@@ -41,7 +40,6 @@ def test_events_with_a_secret_get_a_second_look(case: tuple[str, str]) -> None:
     assert Redactor([secret]).doubts(json.dumps(value, ensure_ascii=False))
 
 
-@settings(deadline=None, max_examples=200)
 @given(st.text(ALPHABET, max_size=60), st.lists(st.text(ALPHABET, min_size=8, max_size=14), max_size=4))
 def test_secrets_that_overlap_and_begin_alike(text: str, secrets: list[str]) -> None:
     for secret in secrets:
@@ -167,7 +165,6 @@ def test_private_keys_need_not_be_known() -> None:
     assert Redactor().text(mention) == mention
 
 
-@settings(deadline=None, max_examples=100)
 @given(st.randoms(use_true_random=False))
 def test_hashes_ids_and_images_are_no_tokens(source: random.Random) -> None:
     data = source.randbytes(3000)
@@ -191,8 +188,8 @@ def test_hashes_ids_and_images_are_no_tokens(source: random.Random) -> None:
     ["eyJ", "\n", " ", "\\", "%", "&a", "xoxb-1", "-----BEGIN ", "A1b2C3d4", "…", "%25", " \n", "sk-ant-"],
 )
 def test_hostile_text_is_read_in_linear_time(piece: str) -> None:
-    """In quadratic time, each of these would take hours."""
-    text = piece * (500_000 // len(piece)) + "!"
+    """In quadratic time, each of these would take a long time."""
+    text = piece * (100_000 // len(piece)) + "!"
     assert Redactor(["A1b2C3d4E5f6G7h8I9j0", "x" * 40]).text(text)[-1] == "!"
 
 

@@ -215,7 +215,6 @@ def test_everybody_shows_the_same_numbers(shared: Shared, events: list[Recorded]
 
 
 @given(histories())
-@settings(max_examples=100, deadline=None)
 def test_nobody_says_pass_about_what_is_not_proven(events: list[Recorded]) -> None:
     view = RunView.of(TITLES, events).close(RunState.STOPPED)
     for task in view.tasks.values():
@@ -229,7 +228,6 @@ def test_nobody_says_pass_about_what_is_not_proven(events: list[Recorded]) -> No
 
 
 @given(histories())
-@settings(max_examples=50, deadline=None)
 def test_the_last_word_about_a_task_counts(events: list[Recorded]) -> None:
     view = RunView.of(TITLES, events).close(RunState.STOPPED)
     for key, task in view.tasks.items():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from hypothesis import given, settings
+from hypothesis import given
 
 from segue.domain.events import (
     Recorded,
@@ -92,7 +92,6 @@ def test_one_task_at_a_time_has_no_lanes() -> None:
 
 
 @given(histories())
-@settings(max_examples=200, deadline=None)
 def test_the_chain_ends_and_nobody_does_more_than_all_lanes(events: list[Recorded]) -> None:
     view = RunView.of(TITLES, events).close(RunState.STOPPED)
     now = events[-1].ts / 1000

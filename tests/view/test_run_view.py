@@ -86,7 +86,6 @@ def test_the_stretches_of_a_task_are_its_work_time(events: list[Recorded]) -> No
 
 
 @given(histories())
-@settings(max_examples=100, deadline=None)
 def test_nothing_is_running_when_nobody_works(events: list[Recorded]) -> None:
     view = RunView.of(TITLES, events).close(RunState.STOPPED)
     assert not [task for task in view.tasks.values() if task.state in ("running", "parked")]

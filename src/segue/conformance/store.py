@@ -52,12 +52,19 @@ def _returns(value: Noted, calls: list[str], ok: bool = True) -> Work[Noted]:
     return work
 
 
+def _beginning(run_id: str, store: Store) -> str:
+    """Return the shortest beginning of an id that no other run has."""
+    others = [run.id for run in store.runs() if run.id != run_id]
+    lengths = range(1, len(run_id) + 1)
+    return next(run_id[:n] for n in lengths if not any(other.startswith(run_id[:n]) for other in others))
+
+
 async def _finds_runs(make: MakeStore) -> None:
     """Runs are found by id, by the beginning of an id and by source, newest first."""
     with make() as store:
         runs = [store.create("finds", _SPEC) for _ in range(3)]
         assert store.run(runs[0].id) == runs[0], "by id"
-        assert store.run(runs[0].id[:-1]) == runs[0], "by the beginning of an id"
+        assert store.run(_beginning(runs[0].id, store)) == runs[0], "by the beginning of an id"
         assert store.runs("finds") == runs[::-1], "newest first"
         assert store.runs("finds", limit=1) == runs[-1:], "limited"
         assert store.run("no such run") is None, "None for an unknown run"
