@@ -377,7 +377,11 @@ class Workspace(Protocol):
 
 
 class Judge(Protocol):
-    """Decides from the evidence whether a task is done."""
+    """Decides from the evidence whether a task is done.
+
+    One that looks at nothing but the checks says so with `by_checks = True`: then there must be checks, and
+    whether one that was contested counts is for others to decide.
+    """
 
     @property
     @abstractmethod
@@ -471,6 +475,9 @@ class Delivery(Protocol):
     @abstractmethod
     def name(self) -> str:
         """The name it is configured by."""
+
+    merges: ClassVar[bool] = False
+    """Whether it brings the work into the user's own branch, so that the run's is not needed any more."""
 
     @property
     def needs_remote(self) -> bool:
@@ -596,6 +603,9 @@ class Journal(Protocol):
 
         Returns what was recorded first. It is stored with the next transaction, at the latest soon after.
         """
+
+    def once_stored(self, call: Callable[[], None]) -> None:
+        """Call as soon as everything up to now is stored."""
 
     async def emit(self, event: Event, step: str | None = None) -> Recorded:
         """Append an event. Events are stored in order, in batches, at the latest with the step's result."""

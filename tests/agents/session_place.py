@@ -24,7 +24,7 @@ from segue.domain.options import read_options
 from segue.domain.task import Task
 from segue.prompts.task import execute_prompt
 from segue.sim.script import check_script
-from segue.sim.sessions.app import SimVendor, session_app
+from segue.sim.sessions.app import SimVendor
 from segue.sim.sessions.claude import CLAUDE
 from segue.sim.sessions.copilot import COPILOT
 from segue.sim.sessions.devin import DEVIN
@@ -34,7 +34,7 @@ from segue.system.http.server import start_server
 from segue.system.process.processes import Processes
 from segue.system.services import Services
 from tests.agents.cloud_place import Ended
-from tests.agents.items import lend, run_to_end
+from tests.agents.items import lend
 from tests.sim.cloud_desk import DEADLINE, REPO, bare_repository, git
 
 SECRET = "sk_0123456789abcdef0123456789"
@@ -117,12 +117,19 @@ class SessionPlace:
         given |= {"search_delay": 0.1, **self.vendor.options, **options}
         return self.vendor.kind(read_options(self.vendor.kind.Options, given), services)
 
-    def run(self, job: Job, **options: Any) -> Ended:
-        """Do the job in an event loop of its own, as a Segue that was started again would."""
+    def run(self, job: Job, then: Callable[[object], None] = lambda _event: None, **options: Any) -> Ended:
+        """Do the job in an event loop of its own, as a Segue that was started again would.
+
+        `then` is called with everything that is seen.
+        """
 
         async def do() -> Ended:
+            items = []
             async with Processes(self.folder / "run") as processes, asyncio.timeout(DEADLINE):
-                return Ended(await run_to_end(self.make(lend(processes, SECRET), **options), job))
+                async for item in self.make(lend(processes, SECRET), **options).run(job):
+                    items.append(item)
+                    await asyncio.to_thread(then, item)
+            return Ended(items)
 
         return asyncio.run(do())
 
@@ -165,7 +172,7 @@ def open_session_place(vendor: Vendor, folder: Path, **script: Any) -> Iterator[
     """A place whose simulator plays the script; the vendor's key is in the environment meanwhile."""
     vendor = vendor.in_repository(REPO.removeprefix("https://github.com/"))
     bare = bare_repository(folder)
-    url, stop = start_server(session_app(vendor.sim, check_script(script, SessionScript), {REPO: bare}))
+    url, stop = start_server(vendor.sim.build_app(check_script(script, SessionScript), {REPO: bare}))
     with pytest.MonkeyPatch.context() as patch:
         for name, value in vendor.env.items():
             patch.setenv(name, value)

@@ -241,7 +241,7 @@ def test_cancelled_in_the_middle_of_a_launch_nothing_is_left_at_work(cloud: Clou
 def test_a_launch_that_is_never_answered_is_not_left_at_work(cloud: CloudPlace) -> None:
     cloud.desk.plays(hold=True)
     cloud.desk.breaks("reset_after", LAUNCH, times=0)
-    ended = cloud.run(cloud.job(wall=1.0), retry_pause=0.4)
+    ended = cloud.run(cloud.job(wall=3.0), retry_pause=1.2)
     assert ended.kind == "timeout"
     assert cloud.desk.get("/_sim/state") == {"agents": 1, "active": 0}
 

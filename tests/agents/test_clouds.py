@@ -66,8 +66,13 @@ def test_what_was_certainly_not_launched_is_launched_again(place: SessionPlace) 
 
 
 def test_an_unknown_word_is_said_once_and_watched(place: SessionPlace) -> None:
-    place.plays(during="dreaming", delay=0.4)
-    ended = place.run(place.job())
+    place.plays(during="dreaming", hold=True)
+
+    def release(event: object) -> None:
+        if isinstance(event, AgentRaw) and event.kind == "unknown_status":
+            place.sim("release", {})
+
+    ended = place.run(place.job(), then=release)
     assert ended.kind is None, ended.message
     assert len([raw for raw in ended.of(AgentRaw) if raw.kind == "unknown_status"]) == 1
 

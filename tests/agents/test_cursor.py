@@ -40,6 +40,7 @@ from segue.sim.launchers import write_launchers
 from segue.system.process.processes import Exit, Processes
 from segue.system.services import Services
 from tests.agents.items import Items, as_stored, failure, is_at_work, lend, of, outcome
+from tests.patience import unhurried
 
 KEY = "crsr_0123456789abcdef0123456789abcdef"
 PROMPT = execute_prompt(Task("1", "Say hello", ""), "", nonce="test")
@@ -315,8 +316,12 @@ class TestDefects:
         self, rehearsal: Rehearsal
     ) -> None:
         rehearsal.faults("hang_after_result")
-        limits = replace(LIMITS, wall=4)
-        assert failure(rehearsal.run(limits=limits, result_grace=600)) is None
+
+        def check(factor: float) -> None:
+            limits = replace(LIMITS, wall=4 * factor)
+            assert failure(rehearsal.run(token=f"in-{factor}", limits=limits, result_grace=600)) is None
+
+        unhurried(check)
 
     @pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
     def test_a_child_that_holds_stdout_open_does_not_hold_us(self, rehearsal: Rehearsal) -> None:

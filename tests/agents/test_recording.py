@@ -39,7 +39,7 @@ def ask(path):
     return urllib.request.urlopen(urllib.request.Request(os.environ["MODEL"] + path, body, headers))
 answer = ask("/v1/messages?beta=true")
 first = answer.readline()
-ask("/go")  # the model says the rest only after this
+ask("/go").read()  # the model says the rest only after this
 try:
     print((first + answer.read()).decode())
 except (OSError, http.client.HTTPException):

@@ -10,7 +10,6 @@ from typing import Any
 import httpx2
 import pytest
 
-from segue.sim.sessions.app import session_app
 from segue.system.http.server import start_server
 from tests.agents.session_place import VENDORS, Vendor
 from tests.cli.place import DEADLINE, Place, make_template, until
@@ -57,7 +56,7 @@ def hosted(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[HostedPla
     bare = tmp_path / "hosted.git"
     subprocess.run(["git", "clone", "-q", "--bare", place.repo, bare], check=True, env=place.env)
     place.git("remote", "add", "origin", str(bare))
-    url, stop = start_server(session_app(vendor.sim, None, {HOSTED: bare}))
+    url, stop = start_server(vendor.sim.build_app(None, {HOSTED: bare}))
     yield HostedPlace(place, vendor, url, bare)
     stop()
 

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from segue.sim.sessions.app import session_app
 from segue.sim.sessions.jules import JULES
 from segue.system.http.server import start_server
 from tests.e2e.install import JULES_SDK
@@ -35,7 +34,7 @@ console.log(JSON.stringify({
 @pytest.mark.skipif(not JULES_SDK.is_file() or not shutil.which("node"), reason="the SDK is not installed")
 def test_the_sdk_runs_and_reads(tmp_path: Path) -> None:
     bare = bare_repository(tmp_path)
-    url, stop = start_server(session_app(JULES, None, {REPO: bare}))
+    url, stop = start_server(JULES.build_app(None, {REPO: bare}))
     script = tmp_path / "run.mjs"
     script.write_text(SCRIPT.replace("SDK", JULES_SDK.as_uri()).replace("URL", url))
     env = os.environ | {"HOME": str(tmp_path), "JULES_HOME": str(tmp_path)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import os
 import shutil
 import subprocess
@@ -69,6 +70,7 @@ FATAL: dict[str, tuple[str, Deed]] = {
         lambda repo: git(repo, "update-index", "--assume-unchanged", "1.txt"),
     ),
     "skip worktree": ("hidden files", lambda repo: git(repo, "update-index", "--skip-worktree", "1.txt")),
+    "assume unchanged, dated back": ("hidden files", lambda repo: _forge_index(repo)),
     "replace": ("refs", lambda repo: git(repo, "replace", "HEAD", "HEAD~1")),
     "merge": ("history", lambda repo: _leave_a_merge(repo)),
 }
@@ -79,6 +81,17 @@ ALLOWED: dict[str, Deed] = {
     "a staged file": lambda repo: git(repo, "rm", "--quiet", "1.txt"),
     "an edit": lambda repo: write(repo / "1.txt", "two\n"),
 }
+
+
+def _forge_index(repo: Path) -> None:
+    """Hide a file in an index that has the same identity, size and time of writing as before."""
+    index = repo / ".git" / "index"
+    before, data = index.stat(), bytearray(index.read_bytes())
+    data[72] |= 0x80  # "assume unchanged" of the first file, after a header of 12 bytes
+    data[-20:] = hashlib.sha1(data[:-20], usedforsecurity=False).digest()
+    index.write_bytes(data)
+    os.utime(index, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert git(repo, "ls-files", "-v").startswith("h ")
 
 
 def _root_commit(repo: Path) -> str:

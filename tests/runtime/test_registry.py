@@ -185,3 +185,12 @@ def test_an_error_in_a_plug_in_names_its_package(odd: Path, capsys: pytest.Captu
     with pytest.raises(ZeroDivisionError) as ours:
         _ = 1 / 0
     assert registry.find_culprit(ours.value) == ""
+
+
+def test_variants_say_what_a_run_must_know_before_it_begins() -> None:
+    said = {"judges": "by_checks", "deliveries": "merges"}
+    found = {
+        socket: [name for name in registry.BUILT_IN[socket] if registry.says(socket, name, what)]
+        for socket, what in said.items()
+    }
+    assert found == {"judges": ["checks"], "deliveries": ["merge"]}

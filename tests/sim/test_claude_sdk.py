@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from segue.sim.sessions.app import session_app
 from segue.sim.sessions.claude import CLAUDE
 from segue.system.http.server import start_server
 from tests.later import Later
@@ -19,7 +18,7 @@ pytestmark = pytest.mark.thorough
 
 def test_the_sdk_creates_messages_streams_and_archives(tmp_path: Path) -> None:
     bare = bare_repository(tmp_path)
-    url, stop = start_server(session_app(CLAUDE, None, {REPO: bare}))
+    url, stop = start_server(CLAUDE.build_app(None, {REPO: bare}))
     with anthropic.Anthropic(base_url=url, api_key="sk-ant-test", max_retries=0) as client:
         agent = client.beta.agents.create(name="Coder", model="claude-opus-5-5")
         environment = client.beta.environments.create(name="Cloud")

@@ -68,6 +68,35 @@ def test_reconcile_that_finds_nothing_lets_the_work_begin_again(database: str) -
     asyncio.run(main())
 
 
+def test_a_result_that_may_wait_is_stored_with_the_next_intent(database: str) -> None:
+    stored: list[str] = []
+
+    async def may_wait(_token: str) -> StepResult[Given]:
+        return StepResult(True, Given("first"), soon=True)
+
+    async def main() -> None:
+        with connect(database) as store, connect(database) as other:
+            async with driven(store) as journal:
+                first = await journal.step("a", Given, may_wait)
+                journal.once_stored(lambda: stored.append("a"))
+                # Nothing was awaited since the result, so its timer has not run either.
+                assert [step.state for step in other.steps(journal.run.id)] == [StepState.STARTED]
+                assert first.output.text == "first"
+                assert stored == []
+
+                async def looks(_token: str) -> StepResult[Given]:
+                    states = [step.state for step in other.steps(journal.run.id)]
+                    assert states == [StepState.DONE, StepState.STARTED]
+                    assert stored == ["a"]
+                    return StepResult(True, Given("second"))
+
+                await journal.step("b", Given, looks)
+                journal.once_stored(lambda: stored.append("b"))
+                assert stored == ["a", "b"]
+
+    asyncio.run(main())
+
+
 def test_a_step_is_not_entered_twice_at_once(database: str) -> None:
     async def main() -> None:
         with connect(database) as store:

@@ -300,3 +300,17 @@ def test_work_that_cannot_be_fetched_now_is_fetched_on_resume(repo: Path, tmp_pa
         asyncio.run(arrive())
     (tmp_path / "away").rename(hosted)
     assert asyncio.run(arrive()) == "work"
+
+
+def test_a_fetch_locks_nothing_of_the_users(repo: Path, tmp_path: Path) -> None:
+    """A kill may come before there is a run, and then nobody would remove such a lock."""
+    git(repo, "clone", "--quiet", "--bare", ".", str(tmp_path / "hosted.git"))
+    git(repo, "remote", "add", "origin", str(tmp_path / "hosted.git"))
+    git(repo, "fetch", "--quiet", "origin")
+    head = git(repo, "rev-parse", "HEAD")
+    git(repo, "commit", "--quiet", "--allow-empty", "--message=More")
+    git(repo, "push", "--quiet", str(tmp_path / "hosted.git"), "main")
+    (repo / ".git" / "refs" / "remotes" / "origin" / "main.lock").write_text("")
+    branches = RemoteBranches(Repository(repo, repo / ".git"), "origin", tmp_path / "scratch")
+    assert asyncio.run(branches.fetch("main")) == git(repo, "rev-parse", "HEAD")
+    assert git(repo, "rev-parse", "origin/main") == head

@@ -64,10 +64,12 @@ def _imagine(target: Target) -> Handover:
 
 
 async def _declares(trial: _DeliveryTrial) -> None:
-    """It has a name, and says whether it pushes."""
+    """It has a name, and says whether it pushes, and whether it merges."""
     delivery = trial.make()
     expect(bool(delivery.name), "its name is empty")
     expect(isinstance(delivery.needs_remote, bool), "needs_remote is neither true nor false")
+    expect(isinstance(delivery.merges, bool), "merges is neither true nor false")
+    expect(not (delivery.merges and delivery.needs_remote), "what is merged here is not pushed")
 
 
 async def _is_ready(trial: _DeliveryTrial) -> None:

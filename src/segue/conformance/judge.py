@@ -67,7 +67,9 @@ class _JudgeTrial(Struct, frozen=True):
 
 
 async def _declares(trial: _JudgeTrial) -> None:
-    """It says its name, and that it is ready."""
+    """It says its name, whether it looks at nothing but the checks, and that it is ready."""
+    known = getattr(trial.judge, "by_checks", False)
+    expect(isinstance(known, bool), "by_checks is neither true nor false")
     expect_ready(trial.judge)
 
 

@@ -28,6 +28,7 @@ class MergeDelivery(Delivery):
 
     Options = options.Options
     name = "merge"
+    merges = True
 
     def __init__(self, given: options.Options, services: Services) -> None:
         pass

@@ -226,6 +226,8 @@ class StepResult(msgspec.Struct, Generic[R_co], frozen=True):
 
     ok: bool
     output: R_co
+    soon: bool = False
+    """Whether it may be stored with the next transaction: a repetition after a crash finds the same."""
 
 
 def read_as(kind: type[T], stored: Mapping[str, Any]) -> T:

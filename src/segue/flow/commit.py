@@ -33,7 +33,7 @@ async def _commit(context: RunContext, state: TaskState, label: str) -> PhaseEnd
         commit = await context.workspace.commit(_message(context, state, label, token))
         if commit:
             await context.emit(Committed(state.task.key, commit), key)
-        return StepResult(True, CommitOutput(commit))
+        return StepResult(True, CommitOutput(commit), soon=commit is not None)
 
     async def reconcile(token: str) -> StepResult[CommitOutput] | None:
         found = await context.workspace.find_commit(state.base.head, token)

@@ -123,6 +123,8 @@ class LaunchRequest(Struct, frozen=True, kw_only=True):
     """What was seen before the launch and is needed after it, also by another process."""
     hear: Callable[[Event], None] | None = None
     """Sees every event of the agent."""
+    commits: bool = False
+    """Whether what it changes is committed next: its result is stored together with that intent."""
 
 
 class Try(Struct, frozen=True):
@@ -244,7 +246,7 @@ class Launcher(Struct):
             result = await self.journal.step(request.key, LaunchOutput, work, facts=facts)
         finally:
             self._admitted.discard(request.key)
-        request.by.agent.forget(used)
+        self.journal.once_stored(lambda: request.by.agent.forget(used))
         return result
 
     async def attempt(self, series: Series, make: Attempt) -> tuple[int, StepResult[LaunchOutput]]:
@@ -345,7 +347,8 @@ class Launcher(Struct):
             text=concluded.text or outcome.text,
             tampering=tampering,
         )
-        return StepResult(concluded.failure is None and concluded.verdict.result is Result.PASS, output)
+        passed = concluded.failure is None and concluded.verdict.result is Result.PASS
+        return StepResult(passed, output, request.commits and passed and output.changed and not tampering)
 
     async def _examine(
         self, request: LaunchRequest, outcome: Outcome

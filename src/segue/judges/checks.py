@@ -23,6 +23,7 @@ class ChecksJudge:
     """Judges by the check commands alone."""
 
     name = "checks"
+    by_checks = True
 
     def __init__(self, options: Options, services: Services) -> None:
         """It needs neither: what it judges by is in the evidence."""

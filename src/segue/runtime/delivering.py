@@ -61,7 +61,7 @@ def check_delivery(settings: Settings) -> None:
     if name is None:
         return
     registry.check_name("deliveries", name)
-    if settings.worktree_end == "merge" and name != "merge":
+    if settings.worktree_end == "merge" and not registry.says("deliveries", name, "merges"):
         raise UsageError(
             f'delivery = "{name}", but worktree_end = "merge".', kept=_KEPT, hint="Leave one of them out"
         )
@@ -71,6 +71,11 @@ def check_delivery(settings: Settings) -> None:
             kept=_KEPT,
             hint='Set commit = "task"',
         )
+
+
+def is_merged(app: App, spec: RunSpec) -> bool:
+    """Return whether the work of a run ends up in the user's own branch."""
+    return registry.says("deliveries", delivery_name(app, spec), "merges")
 
 
 def delivery_name(app: App, spec: RunSpec) -> str:

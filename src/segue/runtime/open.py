@@ -21,7 +21,7 @@ from segue.flow.launch import AgentChain
 from segue.ports import Carrier, Source, Store
 from segue.proof.guard import settle_settings
 from segue.runtime.app import App
-from segue.runtime.delivering import aim, delivery_name
+from segue.runtime.delivering import aim, is_merged
 from segue.runtime.past import Past, refuse_absent, settle_resume, settle_start
 from segue.runtime.plan import RunPlan, check_chains, judges_of, plan_run, replan_run
 from segue.runtime.preconditions import check_preconditions
@@ -200,7 +200,7 @@ async def finish_end(app: App, run: Run) -> None:
         home = await Repository.open(Path(run.spec.repo))
         await home.recover(run.created / 1000)
         tree = Worktree.of(home, run)
-        if tree is not None and delivery_name(app, run.spec) == "merge":
+        if tree is not None and is_merged(app, run.spec):
             await tree.forget()
 
 

@@ -12,7 +12,7 @@ from segue.flow.context import Checking, RunContext
 from segue.flow.lanes import Lane, Seat, Seats
 from segue.ports import Journal
 from segue.proof.guard import LaunchGuard
-from segue.runtime.delivering import delivery_name
+from segue.runtime.delivering import is_merged
 from segue.runtime.guarding import make_guard
 from segue.runtime.lanes import LaneSetup
 from segue.runtime.open import OpenRun
@@ -99,7 +99,7 @@ class RunLanes:
             await self._remote.publish(self._branch.branch)
             await self._tell(f"The work of all tasks is on branch {self._branch.branch} of {REMOTE}.")
             return
-        if delivery_name(self._opened.app, self._opened.spec) == "merge":
+        if is_merged(self._opened.app, self._opened.spec):
             await self._catch_up(context)
         await self._branch.sync(self._opened.repo)
         await self._opened.repo.git("switch", "--quiet", "--ignore-other-worktrees", self._branch.branch)

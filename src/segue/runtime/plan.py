@@ -176,9 +176,12 @@ def _plan(
         refuse_cycles(waits, {task.key for task in pending_tasks(listing, chosen)})
     panel = judges_of(judge)
     _check_names(settings, panel)
-    if "checks" in panel and not (settings.checks or settings.smoke):
-        raise UsageError('judged_by = "checks", but there are no checks.', hint='Set checks = ["pytest -q"]')
-    check_proof(settings, flow, panel, listing)
+    by_checks = [name for name in panel if name != "agent" and registry.says("judges", name, "by_checks")]
+    if by_checks and not (settings.checks or settings.smoke):
+        raise UsageError(
+            f'judged_by = "{by_checks[0]}", but there are no checks.', hint='Set checks = ["pytest -q"]'
+        )
+    check_proof(settings, flow, len(panel) > len(by_checks), listing)
     _check_criteria(app, listing)
     roles = roles_of(flow, source.outline is not None, "agent" in panel, settings.search.service is None)
     chains = {role: choose_agents(app, role, agent) for role in roles}

@@ -132,6 +132,11 @@ def load(socket: str, name: str, also: Iterable[str] = ()) -> Any:
     return found if is_factory else check_members(socket, name, found)
 
 
+def says(socket: str, name: str, what: str) -> bool:
+    """Return what the class of a variant says about itself; False if it says nothing."""
+    return bool(getattr(load(socket, name), what, False))
+
+
 def check_members(socket: str, name: str, found: T) -> T:
     """Return a variant, its class or an object; raises ToolMissing for a plug-in that lacks a member."""
     point = None if name in BUILT_IN[socket] else _entry_points(socket).get(name)

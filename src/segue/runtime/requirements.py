@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from segue.config.settings import Settings
 from segue.domain.errors import UsageError
 from segue.domain.options import OptionError
@@ -13,8 +11,11 @@ from segue.domain.task import TaskList
 from segue.flow.phase import Flow
 
 
-def check_proof(settings: Settings, flow: Flow, panel: Sequence[str], listing: TaskList) -> None:
-    """Refuse settings about proofs that cannot work, scenarios with mistakes, and levels out of reach."""
+def check_proof(settings: Settings, flow: Flow, judged: bool, listing: TaskList) -> None:
+    """Refuse settings about proofs that cannot work, scenarios with mistakes, and levels out of reach.
+
+    `judged`: somebody judges who looks at more than the checks.
+    """
     scenarios = (*settings.proof.scenarios, *_read_scenarios(listing))
     checks = bool(settings.checks or settings.smoke)
     for name, wanted in (("independent", flow.has("independent")), ("mutants", settings.proof.mutants)):
@@ -24,7 +25,7 @@ def check_proof(settings: Settings, flow: Flow, panel: Sequence[str], listing: T
                 hint='Set checks = ["pytest -q"]',
             )
     if settings.require not in (None, Level.CHANGED):
-        _check_level(settings.require, flow, panel, checks, bool(scenarios))
+        _check_level(settings.require, flow, judged, checks, bool(scenarios))
 
 
 def _read_scenarios(listing: TaskList) -> list[Scenario]:
@@ -39,12 +40,12 @@ def _read_scenarios(listing: TaskList) -> list[Scenario]:
     return found
 
 
-def _check_level(level: Level, flow: Flow, panel: Sequence[str], checks: bool, scenarios: bool) -> None:
+def _check_level(level: Level, flow: Flow, judged: bool, checks: bool, scenarios: bool) -> None:
     refused = f'require = "{level}" cannot be reached'
     if level is Level.ACCEPTED:
         raise UsageError(f"{refused} by a run: only a person can accept a task.", hint="Require less")
     shown = checks or scenarios
-    if level is Level.JUDGED and not shown and set(panel) <= {"checks"}:
+    if level is Level.JUDGED and not (shown or judged):
         raise UsageError(
             f"{refused}: nobody judges, and there are no checks.",
             hint='Set judged_by = "llm" or judged_by = "agent"',

@@ -19,6 +19,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from segue.domain.errors import UsageError
+from segue.sim.faults import FaultCounter
 from segue.sim.script import Deck, check_script, load_script
 from segue.system.http.server import run_server
 
@@ -97,9 +98,10 @@ class ScriptPlayer(Generic[S]):
         self.play(kind() if script is None else script)
 
     def play(self, script: S) -> None:
-        """Play a script from its beginning."""
+        """Play a script from its beginning; what is there stays."""
         self.script = script
-        self.deck: Deck[Any] = Deck(script.on)  # type: ignore[attr-defined]
+        self.deck: Deck[Any] = Deck(getattr(script, "on", ()))
+        self.faults: FaultCounter[Any] = FaultCounter(list(getattr(script, "faults", ())))
 
     async def serve(
         self, request: Request, answer: Callable[[LoggedRequest], Awaitable[Response]]
@@ -111,28 +113,27 @@ class ScriptPlayer(Generic[S]):
         return response
 
     def routes(self) -> list[Route]:
-        """Return the routes of the controls."""
-        put_first = lambda script: self.deck.put_first(script.on)  # noqa: E731
-        return control_routes(self._kind, self.log, {"script": self.play, "on": put_first})
+        """Return the routes of the log, and of what takes a script, or the part of one, under its name."""
+        parts = [name for name in ("on", "faults") if hasattr(self.script, name)]
+        loads = [Route(f"/_sim/{name}", self._take, methods=["POST"]) for name in ("script", *parts)]
+        return [Route("/_sim/log", self.log.answer, methods=["GET", "DELETE"]), *loads]
 
-
-def control_routes(
-    kind: type[S], log: RequestLog, takers: Mapping[str, Callable[[Any], object]]
-) -> list[Route]:
-    """Return the routes of the log, and of what takes a script, or the part of one, under its name."""
-
-    async def take(request: Request) -> Response:
+    async def _take(self, request: Request) -> Response:
         name = request.url.path.rpartition("/")[2]
         try:
             sent = await request.json()
             is_part = name == "faults" and isinstance(sent, list)
-            takers[name](check_script({name: sent} if is_part else sent, kind))
+            script: Any = check_script({name: sent} if is_part else sent, self._kind)
         except ValueError as error:
             return JSONResponse({"error": str(error)}, 400)
+        match name:
+            case "on":
+                self.deck.put_first(script.on)
+            case "faults":
+                self.faults.faults.extend(script.faults)
+            case _:
+                self.play(script)
         return JSONResponse({})
-
-    loads = [Route(f"/_sim/{name}", take, methods=["POST"]) for name in takers]
-    return [Route("/_sim/log", log.answer, methods=["GET", "DELETE"]), *loads]
 
 
 class LocalOnly:
@@ -150,6 +151,9 @@ class LocalOnly:
         else:
             await self._app(scope, receive, send)
 
+
+BAD_GATEWAY = "<html><head><title>502 Bad Gateway</title></head><body><h1>502 Bad Gateway</h1></body></html>"
+"""What a proxy says when there is no answer from the service."""
 
 LOCAL_ONLY = Middleware(LocalOnly)
 """The outermost middleware of every simulated service."""

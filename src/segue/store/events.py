@@ -37,6 +37,8 @@ class Batch(Struct):
     prompts: dict[str, str] = field(default_factory=dict)
     changes: list[Change] = field(default_factory=list)
     """Writes that may happen twice and wait for the next transaction."""
+    calls: list[Callable[[], None]] = field(default_factory=list)
+    """What waits until this is written."""
     size: int = 0
     after: int = 0
     """The number of the last event before these, when the batch is complete."""
@@ -104,6 +106,13 @@ class EventLog:
         """Write a change together with the event that was just added; it must bear being repeated."""
         self._batch.changes.append(change)
 
+    def once_written(self, call: Callable[[], None]) -> None:
+        """Call as soon as all that was added is written."""
+        if self.is_idle:
+            call()
+        else:
+            self._batch.calls.append(call)
+
     async def write(self, change: Change | None = None) -> None:
         """Write all that is queued, and the change, in one fenced transaction."""
         written = self._submit(change, waits=True)
@@ -163,8 +172,9 @@ class EventLog:
     def _landed(self, batch: Batch, done: asyncio.Future[None]) -> None:
         self._handed_batches -= 1
         self._handed(-len(batch.rows), -batch.size)
-        if not done.cancelled():
-            done.exception()  # seen: whoever adds or writes next raises it
+        if not done.cancelled() and done.exception() is None:  # or whoever adds or writes next raises it
+            for call in batch.calls:
+                call()
 
     def _write(self, batch: Batch, change: Change | None) -> None:
         """Runs on the writer's thread. After a failure nothing may follow: the log would have a gap."""

@@ -6,7 +6,7 @@ import asyncio
 import time
 import uuid
 from collections import deque
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
@@ -128,6 +128,10 @@ class SqlJournal:
         self._log.later(lambda db: steps.write_intent(db, step, seq, self._owner))
         self._steps.put(step)
         return _result(step, kind)
+
+    def once_stored(self, call: Callable[[], None]) -> None:
+        """Call as soon as everything up to now is stored."""
+        self._log.once_written(call)
 
     async def emit(self, event: Event, step: str | None = None) -> Recorded:
         """Append an event. It is stored in order, in batches, at the latest with the step's result."""
@@ -365,7 +369,10 @@ class SqlJournal:
 
         self._steps.put(ended)
         self._taken.pop(step.token, None)
-        await self._log.write(write)
+        if result.soon and packed is None:
+            self._log.later(write)
+        else:
+            await self._log.write(write)
         return _result(ended, kind)
 
     async def _redo(self, prefix: str) -> None:

@@ -42,6 +42,7 @@ async def execute(context: RunContext, state: TaskState) -> PhaseEnd:
             base=start_of(context, state),
             session=state.session_for(now.by) if returned and now.number == 1 else None,
             build_phase=task.build_phase,
+            commits=context.policy.commit != "never",
         )
         idle = context.policy.allow_no_change or task.kind is TaskKind.VERIFY_ONLY
         conclude = changes_since(context, state, key, allow_no_change=idle)

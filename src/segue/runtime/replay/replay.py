@@ -186,7 +186,7 @@ class _RunReplay:
         """Ask those who judge; the recorded checks are all that `checks` looks at."""
         judges = self._judges or (ChecksJudge(Options(), self._app.services(Processes())),)
         task, evidence = Task(point.task, point.task, ""), Evidence("", (), point.checks)
-        if any(judge.name != ChecksJudge.name for judge in judges):
+        if not all(getattr(judge, "by_checks", False) for judge in judges):
             task, evidence = self._evidence().gather(point)
         redact, patience = self._app.redactor().text, self._app.loaded.settings.limits.patience
 

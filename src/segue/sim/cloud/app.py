@@ -8,120 +8,66 @@ import binascii
 import re
 import time
 import uuid
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
-from functools import partial
+from collections.abc import Mapping
 from pathlib import Path
 
 from starlette.applications import Starlette
-from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
-from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from segue.sim.cloud import v0, v1
 from segue.sim.cloud.requests import ERROR_KINDS, CloudRefusal
 from segue.sim.cloud.script import SLOW_LISTS, STREAM_FAULTS, CloudFault, CloudScript
 from segue.sim.cloud.state import Cloud
 from segue.sim.cloud.v1 import Handler
-from segue.sim.services import LOCAL_ONLY, LoggedRequest, control_routes
-from segue.system.http.guard import replay
-from segue.system.http.server import drop_connection
-
-_HTML = "<html><head><title>502 Bad Gateway</title></head><body><h1>502 Bad Gateway</h1></body></html>"
+from segue.sim.gate import GateCall, gated_app
+from segue.sim.services import BAD_GATEWAY
 
 
-class CloudGate:
-    """Middleware around the whole API; the simulator's own controls pass it without a key."""
-
-    def __init__(self, app: ASGIApp, cloud: Cloud) -> None:
-        self._app = app
-        self._cloud = cloud
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request."""
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
+async def _serve(cloud: Cloud, call: GateCall) -> None:
+    """Serve a request, or let it fail as the script says."""
+    fault: CloudFault | None = call.fault
+    call.request.scope["segue.fault"] = fault
+    call.headers["x-request-id"] = str(uuid.uuid4())
+    if fault is not None:
+        await asyncio.sleep(fault.delay)
+        if fault.fault == "reset":
+            await call.reset()
             return
-        request = Request(scope, receive)
-        scope["segue.fault"] = None
-        if request.url.path.startswith("/_sim/"):
-            await self._app(scope, receive, send)
-        else:
-            await self._api(request, receive, send)
-
-    async def _api(self, request: Request, receive: Receive, send: Send) -> None:
-        body = await request.body()
-        logged = self._cloud.log.add(request, body)
-        fault = self._cloud.faults.pick(request.method, request.url.path)
-        headers = {"x-request-id": str(uuid.uuid4())}
-        again, record = replay(body, receive), _Recorder(send, logged, headers)
-        if fault is not None:
-            logged.fault = fault.fault
-            request.scope["segue.fault"] = fault
-            await asyncio.sleep(fault.delay)
-            if await _spoil(fault, request, again, record):
-                return
-        try:
-            headers |= self._admit(request)
-        except CloudRefusal as refusal:
-            await refusal.response()(request.scope, again, record)
+        if fault.fault not in ("slow", "reset_after", *STREAM_FAULTS):
+            await call.answer(_answer(fault))
             return
-        if fault is not None and fault.fault == "reset_after":
-            await self._app(request.scope, again, _discard)
-            await drop_connection(request.scope, receive, reset=True)
-            return
-        await self._app(request.scope, again, record)
-
-    def _admit(self, request: Request) -> dict[str, str]:
-        """Check the key, count the request, and return the headers about rate limits."""
-        key = _read_key(request.headers.get("authorization", ""))
-        script = self._cloud.script
-        if not key:
-            raise CloudRefusal("unauthorized")
-        if script.keys and key not in script.keys:
-            raise CloudRefusal("api_key_not_found")
-        headers = self._cloud.limiter.count(key, "all", [(script.rate_limit, 60.0)])
-        for pattern, windows in SLOW_LISTS.items():
-            if script.slow_lists and re.fullmatch(pattern, request.url.path):
-                headers = self._cloud.limiter.count(key, pattern, windows)
-        return headers
+    try:
+        call.headers |= _admit(cloud, call.request)
+    except CloudRefusal as refusal:
+        await call.answer(refusal.response())
+        return
+    if fault is not None and fault.fault == "reset_after":
+        await call.execute_unheard()
+        await call.reset()
+    else:
+        await call.execute()
 
 
-class _Recorder:
-    """Adds headers to the answer, and its status to the log."""
-
-    def __init__(self, send: Send, logged: LoggedRequest, headers: dict[str, str]) -> None:
-        self._send = send
-        self._logged = logged
-        self._build_headers = headers
-
-    async def __call__(self, message: Message) -> None:
-        if message["type"] == "http.response.start":
-            self._logged.status = message["status"]
-            answered = MutableHeaders(scope=message)
-            for name, value in self._build_headers.items():
-                answered.setdefault(name, value)
-        await self._send(message)
-
-
-async def _spoil(fault: CloudFault, request: Request, receive: Receive, send: Send) -> bool:
-    """Answer instead of the API; False if the fault lets the request pass."""
-    if fault.fault in ("slow", "reset_after", *STREAM_FAULTS):
-        return False
-    if fault.fault == "reset":
-        await drop_connection(request.scope, receive, reset=True)
-        return True
-    await _answer(fault)(request.scope, receive, send)
-    return True
+def _admit(cloud: Cloud, request: Request) -> dict[str, str]:
+    """Check the key, count the request, and return the headers about rate limits."""
+    key, script = _read_key(request.headers.get("authorization", "")), cloud.script
+    if not key:
+        raise CloudRefusal("unauthorized")
+    if script.keys and key not in script.keys:
+        raise CloudRefusal("api_key_not_found")
+    headers = cloud.limiter.count(key, "all", [(script.rate_limit, 60.0)])
+    for pattern, windows in SLOW_LISTS.items():
+        if script.slow_lists and re.fullmatch(pattern, request.url.path):
+            headers = cloud.limiter.count(key, pattern, windows)
+    return headers
 
 
 def _answer(fault: CloudFault) -> Response:
     if fault.fault == "bad_gateway":
-        return HTMLResponse(_HTML, fault.status or 502)
+        return HTMLResponse(BAD_GATEWAY, fault.status or 502)
     if fault.fault == "not_json":
         return Response(b'{"items": [{"id": "bc-', fault.status or 200, media_type="application/json")
     headers = {"Retry-After": fault.retry_after} if fault.retry_after is not None else {}
@@ -133,10 +79,6 @@ def _answer(fault: CloudFault) -> Response:
         headers=headers,
     )
     return refusal.response()
-
-
-async def _discard(_message: Message) -> None:
-    """Drop an answer that shall never arrive."""
 
 
 def _read_key(header: str) -> str:
@@ -199,31 +141,15 @@ async def ignore(request: Request) -> Response:
 
 def cloud_app(script: CloudScript | None = None, repos: Mapping[str, Path] | None = None) -> Starlette:
     """Build the app; `repos` maps addresses (https://github.com/me/app) to bare repositories."""
-    cloud = Cloud.make(script or CloudScript(), repos or {})
-
-    @asynccontextmanager
-    async def lifespan(_app: Starlette) -> AsyncIterator[None]:
-        yield
-        await cloud.close()
-
-    takers = {
-        "script": cloud.load,
-        "on": lambda script: cloud.deck.put_first(script.on),
-        "faults": lambda script: cloud.faults.faults.extend(script.faults),
-    }
-    return Starlette(
-        routes=[
-            *(
-                Route(path, partial(handler, cloud), methods=[method])
-                for method, path, handler in (*v1.ROUTES, *v0.ROUTES, *_ACCOUNT, *_CONTROLS)
-            ),
+    return gated_app(
+        Cloud(script, repos),
+        (*v1.ROUTES, *v0.ROUTES, *_ACCOUNT, *_CONTROLS),
+        _serve,
+        {CloudRefusal: _answer_refusal, HTTPException: _answer_unknown_path},
+        [
             Route("/auth/exchange_user_api_key", exchange_key, methods=["POST"]),
             Route("/aiserver.v1.{rest:path}", ignore, methods=["POST"]),
-            *control_routes(CloudScript, cloud.log, takers),
         ],
-        middleware=[LOCAL_ONLY, Middleware(CloudGate, cloud=cloud)],
-        exception_handlers={CloudRefusal: _answer_refusal, HTTPException: _answer_unknown_path},
-        lifespan=lifespan,
     )
 
 

@@ -18,7 +18,7 @@ from segue.sim.cloud.feed import TERMINAL, Feed, say, think, use_tools
 from segue.sim.cloud.objects import NO_USAGE, Checkout, CloudAgentRecord, CloudRunRecord, format_time
 from segue.sim.cloud.remote import BranchTaken, Change, normalize_url
 from segue.sim.cloud.requests import CloudRefusal, WebhookBodyV0
-from segue.sim.cloud.script import make_slug, pick_play
+from segue.sim.cloud.script import CloudEntry, make_slug, pick_play
 from segue.sim.cloud.state import Cloud
 
 _WRONG = "another secret than the one agreed on"
@@ -32,7 +32,7 @@ def sign_body(secret: str, body: bytes) -> str:
 async def notify(cloud: Cloud, agent: CloudAgentRecord, run: CloudRunRecord) -> None:
     """Deliver the end of a run that is FINISHED or in ERROR, and of no other."""
     hook = agent.webhook
-    if hook is None or run.status not in ("FINISHED", "ERROR") or run.play.has("webhook_lost"):
+    if hook is None or run.status not in ("FINISHED", "ERROR") or run.play.entry.has("webhook_lost"):
         return
     body = json.dumps(_build_payload(agent, run), ensure_ascii=False).encode()
     headers = {
@@ -42,7 +42,7 @@ async def notify(cloud: Cloud, agent: CloudAgentRecord, run: CloudRunRecord) -> 
         "X-Webhook-ID": str(uuid.uuid4()),
         **_sign(hook, run, body),
     }
-    for _ in range(2 if run.play.has("webhook_duplicate") else 1):
+    for _ in range(2 if run.play.entry.has("webhook_duplicate") else 1):
         await _deliver(cloud, hook.url, headers, body)
 
 
@@ -61,9 +61,9 @@ async def _deliver(cloud: Cloud, url: str, headers: dict[str, str], body: bytes)
 
 
 def _sign(hook: WebhookBodyV0, run: CloudRunRecord, body: bytes) -> dict[str, str]:
-    if hook.secret is None or run.play.has("webhook_unsigned"):
+    if hook.secret is None or run.play.entry.has("webhook_unsigned"):
         return {}
-    secret = _WRONG if run.play.has("webhook_bad_signature") else hook.secret
+    secret = _WRONG if run.play.entry.has("webhook_bad_signature") else hook.secret
     return {"X-Webhook-Signature": sign_body(secret, body)}
 
 
@@ -119,7 +119,7 @@ def finish(agent: CloudAgentRecord, run: CloudRunRecord, status: str) -> None:
         agent.messages.append({"id": str(uuid.uuid4()), "type": "assistant_message", "text": run.result})
         tokens = {name: count for name, count in run.usage.items() if name != "totalTokens"}
         run.feed.add(("interaction_update", {"type": "turn-ended", "usage": tokens}))
-    elif status == "ERROR" and run.error is None and not run.play.has("error_bare"):
+    elif status == "ERROR" and run.error is None and not run.play.entry.has("error_bare"):
         run.error = run.play.entry.error or {"code": "agent_error", "message": "The agent failed."}
     run.feed.set_status(status)
     result = {"runId": run.id, "status": status, "durationMs": run.duration_ms}
@@ -152,7 +152,7 @@ async def _pass_statuses(cloud: Cloud, agent: CloudAgentRecord, run: CloudRunRec
 
 def _list_statuses(run: CloudRunRecord) -> Sequence[str]:
     for fault, life in _LIVES.items():
-        if run.play.has(fault):
+        if run.play.entry.has(fault):
             return life
     return run.play.entry.statuses or ["CREATING", "RUNNING", "FINISHED"]
 
@@ -205,7 +205,7 @@ async def _push(cloud: Cloud, agent: CloudAgentRecord, run: CloudRunRecord, chan
     checkout = agent.checkouts[0]
     if await _push_commit(cloud, agent, checkout, run, change):
         _report(cloud, agent, checkout, run)
-    if run.play.has("branch_deleted"):
+    if run.play.entry.has("branch_deleted"):
         await checkout.remote.delete(checkout.branch)
 
 
@@ -214,7 +214,7 @@ async def _push_commit(
 ) -> bool:
     """Push to the branch, or to another one if a new branch turns out to be taken."""
     while True:
-        also = [f"{checkout.branch}-b"] if run.play.has("several_branches") else []
+        also = [f"{checkout.branch}-b"] if run.play.entry.has("several_branches") else []
         try:
             commit = await checkout.remote.push(
                 checkout.branch, checkout.base, change, new=checkout.new_branch, also=also
@@ -230,9 +230,9 @@ async def _push_commit(
 def _report(cloud: Cloud, agent: CloudAgentRecord, checkout: Checkout, run: CloudRunRecord) -> None:
     """Record what was pushed, and open a pull request if requested."""
     names: list[str | None] = [checkout.branch]
-    if run.play.has("unnamed_branch"):
+    if run.play.entry.has("unnamed_branch"):
         names = [None]
-    if run.play.has("several_branches"):
+    if run.play.entry.has("several_branches"):
         names.append(f"{checkout.branch}-b")
     checkout.pushed += [name for name in names if name not in checkout.pushed]
     if agent.auto_pr and checkout.pr is None:
@@ -315,7 +315,7 @@ def start_run(
     if cloud.script.active_limit and cloud.count_active() >= cloud.script.active_limit:
         raise CloudRefusal("rate_limit_exceeded", "Too many active agents.")
     number = len(agent.runs) + 1
-    play = pick_play(cloud.deck, prompt, number, agent.number)
+    play = pick_play(cloud.deck, CloudEntry(), prompt, number, agent.number)
     run_id = f"run-{uuid.uuid4()}"
     run = CloudRunRecord(run_id, number, prompt, play, Feed(run_id), plans)
     agent.runs.append(run)

@@ -12,7 +12,7 @@ from msgspec import Struct, field
 from segue.sim.cloud.feed import TERMINAL, Feed
 from segue.sim.cloud.remote import Remote
 from segue.sim.cloud.requests import WebhookBodyV0
-from segue.sim.cloud.script import CloudPlay
+from segue.sim.cloud.script import AgentPlay, CloudEntry
 
 NO_USAGE = {
     "inputTokens": 0,
@@ -53,7 +53,7 @@ class CloudRunRecord(Struct):
     id: str
     number: int
     prompt: str
-    play: CloudPlay
+    play: AgentPlay[CloudEntry]
     feed: Feed
     plans: bool = False
     """True if it was started in plan mode: it writes a plan, and neither files nor commits."""

@@ -7,7 +7,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Generic, Literal, TypeVar
 
 import msgspec
 from msgspec import Struct, field
@@ -106,6 +106,10 @@ class CloudEntry(AgentEntry, frozen=True):
         super().__post_init__()
         check_faults(self.faults, RUN_FAULTS)
 
+    def has(self, fault: str) -> bool:
+        """Return whether this goes wrong."""
+        return fault in self.faults
+
 
 class CloudFault(RequestFault, frozen=True):
     """A fault of requests, with its details; a fault of streams concerns only requests for them."""
@@ -203,29 +207,28 @@ SLOW_LISTS: dict[str, tuple[tuple[int, float], ...]] = {
 }
 
 
-class CloudPlay(Struct):
-    """The entry that a run plays, and the values of the placeholders in its texts."""
+E = TypeVar("E", bound=AgentEntry)
 
-    entry: CloudEntry
+
+class AgentPlay(Struct, Generic[E]):
+    """The entry that an agent plays, and the values of the placeholders in its texts."""
+
+    entry: E
     words: dict[str, str]
 
     def fill(self, text: str) -> str:
         """Fill in `{turn}`, `{launch}`, `{prompt}`, `{slug}` and named groups."""
         return fill(text, self.words)
 
-    def has(self, fault: str) -> bool:
-        """Return whether the entry has this fault."""
-        return fault in self.entry.faults
 
-
-def pick_play(deck: Deck[CloudEntry], prompt: str, turn: int, launch: int) -> CloudPlay:
-    """Return what a run plays; without a matching entry, the default."""
+def pick_play(deck: Deck[E], default: E, prompt: str, turn: int, launch: int) -> AgentPlay[E]:
+    """Return what an agent plays; without a matching entry, the default."""
     tests = {"prompt": matches(prompt), "turn": equals(turn), "launch": equals(launch)}
-    entry = deck.pick(tests) or CloudEntry()
+    entry = deck.pick(tests) or default
     words = {"prompt": prompt, "turn": str(turn), "launch": str(launch), "slug": make_slug(prompt)}
     found = re.search(entry.prompt or "", prompt)
     groups = found.groupdict() if found else {}
-    return CloudPlay(entry, words | {name: value or "" for name, value in groups.items()})
+    return AgentPlay(entry, words | {name: value or "" for name, value in groups.items()})
 
 
 class RateLimiter(Struct):

@@ -10,15 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
-from msgspec import Struct, field
+from msgspec import Struct
 
 from segue.sim.cloud.objects import Checkout, CloudAgentRecord, CloudRunRecord
-from segue.sim.cloud.remote import Remotes
 from segue.sim.cloud.requests import CloudRefusal
-from segue.sim.cloud.script import CloudEntry, CloudFault, CloudScript, RateLimiter, make_slug
-from segue.sim.faults import FaultCounter
-from segue.sim.script import Deck
-from segue.sim.services import RequestLog
+from segue.sim.cloud.script import CloudScript, RateLimiter, make_slug
+from segue.sim.gate import RemotePlayer
 
 
 class Download(Struct, frozen=True):
@@ -28,39 +25,19 @@ class Download(Struct, frozen=True):
     expires: float
 
 
-class Cloud(Struct):
+class Cloud(RemotePlayer[CloudScript]):
     """The state of one simulator, in one event loop."""
 
-    script: CloudScript
-    deck: Deck[CloudEntry]
-    faults: FaultCounter[CloudFault]
-    remotes: Remotes = field(default_factory=Remotes)
-    limiter: RateLimiter = field(default_factory=RateLimiter)
-    log: RequestLog = field(default_factory=RequestLog)
-    agents: dict[str, CloudAgentRecord] = field(default_factory=dict)
-    """In the order of their launches; deleted ones are kept, so that their ids stay taken."""
-    pulls: dict[str, Checkout] = field(default_factory=dict)
-    downloads: dict[str, Download] = field(default_factory=dict)
-    _branches: set[str] = field(default_factory=set)
-    _tasks: dict[str, asyncio.Task[None]] = field(default_factory=dict)
-    _client: httpx2.AsyncClient | None = None
-
-    @classmethod
-    def make(cls, script: CloudScript, repos: Mapping[str, Path]) -> Cloud:
-        """Create a simulator without agents."""
-        cloud = cls(script, Deck([]), FaultCounter([]))
-        cloud.load(script)
-        for url, bare in repos.items():
-            cloud.remotes.add(url, bare)
-        return cloud
-
-    def load(self, script: CloudScript) -> None:
-        """Play another script from its beginning; agents and repositories stay."""
-        self.script = script
-        self.deck = Deck(script.on)
-        self.faults = FaultCounter(list(script.faults))
-        for url, bare in script.repos.items():
-            self.remotes.add(url, bare)
+    def __init__(self, script: CloudScript | None = None, repos: Mapping[str, Path] | None = None) -> None:
+        super().__init__(CloudScript, script, repos)
+        self.limiter = RateLimiter()
+        self.agents: dict[str, CloudAgentRecord] = {}
+        """In the order of their launches; deleted ones are kept, so that their ids stay taken."""
+        self.pulls: dict[str, Checkout] = {}
+        self.downloads: dict[str, Download] = {}
+        self._branches: set[str] = set()
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._client: httpx2.AsyncClient | None = None
 
     @property
     def client(self) -> httpx2.AsyncClient:

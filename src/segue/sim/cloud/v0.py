@@ -39,7 +39,7 @@ async def create(cloud: Cloud, request: Request) -> Response:
     )
     agent, run, work = await launch(cloud, order)
     answer = _describe(agent, cloud)
-    if run.play.has("webhook_early"):
+    if run.play.entry.has("webhook_early"):
         await work
     return JSONResponse(answer, 201)
 
@@ -69,7 +69,7 @@ async def send_followup(cloud: Cloud, request: Request) -> Response:
         raise CloudRefusal("agent_archived", "A stopped agent cannot be resumed.")
     run, work = follow_up(cloud, agent, body.prompt.text)
     agent.stopped = False
-    if run.play.has("webhook_early"):
+    if run.play.entry.has("webhook_early"):
         await work
     return JSONResponse({"id": agent.id})
 

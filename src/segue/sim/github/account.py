@@ -13,7 +13,7 @@ from segue.sim.github.answers import REPO, Exchange, GithubRefusal, Handler, cre
 from segue.sim.github.hub import HubRepo
 from segue.sim.github.issues import parse_time
 from segue.sim.github.objects import HookDelivery, HubHook, HubIssue
-from segue.sim.github.shown import review_decision
+from segue.sim.github.shown import Presenter, show_time
 
 
 async def show_root(ask: Exchange) -> Response:
@@ -154,7 +154,7 @@ def _is_found(repo: HubRepo, issue: HubIssue, word: str) -> bool:
         "updated": _is_after(issue.updated, value),
         "created": _is_after(issue.created, value),
         "review-requested": issue.pull is not None and value in issue.pull.requested,
-        "review": issue.pull is not None and (review_decision(issue.pull) or "").lower() == value,
+        "review": issue.pull is not None and (issue.pull.decide() or "").lower() == value,
     }
     return facts.get(name, False)
 
@@ -177,10 +177,48 @@ def _is_after(instant: float, value: str) -> bool:
     return instant < wanted if value.startswith("<") else instant >= wanted
 
 
+def _show_hook(show: Presenter, repo: HubRepo, hook: HubHook) -> dict[str, Any]:
+    """Show a webhook; never its secret."""
+    url = f"{show.repo_url(repo)}/hooks/{hook.id}"
+    secret = {"secret": "********"} if hook.secret else {}
+    return {
+        "type": "Repository",
+        "id": hook.id,
+        "name": "web",
+        "active": hook.active,
+        "events": hook.events,
+        "config": {"url": hook.url, "content_type": "json", "insecure_ssl": "0", **secret},
+        "url": url,
+        "test_url": f"{url}/test",
+        "ping_url": f"{url}/pings",
+        "deliveries_url": f"{url}/deliveries",
+        "last_response": {"code": None, "status": "unused", "message": None},
+        **show.times(repo.created, repo.created),
+    }
+
+
+def _show_delivery(delivery: HookDelivery) -> dict[str, Any]:
+    """Show a delivery of a webhook."""
+    return {
+        "id": delivery.id,
+        "guid": delivery.guid,
+        "delivered_at": show_time(delivery.delivered),
+        "redelivery": delivery.redelivery,
+        "duration": 0.1,
+        "status": "OK" if 200 <= delivery.status_code < 300 else "failed",
+        "status_code": delivery.status_code,
+        "event": delivery.event,
+        "action": delivery.action,
+        "installation_id": None,
+        "repository_id": None,
+        "throttled_at": None,
+    }
+
+
 async def list_hooks(ask: Exchange) -> Response:
     """List the webhooks of a repository."""
     repo = ask.repo("repository_hooks")
-    return ask.page([ask.show.hook(repo, hook) for hook in repo.hooks])
+    return ask.page([_show_hook(ask.show, repo, hook) for hook in repo.hooks])
 
 
 async def create_hook(ask: Exchange) -> Response:
@@ -197,7 +235,7 @@ async def create_hook(ask: Exchange) -> Response:
     hook.active = body.get("active", True)
     repo.hooks.append(hook)
     _ping(ask, repo, hook)
-    return created(ask.show.hook(repo, hook))
+    return created(_show_hook(ask.show, repo, hook))
 
 
 def _ping(ask: Exchange, repo: HubRepo, hook: HubHook) -> None:
@@ -216,13 +254,13 @@ async def show_hook(ask: Exchange) -> Response:
     """Show or change a webhook."""
     repo, hook = _hook(ask)
     if ask.request.method == "GET":
-        return JSONResponse(ask.show.hook(repo, hook))
+        return JSONResponse(_show_hook(ask.show, repo, hook))
     body = ask.table()
     hook.active = body.get("active", hook.active)
     hook.events = list(body.get("events", hook.events))
     config = body.get("config") or {}
     hook.url, hook.secret = config.get("url", hook.url), config.get("secret", hook.secret)
-    return JSONResponse(ask.show.hook(repo, hook))
+    return JSONResponse(_show_hook(ask.show, repo, hook))
 
 
 async def delete_hook(ask: Exchange) -> Response:
@@ -241,7 +279,7 @@ async def ping_hook(ask: Exchange) -> Response:
 async def list_deliveries(ask: Exchange) -> Response:
     """List the deliveries of a webhook, newest first."""
     _, hook = _hook(ask)
-    return ask.page([ask.show.delivery(delivery) for delivery in hook.deliveries])
+    return ask.page([_show_delivery(delivery) for delivery in hook.deliveries])
 
 
 def _delivery(ask: Exchange, hook: HubHook) -> HookDelivery:
@@ -253,7 +291,7 @@ async def show_delivery(ask: Exchange) -> Response:
     _, hook = _hook(ask)
     found = _delivery(ask, hook)
     sent = {"headers": {"X-GitHub-Delivery": found.guid}, "payload": found.payload.decode()}
-    return JSONResponse({**ask.show.delivery(found), "url": hook.url, "request": sent})
+    return JSONResponse({**_show_delivery(found), "url": hook.url, "request": sent})
 
 
 async def redeliver(ask: Exchange) -> Response:

@@ -27,11 +27,10 @@ from segue.sim.github.hub import Hub, HubRepo
 from segue.sim.github.limits import GithubLimits, refuse_primary, refuse_secondary
 from segue.sim.github.script import GithubFault, GithubScript
 from segue.sim.github.shown import Presenter
-from segue.sim.services import LOCAL_ONLY, control_routes
+from segue.sim.services import BAD_GATEWAY, LOCAL_ONLY
 from segue.system.http.guard import Receive, Scope, Send, replay
 from segue.system.http.server import drop_connection
 
-_HTML = "<html><head><title>502 Bad Gateway</title></head><body><h1>502 Bad Gateway</h1></body></html>"
 _VERSIONS = ("2022-11-28", "2026-03-10")
 _DATED = "2026-03-10"
 _FREE = frozenset({"/rate_limit"})
@@ -99,7 +98,7 @@ class GithubApp:
         except GithubRefusal as refusal:
             response = refusal.response()
         except _BadGateway:
-            return HTMLResponse(_HTML, 502)
+            return HTMLResponse(BAD_GATEWAY, 502)
         response = self._cache(request, response, token, resource)
         for name, value in self.limits.headers(script, token, resource).items():
             response.headers.setdefault(name, value)
@@ -218,7 +217,7 @@ async def _nothing(_request: Request) -> Response:
 
 def github_app(script: GithubScript | None = None, repos: Mapping[str, Path] | None = None) -> Starlette:
     """Build the app; `repos` maps `OWNER/NAME` to bare repositories."""
-    hub = Hub.make(script or GithubScript(), repos or {})
+    hub = Hub(script, repos)
 
     @asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
@@ -229,11 +228,10 @@ def github_app(script: GithubScript | None = None, repos: Mapping[str, Path] | N
     controls = [
         Route(path, partial(_control, hub, handler), methods=[method]) for method, path, handler in _CONTROLS
     ]
-    takers = {"script": hub.load, "faults": lambda script: hub.faults.faults.extend(script.faults)}
     app = Starlette(
         routes=[
             *controls,
-            *control_routes(GithubScript, hub.log, takers),
+            *hub.routes(),
             Route("/_log/{token}", partial(_show_log, hub)),
         ],
         middleware=[LOCAL_ONLY],

@@ -10,9 +10,9 @@ from typing import Any
 from starlette.responses import JSONResponse, RedirectResponse, Response
 
 from segue.sim.github.answers import REPO, Exchange, GithubRefusal, Handler, created, pick
+from segue.sim.github.checks import describe_check_run, describe_job, describe_run, describe_status
 from segue.sim.github.hub import Hub, HubRepo
 from segue.sim.github.objects import HubCheckRun, HubJob, HubRun, HubStatus
-from segue.sim.github.shown import latest_checks, latest_statuses
 
 
 async def _sha(ask: Exchange, repo: HubRepo) -> str:
@@ -34,11 +34,11 @@ async def list_check_runs(ask: Exchange) -> Response:
     repo = ask.repo("checks")
     sha = await _sha(ask, repo)
     every = [check for check in repo.checks if check.head_sha == sha]
-    found = every if ask.param("filter") == "all" else latest_checks(repo, sha)
+    found = every if ask.param("filter") == "all" else repo.latest_checks(sha)
     name, status = ask.param("check_name"), ask.param("status")
     found = [c for c in found if name in ("", c.name) and status in ("", c.status)]
     return ask.page(
-        [ask.show.check_run(repo, check) for check in found],
+        [describe_check_run(ask.show, repo, check) for check in found],
         "check_runs",
     )
 
@@ -49,7 +49,7 @@ async def create_check_run(ask: Exchange) -> Response:
     check = HubCheckRun(ask.hub.new_id(), ask.text("name", "CheckRun"), ask.text("head_sha", "CheckRun"))
     repo.checks.append(check)
     _apply(ask, repo, check)
-    return created(ask.show.check_run(repo, check))
+    return created(describe_check_run(ask.show, repo, check))
 
 
 async def edit_check_run(ask: Exchange) -> Response:
@@ -58,7 +58,7 @@ async def edit_check_run(ask: Exchange) -> Response:
     check = pick(known for known in repo.checks if known.id == ask.number("check"))
     if ask.request.method == "PATCH":
         _apply(ask, repo, check)
-    return JSONResponse(ask.show.check_run(repo, check))
+    return JSONResponse(describe_check_run(ask.show, repo, check))
 
 
 def _apply(ask: Exchange, repo: HubRepo, check: HubCheckRun) -> None:
@@ -69,7 +69,9 @@ def _apply(ask: Exchange, repo: HubRepo, check: HubCheckRun) -> None:
     if body.get("conclusion"):
         check.status, check.conclusion, check.completed = "completed", body["conclusion"], time.time()
     action = "completed" if check.conclusion else "created"
-    ask.hub.announce(repo, "check_run", action, lambda: {"check_run": ask.show.check_run(repo, check)})
+    ask.hub.announce(
+        repo, "check_run", action, lambda: {"check_run": describe_check_run(ask.show, repo, check)}
+    )
 
 
 async def create_status(ask: Exchange) -> Response:
@@ -86,7 +88,7 @@ async def create_status(ask: Exchange) -> Response:
         ask.login,
     )
     repo.statuses.append(status)
-    shown = ask.show.status(repo, status)
+    shown = describe_status(ask.show, repo, status)
     ask.hub.announce(repo, "status", None, {**shown, "sha": status.sha})
     return created(shown)
 
@@ -95,14 +97,14 @@ async def list_statuses(ask: Exchange) -> Response:
     """List all statuses of a commit, newest first."""
     repo = ask.repo("statuses")
     sha = await _sha(ask, repo)
-    return ask.page([ask.show.status(repo, s) for s in reversed(repo.statuses) if s.sha == sha])
+    return ask.page([describe_status(ask.show, repo, s) for s in reversed(repo.statuses) if s.sha == sha])
 
 
 async def show_combined_status(ask: Exchange) -> Response:
     """Show the newest status of each context; pending when there is none."""
     repo = ask.repo("statuses")
     sha = await _sha(ask, repo)
-    newest = latest_statuses(repo, sha)
+    newest = repo.latest_statuses(sha)
     states = {status.state for status in newest}
     state = "success" if states == {"success"} else "pending"
     if states & {"failure", "error"}:
@@ -112,7 +114,7 @@ async def show_combined_status(ask: Exchange) -> Response:
             "state": state,
             "sha": sha,
             "total_count": len(newest),
-            "statuses": [ask.show.status(repo, status) for status in newest],
+            "statuses": [describe_status(ask.show, repo, status) for status in newest],
             "repository": ask.show.repo(repo),
             "url": f"{ask.show.repo_url(repo)}/commits/{sha}/status",
             "commit_url": f"{ask.show.repo_url(repo)}/commits/{sha}",
@@ -134,7 +136,7 @@ async def list_runs(ask: Exchange) -> Response:
         and (workflow is None or str(run.workflow) == workflow)
     ]
     return ask.page(
-        [ask.show.run(repo, run) for run in found],
+        [describe_run(ask.show, repo, run) for run in found],
         "workflow_runs",
     )
 
@@ -146,7 +148,7 @@ def _run(ask: Exchange, repo: HubRepo) -> HubRun:
 async def show_run(ask: Exchange) -> Response:
     """Show a workflow run."""
     repo = ask.repo("actions")
-    return JSONResponse(ask.show.run(repo, _run(ask, repo)))
+    return JSONResponse(describe_run(ask.show, repo, _run(ask, repo)))
 
 
 async def list_workflows(ask: Exchange) -> Response:
@@ -188,7 +190,7 @@ async def list_jobs(ask: Exchange) -> Response:
     repo = ask.repo("actions")
     run = _run(ask, repo)
     return ask.page(
-        [ask.show.job(repo, run, job) for job in run.jobs],
+        [describe_job(ask.show, repo, run, job) for job in run.jobs],
         "jobs",
     )
 
@@ -200,7 +202,7 @@ def _job(ask: Exchange, repo: HubRepo) -> tuple[HubRun, HubJob]:
 async def show_job(ask: Exchange) -> Response:
     """Show a job."""
     repo = ask.repo("actions")
-    return JSONResponse(ask.show.job(repo, *_job(ask, repo)))
+    return JSONResponse(describe_job(ask.show, repo, *_job(ask, repo)))
 
 
 async def show_job_log(ask: Exchange) -> Response:

@@ -8,6 +8,7 @@ from typing import Any
 
 from segue.sim.github.account import find_issues
 from segue.sim.github.answers import Exchange, GithubRefusal
+from segue.sim.github.checks import check_link
 from segue.sim.github.hub import HubRepo
 from segue.sim.github.issues import filter_issues
 from segue.sim.github.objects import (
@@ -23,10 +24,6 @@ from segue.sim.github.objects import (
 )
 from segue.sim.github.pulls import pull_of
 from segue.sim.github.shown import (
-    combine_checks,
-    latest_checks,
-    latest_statuses,
-    review_decision,
     show_time,
 )
 
@@ -369,7 +366,7 @@ class Graph:
             "autoMergeRequest": None,
             "mergeable": mergeable,
             "mergeStateStatus": merge_state,
-            "reviewDecision": review_decision(pull),
+            "reviewDecision": pull.decide(),
             "reviewRequests": _list(
                 lambda: [{"requestedReviewer": self.user(one)} for one in pull.requested]
             ),
@@ -406,12 +403,12 @@ class Graph:
     def _rollup(self, repo: HubRepo, sha: str) -> Table | None:
         if not self._ask.caller.may("checks", "read"):
             raise GithubRefusal(403, _NO_CHECKS)
-        state = combine_checks(repo, sha)
+        state = repo.combine_checks(sha)
         if state is None:
             return None
         contexts = [
-            *(self._check(repo, check) for check in latest_checks(repo, sha)),
-            *(_status(status) for status in latest_statuses(repo, sha)),
+            *(self._check(repo, check) for check in repo.latest_checks(sha)),
+            *(_status(status) for status in repo.latest_statuses(sha)),
         ]
         return {"state": state, "contexts": _list(lambda: contexts)}
 
@@ -427,7 +424,7 @@ class Graph:
             "conclusion": (check.conclusion or "").upper() or None,
             "startedAt": show_time(check.started),
             "completedAt": show_time(check.completed),
-            "detailsUrl": self._ask.show.check_link(repo, check),
+            "detailsUrl": check_link(self._ask.show, repo, check),
             "checkSuite": {"workflowRun": {"workflow": workflow, "event": run.event} if run else None},
             "isRequired": False,
         }

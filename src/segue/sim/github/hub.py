@@ -18,7 +18,6 @@ from typing import Any
 import httpx2
 from msgspec import Struct, field
 
-from segue.sim.faults import FaultCounter
 from segue.sim.github.objects import (
     HookDelivery,
     HubCheckRun,
@@ -31,8 +30,8 @@ from segue.sim.github.objects import (
     HubStatus,
 )
 from segue.sim.github.repository import BareBranches
-from segue.sim.github.script import GithubFault, GithubRepo, GithubScript
-from segue.sim.services import RequestLog
+from segue.sim.github.script import GithubRepo, GithubScript
+from segue.sim.services import ScriptPlayer
 
 
 class HubRepo(Struct):
@@ -77,6 +76,30 @@ class HubRepo(Struct):
         """Return a label by its name, whose case does not count."""
         return next((label for label in self.labels if label.name.lower() == name.lower()), None)
 
+    def latest_checks(self, sha: str) -> list[HubCheckRun]:
+        """Return the newest check of each name."""
+        newest = {check.name: check for check in self.checks if check.head_sha == sha}
+        return list(newest.values())
+
+    def latest_statuses(self, sha: str) -> list[HubStatus]:
+        """Return the newest status of each context."""
+        newest = {status.context: status for status in self.statuses if status.sha == sha}
+        return list(newest.values())
+
+    def combine_checks(self, sha: str) -> str | None:
+        """Return the state of all checks and statuses together, as GraphQL names it; None: there is none."""
+        states = [status.state.upper() for status in self.latest_statuses(sha)]
+        for check in self.latest_checks(sha):
+            if check.conclusion is None:
+                states.append("PENDING")
+            else:
+                good = check.conclusion in ("success", "neutral", "skipped")
+                states.append("SUCCESS" if good else "FAILURE")
+        for state in ("ERROR", "FAILURE", "PENDING"):
+            if state in states:
+                return "FAILURE" if state == "ERROR" else state
+        return "SUCCESS" if states else None
+
 
 class LogLink(Struct, frozen=True):
     """A log that can be downloaded until its link expires."""
@@ -86,38 +109,30 @@ class LogLink(Struct, frozen=True):
     expires: float
 
 
-class Hub(Struct):
+class Hub(ScriptPlayer[GithubScript]):
     """The state of one simulator, in one event loop."""
 
-    script: GithubScript
-    faults: FaultCounter[GithubFault]
-    repos: dict[str, HubRepo] = field(default_factory=dict)
-    """By `owner/name` in lower case."""
-    log: RequestLog = field(default_factory=RequestLog)
-    links: dict[str, LogLink] = field(default_factory=dict)
-    unknown_fields: list[str] = field(default_factory=list)
-    """Fields that a GraphQL query asked for and the simulator does not know."""
-    _ids: itertools.count[int] = field(default_factory=lambda: itertools.count(1001))
-    _tasks: set[asyncio.Task[None]] = field(default_factory=set)
-    _client: httpx2.AsyncClient | None = None
-
-    @classmethod
-    def make(cls, script: GithubScript, bares: Mapping[str, Path]) -> Hub:
-        """Create a simulator; `bares` maps `OWNER/NAME` to bare repositories."""
-        hub = cls(script, FaultCounter([]))
-        hub.load(script)
-        for name, bare in bares.items():
-            known = hub.repos.get(name.lower())
+    def __init__(self, script: GithubScript | None, bares: Mapping[str, Path] | None) -> None:
+        """`bares` maps `OWNER/NAME` to bare repositories."""
+        self.repos: dict[str, HubRepo] = {}
+        """By `owner/name` in lower case."""
+        self.links: dict[str, LogLink] = {}
+        self.unknown_fields: list[str] = []
+        """Fields that a GraphQL query asked for and the simulator does not know."""
+        self._ids = itertools.count(1001)
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._client: httpx2.AsyncClient | None = None
+        super().__init__(GithubScript, script)
+        for name, bare in (bares or {}).items():
+            known = self.repos.get(name.lower())
             if known is not None:
                 known.bare = BareBranches(bare)
             else:
-                hub.add_repo(name, GithubRepo(bare=bare))
-        return hub
+                self.add_repo(name, GithubRepo(bare=bare))
 
-    def load(self, script: GithubScript) -> None:
+    def play(self, script: GithubScript) -> None:
         """Play another script: its repositories replace those of the same names."""
-        self.script = script
-        self.faults = FaultCounter(list(script.faults))
+        super().play(script)
         for name, repo in script.repos.items():
             self.add_repo(name, repo)
 

@@ -91,6 +91,18 @@ class HubPull(Struct):
     threads: list[HubThread] = field(default_factory=list)
     requested: list[str] = field(default_factory=list)
 
+    def decide(self) -> str | None:
+        """Return what the reviewers decided, as GraphQL names it; None: nobody was asked."""
+        last: dict[str, str] = {}
+        for review in self.reviews:
+            if review.state in ("APPROVED", "CHANGES_REQUESTED", "DISMISSED"):
+                last[review.author] = review.state
+        if "CHANGES_REQUESTED" in last.values():
+            return "CHANGES_REQUESTED"
+        if "APPROVED" in last.values():
+            return "APPROVED"
+        return "REVIEW_REQUIRED" if self.requested else None
+
 
 class HubIssue(Struct):
     """An issue or, with `pull`, a pull request."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -11,21 +11,14 @@ from msgspec import Struct
 
 from segue.sim.github.hub import Hub, HubRepo
 from segue.sim.github.objects import (
-    HookDelivery,
-    HubCheckRun,
     HubComment,
-    HubHook,
     HubIssue,
-    HubJob,
     HubLabel,
     HubMilestone,
     HubPull,
     HubReview,
     HubReviewComment,
-    HubRun,
-    HubStatus,
 )
-from segue.sim.github.repository import CommitFacts
 
 
 def show_time(seconds: float | None) -> str | None:
@@ -102,7 +95,7 @@ class Presenter(Struct, frozen=True):
             "pulls_url": f"{url}/pulls{{/number}}",
             "labels_url": f"{url}/labels{{/name}}",
             "permissions": {"admin": False, "maintain": False, "push": True, "triage": True, "pull": True},
-            **self._times(repo.created, repo.created),
+            **self.times(repo.created, repo.created),
             "pushed_at": show_time(repo.created),
         }
 
@@ -145,7 +138,7 @@ class Presenter(Struct, frozen=True):
             "closed_issues": counts.count("closed"),
             "closed_at": None,
             "due_on": None,
-            **self._times(milestone.created, milestone.created),
+            **self.times(milestone.created, milestone.created),
         }
 
     def issue(self, repo: HubRepo, issue: HubIssue) -> dict[str, Any]:
@@ -195,7 +188,7 @@ class Presenter(Struct, frozen=True):
             "milestone": self.milestone(repo, issue.milestone),
             "locked": False,
             "active_lock_reason": None,
-            **self._times(issue.created, issue.updated),
+            **self.times(issue.created, issue.updated),
             "closed_at": show_time(issue.closed_at),
         }
 
@@ -238,7 +231,7 @@ class Presenter(Struct, frozen=True):
             "user": self.user(comment.author),
             "author_association": repo.associate(comment.author),
             "performed_via_github_app": None,
-            **self._times(comment.created, comment.updated),
+            **self.times(comment.created, comment.updated),
         }
 
     def pull(self, repo: HubRepo, issue: HubIssue, *, whole: bool) -> dict[str, Any]:
@@ -303,9 +296,9 @@ class Presenter(Struct, frozen=True):
             return "DIRTY"
         if pull.draft:
             return "DRAFT"
-        if review_decision(pull) == "CHANGES_REQUESTED":
+        if pull.decide() == "CHANGES_REQUESTED":
             return "BLOCKED"
-        return "CLEAN" if combine_checks(repo, pull.head_sha) in ("SUCCESS", None) else "UNSTABLE"
+        return "CLEAN" if repo.combine_checks(pull.head_sha) in ("SUCCESS", None) else "UNSTABLE"
 
     def _branch(self, repo: HubRepo, name: str, sha: str) -> dict[str, Any]:
         return {
@@ -362,216 +355,9 @@ class Presenter(Struct, frozen=True):
             "author_association": repo.associate(comment.author),
             "reactions": {"url": f"{url}/reactions", "total_count": 0},
             "_links": {"self": {"href": url}, "html": {"href": web}},
-            **self._times(comment.created, comment.updated),
+            **self.times(comment.created, comment.updated),
         }
 
-    def check_run(self, repo: HubRepo, check: HubCheckRun) -> dict[str, Any]:
-        """Show a check."""
-        url = f"{self.repo_url(repo)}/check-runs/{check.id}"
-        output = {"title": None, "summary": None, "text": None} | check.output
-        return {
-            "id": check.id,
-            "node_id": f"CR_{check.id}",
-            "name": check.name,
-            "head_sha": check.head_sha,
-            "external_id": "",
-            "url": url,
-            "html_url": self.check_link(repo, check),
-            "details_url": self.check_link(repo, check),
-            "status": check.status,
-            "conclusion": check.conclusion,
-            "started_at": show_time(check.started),
-            "completed_at": show_time(check.completed),
-            "output": {**output, "annotations_count": 0, "annotations_url": f"{url}/annotations"},
-            "check_suite": {"id": check.id},
-            "app": {"id": 15368, "slug": "github-actions", "name": "GitHub Actions"},
-            "pull_requests": [],
-        }
-
-    def check_link(self, repo: HubRepo, check: HubCheckRun) -> str:
-        """Return where people look at a check."""
-        if check.job is not None:
-            run = next(run for run in repo.runs if any(job.id == check.job for job in run.jobs))
-            return f"{self.web}/{repo.full_name}/actions/runs/{run.id}/job/{check.job}"
-        return check.details_url or f"{self.web}/{repo.full_name}/runs/{check.id}"
-
-    def status(self, repo: HubRepo, status: HubStatus) -> dict[str, Any]:
-        """Show a commit status."""
-        return {
-            "url": f"{self.repo_url(repo)}/statuses/{status.sha}",
-            "avatar_url": None,
-            "id": status.id,
-            "node_id": f"SC_{status.id}",
-            "state": status.state,
-            "description": status.description,
-            "target_url": status.target_url,
-            "context": status.context,
-            "creator": self.user(status.creator),
-            **self._times(status.created, status.created),
-        }
-
-    def run(self, repo: HubRepo, run: HubRun) -> dict[str, Any]:
-        """Show a workflow run."""
-        url = f"{self.repo_url(repo)}/actions/runs/{run.id}"
-        links = ("jobs", "logs", "artifacts", "cancel", "rerun")
-        return {
-            "id": run.id,
-            "node_id": f"WFR_{run.id}",
-            "name": run.name,
-            "display_title": run.name,
-            "run_number": run.number,
-            "run_attempt": run.attempt,
-            "event": run.event,
-            "status": "completed" if run.is_completed else "in_progress",
-            "conclusion": run.conclusion,
-            "head_branch": run.head_branch,
-            "head_sha": run.head_sha,
-            "path": f".github/workflows/{run.workflow}.yml",
-            "workflow_id": run.workflow,
-            "check_suite_id": run.id,
-            "check_suite_node_id": f"CS_{run.id}",
-            "url": url,
-            "html_url": f"{self.web}/{repo.full_name}/actions/runs/{run.id}",
-            "workflow_url": f"{self.repo_url(repo)}/actions/workflows/{run.workflow}",
-            "check_suite_url": f"{self.repo_url(repo)}/check-suites/{run.id}",
-            "previous_attempt_url": None,
-            **{f"{name}_url": f"{url}/{name}" for name in links},
-            "pull_requests": [],
-            "actor": self.user(repo.owner),
-            "triggering_actor": self.user(repo.owner),
-            "head_commit": {
-                "id": run.head_sha,
-                "tree_id": run.head_sha,
-                "message": run.name,
-                "timestamp": show_time(run.created),
-                "author": {"name": repo.owner, "email": "noreply@github.com"},
-                "committer": {"name": repo.owner, "email": "noreply@github.com"},
-            },
-            "repository": self.repo(repo),
-            "head_repository": self.repo(repo),
-            "run_started_at": show_time(run.created),
-            **self._times(run.created, run.created),
-        }
-
-    def job(self, repo: HubRepo, run: HubRun, job: HubJob) -> dict[str, Any]:
-        """Show a job of a workflow run."""
-        done = show_time(job.started + 1) if job.conclusion else None
-        steps = [
-            {"status": "completed", "started_at": show_time(job.started), "completed_at": done, **step}
-            for step in job.steps
-        ]
-        return {
-            "id": job.id,
-            "node_id": f"JOB_{job.id}",
-            "run_id": run.id,
-            "run_url": f"{self.repo_url(repo)}/actions/runs/{run.id}",
-            "run_attempt": run.attempt,
-            "head_sha": run.head_sha,
-            "head_branch": run.head_branch,
-            "workflow_name": run.name,
-            "url": f"{self.repo_url(repo)}/actions/jobs/{job.id}",
-            "html_url": f"{self.web}/{repo.full_name}/actions/runs/{run.id}/job/{job.id}",
-            "check_run_url": f"{self.repo_url(repo)}/check-runs/{job.id}",
-            "name": job.name,
-            "status": "completed" if job.conclusion else "in_progress",
-            "conclusion": job.conclusion,
-            "created_at": show_time(job.started),
-            "started_at": show_time(job.started),
-            "completed_at": done,
-            "steps": [{name: value for name, value in step.items() if name != "log"} for step in steps],
-            "labels": ["ubuntu-latest"],
-            **dict.fromkeys(("runner_id", "runner_name", "runner_group_id", "runner_group_name"), None),
-        }
-
-    def hook(self, repo: HubRepo, hook: HubHook) -> dict[str, Any]:
-        """Show a webhook; never its secret."""
-        url = f"{self.repo_url(repo)}/hooks/{hook.id}"
-        secret = {"secret": "********"} if hook.secret else {}
-        return {
-            "type": "Repository",
-            "id": hook.id,
-            "name": "web",
-            "active": hook.active,
-            "events": hook.events,
-            "config": {"url": hook.url, "content_type": "json", "insecure_ssl": "0", **secret},
-            "url": url,
-            "test_url": f"{url}/test",
-            "ping_url": f"{url}/pings",
-            "deliveries_url": f"{url}/deliveries",
-            "last_response": {"code": None, "status": "unused", "message": None},
-            **self._times(repo.created, repo.created),
-        }
-
-    def delivery(self, delivery: HookDelivery) -> dict[str, Any]:
-        """Show a delivery of a webhook."""
-        return {
-            "id": delivery.id,
-            "guid": delivery.guid,
-            "delivered_at": show_time(delivery.delivered),
-            "redelivery": delivery.redelivery,
-            "duration": 0.1,
-            "status": "OK" if 200 <= delivery.status_code < 300 else "failed",
-            "status_code": delivery.status_code,
-            "event": delivery.event,
-            "action": delivery.action,
-            "installation_id": None,
-            "repository_id": None,
-            "throttled_at": None,
-        }
-
-    def commit(self, repo: HubRepo, commit: CommitFacts) -> dict[str, Any]:
-        """Show a commit."""
-        url = f"{self.repo_url(repo)}/commits"
-        person: Mapping[str, str] = {"name": commit.author, "email": commit.email, "date": commit.date}
-        return {
-            "sha": commit.sha,
-            "node_id": f"C_{commit.sha}",
-            "url": f"{url}/{commit.sha}",
-            "html_url": f"{self.web}/{repo.full_name}/commit/{commit.sha}",
-            "commit": {"message": commit.message, "author": person, "committer": person},
-            "author": None,
-            "committer": None,
-            "parents": [{"sha": parent, "url": f"{url}/{parent}"} for parent in commit.parents],
-        }
-
-    def _times(self, created: float, updated: float) -> dict[str, str | None]:
+    def times(self, created: float, updated: float) -> dict[str, str | None]:
+        """Show when something was created and changed."""
         return {"created_at": show_time(created), "updated_at": show_time(updated)}
-
-
-def review_decision(pull: HubPull) -> str | None:
-    """Return what the reviewers decided, as GraphQL names it; None: nobody was asked."""
-    last: dict[str, str] = {}
-    for review in pull.reviews:
-        if review.state in ("APPROVED", "CHANGES_REQUESTED", "DISMISSED"):
-            last[review.author] = review.state
-    if "CHANGES_REQUESTED" in last.values():
-        return "CHANGES_REQUESTED"
-    if "APPROVED" in last.values():
-        return "APPROVED"
-    return "REVIEW_REQUIRED" if pull.requested else None
-
-
-def latest_checks(repo: HubRepo, sha: str) -> list[HubCheckRun]:
-    """Return the newest check of each name."""
-    newest = {check.name: check for check in repo.checks if check.head_sha == sha}
-    return list(newest.values())
-
-
-def latest_statuses(repo: HubRepo, sha: str) -> list[HubStatus]:
-    """Return the newest status of each context."""
-    newest = {status.context: status for status in repo.statuses if status.sha == sha}
-    return list(newest.values())
-
-
-def combine_checks(repo: HubRepo, sha: str) -> str | None:
-    """Return the state of all checks and statuses together, as GraphQL names it; None: there is none."""
-    states = [status.state.upper() for status in latest_statuses(repo, sha)]
-    for check in latest_checks(repo, sha):
-        if check.conclusion is None:
-            states.append("PENDING")
-        else:
-            states.append("SUCCESS" if check.conclusion in ("success", "neutral", "skipped") else "FAILURE")
-    for state in ("ERROR", "FAILURE", "PENDING"):
-        if state in states:
-            return "FAILURE" if state == "ERROR" else state
-    return "SUCCESS" if states else None

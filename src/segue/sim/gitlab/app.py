@@ -19,7 +19,7 @@ from segue.sim.gitlab.requests import ROUTES, Call, LabRefusal
 from segue.sim.gitlab.script import GitlabFault, GitlabScript
 from segue.sim.gitlab.shown import Json, show_user
 from segue.sim.gitlab.state import Lab, LabJob, LabPipeline
-from segue.sim.services import LOCAL_ONLY, control_routes
+from segue.sim.services import LOCAL_ONLY
 from segue.system.http.server import drop_connection
 
 _API = "/api/v4"
@@ -28,7 +28,7 @@ _MOST = 100
 
 def gitlab_app(script: GitlabScript | None = None, bares: Mapping[str, Path] | None = None) -> Starlette:
     """Build the app; `bares` maps `GROUP/NAME` to bare repositories."""
-    lab = Lab.make(script or GitlabScript(), bares or {})
+    lab = Lab(script, bares)
 
     async def serve(request: Request) -> Response:
         return await _serve(lab, request)
@@ -38,7 +38,7 @@ def gitlab_app(script: GitlabScript | None = None, bares: Mapping[str, Path] | N
 
     return Starlette(
         routes=[
-            *control_routes(GitlabScript, lab.log, {"script": lab.load}),
+            *lab.routes(),
             Route("/_sim/pipelines", run_pipeline, methods=["POST"]),
             Route("/{path:path}", serve, methods=["GET", "POST", "PUT", "DELETE"]),
         ],

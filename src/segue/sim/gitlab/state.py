@@ -11,10 +11,9 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from segue.sim.faults import FaultCounter
 from segue.sim.github.repository import BareBranches
-from segue.sim.gitlab.script import GitlabFault, GitlabScript, GitlabToken
-from segue.sim.services import RequestLog
+from segue.sim.gitlab.script import GitlabScript, GitlabToken
+from segue.sim.services import ScriptPlayer
 
 
 class LabNote(Struct):
@@ -104,30 +103,25 @@ class LabProject(Struct):
                 request.conflicts = not await self.bare.can_merge(target, request.sha)
 
 
-class Lab(Struct):
+class Lab(ScriptPlayer[GitlabScript]):
     """The state of one simulator, in one event loop."""
 
-    script: GitlabScript
-    faults: FaultCounter[GitlabFault] = field(default_factory=lambda: FaultCounter([]))
-    projects: dict[str, LabProject] = field(default_factory=dict)
-    people: dict[str, int] = field(default_factory=dict)
-    """User names and their ids."""
-    log: RequestLog = field(default_factory=RequestLog)
-    _ids: itertools.count[int] = field(default_factory=lambda: itertools.count(101))
+    def __init__(self, script: GitlabScript | None, bares: Mapping[str, Path] | None) -> None:
+        """`bares` maps `GROUP/NAME` to bare repositories."""
+        self.projects: dict[str, LabProject] = {}
+        self.people: dict[str, int] = {}
+        """User names and their ids."""
+        self._ids = itertools.count(101)
+        super().__init__(GitlabScript, script)
+        self._add(bares or {})
 
-    @classmethod
-    def make(cls, script: GitlabScript, bares: Mapping[str, Path]) -> Lab:
-        """Create a simulator; `bares` maps `GROUP/NAME` to bare repositories."""
-        lab = cls(script)
-        lab.load(script)
-        for path, bare in bares.items():
-            lab.projects.setdefault(path, LabProject(lab.new_id(), path, BareBranches(bare)))
-        return lab
-
-    def load(self, script: GitlabScript) -> None:
+    def play(self, script: GitlabScript) -> None:
         """Play another script; what is there stays."""
-        self.script, self.faults = script, FaultCounter(list(script.faults))
-        for path, bare in script.projects.items():
+        super().play(script)
+        self._add(script.projects)
+
+    def _add(self, bares: Mapping[str, Path]) -> None:
+        for path, bare in bares.items():
             self.projects.setdefault(path, LabProject(self.new_id(), path, BareBranches(bare)))
 
     def new_id(self) -> int:

@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
 from starlette.applications import Starlette
-from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from segue.sim.services import LOCAL_ONLY, control_routes
+from segue.sim.gate import GateCall, gated_app
 from segue.sim.sessions.engine import SessionEngine, SimSession, VendorHabits
 from segue.sim.sessions.script import SessionFault, SessionScript
-from segue.system.http.guard import replay
-from segue.system.http.server import drop_connection
 
 Handler = Callable[[SessionEngine, Request], Awaitable[Response]]
 _EXECUTED = ("lost", "failed", "silent")
@@ -43,109 +37,53 @@ class SimVendor(Struct, frozen=True):
     read_key: Callable[[Request], str]
     refuse: Callable[[SessionRefusal], dict[str, Any]]
 
-    def build_app(self, script: SessionScript, repos: Mapping[str, Path]) -> Starlette:
-        """Build the app of this vendor."""
-        return session_app(self, script, repos)
+    def build_app(
+        self, script: SessionScript | None = None, repos: Mapping[str, Path] | None = None
+    ) -> Starlette:
+        """Build the app; `repos` maps addresses (https://github.com/me/app) to bare repositories."""
+
+        async def refuse(_request: Request, error: Exception) -> Response:
+            assert isinstance(error, SessionRefusal)
+            return self.word(error)
+
+        engine = SessionEngine(self.habits, script, repos)
+        return gated_app(engine, (*self.routes, *_CONTROLS), partial(_serve, self), {SessionRefusal: refuse})
+
+    def word(self, refusal: SessionRefusal) -> Response:
+        """Answer with an error in the vendor's words."""
+        return JSONResponse(self.refuse(refusal), refusal.status)
 
 
-class SessionGate:
-    """Lets requests pass, or fail as the script says."""
-
-    def __init__(self, app: ASGIApp, engine: SessionEngine, vendor: SimVendor) -> None:
-        self._app, self._engine, self._vendor = app, engine, vendor
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        request = Request(scope, receive)
-        if request.url.path.startswith("/_sim/"):
-            await self._app(scope, receive, send)
+async def _serve(vendor: SimVendor, engine: SessionEngine, call: GateCall) -> None:
+    """Serve a request, or let it fail as the script says."""
+    fault: SessionFault | None = call.fault
+    key = vendor.read_key(call.request)
+    if not key or (engine.script.keys and key not in engine.script.keys):
+        refusal = SessionRefusal(401, "The key is not valid.", "authentication_error")
+        await call.answer(vendor.word(refusal))
+    elif fault is not None and fault.fault in _EXECUTED:
+        await call.execute_unheard()
+        if fault.fault == "silent":
+            while (await call.request.receive())["type"] != "http.disconnect":
+                pass
+        elif fault.fault == "lost":
+            await call.reset()
         else:
-            await self._serve(request, receive, send)
-
-    async def _serve(self, request: Request, receive: Receive, send: Send) -> None:
-        body, scope = await request.body(), request.scope
-        logged = self._engine.log.add(request, body)
-        fault = self._engine.faults.pick(request.method, request.url.path)
-        logged.fault = fault.fault if fault else ""
-        again = replay(body, receive)
-
-        async def record(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                logged.status = message["status"]
-            await send(message)
-
-        key = self._vendor.read_key(request)
-        if not key or (self._engine.script.keys and key not in self._engine.script.keys):
-            await self._word(SessionRefusal(401, "The key is not valid.", "authentication_error"))(
-                scope, again, record
-            )
-        elif fault is not None and fault.fault in _EXECUTED:
-            await self._app(scope, again, _discard)
-            if fault.fault == "silent":
-                while (await receive())["type"] != "http.disconnect":
-                    pass
-            elif fault.fault == "lost":
-                await drop_connection(scope, receive, reset=True)
-            else:
-                await self._word(SessionRefusal(500, "Internal error"))(scope, again, record)
-        elif fault is not None and fault.fault != "lag":
-            await self._refuse(fault)(scope, again, record)
-        else:
-            scope["segue.lag"] = fault is not None
-            await self._app(scope, again, record)
-
-    def _refuse(self, fault: SessionFault) -> Response:
-        missing = fault.fault == "missing"
-        status, said = (404, "Not found.") if missing else (fault.status, fault.message or "Refused.")
-        response = self._word(SessionRefusal(status, said))
-        if fault.retry_after is not None:
-            response.headers["Retry-After"] = fault.retry_after
-        return response
-
-    def _word(self, refusal: SessionRefusal) -> Response:
-        return JSONResponse(self._vendor.refuse(refusal), refusal.status)
+            await call.answer(vendor.word(SessionRefusal(500, "Internal error")))
+    elif fault is not None and fault.fault != "lag":
+        await call.answer(_refuse(vendor, fault))
+    else:
+        call.request.scope["segue.lag"] = fault is not None
+        await call.execute()
 
 
-async def _discard(_message: Message) -> None:
-    """Drop an answer that shall never arrive."""
-
-
-def session_app(
-    vendor: SimVendor, script: SessionScript | None = None, repos: Mapping[str, Path] | None = None
-) -> Starlette:
-    """Build the app; `repos` maps addresses (https://github.com/me/app) to bare repositories."""
-    engine = SessionEngine.make(vendor.habits, script or SessionScript(), repos or {})
-
-    @asynccontextmanager
-    async def lifespan(_app: Starlette) -> AsyncIterator[None]:
-        yield
-        await engine.close()
-
-    takers = {
-        "script": engine.load,
-        "on": lambda script: engine.deck.put_first(script.on),
-        "faults": lambda script: engine.faults.faults.extend(script.faults),
-    }
-
-    async def refuse(_request: Request, error: Exception) -> Response:
-        assert isinstance(error, SessionRefusal)
-        return JSONResponse(vendor.refuse(error), error.status)
-
-    return Starlette(
-        routes=[
-            *(
-                Route(path, partial(handler, engine), methods=[method])
-                for method, path, handler in (*vendor.routes, *_CONTROLS)
-            ),
-            *control_routes(SessionScript, engine.log, takers),
-        ],
-        middleware=[LOCAL_ONLY, Middleware(SessionGate, engine=engine, vendor=vendor)],
-        exception_handlers={SessionRefusal: refuse},
-        lifespan=lifespan,
-    )
+def _refuse(vendor: SimVendor, fault: SessionFault) -> Response:
+    missing = fault.fault == "missing"
+    status, said = (404, "Not found.") if missing else (fault.status, fault.message or "Refused.")
+    response = vendor.word(SessionRefusal(status, said))
+    if fault.retry_after is not None:
+        response.headers["Retry-After"] = fault.retry_after
+    return response
 
 
 def list_sessions(engine: SessionEngine, request: Request) -> list[SimSession]:

@@ -13,12 +13,10 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from segue.sim.cloud.remote import BranchTaken, Change, Remote, Remotes
-from segue.sim.cloud.script import make_slug
-from segue.sim.faults import FaultCounter
-from segue.sim.script import Deck, equals, fill, matches
-from segue.sim.services import RequestLog
-from segue.sim.sessions.script import SessionEntry, SessionFault, SessionScript
+from segue.sim.cloud.remote import BranchTaken, Change, Remote
+from segue.sim.cloud.script import AgentPlay, make_slug, pick_play
+from segue.sim.gate import RemotePlayer
+from segue.sim.sessions.script import SessionEntry, SessionScript
 
 _ASKED = re.compile(r"(?:new branch|to branch) `([^`\s]+)`")
 """How a prompt names the branch to push."""
@@ -89,36 +87,19 @@ class VendorHabits(Struct, frozen=True):
     """Whether they open a pull request."""
 
 
-class SessionEngine(Struct):
+class SessionEngine(RemotePlayer[SessionScript]):
     """The state of one simulator, in one event loop."""
 
-    habits: VendorHabits
-    script: SessionScript
-    deck: Deck[SessionEntry]
-    faults: FaultCounter[SessionFault]
-    remotes: Remotes = field(default_factory=Remotes)
-    log: RequestLog = field(default_factory=RequestLog)
-    sessions: dict[str, SimSession] = field(default_factory=dict)
-    """In the order of their launches."""
-    pulls: int = 0
-    things: dict[str, Any] = field(default_factory=dict)
-    """What else a vendor keeps: agents, environments."""
-
-    @classmethod
-    def make(cls, habits: VendorHabits, script: SessionScript, repos: Mapping[str, Path]) -> SessionEngine:
-        """Create a simulator without sessions."""
-        engine = cls(habits, script, Deck([]), FaultCounter([]))
-        engine.load(script)
-        for url, bare in repos.items():
-            engine.remotes.add(url, bare)
-        return engine
-
-    def load(self, script: SessionScript) -> None:
-        """Play another script from its beginning; sessions and repositories stay."""
-        self.script, self.deck = script, Deck(script.on)
-        self.faults = FaultCounter(list(script.faults))
-        for url, bare in script.repos.items():
-            self.remotes.add(url, bare)
+    def __init__(
+        self, habits: VendorHabits, script: SessionScript | None, repos: Mapping[str, Path] | None
+    ) -> None:
+        super().__init__(SessionScript, script, repos)
+        self.habits = habits
+        self.sessions: dict[str, SimSession] = {}
+        """In the order of their launches."""
+        self.pulls = 0
+        self.things: dict[str, Any] = {}
+        """What else a vendor keeps: agents, environments."""
 
     def create(self, name: str, request: dict[str, Any], repository: str, base: str = "") -> SimSession:
         """Add a session that does nothing yet."""
@@ -129,16 +110,12 @@ class SessionEngine(Struct):
     def tell(self, session: SimSession, text: str) -> Happening:
         """Send a message, with which a turn begins."""
         session.turns += 1
-        tests = {
-            "prompt": matches(text),
-            "turn": equals(session.turns),
-            "launch": equals(session.number),
-        }
-        session.entry = self.deck.pick(tests) or SessionEntry()
+        play = pick_play(self.deck, SessionEntry(), text, session.turns, session.number)
+        session.entry = play.entry
         session.state, session.word = "working", session.entry.during
         session.released = asyncio.Event()
         said = session.add("user", text=text)
-        session.task = asyncio.create_task(self._work(session, text))
+        session.task = asyncio.create_task(self._work(session, play, text))
         return said
 
     def halt(self, session: SimSession, state: str = "ended") -> None:
@@ -158,22 +135,21 @@ class SessionEngine(Struct):
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _work(self, session: SimSession, text: str) -> None:
-        entry = session.entry
+    async def _work(self, session: SimSession, play: AgentPlay[SessionEntry], text: str) -> None:
+        entry = play.entry
         session.add("run")
         if entry.error:
             kind, _, message = entry.error.partition(" ")
             session.add("error", error=kind, message=message)
         await asyncio.sleep(self.script.delay if entry.delay is None else entry.delay)
-        words = {"prompt": text, "turn": str(session.turns), "launch": str(session.number)}
-        change = _plan_change(entry, words | {"slug": make_slug(text)}, session)
+        change = _plan_change(play, session)
         for path in change.write:
             session.add("tool", name="write", input={"path": path}, result=f"wrote {path}")
         if entry.hold:
             await session.released.wait()
         if entry.push:
             await self._push(session, change, text)
-        reply = fill(entry.say, words) if entry.say is not None else f"Done: turn {session.turns}."
+        reply = play.fill(entry.say) if entry.say is not None else f"Done: turn {session.turns}."
         session.add("said", text=reply)
         session.state, session.word = "ended", entry.end
         session.add("end", word=entry.end)
@@ -210,9 +186,9 @@ async def _commit(remote: Remote, session: SimSession, change: Change) -> str | 
         return await remote.push(session.branch, base, change, new=False)
 
 
-def _plan_change(entry: SessionEntry, words: Mapping[str, str], session: SimSession) -> Change:
-    written = entry.write
+def _plan_change(play: AgentPlay[SessionEntry], session: SimSession) -> Change:
+    entry, written = play.entry, play.entry.write
     if written is None and not entry.delete:
         written = {f"notes/session-{session.number}-{session.turns}.md": "# {slug}\n"}
-    files = {fill(path, words): fill(text, words).encode() for path, text in (written or {}).items()}
-    return Change(files, [fill(path, words) for path in entry.delete], "Work of a simulated session\n")
+    files = {play.fill(path): play.fill(text).encode() for path, text in (written or {}).items()}
+    return Change(files, [play.fill(path) for path in entry.delete], "Work of a simulated session\n")

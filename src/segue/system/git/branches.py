@@ -258,12 +258,11 @@ class RemoteBranches(Struct, frozen=True):
     async def fetch(self, branch: str) -> str | None:
         """Fetch a remote branch and return its commit; None if there is no such branch."""
         ref = f"refs/heads/{branch}"
-        # Kept under a ref of ours, so that the next fetch only downloads what is new.
-        arguments = ("fetch", "--quiet", "--no-tags", "--no-auto-gc", self.remote, f"+{ref}:{self.chain}")
         for pause in _PAUSES:
             await asyncio.sleep(pause)
             try:
-                await self.repo.git(*arguments)
+                # Kept, so that the next fetch only downloads what is new.
+                await self.repo.fetch(self.remote, ref, self.chain)
                 return (await self.repo.git("rev-parse", self.chain)).strip()
             except WorkspaceError as error:
                 failed = error

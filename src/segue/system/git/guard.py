@@ -43,8 +43,8 @@ class GitState(msgspec.Struct, frozen=True):
     refs: dict[str, str] = {}
     files: dict[str, str] = {}
     """Configuration, hooks, exclude and attribute files: path → digest of the content."""
-    index: tuple[int, int, int] = (0, 0, 0)
-    """Identity, size and time of the index: where it is untouched, no flags were set in it."""
+    index: tuple[int, ...] = ()
+    """Identity, size and times of the index: where it is untouched, no flags were set in it."""
     under_way: tuple[str, ...] = ()
 
 
@@ -193,12 +193,12 @@ class GitGuard:
         return found
 
 
-def _signature(path: str) -> tuple[int, int, int]:
+def _signature(path: str) -> tuple[int, ...]:
     try:
         found = os.stat(path)
     except OSError:
-        return 0, 0, 0
-    return found.st_ino, found.st_size, found.st_mtime_ns
+        return ()
+    return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
 def _harmless(before: bytes, after: bytes) -> bool:

@@ -86,7 +86,7 @@ class PushRemote(Struct, frozen=True):
         ref = f"refs/heads/{branch}"
         if not await self.head_of(branch):
             return ""
-        await self.repo.git("fetch", "--quiet", "--no-tags", "--no-auto-gc", self.name, f"+{ref}:{kept}")
+        await self.repo.fetch(self.name, ref, kept)
         return (await self.repo.git("rev-parse", kept)).strip()
 
 

@@ -22,6 +22,7 @@ from segue.system.git.objects import GITLINK, Objects, PathChange
 from segue.system.git.refs import read_head
 from segue.system.git.staging import StagedIndex, stage
 from segue.system.git.status import parse_status, shown
+from segue.system.git.stillness import Marks, mark_tree
 from segue.system.process.processes import Captured, capture, child_environment
 from segue.system.reading import UnsafeFile, read_file, suggest_path
 
@@ -54,6 +55,10 @@ class Repository(Struct):
     _known: tuple[object, dict[str, str]] | None = None
     """What git's configuration says of hooks and people, and the state of the file where that may change."""
     _commits: int = 0
+    _seen: tuple[Marks | None, Snapshot] | None = None
+    """What git last saw, and the marks of the tree before it looked."""
+    _calm: bool = False
+    """Whether nothing had changed when git last looked: then it is worth while to mark the tree."""
 
     @classmethod
     async def open(cls, path: Path, timeout: float = _TIMEOUT) -> Repository:
@@ -84,7 +89,18 @@ class Repository(Struct):
         return cls(Path(lines[0]), Path(lines[1]))
 
     async def snapshot(self) -> Snapshot:
-        """Return a snapshot of the work tree."""
+        """Return a snapshot of the work tree; git is not asked again while nothing there has changed."""
+        common, seen = common_dir(self.git_dir), self._seen
+        marks = mark_tree(self.root, self.git_dir, common, self.own) if self._calm else None
+        # The marks do not show a commit: a branch is a file of its own, or one line in many.
+        if seen and marks and marks == seen[0] and read_head(self.git_dir, common) == seen[1].head:
+            return seen[1]
+        now = await self._ask_status()
+        self._calm = seen is not None and seen[1] == now
+        self._seen = marks, now
+        return now
+
+    async def _ask_status(self) -> Snapshot:
         arguments = ["status", "--porcelain=v2", "--branch", "-z", "--untracked-files=all"]
         done = await self.run(*arguments, *self.without_own())
         if len(done.out) < _SMALL:
@@ -249,6 +265,11 @@ class Repository(Struct):
         """Run any other git command and return its output."""
         self._left = None
         return (await self.run(*args, stdin=stdin, extra=extra)).out.decode("utf-8", "replace")
+
+    async def fetch(self, remote: str, ref: str, kept: str) -> None:
+        """Fetch a ref of a remote under a ref of ours. A kill leaves no lock at a ref of the user's."""
+        quietly = ("--quiet", "--no-tags", "--no-auto-gc", "--no-write-fetch-head", "--refmap=")
+        await self.git("fetch", *quietly, remote, f"+{ref}:{kept}")
 
     async def setting(self, name: str) -> str:
         """Return a value of the repository's configuration; empty if it is not set."""
