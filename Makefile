@@ -97,9 +97,9 @@ system-packages:
 e2e: setup real-agents
 	$(PYTEST) tests/e2e tests/provider/test_real.py
 
-# What `make test` leaves out: larger crowds, more of the real command lines, and their oldest versions.
+# What `make test` leaves out: larger crowds, more examples, more of the real command lines, their oldest versions.
 thorough: setup browser tools real-agents e2e-oldest types types-elsewhere
-	$(PYTEST) -m thorough
+	$(PYTEST) -m "thorough or hypothesis" --hypothesis-profile=thorough
 
 # The oldest Claude Code and Codex that Segue supports (0.7 GB more), and whatever npm has today.
 e2e-oldest e2e-latest: setup

@@ -24,13 +24,18 @@ os.environ["SEGUE_TRUST"] = "1"
 # Agents of tests write logs wherever they like; tests/isolation and tests/e2e have a sandbox.
 os.environ["SEGUE_ISOLATION"] = "none"
 
-# A busy machine may take long for one example. For more of them: `pytest --hypothesis-profile=thorough`.
+# A busy machine may take long for one example. `make thorough` tries more: `--hypothesis-profile=thorough`.
 settings.register_profile(
-    "quick", max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    "quick", max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
-settings.register_profile("thorough", settings.get_profile("quick"), max_examples=1000)
+settings.register_profile("thorough", settings.get_profile("quick"), max_examples=200)
 settings.load_profile("quick")
 
+IN_BROWSER = (
+    *("tests/web/test_accessibility.py", "tests/web/test_browser", "tests/web/test_fleet.py"),
+    *("tests/web/test_inbox.py", "tests/web/test_lanes.py"),
+)
+"""How names of tests begin that may start a browser."""
 SLOW = {
     "tests/e2e/": "starts the programs of the vendors, which take seconds",
     "tests/proof/test_go.py": "compiles",
@@ -38,40 +43,40 @@ SLOW = {
     "tests/bench/test_suite.py": "runs plans with sealed checks",
     "tests/flow/test_independent.py": "runs plans with sealed checks",
     "tests/fleet/": "lets machines die, and waits until others notice",
-    "tests/web/test_fleet.py": "starts workers",
-    "tests/judges/test_rls_corpus.py": "tries every schema as several users",
+    "tests/judges/test_rls": "starts a Postgres of its own",
     "tests/torture/": "kills processes many times",
     "tests/crash/": "kills runs many times",
+    "tests/cli/test_demo.py": "plays the demo once for all its tests",
     "tests/cli/test_survival.py": "kills runs many times",
     "tests/cli/test_build_kills.py": "kills a build many times",
     "tests/cli/test_worktree.py::test_random_kills": "kills runs many times",
     "tests/cli/test_db.py": "starts and stops a Postgres of its own",
     "tests/store/test_outage.py": "starts and stops a Postgres of its own",
     "tests/provider/": "imports LiteLLM",
-    "tests/web/test_browser": "drives a browser",
+    **dict.fromkeys(IN_BROWSER, "drives a browser"),
     "tests/test_docs.py": "runs what the documentation shows",
     "tests/test_package.py": "builds and installs the package",
 }
 """How names of slow tests begin, and why they are slow. `pytest -m "not slow"` leaves them out."""
 SAMPLED = {
-    "tests/agents/test_acp.py": 2,
-    "tests/agents/test_bad_input.py": 2,
-    "tests/agents/test_claude_cloud.py": 3,
+    "tests/agents/test_acp.py": 4,
+    "tests/agents/test_bad_input.py": 3,
+    "tests/agents/test_claude_cloud.py": 4,
     "tests/agents/test_cloud_launch.py": 2,
     "tests/agents/test_cloud_v0.py": 2,
     "tests/agents/test_cloud_vendors.py": 2,
     "tests/agents/test_cloud_watch.py": 2,
-    "tests/agents/test_clouds.py": 2,
-    "tests/agents/test_conformance.py": 2,
-    "tests/bench/test_suite.py": 4,
+    "tests/agents/test_clouds.py": 3,
+    "tests/agents/test_conformance.py": 3,
+    "tests/bench/test_suite.py": 6,
     "tests/bridge/test_conversation.py": 3,
     "tests/cli/test_approval.py": 2,
     "tests/cli/test_build.py": 2,
-    "tests/cli/test_build_edges.py": 2,
-    "tests/cli/test_build_kills.py": 3,
+    "tests/cli/test_build_edges.py": 3,
+    "tests/cli/test_build_kills.py": 9,
     "tests/cli/test_cloud.py": 2,
     "tests/cli/test_clouds.py": 2,
-    "tests/cli/test_display.py": 2,
+    "tests/cli/test_display.py": 4,
     "tests/cli/test_done.py": 3,
     "tests/cli/test_dry_run.py": 2,
     "tests/cli/test_fallback.py": 2,
@@ -85,20 +90,20 @@ SAMPLED = {
     "tests/cli/test_spec.py": 2,
     "tests/cli/test_truth.py": 3,
     "tests/cli/test_worktree.py": 2,
-    "tests/crash/test_points.py": 8,
+    "tests/crash/test_points.py": 12,
     "tests/dataset/test_publish.py": 2,
     "tests/e2e/test_faults.py": 3,
     "tests/e2e/test_lanes.py": 2,
     "tests/e2e/test_plan.py": 3,
     "tests/e2e/test_record.py": 2,
-    "tests/e2e/test_sandbox.py": 2,
+    "tests/e2e/test_sandbox.py": 3,
     "tests/e2e/test_socket.py": 4,
     "tests/e2e/test_try.py": 4,
     "tests/e2e/test_versions.py": 2,
     "tests/flow/test_independent.py": 2,
     "tests/isolation/test_builds.py": 6,
     "tests/judges/test_rls_corpus.py": 2,
-    "tests/judges/test_rls_scratch.py": 2,
+    "tests/judges/test_rls_scratch.py": 3,
     "tests/mcp/test_server.py": 4,
     "tests/proof/test_apart.py": 2,
     "tests/proof/test_cargo.py": 4,
@@ -106,12 +111,12 @@ SAMPLED = {
     "tests/proof/test_go.py": 4,
     "tests/proof/test_javascript.py": 12,
     "tests/proof/test_node.py": 5,
-    "tests/provider/test_failures.py": 2,
-    "tests/provider/test_library.py": 2,
-    "tests/provider/test_proxy.py": 2,
+    "tests/provider/test_failures.py": 3,
+    "tests/provider/test_library.py": 3,
+    "tests/provider/test_proxy.py": 4,
     "tests/reports/test_both.py": 3,
     "tests/reports/test_coverage.py": 3,
-    "tests/reviewers/test_stet.py": 2,
+    "tests/reviewers/test_stet.py": 3,
     "tests/searchers/test_conformance.py": 2,
     "tests/searchers/test_searchers.py": 2,
     "tests/sim/test_cloud_command.py": 2,
@@ -131,8 +136,8 @@ SAMPLED = {
     "tests/web/test_reports.py": 2,
 }
 """Slow tests with many cases of a kind: `make test` runs one in so many, `make thorough` all."""
-_TOGETHER = "tests/provider/"
-"""What runs in one process, which then imports LiteLLM once."""
+_TOGETHER = (("tests/provider/",), IN_BROWSER, ("tests/judges/test_rls",))
+"""What runs in one process each, which then imports LiteLLM, or starts a browser or a Postgres, once."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -167,10 +172,10 @@ def _slow_first(items: list[pytest.Item], processes: int) -> list[pytest.Item]:
     because its tests may share what takes long to start.
     """
     slow = {item.path for item in items if item.get_closest_marker("slow")}
-    files: dict[Path, list[pytest.Item]] = {}
+    files: dict[object, list[pytest.Item]] = {}
     for item in items:
         if item.path in slow:
-            together = item.path.parent if item.nodeid.startswith(_TOGETHER) else item.path
+            together = next((group for group in _TOGETHER if item.nodeid.startswith(group)), item.path)
             files.setdefault(together, []).append(item)
     others = [item for item in items if item.path not in slow]
     size = -(-len(items) // processes)
@@ -247,6 +252,9 @@ def _hurry(url: str) -> None:
     with psycopg.connect(url, autocommit=True) as connection:
         for setting in ("fsync", "synchronous_commit", "full_page_writes", "autovacuum", "jit"):
             connection.execute(f"ALTER SYSTEM SET {setting} = off")
+        for setting in ("bgwriter_delay", "wal_writer_delay"):
+            connection.execute(f"ALTER SYSTEM SET {setting} = '10s'")
+        connection.execute("ALTER SYSTEM SET checkpoint_timeout = '1h'")
         connection.execute("SELECT pg_reload_conf()")
 
 

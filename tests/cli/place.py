@@ -40,13 +40,19 @@ Write three.
 
 
 def until(condition: Callable[[], object], what: str) -> None:
-    """Wait for a condition, with a deadline; one that is slow to find out is asked less often."""
-    end = time.monotonic() + DEADLINE
-    asked = time.monotonic()
-    while not condition():
-        assert time.monotonic() < end, f"waited in vain for: {what}"
-        time.sleep(max(0.01, 3 * (time.monotonic() - asked)))
+    """Wait for a condition, with a deadline.
+
+    What is slow to find out and what takes long to happen is asked for less often: asking takes time from
+    those who are waited for.
+    """
+    began = time.monotonic()
+    while True:
         asked = time.monotonic()
+        if condition():
+            return
+        now = time.monotonic()
+        assert now - began < DEADLINE, f"waited in vain for: {what}"
+        time.sleep(min(max(0.01, 9 * (now - asked), (now - began) / 20), 1.0))
 
 
 @cache

@@ -7,7 +7,6 @@ import os
 import pty
 import re
 import struct
-import subprocess
 import termios
 from itertools import pairwise
 from pathlib import Path
@@ -17,6 +16,7 @@ import pytest
 from segue.cli.terminal.cells import width
 from segue.cli.terminal.output import AGENT_VARIABLES
 from tests.cli.place import DEADLINE, Place
+from tests.warm import start_segue
 
 _SCRIPT = """
 [[on]]
@@ -56,15 +56,8 @@ def shown(place: Place, columns: int, *args: str, code: int = 0, **env: str) -> 
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
     known = {name: value for name, value in place.env.items() if name not in (*AGENT_VARIABLES, "COLUMNS")}
     with os.fdopen(ours, "rb", closefd=True) as terminal:
-        done = subprocess.Popen(
-            place.command(*args),
-            cwd=place.repo,
-            env={**known, "TERM": "xterm-256color", **env},
-            stdout=theirs,
-            stderr=theirs,
-            stdin=subprocess.DEVNULL,
-        )
-        os.close(theirs)
+        with os.fdopen(theirs, "w") as out:
+            done = start_segue(args, place.repo, {**known, "TERM": "xterm-256color", **env}, out)
         text = b""
         while piece := _read(terminal.fileno()):
             text += piece

@@ -127,7 +127,7 @@ def test_a_plan_says_what_can_be_found_and_starts_nothing(place: Place) -> None:
 
 
 ARMS = """
-prompts = ["Build a small thing", "Build a large thing"]
+prompts = {prompts}
 agents = ["scripted"]
 settings.limits.resolutions = 1
 
@@ -136,43 +136,42 @@ resolve = "judge"
 
 [arms.checked]
 model = "big"
-prompt = "{prompt}. Work test-first."
+prompt = "{{prompt}}. Work test-first."
 smoke.setup = [["git", "frobnicate"]]
 """
 
 
 def test_arms_differ_in_what_they_set_and_are_compared_by_name(place: Place) -> None:
-    file = write(place, ARMS)
+    file = write(place, ARMS.format(prompts=["Build a small thing", "Build a large thing"]))
     listed = place.json("experiment", str(file), "--dry-run")
     assert [one["arm"] for one in listed] == ["plain", "checked", "plain", "checked"]
     told = place.segue("experiment", "plan", str(file)).stdout
     assert "2 × 2 × 1 = 4 trials (prompts × arms × trials)." in told
     assert "checked: no forecast of time and cost, only 0 earlier trials ended." in told
+    write(place, ARMS.format(prompts=["Build a large thing"]))
     done = place.json("experiment", str(file))
     assert [(one["arm"], one["state"]) for one in done["trials"]] == [
         ("plain", "done"),
         ("checked", "needs_human"),
-    ] * 2
+    ]
     rows = done["comparison"]["settings"]
     assert [(row["source"], row["setting"], row["passed"]["hits"]) for row in rows] == [
         ("Build a large thing", "lab/checked", 0),
         ("Build a large thing", "lab/plain", 1),
-        ("Build a small thing", "lab/checked", 0),
-        ("Build a small thing", "lab/plain", 1),
     ]
     seen = place.rows("SELECT DISTINCT experiment, arm, model, kind FROM segue_runs ORDER BY arm")
     assert seen == [("lab", "checked", "big", "trial"), ("lab", "plain", None, "trial")]
     sources = place.rows("SELECT DISTINCT source FROM segue_runs WHERE arm = 'checked' ORDER BY 1")
-    assert sources == [("Build a large thing. Work test-first.",), ("Build a small thing. Work test-first.",)]
+    assert sources == [("Build a large thing. Work test-first.",)]
     resolved = place.rows(
         "SELECT r.arm, count(*) FROM segue_runs r JOIN orchestrator_steps s ON s.run_id = r.run_id"
         " WHERE s.phase = 'resolve' GROUP BY 1"
     )
-    assert resolved == [("checked", 2)], "an arm has the settings of the experiment, too"
+    assert resolved == [("checked", 1)], "an arm has the settings of the experiment, too"
     found = place.json("report", "compare", "--source", "large")
     assert {row["setting"] for row in found["settings"]} == {"lab/checked", "lab/plain"}
     again = place.segue("experiment", str(file))
-    assert again.stderr.count("was already finished") == 4
+    assert again.stderr.count("was already finished") == 2
     after = place.json("experiment", "plan", str(file))
     assert {arm: one["runs"] for arm, one in after["forecast"].items()} == {"plain": 1, "checked": 1}
 

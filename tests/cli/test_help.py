@@ -56,19 +56,20 @@ def test_typos_get_a_suggestion(place: Place, words: list[str], nearest: str) ->
 
 def test_run_ids_are_never_cut(place: Place) -> None:
     place.segue("run", "plan.md", "--agent", "scripted", "--task", "1")
-    for columns in (60, 80, 120, 200):
-        _look_at_the_runs(place, columns)
+    run = place.last_run()
+    for columns in (60, 80, 120):
+        _look_at_the_runs(place, columns, run)
 
 
-def _look_at_the_runs(place: Place, columns: int) -> None:
+def _look_at_the_runs(place: Place, columns: int, run: str) -> None:
     lines = [line for line in lines_of(shown(place, columns, "status")) if line]
     assert lines[0].startswith("RUN ")
-    assert lines[1].split()[:2] == [place.last_run(), "done"]
+    assert lines[1].split()[:2] == [run, "done"]
     assert len(lines) == 2, "one line per run"
     assert max(map(len, lines)) <= columns
     assert ("STARTED" in lines[0]) == (columns >= 80)
     assert ("REPOSITORY" in lines[0]) == (columns >= 120)
     one = [line for line in lines_of(shown(place, columns, "status", "last")) if line]
-    assert one[0].startswith(f"Run {place.last_run()}: done")
+    assert one[0].startswith(f"Run {run}: done")
     assert len(one) == 5, "one line per task, and a title, a heading, a rule, the totals"
     assert max(map(len, one[1:])) <= columns

@@ -258,6 +258,7 @@ def test_cloud_agents_start_from_what_all_have_done(cloud: Cloud) -> None:
 
 
 @pytest.mark.parametrize("agent", ["cursor", "gemini"])
+@pytest.mark.thorough
 def test_any_agent_works_in_lanes(place: Place, agent: str) -> None:
     place.segue("sim", "bin", str(place.root / "bin"))
     place.env |= {"PATH": f"{place.root / 'bin'}:{place.env['PATH']}", "SEGUE_SIM_LOGGED_IN": "1"}

@@ -21,7 +21,7 @@ from tests.cli.place import SEGUE, Place, processes_with, until
 SLOW_AGENT = (
     'agent = "command"\n[agents.command]\n'
     'argv = ["sh", "-c", "echo $SEGUE_JOB >> {log}; until [ -e {gate} ] || [ -e {gate}-$SEGUE_TASK ]; '
-    'do sleep 0.05; done; echo x > f$SEGUE_TASK"]\n'
+    'do sleep 0.2; done; echo x > f$SEGUE_TASK"]\n'
 )
 ALLOW = '[worker]\nallow_repos = ["*"]\nallow_settings = ["agents.*"]\n'
 

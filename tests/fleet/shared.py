@@ -14,7 +14,7 @@ from tests.fleet.machines import Fleet
 
 GATED = (
     'agent = "command"\n[agents.command]\n'
-    'argv = ["sh", "-c", "until [ -e {gate} ]; do sleep 0.05; done; echo $SEGUE_TASK > f$SEGUE_TASK"]\n'
+    'argv = ["sh", "-c", "until [ -e {gate} ]; do sleep 0.2; done; echo $SEGUE_TASK > f$SEGUE_TASK"]\n'
 )
 """Settings with an agent that works only while the gate is open."""
 

@@ -130,6 +130,7 @@ def test_runs_are_left_to_machines_that_may_work_on_their_repository(fleet: Flee
     assert count(fleet, "segue_fleet.failures") == 0
 
 
+@pytest.mark.thorough
 def test_postgres_is_restarted_while_agents_work(tmp_path: Path) -> None:
     with own_cluster() as cluster:
         for fleet in make_fleet(tmp_path, cluster.url, PLAN):
@@ -206,6 +207,7 @@ def _shifting(folder: Path) -> Path:
 
 
 @pytest.mark.skipif(not can_rename(), reason="needs to give processes a host name of their own")
+@pytest.mark.thorough
 def test_the_run_of_a_machine_that_died_is_taken_over(fleet: Fleet) -> None:
     """Its processes cannot be asked whether they live: the lease has to run out."""
     log, opened = gate(fleet)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -19,17 +20,28 @@ from segue.domain.verdict import Action, Result, Verdict
 from segue.flow.context import Policy
 from segue.ports import Problem
 from tests.flow.loop import Behaviour, FunctionAgent, ListSource, Loop, in_turn
-from tests.proof.projects import PYTEST, needs_sandbox
+from tests.proof.projects import needs_sandbox
 
 pytestmark = needs_sandbox
 
 RIGHT = "def double(x):\n    return 2 * x\n"
 WRONG = "def double(x):\n    return 4\n"
-WEAK = "from calc import double\n\n\ndef test_double():\n    assert double(2) == 4\n"
-STRONG = "from calc import double\n\n\ndef test_other():\n    assert double(5) == 10\n"
-MISTAKEN = "from calc import double\n\n\ndef test_other():\n    assert double(5) == 11\n"
 PHASES = ("execute", "check", "independent")
-CHECKS = (PYTEST,)
+CHECKS = ((sys.executable, "-m", "unittest", "discover"),)
+"""It starts four times as fast as pytest does."""
+
+
+def case(name: str, assertion: str, imports: str = "from calc import double") -> str:
+    """A file with one test."""
+    return (
+        f"import unittest\n\n{imports}\n\n\nclass Test(unittest.TestCase):\n"
+        f"    def {name}(self):\n        self.{assertion}\n"
+    )
+
+
+WEAK = case("test_double", "assertEqual(double(2), 4)")
+STRONG = case("test_other", "assertEqual(double(5), 10)")
+MISTAKEN = case("test_other", "assertEqual(double(5), 11)")
 
 
 def write(files: dict[str, str]) -> Behaviour:
@@ -108,7 +120,7 @@ def test_work_that_passes_tests_of_somebody_else_is_independent(start: Start) ->
     proof = proof_of(loop)
     assert proof.level is Level.INDEPENDENT, proof
     assert proof.independent is not None
-    assert proof.independent.proved == ("test_independent_1_calc.py::test_other",)
+    assert proof.independent.proved == ("test_independent_1_calc.Test.test_other",)
     assert loop.git("show", "--stat", "--format=", f"refs/segue/proof/{loop.run_id}/1").split()[0] == (
         "test_independent_1_calc.py"
     )
@@ -133,12 +145,12 @@ def test_who_tests_sees_the_base_and_nothing_of_the_work(start: Start) -> None:
 
 @pytest.mark.thorough
 def test_test_that_passes_on_the_base_shows_nothing(start: Start) -> None:
-    idle = "def test_nothing():\n    assert True\n"
+    idle = case("test_nothing", "assertTrue(True)", "import sys")
     loop = start(write({"calc.py": RIGHT, "test_calc.py": WEAK}), write({"test_idle.py": idle}))
     loop.session()
     proof = proof_of(loop)
     assert proof.level is Level.TESTED
-    assert proof.dropped == ("test_independent_1_idle.py::test_nothing",)
+    assert proof.dropped == ("test_independent_1_idle.Test.test_nothing",)
 
 
 @pytest.mark.thorough
@@ -149,9 +161,9 @@ def test_test_that_the_judge_upholds_sends_the_agent_back(start: Start) -> None:
     loop.session()
     assert proof_of(loop).level is Level.INDEPENDENT
     sent = jobs(loop, "worker")[1].prompt.text
-    assert "test_independent_1_calc.py::test_other" in sent
+    assert "test_independent_1_calc.Test.test_other" in sent
     assert "they are not in your work tree" in sent
-    assert "double(5) == 10" in judge.seen[0].diff
+    assert "double(5), 10" in judge.seen[0].diff
     assert "return 4" in judge.seen[0].diff
     assert len(jobs(loop, "tester")) == 1
 
@@ -183,7 +195,7 @@ def test_later_task_that_breaks_independent_tests_is_sent_back(start: Start) -> 
         write({"calc.py": WRONG, "more.py": "def more():\n    return 1\n"}),
         write({"calc.py": RIGHT}),
     )
-    more = "from more import more\n\n\ndef test_more():\n    assert more() == 1\n"
+    more = case("test_more", "assertEqual(more(), 1)", "from more import more")
     loop = start(work, in_turn(write({"test_calc.py": STRONG}), write({"test_more.py": more})), "1", "2")
     loop.session()
     assert "This breaks Task 1." in jobs(loop, "worker")[2].prompt.text
@@ -232,7 +244,7 @@ def test_mutants_are_scored_and_decide_nothing(start: Start) -> None:
 def test_later_task_that_asks_for_something_else_overrules_earlier_tests(start: Start) -> None:
     judge = OneJudge(uphold=False)
     other = "def double(x):\n    return 2 * x + 1\n"
-    check = "from calc import double\n\n\ndef test_double():\n    assert double(2)\n"
+    check = case("test_double", "assertTrue(double(2))")
     work = in_turn(
         write({"calc.py": RIGHT, "test_calc.py": check}),
         write({"calc.py": other}),
@@ -242,7 +254,7 @@ def test_later_task_that_asks_for_something_else_overrules_earlier_tests(start: 
     loop = start(work, tests, "1", "2", "3", judge=judge)
     loop.session()
     assert len(judge.seen) == 1
-    assert proof_of(loop, "2").dropped == ("test_independent_1_calc.py::test_other",)
+    assert proof_of(loop, "2").dropped == ("test_independent_1_calc.Test.test_other",)
     assert loop.view.tasks["3"].state == "done"
 
 

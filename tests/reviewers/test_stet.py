@@ -8,8 +8,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -21,6 +19,7 @@ from segue.domain.options import read_options
 from segue.reviewers.options import StetOptions
 from segue.reviewers.stet.reviewer import StetReviewer
 from segue.reviewers.stet.session import Ownership
+from tests.cli.place import until
 from tests.reviewers.place import EVAL, IDENTITY, Place, bare_environment
 from tests.services import make_services
 
@@ -51,13 +50,6 @@ def finish(place: Place, task: str = "1", **options: Any) -> str:
 def lines(done: Review) -> list[tuple[str, int | None]]:
     assert done.failure == ""
     return [(finding.file, finding.line) for finding in done.findings]
-
-
-def until(condition: Callable[[], object], what: str) -> None:
-    end = time.monotonic() + 120
-    while not condition():
-        assert time.monotonic() < end, f"waited in vain for: {what}"
-        time.sleep(0.01)
 
 
 def has_session(place: Place) -> bool:
