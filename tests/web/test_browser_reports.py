@@ -39,7 +39,7 @@ def test_a_report_is_read_and_leads_to_a_step(filled: Served) -> None:
         assert "of 40 in 40 runs. 95 % interval for a new run:" in str(figure.get_attribute("data-tip"))
         assert figure.locator("svg title").text_content() == figure.locator("a").text_content()
         figure.locator("a").click()
-        page.wait_for_url("**/steps?state=failed&build=schema")
+        page.wait_for_url("**/steps?state=failed&build=schema**")
         assert page.locator("tbody tr").count() > 10
         page.locator("tbody tr td.main > a").first.click()
         page.wait_for_url("**/runs/*/steps/*")
