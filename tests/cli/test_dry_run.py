@@ -100,7 +100,7 @@ def test_cloud_agents_get_what_was_printed(cloud: Cloud, version: str) -> None:
     got = launch["body"]["prompt"]["text"]
     if version == "v0":
         got = got.rstrip("\n").rpartition("\n\n")[0]
-    assert without_code(got) == without_code(printed)
+    assert without_code(got).rstrip("\n") == without_code(printed).rstrip("\n")
 
 
 PARTS = "## Task 1\n`src/a.py`\n## Task 2\n`src/b.py`\n## Task 3\n`src/a.py`, once more\n"

@@ -41,6 +41,10 @@ def cluster(server: Cluster) -> Cluster:
     return server
 
 
+BRIEF = 6.0
+"""Seconds that end in the test, but not before a slow machine has written a few steps."""
+
+
 def patient(cluster: Cluster, folder: Path, patience: float = 300.0) -> SqlStore:
     return connect(cluster.url, spools=folder, patience=patience)
 
@@ -130,7 +134,7 @@ def test_when_patience_ends_the_run_stops_and_the_next_process_finds_everything(
         raise AssertionError
 
     async def main() -> str:
-        with patient(cluster, tmp_path, 1.0) as store:
+        with patient(cluster, tmp_path, BRIEF) as store:
             journal = await store.open(store.create("key", SPEC).id)
             await away(cluster)
             await journal.step("a", Given, giving(x=1))
@@ -243,7 +247,7 @@ def test_a_replay_that_was_interrupted_changes_nothing_twice(
     """The buffer is still there although a part of it, or all, was replayed."""
 
     async def main() -> None:
-        with patient(cluster, tmp_path, 1.0) as store:
+        with patient(cluster, tmp_path, BRIEF) as store:
             journal = await store.open(store.create("key", SPEC).id)
             await away(cluster)
             for number in range(4):
@@ -270,7 +274,7 @@ def test_a_replay_that_was_interrupted_changes_nothing_twice(
 
 def test_a_run_that_went_on_elsewhere_is_not_overwritten(cluster: Cluster, tmp_path: Path) -> None:
     async def main() -> None:
-        with patient(cluster, tmp_path / "here", 1.0) as here:
+        with patient(cluster, tmp_path / "here", BRIEF) as here:
             journal = await here.open(here.create("key", SPEC).id)
             run_id = journal.run.id
             await journal.step("a", Given, giving())
