@@ -101,7 +101,6 @@ def test_a_renamed_test_is_no_failure_but_mentioned(shop: Checkout) -> None:
     assert result.weaknesses == (f"tests were removed or renamed: {TEST}",)
 
 
-@pytest.mark.thorough
 def test_a_removed_snapshot_is_contested(tmp_path: Path) -> None:
     test = (
         "from pathlib import Path\nimport unittest\nimport shop\n\n\nclass T(unittest.TestCase):\n"
@@ -213,7 +212,6 @@ def test_a_module_that_is_skipped_and_options_that_stop_early_do_no_harm(tmp_pat
     assert result.noticed is True
 
 
-@pytest.mark.thorough
 def test_a_red_test_that_is_skipped_is_contested(tmp_path: Path) -> None:
     red = HEADER + "    def test_mean(self):\n        self.assertEqual(shop.mean([1, 3]), 2)\n"
     project = Checkout(tmp_path, {**BASE, "tests/test_mean.py": red})
