@@ -15,17 +15,19 @@ unexport PYTHONDONTWRITEBYTECODE
 setup: $(VENV)/.ready
 
 # Install what Segue itself needs first, so that the demo does not wait for the development tools.
-$(VENV)/.core: requirements/core.txt pyproject.toml
+# The files list everything, and a recent pip needs half the time.
+$(VENV)/.core: requirements/pip.txt requirements/core.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Segue needs Python 3.11 or newer; set PYTHON=python3.x")'
 	@echo "Setting up $(VENV) (once; half a minute or less) ..."
 	@$(PYTHON) -m venv --clear $(VENV)
-	@$(PIP) install --require-hashes -r requirements/core.txt
+	@$(PIP) install --require-hashes -r requirements/pip.txt || echo "This takes longer with the old pip." >&2
+	@$(PIP) install --no-deps --require-hashes -r requirements/core.txt
 	@$(PIP) install --no-deps --no-build-isolation --editable .
 	@touch $@
 
 $(VENV)/.ready: $(LOCK) $(VENV)/.core
 	@echo "Setting up the tools for tests in $(VENV) (once; a minute or two) ..."
-	@$(PIP) install --no-compile --require-hashes -r $(LOCK)
+	@$(PIP) install --no-compile --no-deps --require-hashes -r $(LOCK)
 	@touch $@
 
 demo: $(VENV)/.core
@@ -151,6 +153,7 @@ lock:
 	$(COMPILE) --extra rls --group build --constraint $(LOCK) pyproject.toml -o requirements/core.txt
 	$(COMPILE) --group binary pyproject.toml -o requirements/binary.txt
 	$(COMPILE) --group nuitka -o requirements/nuitka.txt
+	echo pip | $(COMPILE) - -o requirements/pip.txt
 
 # List every locked package with its licence; fails for one that is unknown or not free.
 licences: setup
