@@ -42,7 +42,7 @@ def test_without_row_level_security_everybody_can_do_everything(tmp_path: Path, 
     everything = {
         f"{who} {what}" for who in ("user A", "anon") for what in ("read", "insert", "update", "delete")
     }
-    assert allowed(report) == everything | {OWN, "user A hand over"}
+    assert allowed(report) == everything | {OWN, "user A give away"}
     check = report.as_check()
     assert check.exit_code == 1
     assert "public.todos: row level security OFF" in check.output
@@ -122,7 +122,7 @@ def test_update_without_a_condition(tmp_path: Path, rls_server: str) -> None:
     )
     more = "create policy r on todos for select using (true);"
     report = checked(tmp_path, rls_server, TODOS + ON + policies + more)
-    assert allowed(report) == {OWN, "user A read", "anon read", "user A update", "user A hand over"}
+    assert allowed(report) == {OWN, "user A read", "anon read", "user A update", "user A give away"}
     assert "user A can change user B's row" in found(report)[0]
 
 
