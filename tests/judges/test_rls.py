@@ -106,14 +106,14 @@ def test_insert_without_a_real_with_check(tmp_path: Path, rls_server: str) -> No
     assert allowed(report) == {OWN, "user A insert"}
 
 
-def test_update_whose_with_check_lets_rows_be_handed_over(tmp_path: Path, rls_server: str) -> None:
+def test_update_whose_with_check_lets_rows_be_given_away(tmp_path: Path, rls_server: str) -> None:
     policies = """
     create policy r on todos for select using (true);
     create policy u on todos for update using (auth.uid() = user_id) with check (true);
     """
     report = checked(tmp_path, rls_server, TODOS + ON + policies)
     [error] = found(report)
-    assert "hand rows over" in error
+    assert "give rows away" in error
 
 
 def test_update_without_a_condition(tmp_path: Path, rls_server: str) -> None:
