@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from segue.reports.charts import escape_text
 from segue.reports.figures.scatter import Link
+from segue.reports.figures.timeline import COLOURS, colour_phase, draw_timeline, label_phase, list_phases
 from segue.reports.page_table import MOST_ROWS, present_table
 from segue.reports.pivot import SHADES
 from segue.reports.report import DatasetReport
-from segue.reports.timeline_svg import COLOURS, colour_phase, draw_timeline, label_phase, list_phases
 
 if TYPE_CHECKING:
     from jinja2 import Environment, Template
