@@ -257,6 +257,7 @@ def test_functions_with_their_owners_rights_are_named(tmp_path: Path, rls_server
     assert warning.startswith("leak(): SECURITY DEFINER without a fixed search_path")
 
 
+@pytest.mark.thorough
 def test_a_trigger_that_sets_the_owner_is_no_hole(tmp_path: Path, rls_server: str) -> None:
     trigger = """
     create policy r on todos for select using (auth.uid() = user_id);
@@ -270,6 +271,7 @@ def test_a_trigger_that_sets_the_owner_is_no_hole(tmp_path: Path, rls_server: st
     assert attempt(report, "user A", "insert").said == "made, but not as user B's row"
 
 
+@pytest.mark.thorough
 def test_tables_that_belong_to_nobody(tmp_path: Path, rls_server: str) -> None:
     schema = """
     create table countries (code char(2) primary key, name text not null);
