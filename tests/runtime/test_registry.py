@@ -188,9 +188,9 @@ def test_an_error_in_a_plug_in_names_its_package(odd: Path, capsys: pytest.Captu
 
 
 def test_variants_say_what_a_run_must_know_before_it_begins() -> None:
-    said = {"judges": "by_checks", "deliveries": "merges"}
+    said = {"by_checks": "judges", "by_model": "judges", "merges": "deliveries", "leaves": "deliveries"}
     found = {
-        socket: [name for name in registry.BUILT_IN[socket] if registry.says(socket, name, what)]
-        for socket, what in said.items()
+        what: [name for name in registry.BUILT_IN[socket] if registry.says(socket, name, what)]
+        for what, socket in said.items()
     }
-    assert found == {"judges": ["checks"], "deliveries": ["merge"]}
+    assert found == {"by_checks": ["checks"], "by_model": ["llm"], "merges": ["merge"], "leaves": ["branch"]}
