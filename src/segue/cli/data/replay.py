@@ -158,7 +158,8 @@ def _make_judges(settings: CommandSettings, named: str | None) -> tuple[App, lis
     if all(registry.says("judges", name, "by_checks") for name in names):
         app = settings.look()
     else:
-        app = settings.load(**{"judge": {"model": model} for model in models.values()})
+        model = next(iter(models.values()), None)
+        app = settings.load(**({"judge": {"model": model}} if model else {}))
     judging = make_judging(names, app, app.services(Processes()))
     return app, [judge for judge in judging.judges if judge is not None]
 
