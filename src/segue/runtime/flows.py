@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from segue.config.load import LoadedSettings
 from segue.domain.errors import UsageError
+from segue.domain.events import PLAN_GATE
 from segue.domain.nearest import suggest
 from segue.domain.role import Role
 from segue.flow.phase import PRESETS, Flow, make_flow, with_phase
@@ -17,6 +18,14 @@ if TYPE_CHECKING:
 
 _ASKED = ("command line", "environment")
 """Where somebody sets something for this run, not for all of a project."""
+
+_OF_PHASES = {
+    **dict.fromkeys(("judged_by", "criteria", "judge"), ("verify",)),
+    **dict.fromkeys(("replan", "limits.replans"), ("replan",)),
+    "limits.resolutions": ("check", "verify"),
+    "review": ("review",),
+}
+"""Settings and tables that one of these phases uses, and nothing else."""
 
 
 def check_flows(flows: Mapping[str, FlowSettings]) -> None:
@@ -82,18 +91,22 @@ def roles_of(flow: Flow, planned: bool, agent_judges: bool, agent_searches: bool
 def _without_effect(loaded: LoadedSettings, flow: Flow, planned: bool) -> Iterator[tuple[str, str]]:
     """Find settings that would change nothing in this flow."""
     settings = loaded.settings
-    if settings.judged_by is not None and not flow.has("verify"):
-        yield "judged_by", f"the flow {flow.name} has no phase `verify`"
-    if loaded.origin("review.reviewer") in _ASKED and not flow.has("review"):  # `none`: others add the phase
-        yield "review.reviewer", f"the flow {flow.name} has no phase `review`"
-    if settings.criteria and not flow.has("verify"):
-        yield "criteria", f"the flow {flow.name} has no phase `verify`"
+    asked = [path for path, origin in loaded.origins.items() if origin == _ASKED[0]]
+    always = [path for path in ("judged_by", "criteria") if getattr(settings, path)]
+    always += ["replan"] if loaded.origin("replan") != "default" else []
+    always += ["review.reviewer"] if loaded.origin("review.reviewer") in _ASKED else []
+    for path in (*always, *asked):
+        phases = _OF_PHASES.get(path) or _OF_PHASES.get(path.partition(".")[0], ())
+        if phases and not any(map(flow.has, phases)):
+            yield path, f"the flow {flow.name} has no phase `{phases[0]}`"
     if settings.smoke and not planned:
         yield "smoke", "only steps that an agent has planned belong to a build phase"
-    if loaded.origin("replan") != "default" and not flow.has("replan"):
-        yield "replan", f"the flow {flow.name} has no phase `replan`"
-    if settings.resolve != "judge" and not (planned and flow.has("verify")):
-        yield "resolve", "only builds that are verified have something to choose from"
+    if PLAN_GATE in settings.gates and "gates" in asked and not planned:
+        yield "gates", "the tasks are written down already"
+    if not (planned and flow.has("verify")):
+        searches = next((path for path in asked if path.startswith("search.")), None)
+        for path in filter(None, ("resolve" if settings.resolve != "judge" else None, searches)):
+            yield path, "only builds that are verified have something to choose from"
     agent_judges = settings.judged_by is None or "agent" in settings.judged_by.split(",")
     roles = roles_of(flow, planned, agent_judges, settings.search.service is None)
     for role in Role:

@@ -214,8 +214,6 @@ def _check_names(settings: Settings, panel: Sequence[str]) -> None:
     if len(set(panel)) < len(panel):
         raise UsageError(f"judged_by names a judge twice: {', '.join(panel)}.", hint="Name each once")
     registry.check_name("reviewers", settings.review.reviewer or "none", ["none"])
-    if settings.search.service is not None:
-        registry.check_name("searchers", settings.search.service)
 
 
 def _check_keys(source: Source, listing: TaskList) -> None:

@@ -24,6 +24,8 @@ def check_tables(loaded: LoadedSettings) -> None:
     for socket in SOCKETS:
         for name, table in getattr(loaded.settings, socket).items():
             _check_options(socket, name, table, loaded)
+    if loaded.settings.search.service is not None:
+        registry.check_name("searchers", loaded.settings.search.service)
     for path, text in _named_agents(loaded):
         _check_agents(path, text, loaded)
 
