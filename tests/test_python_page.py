@@ -9,7 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import get_args, get_type_hints
+from typing import Any, get_args, get_type_hints
 
 import pytest
 
@@ -22,11 +22,14 @@ from segue import (
     Job,
     Judge,
     Notifier,
+    Options,
     Reviewer,
     Searcher,
     Source,
     Task,
     TaskList,
+    check_judge,
+    check_reviewer,
     public,
 )
 
@@ -93,6 +96,15 @@ def test_watching_a_run(tmp_path: Path) -> None:
     assert "task 1: Write hello.txt." in said
     assert "  I wrote it." in said
     assert "task 2 done" in said
+
+
+def test_the_reviewer_and_the_judge_conform() -> None:
+    written: dict[str, Any] = {}
+    exec(example("reviewer") + example("judge"), written)
+    check_reviewer(
+        lambda services: written["FixmeReviewer"](Options(), services), "notes.md", "FIXME: this\n", "Fine.\n"
+    )
+    check_judge(lambda services: written["ChangedJudge"](Options(), services))
 
 
 def test_the_public_names_are_all_there_and_imported_late() -> None:

@@ -131,7 +131,7 @@ def _task(number: int, line: str) -> Task:
 
 
 class MarkerReviewer:
-    """A reviewer that reports every FIXME in the files of the last commit."""
+    """A reviewer that reports every FIXME in the Markdown files of a repository."""
 
     name = "markers"
     needs_commit = False
@@ -157,7 +157,7 @@ class MarkerReviewer:
         return found
 
     async def dismiss(self, subject: ReviewSubject, dismissed: Sequence[object]) -> None:
-        """Take note of findings that are not addressed: there is nobody to tell."""
+        """Do nothing: there is no service to inform."""
 
     async def finish(self, subject: ReviewSubject) -> str:  # noqa: ARG002
         """End the review of a task."""
@@ -165,7 +165,7 @@ class MarkerReviewer:
 
 
 class NonEmptyJudge:
-    """A judge that is content when the task changed something."""
+    """A judge that is satisfied when the task changed something."""
 
     name = "nonempty"
 

@@ -180,12 +180,14 @@ class TestTalk:
         assert "weather_update" in lines
         assert "this line is no JSON" in lines
 
+    @pytest.mark.thorough
     def test_a_line_of_ten_megabytes_is_read(self, stage: Stage) -> None:
         stage.faults("long_line")
         events = stage.run()
         assert outcome(events).failure is None
         assert all(len(json.dumps(event_data(event))) < 100_000 for event in events_of(events))
 
+    @pytest.mark.thorough
     def test_a_prompt_of_ten_megabytes_arrives(self, stage: Stage) -> None:
         prompt = execute_prompt(Task("1", "Much", "ü'\"\n" * 2_000_000), "", nonce="test")
         assert failure(stage.run(prompt=prompt)) is None
@@ -257,6 +259,7 @@ class TestTalk:
         assert refused.kind is FailureKind.AUTH
         assert "MISTRAL_API_KEY" in refused.message
 
+    @pytest.mark.thorough
     def test_a_session_may_have_to_wait_for_the_next_minute(self, stage: Stage) -> None:
         stage.waits = True
         session = outcome(stage.run()).session

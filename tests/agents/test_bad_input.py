@@ -290,6 +290,7 @@ def test_a_read_only_repository(mounting: Place) -> None:
     assert mounting.git("rev-parse", "HEAD") == before
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("size", ["20k", "400k"])
 def test_a_full_disk_while_trying(mounting: Place, size: str) -> None:
     full = mounting.root / "full"

@@ -141,6 +141,13 @@ def test_the_deadline_stops_whatever_word_comes_after_it(cloud: CloudPlace, word
         assert run(cloud, job).kind == "timeout", "who resumes is told the same, not that it was a success"
 
 
+def test_a_stop_without_an_answer_may_have_worked(cloud: CloudPlace) -> None:
+    """What this version has stopped seems to have succeeded."""
+    cloud.desk.post("/_sim/script", {"stopped_status": "FINISHED", "on": [{"faults": ["hang"]}]})
+    cloud.desk.breaks("reset_after", STOP, times=0)
+    assert run(cloud, cloud.job(wall=2.0)).kind == "timeout"
+
+
 def test_closing_stops(cloud: CloudPlace) -> None:
     cloud.desk.plays(hold=True)
     job = cloud.job()

@@ -193,6 +193,7 @@ def test_a_usage_limit_behind_exit_code_0_is_a_failure(tmp_path: Path) -> None:
     assert failure.until is not None
 
 
+@pytest.mark.thorough
 def test_the_text_is_all_of_a_long_output(tmp_path: Path) -> None:
     code = "for n in range(200_000): print('line', n)"
     done = outcome(run(tmp_path, python(code)))

@@ -112,11 +112,13 @@ def test_a_broken_agent_is_found_out(flaw: str, complaint: str) -> None:
         check_agent(lambda services: Broken(good(services), flaw))
 
 
+@pytest.mark.thorough
 def test_an_agent_that_does_nothing_does_not_edit() -> None:
     with pytest.raises(AssertionError, match="nothing has changed"):
         check_agent(command("print('done')"))
 
 
+@pytest.mark.thorough
 def test_an_agent_that_ends_by_itself_does_not_time_out() -> None:
     good = command("open('made', 'a').write('x'); print('made it')")
     with pytest.raises(AssertionError, match="it reports success"):

@@ -51,14 +51,14 @@ def lines_of(*lines: Mapping[str, object]) -> bytes:
     return b"".join(json.dumps(line).encode() + b"\n" for line in lines)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None)
 @given(CASES, CUTS)
 def test_a_program_that_prints_text(case: tuple[str, str], cuts: list[int]) -> None:
     secret, text = case
     check(secret, text, read(None, f"it says <{text}> and more\n".encode(), cuts))
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None)
 @given(CASES, CUTS, CUTS)
 def test_an_agent_that_sends_its_message_in_chunks(
     case: tuple[str, str], cuts: list[int], chunks: list[int]
@@ -71,7 +71,7 @@ def test_an_agent_that_sends_its_message_in_chunks(
     check(secret, text, read(AcpLines("gemini", Profile(argv=["gemini"]), Mode.EDIT), data, cuts))
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None)
 @given(CASES, CUTS)
 def test_agents_that_print_whole_messages(case: tuple[str, str], cuts: list[int]) -> None:
     secret, text = case
@@ -87,7 +87,7 @@ def test_agents_that_print_whole_messages(case: tuple[str, str], cuts: list[int]
     check(secret, text, read(CodexLines(Mode.EDIT), lines_of(item), cuts))
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None)
 @given(CASES, CUTS)
 def test_a_cloud_agent_that_streams(case: tuple[str, str], chunks: list[int]) -> None:
     secret, text = case

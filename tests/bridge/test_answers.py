@@ -268,6 +268,7 @@ def test_a_press_that_a_kill_interrupted_is_finished_by_the_next(
     assert len(answered.decisions()) == 1
 
 
+@pytest.mark.thorough
 def test_a_run_in_which_another_task_waits_does_not_continue_yet(answered: Answered) -> None:
     answered.place.env["SEGUE_CONTINUE_WITH_REMAINING_TASKS"] = "true"
     answered.serve()

@@ -51,6 +51,7 @@ def test_nobody_is_asked_without_a_terminal(place: Place) -> None:
     assert len(place.subjects()) == 2
 
 
+@pytest.mark.thorough
 def test_the_setting_can_be_overruled(place: Place) -> None:
     place.script(TWO)
     place.more_config('gates = ["plan"]\n')
@@ -84,6 +85,7 @@ def test_a_rejected_plan_is_made_again_with_the_words(place: Place) -> None:
     ]
 
 
+@pytest.mark.thorough
 def test_a_kill_while_the_plan_is_made_again_launches_nobody_twice(place: Place) -> None:
     place.script(OTHER.replace("attempt = 2", "attempt = 2\ndelay = 1") + TWO)
     place.segue("run", GOAL, "--approve", code=3)

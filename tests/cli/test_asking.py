@@ -109,6 +109,7 @@ def _read(terminal: int) -> bytes:
         return b""
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no pseudo terminals")
 def test_the_shell_goes_on_after_a_mistake_and_remembers(asked: Place) -> None:
     ours, theirs = pty.openpty()

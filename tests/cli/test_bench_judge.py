@@ -62,6 +62,7 @@ def test_a_judge_that_says_yes_to_everything_detects_nothing(place: Place) -> No
     assert len(report["wrong"]) == PAIRS
 
 
+@pytest.mark.thorough
 def test_made_up_quotes_convince_nobody(place: Place) -> None:
     report = measured(place, *(LlmEntry(match=_heading(case), reply=_lie(case)) for case in CASES[::2]))
     assert (report["detection"]["rate"], report["false_alarms"]["rate"]) == (1, 1)
@@ -77,6 +78,7 @@ def _lie(case: Case) -> dict[str, Any]:
     return {"criteria": entries, "reasoning": "It looks complete."}
 
 
+@pytest.mark.thorough
 def test_broken_answers_are_errors_of_the_judge_and_no_detection(place: Place) -> None:
     broken = [LlmEntry(match=words, reply="PASS") for words in (_heading(CASES[0]), "cannot be used")]
     report = measured(place, *broken, *perfect())

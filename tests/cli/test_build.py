@@ -188,6 +188,7 @@ plan = '''{new}'''
     assert views == {"1": "done", "2": "replanned", "3": "done", "4": "done"}
 
 
+@pytest.mark.thorough
 def test_a_step_that_the_new_plan_keeps_comes_again(place: Place) -> None:
     place.script(
         TWO

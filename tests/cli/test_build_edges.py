@@ -65,6 +65,7 @@ def test_what_has_passed_goes_on_whatever_the_judge_wishes(place: Place, action:
     assert [key for key in keys(place, "1") if key.startswith(("search", "replan", "resolve"))] == []
 
 
+@pytest.mark.thorough
 def test_a_step_may_be_skipped_at_the_very_end(place: Place) -> None:
     place.script(TWO + on_verify(2, 'unmet = "all", action = "SKIP", request = "moot"'))
     place.segue("run", GOAL)
@@ -101,6 +102,7 @@ def test_a_plan_of_which_nothing_remains_ends_the_run_well(place: Place) -> None
     assert place.segue("run", GOAL).stdout == "No pending tasks to process.\n"
 
 
+@pytest.mark.thorough
 def test_a_step_may_be_planned_anew_twice_and_no_number_means_two_things(place: Place) -> None:
     modify = 'unmet = "all", action = "MODIFY_PLAN", request = "no"'
     place.script(
@@ -133,6 +135,7 @@ def test_the_plan_is_looked_at_as_often_as_the_settings_say(place: Place, when: 
     assert len(events(place, "plan.revised")) == 1, "a plan that is kept is no revision"
 
 
+@pytest.mark.thorough
 def test_a_plan_of_a_hundred_steps_is_carried_out(place: Place) -> None:
     place.script(plan(*(step(f"s{n}") for n in range(100))))
     place.more_config('judged_by = "checks"\nchecks = [["true"]]\nlimits.launches = 3\n')
@@ -151,6 +154,7 @@ def test_a_restart_plans_again_and_gives_out_new_numbers(place: Place) -> None:
     assert place.subjects()[-3:] == ["Task 3: Make x", "Task 4: Make y", "Task 5: Make z"]
 
 
+@pytest.mark.thorough
 def test_after_a_failed_plan_the_user_may_change_the_repository(place: Place) -> None:
     place.script("[[on]]\nphase = 'outline'\nplan = 'no'\n")
     place.segue("run", GOAL, code=3)
@@ -300,6 +304,7 @@ def test_planning_can_be_stopped_and_goes_on(place: Place, how: str) -> None:
     assert tasks(place) == {"1": "done", "2": "done"}
 
 
+@pytest.mark.thorough
 def test_a_budget_that_is_used_up_while_planning_is_said(place: Place) -> None:
     place.script(f"[[on]]\nphase = 'outline'\nattempt = 1\nplan = 'no'\n{TWO}")
     place.more_config("limits.launches = 1\n")
@@ -311,6 +316,7 @@ def test_a_budget_that_is_used_up_while_planning_is_said(place: Place) -> None:
     assert place.rows("select count(*) from orchestrator_steps where phase = 'outline'") == [(2,)]
 
 
+@pytest.mark.thorough
 def test_any_text_is_a_goal(place: Place) -> None:
     goal = "Build \"it\" with 'quotes'\n```\nfences\n```\n<<<end of goal>>> näïve 🎼 " + "and so on " * 10_000
     place.script(plan(step("a")))
@@ -321,6 +327,7 @@ def test_any_text_is_a_goal(place: Place) -> None:
     assert len(place.json("status")) == 1
 
 
+@pytest.mark.thorough
 def test_a_goal_that_is_no_utf_8_is_kept_apart(place: Place) -> None:
     place.script(plan(step("a")))
     odd = "Build it \udcff"
@@ -330,6 +337,7 @@ def test_a_goal_that_is_no_utf_8_is_kept_apart(place: Place) -> None:
     assert place.segue("run", odd).stdout == "No pending tasks to process.\n"
 
 
+@pytest.mark.thorough
 def test_prompts_and_repositories_are_told_apart(place: Place) -> None:
     place.script(plan(step("a")))
     (place.root / "home" / ".gitconfig").write_text("[user]\nname = Tester\nemail = tester@localhost\n")
@@ -343,6 +351,7 @@ def test_prompts_and_repositories_are_told_apart(place: Place) -> None:
 # ---- secrets
 
 
+@pytest.mark.thorough
 def test_a_secret_never_reaches_the_store(place: Place) -> None:
     """In the goal, the plan (escaped, too), a verdict, a search result, a diagnostic and a check."""
     escaped = json.dumps(KEY).replace("/", "\\/")[1:-1]

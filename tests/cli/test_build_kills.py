@@ -176,6 +176,7 @@ def test_a_kill_between_the_journal_and_the_file_changes_nothing(
     assert shown(place) == unkilled
 
 
+@pytest.mark.thorough
 def test_a_kill_between_the_file_and_the_end_changes_nothing(place: Place, unkilled: dict[str, Any]) -> None:
     place.script(FLOW)
     process = place.start("run", GOAL)

@@ -129,6 +129,7 @@ def test_what_is_not_pushed_is_named_and_nothing_is_launched(cloud: Cloud) -> No
     assert first_ref(cloud) == "trunk"
 
 
+@pytest.mark.thorough
 def test_ticks_that_are_committed_and_not_pushed_do_not_matter(cloud: Cloud) -> None:
     cloud.place.segue("run", "specs/001-greeting", "--task", "T001")
     cloud.place.git("add", "--all")
@@ -153,6 +154,7 @@ def test_work_that_was_merged_is_continued_on_the_branch_it_was_merged_into(clou
     assert cloud.launches()[-1]["body"]["repos"][0]["startingRef"] == "feature"
 
 
+@pytest.mark.thorough
 def test_work_of_local_agents_counts_once_it_is_pushed(cloud: Cloud) -> None:
     judged = ("--agent", "scripted", "--judge", "checks", "--task", "T001")
     cloud.place.more_config('checks = ["true"]\n')
@@ -167,6 +169,7 @@ def test_work_of_local_agents_counts_once_it_is_pushed(cloud: Cloud) -> None:
     assert first_ref(cloud) == "trunk"
 
 
+@pytest.mark.thorough
 def test_a_local_run_elsewhere_does_not_move_the_start(cloud: Cloud) -> None:
     cloud.place.segue("run", "plan.md", "--agent", "scripted", "--flow", "execute", "--task", "1")
     cloud.place.git("push", "--quiet", "origin", "trunk")

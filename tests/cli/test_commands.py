@@ -208,6 +208,7 @@ def test_a_database_that_is_none_is_named(place: Place) -> None:
         assert "Traceback" not in done.stderr
 
 
+@pytest.mark.thorough
 def test_a_run_on_postgres_is_the_same_run(place: Place, postgres: str) -> None:
     place.segue("run", "plan.md", "--agent", "scripted", SEGUE_DATABASE_URL=postgres)
     data = place.json("status", "last", SEGUE_DATABASE_URL=postgres)

@@ -142,6 +142,7 @@ def test_a_resumed_run_shows_what_was_done_before(busy: Place) -> None:
     assert any(re.match(r"2 .* (running|done) +execute 3", line) for line in lines), "counted on from before"
 
 
+@pytest.mark.thorough
 def test_planning_has_a_row_before_there_are_tasks(place: Place) -> None:
     place.script('[[on]]\nphase = "outline"\ndelay = 2\n')
     lines = lines_of(shown(place, 100, "run", "Build a thing"))

@@ -261,6 +261,7 @@ def test_one_that_a_person_closed_is_left_alone(hosted: Hosted) -> None:
     assert replies(hosted) == ["Rename it, please."]
 
 
+@pytest.mark.thorough
 def test_a_comment_on_a_line_that_is_gone_is_addressed_all_the_same(hosted: Hosted) -> None:
     comment(hosted, "Rename it, please.")
     place = hosted.place
@@ -276,6 +277,7 @@ def test_a_comment_on_a_line_that_is_gone_is_addressed_all_the_same(hosted: Host
     assert hosted.git("merge-base", theirs, branch(hosted)) == theirs, "what others pushed is kept"
 
 
+@pytest.mark.thorough
 def test_a_branch_that_somebody_deleted_is_not_lost(hosted: Hosted) -> None:
     comment(hosted, "Rename it, please.")
     hosted.git("update-ref", "-d", f"refs/heads/{branch(hosted)}")
@@ -325,6 +327,7 @@ def test_rounds_are_bounded(hosted: Hosted) -> None:
     assert [event["round"] for event in place.events("feedback.received")] == [1, 2]
 
 
+@pytest.mark.thorough
 def test_checks_that_cannot_be_read_are_not_called_green(hosted: Hosted) -> None:
     if hosted.service == "github":
         hosted.fail(

@@ -148,6 +148,7 @@ def test_stop_ends_all_lanes_and_resume_continues_in_them(place: Place) -> None:
 BROKEN = '[[on]]\ntask = "2"\nwrite = { "f2" = "half" }\nexit_code = 1\n'
 
 
+@pytest.mark.thorough
 def test_work_that_i_accept_is_part_of_the_result(place: Place) -> None:
     place.script(BROKEN + WORK)
     done = place.segue("run", "plan.md", "--jobs", "3", code=3)
@@ -223,6 +224,7 @@ def test_random_kills_with_eight_lanes_lose_and_double_nothing(tmp_path: Path, s
     assert len(place.json("status")) == 1
 
 
+@pytest.mark.thorough
 def test_a_feature_keeps_its_phases(feature: Place) -> None:
     feature.script('[[on]]\nwrite = { "done/{task}" = "x" }\n')
     feature.more_config('judged_by = "checks"\nchecks = [["test", "-f", "plan.md"]]\njobs = 3\n')

@@ -31,6 +31,7 @@ def test_what_i_commit_on_the_branch_of_the_run_becomes_part_of_it(place: Place)
     assert sorted(path.name for path in tree.glob("[fm]*")) == ["f1", "f2", "f3", "mine"], "files follow"
 
 
+@pytest.mark.thorough
 @pytest.mark.torture
 def test_a_gc_that_never_rests_does_no_harm(place: Place) -> None:
     place.script('[[on]]\ndelay = 0.5\nwrite = { "f{task}" = "x", "d/g{task}" = "y" }\n')

@@ -120,6 +120,7 @@ def test_a_reviewer_that_fails(cursor: Place, policy: str, code: int, reviews: i
         assert "stet" in done.stderr
 
 
+@pytest.mark.thorough
 def test_a_session_of_somebody_else_stops_and_asks(cursor: Place) -> None:
     base = cursor.git("rev-parse", "HEAD").strip()
     (cursor.repo / ".git" / "info" / "exclude").write_text(".review/\n")

@@ -151,6 +151,7 @@ def test_commits_that_others_pushed_are_never_overwritten(hosted: Hosted) -> Non
     assert hosted.git("rev-parse", branch) == other
 
 
+@pytest.mark.thorough
 def test_a_changed_remote_gets_nothing(hosted: Hosted, tmp_path: Path) -> None:
     place = hosted.place
     other = tmp_path / "other.git"

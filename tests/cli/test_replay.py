@@ -182,6 +182,7 @@ def test_the_checks_alone_judge_again_without_a_model(place: Place) -> None:
     assert found["more_launches"] is None, "a judge would have looked at it next"
 
 
+@pytest.mark.thorough
 def test_on_postgres(place: Place, postgres: str) -> None:
     place.env["SEGUE_DATABASE_URL"] = postgres
     record_checks(place)
@@ -213,6 +214,7 @@ def test_what_has_no_effect_is_refused(recorded: Place, options: tuple[str, ...]
     assert told in recorded.segue("replay", *options, code=2).stderr
 
 
+@pytest.mark.thorough
 def test_a_report_that_is_not_recorded_is_not_guessed(place: Place) -> None:
     place.script(SCRIPT)
     place.more_config(f'checks = ["{EXISTS}"]\n')

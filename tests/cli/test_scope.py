@@ -98,6 +98,7 @@ def test_skipping_everything_is_said(failed: Place) -> None:
     assert "3 skipped" in done.stdout
 
 
+@pytest.mark.thorough
 def test_a_disk_that_takes_no_first_write_is_named_and_leaves_no_run(place: Place) -> None:
     place.script(FAIL)
 

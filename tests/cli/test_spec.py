@@ -159,6 +159,7 @@ def test_a_person_accepts_and_skips(feature: Place) -> None:
     assert files == ["done/T001", "done/T003"], "the accepted work is built on, the skipped one is not"
 
 
+@pytest.mark.thorough
 def test_what_a_skipped_task_left_stays_on_its_branch(feature: Place) -> None:
     feature.script('[[on]]\ntask = "T001"\nwrite = { "half" = "x" }\nexit_code = 1\n' + WORK)
     feature.more_config('judged_by = "checks"\nchecks = [["true"]]\n')
@@ -316,6 +317,7 @@ def test_a_person_at_the_terminal_is_asked_at_a_gate(
     assert path.read_text().count("[x]") == done
 
 
+@pytest.mark.thorough
 def test_a_person_at_the_terminal_is_asked_which_list_counts(feature: Place) -> None:
     path = rewrite(feature, TWO_LISTS)
     ended, said = at_terminal(feature, "2\n", "run")

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from tests.cli.place import Place
-from tests.proof.projects import PYTEST, needs_sandbox
+from tests.proof.projects import DISCOVER, needs_sandbox
 
 pytestmark = needs_sandbox
 
@@ -30,10 +30,12 @@ Add a note.
 SCRIPT = '''
 [[on]]
 phase = "independent"
-write = { "tests/test_double.py" = """
+write = { "test_double.py" = """
+import unittest
 from calc import double
-def test_five():
-    assert double(5) == 10
+class Test(unittest.TestCase):
+    def test_five(self):
+        self.assertEqual(double(5), 10)
 """, "calc.py" = "nothing of this is taken" }
 
 [[on]]
@@ -64,7 +66,7 @@ write = { "greet.py" = "print('Hello Ada')" }
 def test_tasks_reach_the_levels_that_their_evidence_allows(tmp_path: Path) -> None:
     place = Place.make(tmp_path, PLAN)
     place.script(SCRIPT)
-    place.more_config(f"checks = [{json.dumps(PYTEST)}]\nproof.independent = true\n")
+    place.more_config(f"checks = [{json.dumps(DISCOVER)}]\nproof.independent = true\n")
     place.segue("run", "plan.md")
     tasks = place.json("status", "last")["tasks"]
     assert [(task["key"], task["proof"], task["tampering"]) for task in tasks] == [

@@ -133,6 +133,7 @@ def test_a_second_run_in_the_same_repository_is_told_who_holds_it(place: Place) 
     place.segue("stop")
 
 
+@pytest.mark.thorough
 def test_runs_in_different_repositories_do_not_touch_each_other(tmp_path: Path) -> None:
     places = [Place.make(tmp_path / name) for name in ("a", "b")]
     shared = str(tmp_path / "shared")

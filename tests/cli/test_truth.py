@@ -125,6 +125,7 @@ def test_an_edited_state_file_is_adopted_for_good(place: Place) -> None:
     assert (place.repo / "f2").read_text() == "xx"
 
 
+@pytest.mark.thorough
 def test_a_restart_is_not_taken_for_a_loss(place: Place) -> None:
     place.script('[[on]]\nappend = { "f{task}" = "x" }\n')
     place.segue("run", "plan.md")
@@ -234,6 +235,7 @@ def test_a_repository_made_anew_is_asked_about(place: Place, state: str) -> None
     place.segue("run", "plan.md")
 
 
+@pytest.mark.thorough
 def test_a_task_that_was_cut_off_in_the_old_repository_begins_again(place: Place) -> None:
     place.script(SLOW_THIRD)
     kill_in_task_3(place, "run", "plan.md")
@@ -260,6 +262,7 @@ def test_a_rebased_commit_is_found_by_its_trailer(place: Place) -> None:
     assert len(place.subjects()) == 3
 
 
+@pytest.mark.thorough
 def test_a_shallow_clone_is_asked_about_and_told_how_to_get_the_rest(place: Place) -> None:
     place.script(FAIL)
     place.segue("run", "plan.md", "--task", "1")

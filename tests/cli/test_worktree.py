@@ -156,6 +156,7 @@ exec "{shutil.which("git")}" "$@"
     return f"{script.parent}:{place.env['PATH']}"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("verb", ["merge", "branch"])
 def test_a_git_that_is_killed_at_the_end_leaves_nothing_behind(place: Place, verb: str) -> None:
     place.script('[[on]]\nwrite = { "f{task}" = "half of it\\n" }\n')
@@ -166,6 +167,7 @@ def test_a_git_that_is_killed_at_the_end_leaves_nothing_behind(place: Place, ver
     assert not place.git("status", "--porcelain")
 
 
+@pytest.mark.thorough
 def test_a_run_whose_merge_could_not_be_tried_is_not_done(place: Place) -> None:
     place.script(WORK)
     meanwhile(place, "rm -f .git/segue.lock && mkdir .git/segue.lock")
@@ -226,6 +228,7 @@ def test_the_same_plan_started_twice_at_once_is_one_run(place: Place) -> None:
     assert sorted(process.wait(DEADLINE) for process in processes) == [6, 6, 130]
 
 
+@pytest.mark.thorough
 def test_a_run_in_place_is_not_disturbed_by_a_merge(place: Place) -> None:
     place.script('[[on]]\ntask = "99"\nhang = true\n' + WORK)
     other = place.root / "other.md"
@@ -249,6 +252,7 @@ def test_in_the_background(place: Place) -> None:
     assert place.git("status", "--porcelain") == ""
 
 
+@pytest.mark.thorough
 def test_a_run_whose_work_tree_could_not_be_made_goes_on_with_it(place: Place) -> None:
     place.script(WORK)
     run(place)
@@ -379,6 +383,7 @@ def test_a_feature_is_ticked_in_the_users_files_alone(feature: Place) -> None:
     assert state(feature)["head_branch"] == f"segue/{feature.last_run()}"
 
 
+@pytest.mark.thorough
 def test_a_prompt_is_built_in_a_work_tree(place: Place) -> None:
     place.script(TWO)
     place.segue("run", GOAL, "--worktree")

@@ -22,7 +22,7 @@ pytestmark = [
     pytest.mark.torture,
     pytest.mark.skipif(compiler() is None, reason="needs a C compiler and Linux"),
 ]
-STEP = 4
+STEP = 9
 """Every how many calls git is killed; SEGUE_CRASH_SEED chooses the first."""
 
 

@@ -18,8 +18,8 @@ from tests.system.test_merging import RUN, commit
 
 __all__ = ["repo"]
 pytestmark = pytest.mark.torture
-LANES = 5
-KILLS = 25
+LANES = 4
+KILLS = 12
 DEADLINE = 240.0
 SEED = int(os.environ.get("SEGUE_CRASH_SEED", "20772"))
 
@@ -49,7 +49,7 @@ def start(repo: Path, work: str) -> subprocess.Popen[bytes]:
 def test_every_lane_gets_its_work_onto_the_branch_once(repo: Path) -> None:
     rng, base = random.Random(SEED), git(repo, "rev-parse", "HEAD")
     git(repo, "branch", RUN)
-    works = [commit(repo, base, {f"folder/{number}": b"work\n"}) for number in range(LANES * 4)]
+    works = [commit(repo, base, {f"folder/{number}": b"work\n"}) for number in range(LANES * 3)]
     lanes: dict[str, subprocess.Popen[bytes]] = {}
     waiting, kills = list(works), 0
     end = time.monotonic() + DEADLINE

@@ -259,6 +259,7 @@ class Counted(tuple[str, ...]):
         return super().__iter__()
 
 
+@pytest.mark.thorough
 def test_phases_of_thousands_are_looked_at_once() -> None:
     phases = [Counted(f"{phase}.{number}" for number in range(2500)) for phase in range(4)]
     waits: dict[str, Sequence[Dependency]] = dict.fromkeys(phases[0], ())

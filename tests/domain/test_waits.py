@@ -256,6 +256,7 @@ def _collide(one: Task, two: Task) -> bool:
     )
 
 
+@pytest.mark.thorough
 def test_ten_thousand_tasks_have_few_edges() -> None:
     """Chains, phases, stories and looks back are counted with shared keys once."""
     listed = [

@@ -44,6 +44,7 @@ def test_a_limit_of_the_account_is_waited_for(real: Real) -> None:
     assert process.wait(DEADLINE) == 130
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("real", ["claude"], indirect=True)
 def test_the_exact_end_of_a_limit_is_known_before_its_words(real: Real) -> None:
     end = int(time.time()) + 3 * 86400 + 3600

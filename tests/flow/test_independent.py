@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -20,15 +19,14 @@ from segue.domain.verdict import Action, Result, Verdict
 from segue.flow.context import Policy
 from segue.ports import Problem
 from tests.flow.loop import Behaviour, FunctionAgent, ListSource, Loop, in_turn
-from tests.proof.projects import needs_sandbox
+from tests.proof.projects import DISCOVER, needs_sandbox
 
 pytestmark = needs_sandbox
 
 RIGHT = "def double(x):\n    return 2 * x\n"
 WRONG = "def double(x):\n    return 4\n"
 PHASES = ("execute", "check", "independent")
-CHECKS = ((sys.executable, "-m", "unittest", "discover"),)
-"""It starts four times as fast as pytest does."""
+CHECKS = (DISCOVER,)
 
 
 def case(name: str, assertion: str, imports: str = "from calc import double") -> str:

@@ -60,6 +60,7 @@ def test_nothing_is_lost_or_made_up(sql: str) -> None:
         assert statement.text.split("\n")[0] in lines[statement.line - 1]
 
 
+@pytest.mark.thorough
 def test_a_large_file_is_split_in_no_time() -> None:
     row = "insert into t values ('" + "x" * 100 + "');\n"
     assert sum(1 for _ in split(row * 40_000)) == 40_000

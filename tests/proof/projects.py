@@ -18,6 +18,8 @@ from segue.proof.seal import Sealer
 
 PYTEST = ("env", "PYTEST_DISABLE_PLUGIN_AUTOLOAD=1", sys.executable, "-m", "pytest", "-q")
 """Without the plug-ins of this environment, which take longer to load than the tests."""
+DISCOVER = (sys.executable, "-m", "unittest", "discover")
+"""It starts four times as fast as pytest does."""
 UNITTEST = (sys.executable, "-m", "unittest", "discover", "-s", "tests", "-t", ".")
 Files = Mapping[str, str | None]
 """Texts by path; None removes a file."""

@@ -12,7 +12,7 @@ from segue.proof.independent import TestsApart, is_in, rename
 from segue.proof.interface import describe_interface
 from segue.proof.options import SealOptions
 from segue.system.git.repository import Repository
-from tests.proof.projects import PYTEST, Checkout
+from tests.proof.projects import DISCOVER, Checkout
 
 
 @pytest.mark.parametrize(
@@ -96,14 +96,17 @@ def test_checks_run_tests_that_are_not_in_the_work_tree(tmp_path: Path, sandbox:
     async def run() -> CheckResult:
         apart = TestsApart(await Repository.open(place.root), tmp_path / "apart", "run-1")
         folder = await apart.open(place.base, "1")
-        text = "from calc import one\n\n\ndef test_one():\n    assert one() == 1\n"
+        text = (
+            "import unittest\n\nfrom calc import one\n\n\nclass Test(unittest.TestCase):\n"
+            "    def test_one(self):\n        self.assertEqual(one(), 1)\n"
+        )
         (folder / "test_one.py").write_text(text)
         kept = await apart.keep("1", "1", place.base)
         assert kept is not None
-        return await place.sealer().check(PYTEST, place.base, await apart.lay_over(head, [kept.commit]))
+        return await place.sealer().check(DISCOVER, place.base, await apart.lay_over(head, [kept.commit]))
 
     result = asyncio.run(run())
-    assert (result.state, result.proved) == (CheckState.PASSED, ("test_independent_1_one.py::test_one",)), (
+    assert (result.state, result.proved) == (CheckState.PASSED, ("test_independent_1_one.Test.test_one",)), (
         result
     )
     assert place.git("status", "--porcelain") == ""

@@ -101,6 +101,7 @@ def test_prices_that_the_user_registers_make_the_cost(asking: Asking) -> None:
     assert response._hidden_params["response_cost"] == pytest.approx(7.0)
 
 
+@pytest.mark.thorough
 def test_ten_megabytes_go_in(asking: Asking) -> None:
     text = "0123456789" * 1_000_000
     litellm.completion(model=MODEL, messages=[{"role": "user", "content": text}])

@@ -161,7 +161,7 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.binary(max_size=300) | JSON.map(lambda value: json.dumps(value).encode()))
 def test_nonsense_is_refused_and_never_run(relay: Relay, body: bytes) -> None:
     headers = {"Authorization": f"Bearer {relay.place.token}"}
@@ -170,7 +170,7 @@ def test_nonsense_is_refused_and_never_run(relay: Relay, body: bytes) -> None:
     assert answer.json()["error"]
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.dictionaries(st.sampled_from(["who", "x"]), JSON), st.sampled_from(["hello", "Hello", "secretive", ""])
 )

@@ -109,6 +109,7 @@ def test_each_task_is_reviewed_from_its_own_base(place: Place) -> None:
     assert lines(review(place, first, task="3")) == [("one.py", 1), ("two.py", 1)], "no orphan in the way"
 
 
+@pytest.mark.thorough
 def test_an_interrupted_review_is_simply_done_again(place: Place) -> None:
     place.play(EVAL, parse_failure=["start"])
     base = place.head
@@ -118,6 +119,7 @@ def test_an_interrupted_review_is_simply_done_again(place: Place) -> None:
     assert lines(review(place, base)) == [("calc.py", 1)]
 
 
+@pytest.mark.thorough
 def test_a_partial_fix_converges_although_run_skips_the_hunk(place: Place) -> None:
     place.play(EVAL, TODO)
     base = place.head
@@ -176,6 +178,7 @@ def test_a_session_that_replaced_ours_is_somebody_elses(place: Place) -> None:
     assert review(place, base, again=True).needs_human
 
 
+@pytest.mark.thorough
 def test_our_session_that_somebody_finished_is_opened_again(place: Place) -> None:
     place.play(EVAL)
     base = place.head
@@ -304,6 +307,7 @@ def test_dismissing_reaches_stet(place: Place) -> None:
     ]
 
 
+@pytest.mark.thorough
 def test_an_id_that_stet_finds_ambiguous_does_no_harm(place: Place) -> None:
     place.play(EVAL)
     base = place.head
@@ -327,6 +331,7 @@ def test_git_gets_a_name_where_the_user_has_none(place: Place) -> None:
     assert place.git("log", "-1", "--format=%an", "refs/notes/stet")
 
 
+@pytest.mark.thorough
 def test_finish_that_fails_is_a_warning(place: Place) -> None:
     base = place.head
     place.commit({"calc.py": "x = 1\n"})

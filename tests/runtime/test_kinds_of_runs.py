@@ -12,6 +12,7 @@ from segue.domain.run import TASK_RUNS, USUAL_RUNS, RunKind, RunSpec
 from segue.reports.selection import Selection, choose_kind
 from segue.runtime.app import App
 from segue.runtime.find import find_run
+from segue.web.events import query_events
 from segue.web.palette import query_palette
 from segue.web.routes import PageRequest
 from segue.web.runs import query_runs
@@ -80,8 +81,24 @@ def test_reports_and_the_page_show_one_kind(app: App, kind: RunKind) -> None:
         every = query_runs(PageRequest(app, store, {}, {}))["runs"]
         jumps = query_palette(PageRequest(app, store, {}, {}))["found"]
         boards = _list_sources(store)
+        choices = query_events(PageRequest(app, store, {}, {}))["choices"]["run"]
+    assert len(choices) == len(USUAL_RUNS)
     assert {row["kind"] for row in every} == set(USUAL_RUNS)
     assert sum(found["kind"] == "run" for found in jumps) == len(boards) == len(USUAL_RUNS)
+
+
+def test_a_plan_stays_on_the_board_when_something_else_uses_its_source(app: App) -> None:
+    with app.store() as store:
+        trial = RunSpec("x", "a plan", str(app.repo), "scripted", "execute", kind=RunKind.TRIAL)
+        store.create("key plan", trial)
+        assert "a plan" in {row["source"] for row in _list_sources(store)}
+
+
+def test_a_report_about_nothing_does_not_say_that_there_are_no_runs(
+    app: App, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["report", "compare", "--database-url", app.database()]) == 0
+    assert capsys.readouterr().out == "No matching runs.\n"
 
 
 def test_a_report_is_about_trials_only_where_there_is_nothing_else(app: App) -> None:

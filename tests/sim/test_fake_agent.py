@@ -264,6 +264,7 @@ class TestScript:
         assert "[resource_exhausted] Error" in first.stderr
         assert (sim.root / "script.toml.state").read_text().count('"argv"') == 2
 
+    @pytest.mark.thorough
     def test_launches_at_the_same_time_get_numbers_of_their_own(self, sim: Sim) -> None:
         script = sim.script('logged_in = true\n[[on]]\nsay = "{launch}"\n')
         with ThreadPoolExecutor(6) as pool:

@@ -40,7 +40,7 @@ def test_it_keeps_the_promises_of_every_source(tmp_path: Path) -> None:
     check_source(lambda: source(tmp_path), request)
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None)
 @given(STRANGE, STRANGE, STRANGE)
 def test_any_text_comes_back_from_disk(goal: str, title: str, text: str) -> None:
     with tempfile.TemporaryDirectory() as place:
@@ -189,4 +189,4 @@ class Plans(RuleBasedStateMachine):
 
 
 TestPlans = Plans.TestCase
-TestPlans.settings = settings(deadline=None, max_examples=25, stateful_step_count=12)
+TestPlans.settings = settings(deadline=None, stateful_step_count=12)

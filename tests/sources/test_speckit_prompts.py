@@ -29,6 +29,7 @@ def prompt(opened: SpecKit, key: str) -> str:
     return execute_prompt(task, opened.context(task), nonce="test").text
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("make", FEATURES, ids=lambda make: make.__name__)
 def test_prompts_are_short_and_have_the_task_once(tmp_path: Path, make: Make) -> None:
     opened = source(tmp_path, make)

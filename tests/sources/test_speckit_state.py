@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -173,7 +173,6 @@ ENDS = st.builds(
 )
 
 
-@settings(max_examples=40)  # each one is written to the disk for good
 @given(st.lists(ENDS, max_size=8))
 def test_what_is_written_is_read(tmp_path_factory: pytest.TempPathFactory, ends: list[Any]) -> None:
     state = SpecState()

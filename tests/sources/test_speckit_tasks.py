@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -406,7 +406,6 @@ def facts(tasks: Sequence[BoxTask]) -> list[tuple[object, ...]]:
     return [(t.key, t.title, t.fingerprint, t.status, t.line, t.stories, t.phase) for t in tasks]
 
 
-@settings(max_examples=100)
 @given(FILES | st.text().map(str.encode))
 def test_any_tick_changes_one_mark_and_can_be_taken_back(data: bytes) -> None:
     before = parse(data)

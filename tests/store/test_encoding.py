@@ -63,7 +63,7 @@ def test_ordinary_text_stays_readable_for_people_who_query_by_hand() -> None:
     assert encode({"text": "Grüße \x1b[0m 日本"}) == '{"text":"Grüße \\u001b[0m 日本"}'
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(value=JSON, text=TEXT)
 def test_values_come_back_from_the_database(database: str, value: Any, text: str) -> None:
     with connect(database) as store:

@@ -164,6 +164,7 @@ def test_a_mirror_of_many_packs_is_joined_and_loses_nothing(repo: Path, place: P
     assert git(clone, "log", "-1", "--format=%s") == "Lost"
 
 
+@pytest.mark.thorough
 def test_processes_that_open_the_same_mirror_wait_for_each_other(repo: Path, place: Path) -> None:
     command = [
         sys.executable,

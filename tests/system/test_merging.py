@@ -594,7 +594,7 @@ CONTENTS = st.lists(st.sampled_from("abcd"), max_size=6).map(
 EDITS = st.dictionaries(st.sampled_from(["a", "b", "d/c", "d/e"]), st.none() | CONTENTS, max_size=3)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(deadline=None)
 @given(st.dictionaries(st.sampled_from(["a", "b", "d/c"]), CONTENTS, min_size=1), EDITS, EDITS)
 def test_it_agrees_with_git_merge(
     start: dict[str, bytes], ours: dict[str, bytes | None], theirs: dict[str, bytes | None]

@@ -9,7 +9,7 @@ import random
 import uuid
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from segue.domain.plain import clean, strip_control
@@ -20,7 +20,6 @@ from tests.system.spelling import SECRETS, WHOLE, encoded, spelt
 ALPHABET = 'ab%/"\\é '
 
 
-@settings(max_examples=100)
 @given(SECRETS.flatmap(lambda secret: st.tuples(st.just(secret), spelt(secret))))
 @example(("p@ss/w0rd&more", "p%40ss%2fw0rd\\u0026more"))
 @example(("00000000%00", "00000000%00"))

@@ -185,7 +185,7 @@ def everything(folder: Path) -> list[str]:
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(deadline=None)
 @given(parts=st.lists(PARTS, min_size=1, max_size=6), start=st.sampled_from(["root", "outside", "other"]))
 def test_nothing_outside_is_ever_deleted(
     tmp_path_factory: pytest.TempPathFactory, parts: list[str], start: str

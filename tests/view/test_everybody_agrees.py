@@ -185,7 +185,6 @@ def compare_notifications(shared: Shared, run: str, events: list[Recorded]) -> N
 
 @given(histories())
 @settings(
-    max_examples=25,
     deadline=None,
     phases=[Phase.explicit, Phase.reuse, Phase.generate],
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],

@@ -204,6 +204,7 @@ def test_a_page_left_alone_shows_the_truth_when_it_is_looked_at_again(place: Pla
         page.locator("tbody tr").nth(2).wait_for(timeout=MS)
 
 
+@pytest.mark.thorough
 def test_an_open_step_stays_open_while_the_run_goes_on(place: Place, served: Served) -> None:
     place.script(GATED)
     process = place.start("run", "plan.md")

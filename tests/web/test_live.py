@@ -116,6 +116,7 @@ def test_where_a_page_goes_on() -> None:
     assert resume_from(0, BEHIND + 1) == (BEHIND + 1, True)
 
 
+@pytest.mark.thorough
 def test_fifty_pages_share_one_reader(place: Place, served: Served) -> None:
     run = make_run(place.database, state=RunState.RUNNING).id
     first = Page(served, run).open(20)

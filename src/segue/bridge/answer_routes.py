@@ -129,7 +129,7 @@ class AnswerRoutes:
         return Response(status_code=200)
 
     def _refuse(self, secret: str, request: Request, body: bytes) -> str:
-        """Return why a request is not believed; empty: it is."""
+        """Return why a request is refused; empty if it is accepted."""
         at, given = request.headers.get(TIMESTAMP, ""), request.headers.get(SIGNATURE, "")
         right = sign_request(secret, at, body)
         if not hmac.compare_digest(given.encode("utf-8", "surrogatepass"), right.encode()):

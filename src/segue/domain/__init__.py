@@ -1,1 +1,1 @@
-"""What things are: the values that travel through the house. No I/O here."""
+"""What things are: the values that every layer uses. No I/O here."""

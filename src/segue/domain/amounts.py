@@ -1,8 +1,12 @@
-"""Formats durations, quantities and lists the same way everywhere."""
+"""Formats durations, quantities and lists, and parses durations, the same way everywhere."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+
+_DURATION = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,6})?)\s*([mhdw])")
+_UNITS = {"m": 60, "h": 3600, "d": 86400, "w": 604800}
 
 
 def format_quantity(value: float, measure: str) -> str:
@@ -24,6 +28,12 @@ def format_duration(seconds: float) -> str:
     hours, minutes = divmod(minutes, 60)
     sign = "-" if seconds < 0 else ""
     return f"{sign}{hours}h{minutes:02d}m" if hours else f"{sign}{minutes}m{rest:02d}s"
+
+
+def parse_duration(text: str) -> float | None:
+    """Parse `30m`, `12h`, `7d` or `2w` into seconds; None if it is something else."""
+    found = _DURATION.fullmatch(text.strip())
+    return float(found[1]) * _UNITS[found[2]] if found else None
 
 
 def format_count(number: int, what: str) -> str:

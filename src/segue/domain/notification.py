@@ -21,7 +21,7 @@ class AnswerButton(Struct, frozen=True):
 
     action: AnswerAction
     token: str
-    """Decides about one task, once. Whoever has it can answer."""
+    """Decides about one task, once. Anyone who has it can answer."""
     url: str
     """Where the token is posted to."""
 

@@ -135,7 +135,7 @@ class _Since:
         self._keys: dict[str, list[str]] = {}
 
     def take(self, scope: str) -> tuple[str, ...]:
-        """Return them; who comes next waits only for those after."""
+        """Return them, and begin a new list: the next task waits only for those that come after."""
         return tuple(self._keys.pop(scope, ()))
 
     def add(self, key: str, scopes: Iterable[str]) -> None:

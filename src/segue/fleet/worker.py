@@ -35,7 +35,7 @@ from segue.system.process.orphans import end_orphans
 BEAT = 10.0
 """Seconds between two signs of life."""
 _POLL = 10.0
-"""Seconds between two looks into the queue, for what nobody rings about."""
+"""Seconds between two looks at the queue, for jobs that no notification announced."""
 _NEWS_PAUSE = 0.5
 """Seconds between two looks because something was submitted: in a large fleet much is."""
 _NEVER = 3600.0
@@ -223,7 +223,7 @@ class Worker:
             watch.stop()
 
     def _listen(self) -> Watch:
-        """Hear of runs in queues that nobody knew when this worker began to listen to some."""
+        """Listen for runs in queues that did not exist when this worker started."""
 
         def hear(topic: str) -> None:
             if topic in ("", NEWS):

@@ -28,7 +28,7 @@ class LanePlace(Protocol):
         """Put the files of a tree there, uncommitted."""
 
     async def keep(self, name: str) -> None:
-        """See to it that git does not forget the commit it is at, which no branch contains."""
+        """Keep git from deleting the commit it is at, which no branch contains."""
 
 
 class RunBranch(Protocol):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from mcp.server import MCPServer
 from mcp.server.mcpserver.exceptions import ResourceNotFoundError
@@ -14,6 +16,8 @@ from segue.mcp.project import ServedProject
 from segue.reports.card.layout import lay_out
 from segue.reports.card.markdown import render_markdown
 
+Found = TypeVar("Found")
+
 
 def add_resources(server: MCPServer[None], project: ServedProject) -> None:
     """Offer `run://RUN`, `proof://RUN` and `proof://RUN/TASK`."""
@@ -21,10 +25,7 @@ def add_resources(server: MCPServer[None], project: ServedProject) -> None:
     @server.resource("run://{run}", mime_type="application/json")
     async def run(run: str) -> str:
         """Return a run with its tasks; `last` is the newest one."""
-        try:
-            return json.dumps(await asyncio.to_thread(read_status, project, run), ensure_ascii=False)
-        except SegueError as error:
-            raise ResourceNotFoundError(error.message) from error
+        return json.dumps(await _find(read_status, project, run), ensure_ascii=False)
 
     @server.resource("proof://{run}", mime_type="text/markdown")
     async def proof_of_run(run: str) -> str:
@@ -38,8 +39,11 @@ def add_resources(server: MCPServer[None], project: ServedProject) -> None:
 
 
 async def _render(project: ServedProject, run: str, task: str = "") -> str:
+    return render_markdown([lay_out(card) for card in await _find(read_cards, project, run, task)])
+
+
+async def _find(read: Callable[..., Found], *args: Any) -> Found:
     try:
-        cards = await asyncio.to_thread(read_cards, project, run, task)
+        return await asyncio.to_thread(read, *args)
     except SegueError as error:
         raise ResourceNotFoundError(error.message) from error
-    return render_markdown([lay_out(card) for card in cards])

@@ -89,7 +89,7 @@ def _deliver(options: EmailSettings, password: str, mail: EmailMessage) -> None:
 async def _run_in_thread(work: Callable[[], None]) -> None:
     """Not in a pool: at exit a program would wait for a server that answers one byte at a time."""
     ended: Future[None] = Future()
-    ended.set_running_or_notify_cancel()  # whoever waits may give up; the work continues to its end
+    ended.set_running_or_notify_cancel()  # the caller may stop waiting; the work continues to its end
 
     def run() -> None:
         try:

@@ -72,7 +72,7 @@ class NtfySettings(Options, frozen=True):
     """The table `[notify.ntfy]`."""
 
     topic: Secret | None = None
-    """The topic to publish to; nothing is published if unset. Who knows it can read and answer."""
+    """The topic to publish to; nothing is published if unset. Anyone who knows it can read and answer."""
     url: str = "https://ntfy.sh"
     """The ntfy server."""
     token_env: str = ""

@@ -65,7 +65,7 @@ class Canary(StrEnum):
     ABSENT = "absent"
     """It did not run."""
     FAILED = "failed"
-    """It failed for its own reason: this runner can say no."""
+    """It failed as it must: this runner can report a failure."""
     SILENT = "silent"
     """It passed or failed for another reason: this runner cannot be believed."""
 

@@ -100,8 +100,7 @@ class Sealer:
         try:
             result = await examination.run(cache, base)
         except CheckSetupFailed as error:
-            reason, _, said = error.message.partition("\n")
-            result = CheckResult(shlex.join(argv), None, said, CheckState.BROKEN, reason)
+            result = error.to_result(shlex.join(argv))
         finally:
             await examination.tear_down()
         return self._label(result, known)
@@ -125,8 +124,7 @@ class Sealer:
         try:
             result = await run_scenario(try_out, scenario, base, head)
         except CheckSetupFailed as error:
-            reason, _, said = error.message.partition("\n")
-            result = CheckResult(scenario.command, None, said, CheckState.BROKEN, reason, scenario=True)
+            result = error.to_result(scenario.command, scenario=True)
         return self._label(result, known)
 
     async def try_mutants(

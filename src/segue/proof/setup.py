@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import shlex
 import shutil
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
@@ -12,6 +13,7 @@ from pathlib import Path
 import msgspec
 
 from segue.domain.errors import SegueError
+from segue.domain.proof import CheckResult, CheckState
 from segue.proof.compose import Composed
 from segue.proof.notes import decode_note, encode_note
 from segue.proof.runners import Ended
@@ -30,6 +32,18 @@ Run = Callable[[Sequence[str], Path], Awaitable[Ended]]
 
 class CheckSetupFailed(SegueError):
     """A setup command failed, so the check could not be run."""
+
+    def to_result(self, command: str, scenario: bool = False) -> CheckResult:
+        """Return the result of the check."""
+        reason, _, said = self.message.partition("\n")
+        return CheckResult(command, None, said, CheckState.BROKEN, reason, scenario=scenario)
+
+
+def check_setup(command: Sequence[str], ended: Ended) -> None:
+    """Raise CheckSetupFailed if a setup command has failed."""
+    if ended.exit_code != 0:
+        said = "\n".join(part for part in (ended.out, ended.err) if part.strip()).strip()[-2000:]
+        raise CheckSetupFailed(f"check_setup failed: {shlex.join(command)}\n{said}")
 
 
 class Installed(msgspec.Struct, frozen=True):
@@ -57,11 +71,7 @@ class Setup:
         tree = private_folder(place) / "tree"
         await write(tree)
         for command in self._commands:
-            ended = await run(command, tree)
-            if ended.exit_code != 0:
-                said = "\n".join(part for part in (ended.out, ended.err) if part.strip())[-2000:]
-                shutil.rmtree(place, ignore_errors=True)
-                raise CheckSetupFailed(f"check_setup failed: {' '.join(command)}\n{said}")
+            check_setup(command, await run(command, tree))
         found = _new_in(tree, composed)
         for path in (*found.folders, *found.others):
             target = place / "new" / path

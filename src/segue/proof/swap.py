@@ -22,7 +22,7 @@ from segue.proof.execute import environment, join_variables, observe, run_bounde
 from segue.proof.notes import decode_note, encode_note
 from segue.proof.options import SealOptions
 from segue.proof.runners import Ended, Runner, Stage
-from segue.proof.setup import CheckSetupFailed
+from segue.proof.setup import check_setup
 from segue.proof.trees import TreeEntry, write_tree
 from segue.system.files import private_folder, write_atomic
 from segue.system.git.objects import Objects
@@ -99,10 +99,7 @@ class InPlace:
     async def _set_up(self) -> None:
         """Run the setup commands once for a check, in the work tree itself."""
         for command in () if self._is_set_up else self._options.setup:
-            ended = await self._run_open(command)
-            if ended.exit_code != 0:
-                said = f"{ended.out}\n{ended.err}".strip()[-2000:]
-                raise CheckSetupFailed(f"check_setup failed: {' '.join(command)}\n{said}")
+            check_setup(command, await self._run_open(command))
         self._is_set_up = True
 
     async def tear_down(self, composed: Composed) -> None:  # noqa: ARG002 - it happens in place

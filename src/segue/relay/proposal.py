@@ -26,7 +26,7 @@ class Proposal(Struct, frozen=True):
 
     @classmethod
     def of(cls, action: str, command: Command) -> Proposal:
-        """Return what a command is shown as."""
+        """Return a command as people see it."""
         return cls(action, tuple(command.argv), str(command.cwd))
 
     @property

@@ -154,7 +154,7 @@ def _join_sources(one: Sequence[Setting], other: Sequence[Setting]) -> Iterator[
 
 
 def _join(parts: Sequence[Setting], runs: Sequence[int]) -> Setting:
-    """Join the settings of several sources, with the first so many runs of each."""
+    """Join the settings of several sources, with equally many runs of each: the first ones."""
     passed = [case for part, most in zip(parts, runs, strict=True) for case in part.cases["passed"][:most]]
     kept = {case.run for case in passed}
     first = [case for part in parts for case in part.cases["passed_first"] if case.run in kept]

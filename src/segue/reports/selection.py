@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
@@ -13,6 +12,7 @@ from typing import Any, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
+from segue.domain.amounts import parse_duration
 from segue.domain.errors import UsageError
 from segue.domain.run import TASK_RUNS, USUAL_RUNS, RunKind, RunState
 from segue.ports import Store
@@ -28,8 +28,6 @@ _SHARED = ("figures/outcomes", "figures/settings", "recovery")
 """Queries that are parts of others."""
 _SOURCE = "coalesce(nullif(spec->'trial'->>'prompt', ''), spec->>'source')"
 """What a run is about: of a trial the prompt of the experiment, however its arm words it."""
-_AGO = re.compile(r"(\d{1,6})\s*([mhdw])", re.ASCII)
-_SECONDS = {"m": 60, "h": 3600, "d": 86400, "w": 604800}
 
 Rows = list[dict[str, Any]]
 T = TypeVar("T")
@@ -191,8 +189,9 @@ def find_sources(store: Store, text: str) -> tuple[str, ...]:
 
 def parse_since(text: str, now: float) -> int:
     """Parse `7d`, a date or an instant into milliseconds since the epoch; local time without a zone."""
-    if found := _AGO.fullmatch(text.strip()):
-        return int((now - int(found[1]) * _SECONDS[found[2]]) * 1000)
+    ago = parse_duration(text)
+    if ago is not None:
+        return int((now - ago) * 1000)
     try:
         return int(datetime.fromisoformat(text.strip()).timestamp() * 1000)
     except (ValueError, OverflowError, OSError) as error:

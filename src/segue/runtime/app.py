@@ -270,7 +270,7 @@ def _check_trust(loaded: LoadedSettings, need: Need) -> None:
 
 
 def notes_on_trust(loaded: LoadedSettings) -> list[str]:
-    """Say which settings are not in force when nothing but a look is taken."""
+    """Say which settings do not count where a command only looks."""
     notes = [
         f"{path} belongs to another user, so its settings do not count."
         for path in (*loaded.found.foreign, loaded.found.refused)

@@ -26,7 +26,7 @@ class SuggestedCheck(Struct, frozen=True):
     command: str
     why: str
     missing: str = ""
-    """The program that the command needs and that is not installed here; empty: it is."""
+    """The program that the command needs and that is not installed here; empty if there is none."""
 
 
 def suggest_check(root: Path) -> SuggestedCheck | None:

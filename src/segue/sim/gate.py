@@ -83,7 +83,7 @@ class GateCall(Struct):
 
 
 async def _discard(_message: Message) -> None:
-    """Drop an answer that shall never arrive."""
+    """Drop an answer that must never arrive."""
 
 
 class SimGate:

@@ -41,7 +41,7 @@ def is_github(named: str) -> bool:
 
 
 def is_prompt(given: str, here: Path = Path()) -> bool:
-    """Return whether a text is a sentence that says what to build: several words that are no file."""
+    """Return whether a text is a sentence that says what to build: several words, and not a file."""
     if len(given.split()) < 2 or given.rstrip().endswith(".md"):
         return False
     try:

@@ -9,6 +9,7 @@ from typing import Any
 
 from segue.domain.events import EVENTS, ErrorSeen, Recorded, read_event
 from segue.domain.plain import plain
+from segue.domain.run import USUAL_RUNS
 from segue.ports import Store
 from segue.web.live import make_line
 from segue.web.routes import Data, PageRequest, PageRoute
@@ -17,7 +18,7 @@ SIZE = 50
 """Events on one page."""
 
 _RUNS = 100
-"""The newest runs that can be chosen; any other can be given in the address."""
+"""The newest runs of the usual kinds that can be chosen; any other can be given in the address."""
 
 EVENT_ROWS = "SELECT run_id, seq, ts, step, type, data FROM orchestrator_events"
 _BORING = ("token", "digest", "gen")
@@ -32,7 +33,8 @@ def query_events(request: PageRequest) -> Data:
     where, values = _build_conditions(chosen, place, later=forward is not None)
     order = "" if forward else " DESC"
     rows = read_events(request.store, where, values, f"run_id{order}, seq{order}", SIZE + 1)
-    runs = [{"id": run.id, "source": run.spec.source} for run in request.store.runs(limit=_RUNS)]
+    usual = request.store.runs(limit=_RUNS, kinds=USUAL_RUNS)
+    runs = [{"id": run.id, "source": run.spec.source} for run in usual]
     more, found = len(rows) > SIZE, rows[:SIZE]
     if forward:
         found.reverse()

@@ -7,7 +7,7 @@ from pathlib import PurePath
 from typing import Any
 from urllib.parse import quote
 
-from segue.domain.run import USUAL_RUNS, RunKind
+from segue.domain.run import TASK_RUNS, USUAL_RUNS, RunKind
 from segue.ports import Store
 from segue.reports.selection import select_kinds
 from segue.web.events import escape_like
@@ -17,12 +17,13 @@ from segue.web.runs import match_words
 RUNS = 8
 TASKS = 12
 _NEWEST = 200
-"""Among how many of the newest runs tasks are looked for."""
+"""Among how many of the newest runs with tasks words are looked for."""
 
 _FIND_RUNS = "SELECT id, kind, state, spec->>'source' AS source FROM orchestrator_runs"
 _FIND_TASKS = (
     "SELECT id, spec->'titles' AS titles FROM ("  # noqa: S608
-    f"SELECT id, spec, created FROM orchestrator_runs ORDER BY created DESC LIMIT {_NEWEST}) AS newest"
+    f"SELECT id, spec, created FROM orchestrator_runs WHERE {select_kinds(TASK_RUNS)}"
+    f" ORDER BY created DESC LIMIT {_NEWEST}) AS newest"
     " WHERE lower(CAST(spec->'titles' AS text)) LIKE lower(?) ESCAPE '!' ORDER BY created DESC LIMIT 20"
 )
 

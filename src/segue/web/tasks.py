@@ -54,11 +54,11 @@ def query_board(request: PageRequest) -> Data:
 
 def _list_sources(store: Store) -> list[dict[str, str]]:
     """List every source that has run, with its newest run."""
+    usual = f"FROM orchestrator_runs WHERE {select_kinds(USUAL_RUNS)}"
     rows = store.query(
-        "SELECT r.id, r.spec->>'source' AS source FROM orchestrator_runs r"  # noqa: S608
-        " JOIN (SELECT source_key, max(created) AS newest FROM orchestrator_runs GROUP BY source_key) n"
-        " ON n.source_key = r.source_key AND n.newest = r.created"
-        f" WHERE {select_kinds(USUAL_RUNS)} ORDER BY r.created DESC LIMIT 200"
+        f"SELECT r.id, r.source FROM (SELECT id, source_key, created, spec->>'source' AS source {usual}) r"  # noqa: S608
+        f" JOIN (SELECT source_key, max(created) AS newest {usual} GROUP BY source_key) n"
+        " ON n.source_key = r.source_key AND n.newest = r.created ORDER BY r.created DESC LIMIT 200"
     )
     return [{"run": str(row["id"]), "source": str(row["source"])} for row in rows]
 

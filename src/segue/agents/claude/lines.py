@@ -83,7 +83,7 @@ def read_failure(result: Json, err_tail: str, now: float, limit: float | None = 
 
 
 def is_aborted(result: Json) -> bool:
-    """Return whether the result only says that the program was interrupted, as it does whoever stops it."""
+    """Return whether the result only says that the program was interrupted, no matter who stopped it."""
     return as_text(result.get("terminal_reason")).startswith("aborted")
 
 

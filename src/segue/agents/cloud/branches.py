@@ -19,7 +19,7 @@ async def find_branches(
     """Return the branch that a session has pushed, and whether the remote was asked.
 
     `asked` is the branch that the prompt names. Where the remote cannot be asked, that one or what the
-    vendor names is believed: whoever uses it fetches it, and says what is wrong.
+    vendor names is believed: it is fetched before it is used, and a missing one is reported then.
     """
     refs = await _list_refs(workspace, repository)
     if refs is None:

@@ -106,7 +106,7 @@ class SessionStarter(Struct, frozen=True):
         except CloudError as error:
             if not error.gone:
                 raise
-            # What it had pushed is there, whoever continues.
+            # What it has pushed is still there for the next session.
             return await self._launch(replace(self.order, base=session.branch or self.order.base))
         return StartedSession(session, adopted, continued=True)
 

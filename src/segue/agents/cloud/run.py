@@ -147,8 +147,6 @@ class CloudJob(Struct, frozen=True):
                 return failure
             if watch.last is None or not watch.last.ended:
                 return self._keeps_working(session, failure.kind)
-            if watch.last.failure is None:
-                return None
         look = watch.last
         assert look is not None, "a session that was never seen was given up"
         if look.works_on:
@@ -246,7 +244,7 @@ class CloudJob(Struct, frozen=True):
                     await self._stop(session.id, "interrupted")
 
     async def _stop(self, session: str, why: str) -> bool:
-        """Stop the session, if the vendor lets us; return whether it was accepted."""
+        """Stop the session, if the vendor lets us; return whether that was accepted."""
         if self.profile.can.unstoppable:
             return False
         self._note.write(why)
@@ -256,6 +254,8 @@ class CloudJob(Struct, frozen=True):
                 await self.api.stop(session, end)
                 return True
             except CloudError as error:
+                if not error.unsure:
+                    self._note.drop()
                 if error.status < 500 or not left or loop_time() + pause > end:
                     return False
             await asyncio.sleep(pause)

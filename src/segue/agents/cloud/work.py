@@ -46,6 +46,10 @@ class StopNote(Struct, frozen=True):
         """Store it before the vendor is asked."""
         (self.folder() / _NOTE).write_text(why, encoding="ascii")
 
+    def drop(self) -> None:
+        """Forget it: the vendor has refused, so whatever ended the work, it was not us."""
+        (self.folder() / _NOTE).unlink(missing_ok=True)
+
     def read(self) -> str:
         """Return why we have stopped it, now or before we were killed; empty if we have not."""
         try:

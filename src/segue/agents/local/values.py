@@ -70,7 +70,7 @@ def split(text: str, size: int) -> Iterator[str]:
 
 
 def shrink(value: Any) -> Any:
-    """Return the value, small enough to be stored: long texts and lists are cut, if need be the whole."""
+    """Return the value, small enough to be stored: long texts and lists are cut, or else the whole."""
     cut = _cut(value, _DEPTH)
     text = json.dumps(cut, ensure_ascii=False)
     return cut if len(text) <= _EVENT_CHARS else {"cut": text[:_STRING_CHARS]}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -15,17 +14,17 @@ if TYPE_CHECKING:
     from segue.ports import Store
     from segue.runtime.app import App
 
-_SECONDS = {"d": 86400.0, "h": 3600.0, "": 86400.0}
-
 
 def _parse_age(_context: click.Context, _option: click.Parameter, value: str | None) -> float | None:
     """Parse an age such as `30d`, `12h` or a number of days into seconds."""
+    from segue.domain.amounts import parse_duration
+
     if value is None:
         return None
-    found = re.fullmatch(r"([0-9]{1,6}(?:\.[0-9]{1,6})?)([dh]?)", value)
-    if not found:
+    age = parse_duration(f"{value}d" if value[-1:].isdecimal() else value)
+    if age is None:
         raise click.BadParameter(f"{value!r} is not an age such as 30d or 12h.")
-    return float(found[1]) * _SECONDS[found[2]]
+    return age
 
 
 @click.command()

@@ -82,22 +82,23 @@ def report(
         else:
             chosen = select_runs(store, since, agent, model, source, kind)
             reports = build_reports(store, (name,) if name else tuple(REPORTS), chosen)
+        others = bool(store.runs(limit=1))
     _write_files(reports, html, sheet)
     if output.json:
         data = [found.to_json() for found in reports]
         output.data(data[0] if name else {item["report"]: item for item in data})
     elif html is None and sheet is None:
-        _show(reports, output, limit, filtered=any((since, agent, model, source, kind)))
+        _show(reports, output, limit, others)
 
 
-def _show(reports: Sequence[DatasetReport], output: Printer, limit: int, filtered: bool) -> None:
+def _show(reports: Sequence[DatasetReport], output: Printer, limit: int, others: bool) -> None:
     from segue.cli.runs import NO_RUNS
     from segue.cli.terminal.reports import print_reports
 
     if any(found.runs for found in reports):
         print_reports(reports, output, max(1, limit))
     else:
-        output.text("No matching runs." if filtered else NO_RUNS)
+        output.text("No matching runs." if others else NO_RUNS)
 
 
 def _one_run(store: Store, app: App, run_id: str | None) -> DatasetReport:

@@ -290,7 +290,7 @@ def _run_decided(
 
 
 def _choose_gates(app: App, source: str | None, approve: bool | None, pause: bool, watched: bool) -> set[str]:
-    """Return where the run waits for a person: builds from a prompt show their plan to whoever watches."""
+    """Return where the run waits for a person: builds from a prompt show their plan first."""
     from segue.domain.errors import UsageError
     from segue.domain.events import PLAN_GATE
 

@@ -22,7 +22,7 @@ def trust(yes: bool, show: bool, revoke: bool, settings: CommandSettings, output
     """Show what the project's settings may do on this machine, and allow it.
 
     Settings of segue.toml that start programs, open connections or move files count only after you allowed
-    them. You are asked again when they change, whoever changed them. Your own config.toml, environment
+    them. You are asked again when they change, no matter who changed them. Your own config.toml, environment
     variables and options on the command line need no trust. For one call, and in CI: `segue run --trust`,
     or SEGUE_TRUST=1. See docs/guides/trust.md.
 

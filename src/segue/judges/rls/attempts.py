@@ -136,7 +136,7 @@ class AccessTrial:
             for name in names
         )
         query = sql.SQL("UPDATE {} SET {} WHERE {}").format(named(self._table), change, where)
-        return [self._try(USER_A, "hand over", query, values)]
+        return [self._try(USER_A, "give away", query, values)]
 
     def _delete(self, actor: Actor, whose: User) -> Attempt:
         where, values = self._where(whose)

@@ -69,7 +69,7 @@ class _Work:
             self._scratch.stop()
 
     def report(self) -> RlsReport:
-        """Do everything."""
+        """Run the check within its time limit and return what was found; a failure is a report too."""
         demanded = self._options.enabled == "on"
         timer = threading.Timer(self._options.timeout, self.stop)
         timer.daemon = True

@@ -16,7 +16,7 @@ _DOES = {
     "insert": "can insert rows in user B's name",
     "update": "can change user B's row",
     "delete": "can delete user B's row",
-    "hand over": "can hand rows over to user B: the UPDATE policy's WITH CHECK does not hold the owner",
+    "give away": "can give rows away to user B: the UPDATE policy's WITH CHECK does not check the owner",
 }
 _ANYBODYS = {"read": "can read rows", "insert": "can insert rows", "update": "can change rows"} | {
     "delete": "can delete rows"
@@ -68,7 +68,7 @@ def _off(table: TableReport, allowed: list[Attempt]) -> tuple[RlsLevel, str]:
     if not allowed:
         why = f" (not tried: {table.not_tried})" if table.not_tried else ""
         return RlsLevel.ERROR, f"row level security is off: everybody who has the anon key can use it{why}"
-    can = list(dict.fromkeys(f"{a.who} can {a.what}" for a in allowed if a.what != "hand over"))
+    can = list(dict.fromkeys(f"{a.who} can {a.what}" for a in allowed if a.what != "give away"))
     return RlsLevel.ERROR, f"row level security is off: {', '.join(can)}; tried: {allowed[-1].sql}"
 
 

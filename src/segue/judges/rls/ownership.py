@@ -126,7 +126,7 @@ def _through(table: CatalogTable, found: Mapping[str, tuple[str, ...]]) -> tuple
 
 
 def _climb(tables: list[CatalogTable], texts: Mapping[str, str], found: RowOwnership) -> bool:
-    """Find tables that belong to whoever is a member; False if there are no more."""
+    """Find tables that belong to all members; False if there are no more."""
     before = len(found.memberships)
     known = {table.title: table for table in tables}
     for table in tables:

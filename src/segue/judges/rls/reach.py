@@ -35,7 +35,7 @@ class Scene(Struct):
     whose: RowOwnership
     functions: Sequence[ApiFunction]
     hidden: dict[str, tuple[str, ...]]
-    """Who → the tables whose row of user B he cannot read."""
+    """Who → the tables whose row of user B they cannot read."""
 
     def newly_seen(self, actor: Actor) -> str:
         """A table whose row of user B can be read now, inside of a transaction of this actor."""
@@ -178,7 +178,7 @@ def _found_by_b(scene: Scene, table: CatalogTable, step: OwnStep) -> str:
 
 
 def as_ranked(scene: Scene) -> Iterator[tuple[str, Attempt]]:
-    """Try everything again with each rank that user A can have in his own team."""
+    """Try everything again with each rank that user A can have in their own team."""
     for membership in scene.whose.memberships:
         table = scene.tables[membership.table]
         owners = direct_owners(table)

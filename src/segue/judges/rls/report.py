@@ -56,7 +56,7 @@ class Attempt(Struct, frozen=True):
     who: str
     """`anon` or `user A`."""
     what: str
-    """`read`, `insert`, `update`, `delete`, `hand over`, or `read own`."""
+    """`read`, `insert`, `update`, `delete`, `give away`, or `read own`."""
     sql: str
     allowed: bool | None
     """None if that is unclear."""

@@ -99,7 +99,7 @@ def fill(session: Connection[Any], tables: list[CatalogTable], whose: RowOwnersh
     session.execute("SELECT set_config('request.jwt.claims', '', false)")
     for table in tables:
         if grants_power(table) and not filled.problems.get(table.title):
-            # An administrator may see everything; user A shall be nobody special.
+            # An administrator may see everything; user A must be an ordinary user.
             mine = matching(direct_owners(table))
             query = sql.SQL("DELETE FROM {} WHERE {}").format(named(table), mine)
             with contextlib.suppress(psycopg.Error):

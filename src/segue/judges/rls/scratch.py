@@ -32,7 +32,7 @@ _SESSION = (
 
 _SAID = 300
 _CREATEROLE_SINCE = 160000
-"""Before, whoever might make roles might give himself any of them, such as the one that runs programs."""
+"""In older versions, a role that can create roles can join any of them, even the one that runs programs."""
 
 
 class Scratch(Struct):

@@ -9,9 +9,8 @@ from segue.proof.runners.cargo import CargoTest
 from segue.proof.runners.go import GoTest
 from segue.proof.runners.javascript import NODE_RUNNERS
 from segue.proof.runners.junit import JunitFile
-from segue.proof.runners.pytest import Pytest, PytestJunit
+from segue.proof.runners.python import Pytest, PytestJunit, Unittest
 from segue.proof.runners.runner import Ended, Project, Runner, Stage
-from segue.proof.runners.unittest import Unittest
 
 RUNNERS: tuple[Runner, ...] = (Pytest(), Unittest(), *NODE_RUNNERS, GoTest(), CargoTest())
 """All that apply to a command are armed at once, because a Makefile may start several."""

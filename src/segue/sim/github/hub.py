@@ -220,7 +220,7 @@ class Hub(ScriptPlayer[GithubScript]):
             if issue.state != "open":
                 continue
             if repo.bare is not None and pull.head not in repo.branches:
-                issue.close(repo.owner, None)  # whoever deletes the branch closes it
+                issue.close(repo.owner, None)  # deleting the branch closes it
                 self.announce(repo, "pull_request", "closed", {"number": issue.number})
                 continue
             head = repo.branches.get(pull.head, pull.head_sha)

@@ -144,7 +144,7 @@ class Teller:
             thread.join(_CLOSING)
 
     def tell(self, patience: float) -> None:
-        """Tell everything that is pending; what cannot be posted stays in the notebook."""
+        """Post everything that is pending; what cannot be posted is kept for later."""
         if self._notebook.pending():
             with ThreadPoolExecutor(1) as thread:  # the caller's own may run an event loop
                 thread.submit(asyncio.run, self._tell_all(patience)).result()
@@ -193,7 +193,7 @@ class Teller:
             await self._write(rest, "PATCH", base, {"state": "closed", "state_reason": "completed"})
 
     async def _comment(self, rest: Rest, base: str, key: str, report: IssueReport) -> None:
-        """Write the run's comment; whoever must decide is asked in one of its own, which notifies people."""
+        """Write the run's comment; a question is a comment of its own, so that people are notified."""
         kind = "person" if report.state == "person" else "status"
         mark = f"<!-- segue run={report.run} issue={key} {kind} -->"
         body = f"{mark}\n{describe(report)}"

@@ -94,7 +94,7 @@ def _starts(lines: Sequence[str], hashed: Sequence[int]) -> Iterator[tuple[int, 
 def _strays(
     lines: Sequence[str], fences: Sequence[int], sections: Sequence[PlanSection], hashed: Sequence[int]
 ) -> Iterator[tuple[Notice, bool]]:
-    """Lines that look like a task heading but are none, or stand in a code block; True: text is lost."""
+    """Lines that look like a task heading but are not, or are in a code block; True: text is lost."""
     for section in sections:
         for number in _within(hashed, section.start, section.end):
             line = lines[number]

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 SUPERUSER = "supabase_admin"
 
 _WAIT = 0.02
-_START_SECONDS = 60.0
-_STOP_SECONDS = 10.0
+_START_SECONDS = 300.0
+_STOP_SECONDS = 60.0
 _READY = 7
 """The line of postmaster.pid that contains the server's state."""
 

@@ -1,4 +1,4 @@
-"""pytest: a plugin that it loads through its own environment variables."""
+"""pytest and unittest: hooks that they load through environment variables."""
 
 from __future__ import annotations
 
@@ -55,6 +55,30 @@ class PytestJunit:
     def clean(self, text: str) -> str:
         """Return the output without the line that names the report."""
         return "\n".join(line for line in text.splitlines() if "generated xml file" not in line)
+
+
+class Unittest:
+    """Python loads sitecustomize from PYTHONPATH at its start."""
+
+    name = "unittest"
+
+    def applies(self, project: Project) -> bool:
+        """Return whether there is any Python."""
+        return _has_python(project)
+
+    def arm(self, stage: Stage) -> Mapping[str, str]:
+        """Copy the module."""
+        site = place_hook(stage, "site.py", "sitecustomize.py")
+        site.with_suffix(".json").rename(stage.hooks / "site.json")
+        return {"PYTHONPATH": str(stage.hooks)}
+
+    def read(self, stage: Stage, ended: Ended) -> Report | None:  # noqa: ARG002 - the module wrote it all
+        """Return what the module wrote."""
+        return read_reports(stage, "sitecustomize", self.name)
+
+    def clean(self, text: str) -> str:
+        """Return the output; the module leaves no traces."""
+        return text
 
 
 def _has_python(project: Project) -> bool:
