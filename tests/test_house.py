@@ -197,8 +197,35 @@ def test_queries_name_phases_that_exist() -> None:
         assert found <= set(PHASES) | journal, path
 
 
-def test_nobody_but_the_sources_tells_them_apart() -> None:
-    """A source that a plug-in adds is treated like those that come with Segue."""
+def test_code_names_phases_that_exist() -> None:
+    from segue.flow.phases.registry import PHASES
+
+    known = {*PHASES, "base", "commit", "end", "sleep"}
+    for path in MODULES:
+        for node in _nodes(path) if "bridge" not in _relative(path) else ():  # its turns are no phases
+            about: list[ast.expr] = []
+            if isinstance(node, ast.Compare) and _name(node.left) == "phase":
+                about = node.comparators
+            elif isinstance(node, ast.Subscript) and _name(node.value) == "PHASES":
+                about = [node.slice]
+            elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("flow.has"):
+                about = node.args
+            named = {one.value for one in about if isinstance(one, ast.Constant) and one.value}
+            assert named <= known, f"{_relative(path)}:{node.lineno}"
+
+
+CALLED = {
+    "sources": {"kind", "source_kind"},
+    "judges": {"name", "names", "judges", "judge", "judged_by"},
+    "deliveries": {"delivery"},
+    "reviewers": {"reviewer"},
+    "searchers": {"searcher", "service"},
+}
+"""What variants are called where somebody might compare them."""
+
+
+def test_nobody_tells_variants_apart_by_name() -> None:
+    """What a plug-in adds is treated like what comes with Segue."""
     from segue.runtime.registry import BUILT_IN
 
     for path in MODULES:
@@ -206,8 +233,12 @@ def test_nobody_but_the_sources_tells_them_apart() -> None:
             if not isinstance(node, ast.Compare) or _relative(path).startswith("sources/"):
                 continue
             words = {one.value for one in ast.walk(node) if isinstance(one, ast.Constant)}
-            kinds = {_name(one) for one in ast.walk(node)} & {"kind", "source_kind"}
-            assert not (kinds and words & set(BUILT_IN["sources"])), f"{_relative(path)}:{node.lineno}"
+            names = {_name(one) for one in ast.walk(node)}
+            for socket, called in CALLED.items():
+                told_apart = words & set(BUILT_IN[socket]) and names & called
+                assert not told_apart, (
+                    f"{_relative(path)}:{node.lineno}: {socket} say what they are themselves"
+                )
 
 
 READERS = ("domain/", "store/", "sim/", "agents/", "judges/", "sources/", "deliveries/", "reviewers/")

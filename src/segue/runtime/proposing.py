@@ -13,8 +13,6 @@ from segue.runtime.overrides import hold_run
 from segue.system.git.worktree import Worktree
 from segue.system.process.processes import Processes
 
-_PR = "pr"
-
 
 async def propose(app: App, run: Run) -> Delivered:
     """Push the branch of a run that nobody works on and open a pull request; a draft while it is not done.
@@ -27,7 +25,7 @@ async def propose(app: App, run: Run) -> Delivered:
             kept="Nothing was changed.",
             hint="Start the next one with --pr",
         )
-    own = App.load_for(run, command_line={**app.place(), "delivery": _PR})
+    own = App.load_for(run, command_line={**app.place(), "delivery": "pr"})
     async with hold_run(own, run) as held:
         tree = Worktree.of(held.home, run)
         assert tree is not None
@@ -40,7 +38,7 @@ async def propose(app: App, run: Run) -> Delivered:
                     f"There is nothing to propose: branch {tree.branch} has nothing that {spec.into} lacks.",
                     kept="Nothing was changed.",
                 )
-            await held.journal.respec(replace(spec, settings={**spec.settings, "delivery": _PR}))
+            await held.journal.respec(replace(spec, settings={**spec.settings, "delivery": "pr"}))
             found = await delivering.deliver(delivering.delivery, _explain_draft(run))
         if run.state is RunState.DONE:
             await tree.remove()

@@ -139,12 +139,8 @@ def make_judging(names: Sequence[str], app: App, services: Services) -> Judging:
     from segue.judges.verdict import read_verdict
 
     judges = tuple(_make_judge(name, app, services) for name in names)
-    return Judging(judges, read_verdict, decides_contests=not _only_checks(judges))
-
-
-def _only_checks(judges: Sequence[Judge | None]) -> bool:
-    """Return whether nobody judges who looks at more than the checks."""
-    return all(judge is not None and getattr(judge, "by_checks", False) for judge in judges)
+    others = any(judge is None or not getattr(judge, "by_checks", False) for judge in judges)
+    return Judging(judges, read_verdict, decides_contests=others)
 
 
 def _make_judge(name: str, app: App, services: Services) -> Judge | None:

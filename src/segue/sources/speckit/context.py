@@ -164,7 +164,7 @@ def list_principles(text: str) -> tuple[Criterion, ...]:
     return tuple(found)
 
 
-def require_principles(text: str) -> None:
+def check_law(text: str) -> None:
     """Refuse to judge by a constitution that has nothing to judge by."""
     if not list_principles(text):
         raise UsageError(

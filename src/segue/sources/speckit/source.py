@@ -24,13 +24,7 @@ from segue.sources.plan.state import pair_key, set_aside
 from segue.sources.recognise import TASKS, is_feature
 from segue.sources.restore import CorruptState, restore_state
 from segue.sources.speckit import state as speckit_state
-from segue.sources.speckit.context import (
-    join_sections,
-    list_documents,
-    list_principles,
-    require_principles,
-    sections,
-)
+from segue.sources.speckit.context import check_law, join_sections, list_documents, list_principles, sections
 from segue.sources.speckit.dependencies import find_waits
 from segue.sources.speckit.files import lock_path, read_parsed, read_tasks
 from segue.sources.speckit.find import find_feature, project_root
@@ -172,7 +166,7 @@ class SpecKit(Source):
         if refused := refusal(reading.parsed, str(self.path)):
             raise refused
         if self._judges_constitution:
-            require_principles(self._project.constitution())
+            check_law(self._project.constitution())
         state = self.state()
         self._heal(reading.parsed, state)
         parsed = self._read().parsed
