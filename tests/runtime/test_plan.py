@@ -14,6 +14,7 @@ from segue.domain.role import AgentChoice, Role
 from segue.domain.run import RunKind
 from segue.domain.task import Task, TaskList, TaskStatus
 from segue.runtime.app import App
+from segue.runtime.first_run import find_agent
 from segue.runtime.plan import PlanChanged, RunPlan, plan_run
 from segue.runtime.units import Units, select_tasks
 from tests.flow.loop import ListSource
@@ -118,6 +119,15 @@ def test_what_does_not_fit_is_refused_with_the_reason(
     with pytest.raises(UsageError, match=said) as caught:
         plan(tmp_path, **settings)
     assert caught.value.exit_code == 2
+
+
+def test_no_cloud_agent_is_chosen_unasked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.setenv("JULES_API_KEY", "key-of-nobody")
+    found, reports = find_agent(App.load(tmp_path, None, {"agents": {"jules": {}}}))
+    assert found is None
+    assert "claude" in [report.name for report in reports]
+    assert "jules" not in [report.name for report in reports]
 
 
 def test_settings_of_the_environment_are_for_more_runs_than_this_one(

@@ -67,8 +67,8 @@ async def _declares(trial: _DeliveryTrial) -> None:
     """It has a name, and says whether it pushes, and whether it merges."""
     delivery = trial.make()
     expect(bool(delivery.name), "its name is empty")
-    expect(isinstance(delivery.needs_remote, bool), "needs_remote is neither true nor false")
-    expect(isinstance(delivery.merges, bool), "merges is neither true nor false")
+    for name in ("needs_remote", "merges", "leaves"):
+        expect(isinstance(getattr(delivery, name), bool), f"{name} is neither true nor false")
     expect(not (delivery.merges and delivery.needs_remote), "what is merged here is not pushed")
 
 

@@ -67,9 +67,9 @@ class _JudgeTrial(Struct, frozen=True):
 
 
 async def _declares(trial: _JudgeTrial) -> None:
-    """It says its name, whether it looks at nothing but the checks, and that it is ready."""
-    known = getattr(trial.judge, "by_checks", False)
-    expect(isinstance(known, bool), "by_checks is neither true nor false")
+    """It says its name, whether it judges by the checks alone or by a model, and that it is ready."""
+    for name in ("by_checks", "by_model"):
+        expect(isinstance(getattr(trial.judge, name, False), bool), f"{name} is neither true nor false")
     expect_ready(trial.judge)
 
 
