@@ -211,7 +211,7 @@ def test_code_names_phases_that_exist() -> None:
             elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("flow.has"):
                 about = node.args
             named = {one.value for one in about if isinstance(one, ast.Constant) and one.value}
-            assert named <= known, f"{_relative(path)}:{node.lineno}"
+            assert named <= known, _relative(path)
 
 
 CALLED = {
