@@ -18,6 +18,8 @@ from zlib import crc32
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.warm import share_forker
+
 _numbers = itertools.count(1)
 
 # Collecting makes many objects, and all stay: to look for garbage among them takes a quarter of the time.
@@ -154,6 +156,13 @@ SAMPLED = {
 """Slow tests with many cases of a kind: `make test` runs one in so many, `make thorough` all."""
 _TOGETHER = (("tests/provider/",), IN_BROWSER, ("tests/judges/test_rls",))
 """What runs in one process each, which then imports LiteLLM, or starts a browser or a Postgres, once."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Start what starts `segue` for the test processes, while these read the tests."""
+    starts_others = config.getoption("numprocesses", None) and "PYTEST_XDIST_WORKER" not in os.environ
+    if starts_others and hasattr(os, "fork") and not config.getoption("collectonly"):
+        share_forker()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
