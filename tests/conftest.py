@@ -101,7 +101,7 @@ SAMPLED = {
     "tests/crash/test_points.py": 12,
     "tests/dataset/test_publish.py": 2,
     "tests/domain/test_plan.py": 3,
-    "tests/e2e/test_faults.py": 3,
+    "tests/e2e/test_faults.py": 6,
     "tests/e2e/test_lanes.py": 2,
     "tests/e2e/test_plan.py": 3,
     "tests/e2e/test_record.py": 2,
