@@ -224,17 +224,26 @@ def unchanged_environment() -> Iterator[None]:
     """Let a test that leaves a variable behind fail itself, not one that comes later."""
     before = _environment()
     yield
-    changed = dict(set(_environment().items()) ^ set(before.items()))
-    if changed:
+    after = _environment()
+    if after != before and (changed := dict(_settled(after) ^ _settled(before))):
         for name in changed:
             os.environ.pop(name, None)
-        os.environ.update(before)
+        os.environ.update(dict(_settled(before)))
         pytest.fail(f"the test changed the environment: {', '.join(sorted(changed))}")
 
 
-def _environment() -> dict[str, str]:
-    ours = ("PYTEST_CURRENT_TEST", "LITELLM_", "TIKTOKEN_")  # LiteLLM sets some when it is imported
-    return {name: value for name, value in os.environ.items() if not name.startswith(ours)}
+def _environment() -> dict[Any, Any]:
+    """Return all variables as they are stored: to decode them takes longer than many a test."""
+    found: dict[Any, Any] = os.environ._data.copy()  # type: ignore[attr-defined]
+    found.pop(os.environ.encodekey("PYTEST_CURRENT_TEST"), None)
+    return found
+
+
+def _settled(variables: dict[Any, Any]) -> set[tuple[str, str]]:
+    """Return the variables without those that LiteLLM sets when it is imported."""
+    decode = os.environ.decodevalue
+    found = {(decode(name), decode(value)) for name, value in variables.items()}
+    return {(name, value) for name, value in found if not name.startswith(("LITELLM_", "TIKTOKEN_"))}
 
 
 @pytest.fixture(scope="session")
