@@ -29,7 +29,7 @@ from segue.cli.main import cli
 from segue.config.load import LoadedSettings
 from segue.config.settings import DiagnosticSettings, SandboxSettings, Settings
 from segue.config.trust import HARMLESS, is_harmless
-from segue.deliveries.options import PullRequestOptions
+from segue.deliveries.place import PullRequestOptions
 from segue.domain.events import EVENTS
 from segue.domain.options import OptionField, option_fields, read_options
 from segue.domain.proof import IndependentTests, Proof, Tampering

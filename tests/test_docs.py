@@ -269,6 +269,12 @@ def test_the_documentation_is_short() -> None:
     assert sum(pages.values()) <= 35_000
 
 
+def test_every_page_that_a_message_names_exists() -> None:
+    texts = [path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py")]
+    named = {page for text in texts for page in re.findall(r"\bdocs/[\w/-]+\.md", text)}
+    assert {page for page in named if not (ROOT / page).is_file()} <= {"docs/api.md"}, "an example"
+
+
 def command_lines() -> Iterator[tuple[str, str]]:
     """Every `segue …` that a page shows: in consoles, in examples of help texts, in backticks."""
     for block in blocks("console", "sh", "text"):

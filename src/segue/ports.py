@@ -380,7 +380,8 @@ class Judge(Protocol):
     """Decides from the evidence whether a task is done.
 
     One that looks at nothing but the checks says so with `by_checks = True`: then there must be checks, and
-    whether one that was contested counts is for others to decide.
+    whether one that was contested counts is for others to decide. One that asks the model of `[judge]` says
+    `by_model = True` and gets that table as its options.
     """
 
     @property
@@ -478,6 +479,8 @@ class Delivery(Protocol):
 
     merges: ClassVar[bool] = False
     """Whether it brings the work into the user's own branch, so that the run's is not needed any more."""
+    leaves: ClassVar[bool] = False
+    """Whether it does nothing with the branch, so that nothing is missing when it cannot be called."""
 
     @property
     def needs_remote(self) -> bool:

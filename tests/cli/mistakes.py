@@ -315,7 +315,7 @@ DATA = [
     Mistake("status", 1, ("has version 999", "Update Segue"), from_the_future),
     Mistake(f"{RUN} --database-url mysql://x/y", 2, ("neither a Postgres address", "postgresql://user")),
     Mistake("db push --to mysql://x/y", 2, ("is not Postgres", "postgresql://user"), done),
-    Mistake("db export", 2, ("do not fit one stream", "-o dataset")),
+    Mistake("db export", 2, ("do not fit into one stream", "-o dataset")),
     Mistake("db export runz", 2, ("'runz' is not one of", "'runs'")),
     Mistake("db export runs -o no/x.csv", 2, ("cannot be written", "Name another place"), done),
     Mistake("db query", 2, ("syntax error", "segue db shell"), done, words=("db", "query", "selec 1")),

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sqlite3
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -19,6 +21,7 @@ from segue.domain.finding import DismissReason, Finding, Review, Severity
 from segue.domain.graph import Dependency, WaitKind
 from segue.domain.job import Job
 from segue.domain.outcome import Outcome
+from segue.domain.run import StepState
 from segue.domain.task import Completion, Task, TaskKind, TaskStatus
 from segue.domain.verdict import Action, Result, Verdict
 from segue.flow.context import Policy
@@ -390,21 +393,34 @@ def test_a_long_patch_is_cut_and_says_so(tmp_path: Path) -> None:
 
 
 class CrashingSource(ListSource):
-    """Marks a task, and the process dies."""
+    """Marks a task, and the process dies: of the database it leaves what was stored by then."""
+
+    def __init__(self, database: Path) -> None:
+        super().__init__("1")
+        self.database, self.left = database, database.with_name("left.db")
 
     def mark(self, task: Task, completion: Completion) -> None:
         """Mark it; the journal never hears of it."""
         super().mark(task, completion)
         if len(self.completions) == 1:
+            with closing(sqlite3.connect(self.database)) as live, closing(sqlite3.connect(self.left)) as left:
+                live.backup(left)
+                with left:  # whoever died holds no claim
+                    left.execute("UPDATE orchestrator_runs SET owner = NULL")
             raise ConnectionAbortedError
 
 
 def test_a_task_that_was_marked_just_before_a_crash_is_ended_by_the_next_session(tmp_path: Path) -> None:
-    agent = FunctionAgent("one", edit())
-    loop = Loop(tmp_path, CrashingSource("1"), [agent])
+    agent, database = FunctionAgent("one", edit()), tmp_path / "segue.db"
+    source = CrashingSource(database)
+    loop = Loop(tmp_path, source, [agent])
     with pytest.raises(ConnectionAbortedError):
         loop.session()
+    source.left.replace(database)
     assert "task/1/end#1" not in loop.step_keys()
     loop.session()
     assert "task/1/end#1" in loop.step_keys()
-    assert (len(agent.jobs), loop.view.tasks["1"].state) == (1, "done")
+    with loop.store() as store:
+        assert {step.state for step in store.steps(loop.run_id)} == {StepState.DONE}
+    task = loop.view.tasks["1"]
+    assert (len(agent.jobs), task.state, task.commit) == (1, "done", loop.git("rev-parse", "HEAD"))

@@ -18,10 +18,10 @@ from segue.domain.task import TaskKind
 from segue.domain.verdict import Action, Result
 from segue.reports.card.build import build_cards
 from segue.reports.card.card import CheckCard, ContestedCard, CriterionCard, ProofCard
-from segue.reports.card.html import render_html
 from segue.reports.card.layout import lay_out
 from segue.reports.card.markdown import render_markdown
 from segue.reports.card.text import render_text
+from segue.reports.html_page import render_cards
 from segue.store import connect
 from tests.reports.dataset import Written
 from tests.reports.proofs import TASKS, record, write_proofs
@@ -110,7 +110,7 @@ def test_an_older_run_has_no_level(database: str) -> None:
 def test_every_rendering_says_the_same(cards: dict[str, ProofCard]) -> None:
     layouts = [lay_out(card) for card in cards.values()]
     page = Reader()
-    page.feed(render_html(layouts, "Proof", "Made today."))
+    page.feed(render_cards(layouts, "Proof", "Made today."))
     written = re.sub(r"\\(.)", r"\1", render_markdown(layouts)).replace("<!-- -->", "")
     plain = render_text(layouts)
     for text in (plain, written, page.text):
@@ -226,7 +226,7 @@ def test_hostile_text_stays_text(card: ProofCard) -> None:
     assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]", plain)
     assert max(map(len, plain.splitlines())) <= 80
     page = Reader()
-    page.feed(render_html([layout], "Proof", ""))
+    page.feed(render_cards([layout], "Proof", ""))
     assert page.tags <= {
         *("html", "head", "meta", "title", "style", "body", "h1", "h2", "h3", "p", "article"),
         *("dl", "dt", "dd", "ul", "li", "pre"),

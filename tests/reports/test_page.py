@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 
 from segue.reports.build import REPORTS, build_reports, build_run_report
 from segue.reports.charts import draw_cell
+from segue.reports.figures.timeline import draw_timeline
 from segue.reports.html_page import render_html
 from segue.reports.report import Cell, DatasetReport, ReportTable, RunIds
 from segue.reports.selection import Selection
 from segue.reports.statistics import Difference, Mean, single_cases
 from segue.reports.timeline import Bar, Timeline, TimelineRow
-from segue.reports.timeline_svg import draw_timeline
 from segue.store import connect
 from tests.reports.dataset import Written
 

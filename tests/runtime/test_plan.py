@@ -89,6 +89,15 @@ def test_a_judge_adds_verification_where_no_flow_is_chosen(tmp_path: Path) -> No
         ({"smoke": {"backend": ["true"]}}, "smoke .* has no effect"),
         ({"replan": "always"}, "replan .* has no effect"),
         ({"review": {"reviewer": "none"}}, "review.reviewer .* has no effect"),
+        ({"review": {"min_severity": "error"}}, "review.min_severity .* no phase `review`"),
+        ({"judge": {"model": "small"}}, "judge.model .* no phase `verify`"),
+        ({"limits": {"replans": 2}}, "limits.replans .* no phase `replan`"),
+        ({"search": {"service": "brave"}}, "search.service .* has no effect"),
+        ({"gates": ["plan"]}, "gates .* has no effect: the tasks are written down already"),
+        (
+            {"flow": "bare", "flows": {"bare": {"phases": ["execute"]}}, "limits": {"resolutions": 2}},
+            "limits.resolutions .* no phase `check`",
+        ),
         ({"review": {"reviewer": "rufff"}}, "no reviewer 'rufff'. Did you mean 'ruff'"),
         ({"judged_by": "llmm"}, "no judge 'llmm'. Did you mean 'llm'"),
         ({"judged_by": "agent,agent"}, "names a judge twice"),
@@ -109,6 +118,14 @@ def test_what_does_not_fit_is_refused_with_the_reason(
     with pytest.raises(UsageError, match=said) as caught:
         plan(tmp_path, **settings)
     assert caught.value.exit_code == 2
+
+
+def test_settings_of_the_environment_are_for_more_runs_than_this_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SEGUE_JUDGE__MODEL", "small")
+    monkeypatch.setenv("SEGUE_SEARCH__SERVICE", "brave")
+    assert plan(tmp_path).flow.names == ("execute", "check")
 
 
 def test_a_flow_of_the_users_own(tmp_path: Path) -> None:

@@ -68,6 +68,19 @@ class Raising(Lines):
     def tasks(self):
         return {}["nothing"]
 
+class Wish(Lines):
+    """A wish, whose steps an agent plans."""
+    kind = "wish"
+    outline = property(lambda self: self)
+
+    @classmethod
+    def matches(cls, request):
+        return bool(request.named) and request.named.startswith("wish:")
+
+    @classmethod
+    def open(cls, request):
+        return cls(request.named)
+
 class Nameless:
     """An agent whose objects have no name."""
     Options = Options
@@ -87,6 +100,7 @@ POINTS = """[segue.sources]
 lines = segue_odd:Lines
 half = segue_odd:Half
 raising = segue_odd:Raising
+wish = segue_odd:Wish
 planfile = segue_odd:Lines
 [segue.agents]
 nameless = segue_odd:Nameless
@@ -187,10 +201,18 @@ def test_an_error_in_a_plug_in_names_its_package(odd: Path, capsys: pytest.Captu
     assert registry.find_culprit(ours.value) == ""
 
 
+def test_a_source_that_is_no_file_is_named_in_the_settings_and_may_be_planned(odd: Path) -> None:
+    (odd / "segue.toml").write_text('source = "wish:one"\n')
+    app = App.load(odd)
+    assert app.source(None, odd).address == "wish:one"
+    assert app.plans_tasks(None)
+    assert not app.plans_tasks("x.lines")
+
+
 def test_variants_say_what_a_run_must_know_before_it_begins() -> None:
-    said = {"judges": "by_checks", "deliveries": "merges"}
+    said = {"by_checks": "judges", "by_model": "judges", "merges": "deliveries", "leaves": "deliveries"}
     found = {
-        socket: [name for name in registry.BUILT_IN[socket] if registry.says(socket, name, what)]
-        for socket, what in said.items()
+        what: [name for name in registry.BUILT_IN[socket] if registry.says(socket, name, what)]
+        for what, socket in said.items()
     }
-    assert found == {"judges": ["checks"], "deliveries": ["merge"]}
+    assert found == {"by_checks": ["checks"], "by_model": ["llm"], "merges": ["merge"], "leaves": ["branch"]}

@@ -22,6 +22,7 @@ NOW = round(time.time() * 1000)
 BEGAN = (e.TaskStarted("1", "One"),)
 STUCK = (*BEGAN, e.TaskEnded("1", False, "its checks fail"))
 PROPOSED = e.WorkDelivered("pr", "Pull request 7 is open.", "h" * 40, "segue/x", "main", 7, "https://x/7")
+MERGED = e.WorkDelivered("van", "It is in main.", "h" * 40, "segue/x", merged=True)
 
 
 def waiting(state: RunState, *events: e.Event, **run: Any) -> list[InboxItem]:
@@ -47,6 +48,8 @@ def kinds(found: Sequence[InboxItem]) -> list[tuple[str, str | None]]:
         (RunState.NEEDS_HUMAN, (e.GateReached("1", "x"), e.GatePassed("1"), *STUCK), [("task", "1")]),
         (RunState.PARKED, (*BEGAN, e.RunParked("1", time.time() + 60)), [("limit", "1")]),
         (RunState.DONE, (PROPOSED,), [("delivery", None)]),
+        (RunState.DONE, (MERGED,), []),
+        (RunState.DONE, (replace(MERGED, merged=False),), [("delivery", None)]),
     ],
 )
 def test_what_waits(

@@ -24,7 +24,7 @@ from segue.config.trust import ProjectFile
 from segue.domain.errors import UsageError
 from segue.domain.nearest import find_nearest, suggest
 from segue.domain.options import OptionError, Secret, option_values, read_options
-from segue.sources.recognise import is_github
+from segue.domain.pattern import pattern
 from segue.store.address import is_path
 from segue.system.reading import suggest_path, work_tree
 
@@ -62,6 +62,9 @@ SYNONYMS = {
     "judges": "judged_by",
 }
 """Other names under which settings are accepted."""
+
+_ADDRESS = pattern(r"[A-Za-z][A-Za-z0-9+.-]+:")
+"""How a source begins that is no file, such as `github:`; a single letter is a drive of Windows."""
 
 SOCKETS = ("agents", "reviewers", "sources", "judges", "searchers", "notifiers", "deliveries")
 """Tables whose keys are names of parts that must exist."""
@@ -364,7 +367,8 @@ def _anchor(path: str, value: Any, base: Path | None) -> Any:
         or (path == "database_url" and is_path(str(value)))
         or (path == "summary" and value != GITHUB)
     )
-    anchored = anchored and not (path == "source" and is_github(str(value)))
+    if path == "source" and _ADDRESS.match(str(value)):
+        return value
     if anchored and base is not None and isinstance(value, str | Path) and str(value):
         return str(base / Path(value).expanduser())
     return value

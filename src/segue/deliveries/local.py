@@ -13,6 +13,7 @@ class BranchDelivery(Delivery):
 
     Options = options.Options
     name = "branch"
+    leaves = True
 
     def __init__(self, given: options.Options, services: Services) -> None:
         pass

@@ -6,11 +6,12 @@ import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
-from segue.deliveries.options import PullRequestOptions
+from segue.domain.options import Options, Text, WebAddress
 from segue.ports import Problem
 from segue.system.github import ENTERPRISE_TOKENS, TOKENS, ask_gh
 from segue.system.http.rest import Refused
@@ -19,6 +20,19 @@ _SCP = re.compile(r"(?:[^@/\s]+@)?([^:/\s]+):(?!//)(.+)")
 _GITHUB, _GITLAB = "github", "gitlab"
 _KEYS = {"github.com": TOKENS, _GITHUB: ENTERPRISE_TOKENS, _GITLAB: ("GITLAB_TOKEN",)}
 """The variables with a token, as the services' own tools read them; one of github.com counts for it alone."""
+
+
+class PullRequestOptions(Options, frozen=True):
+    """The table `[deliveries.pr]`."""
+
+    service: Literal["github", "gitlab"] | None = None
+    """Where the repository is; recognised by the host of `origin` if unset."""
+    api: WebAddress | None = None
+    """The address of the API, for a server of your own; derived from the host of `origin` if unset."""
+    project: Annotated[str, Meta(pattern="^[^/ ]+(/[^/ ]+)+$")] | None = None
+    """`OWNER/NAME` of the repository; read from the address of `origin` if unset."""
+    authors: tuple[Text, ...] = ()
+    """Whose comments count beside those of members, by login: a review bot, for example."""
 
 
 class HostedPlace(Struct, frozen=True):

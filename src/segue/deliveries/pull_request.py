@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from segue.deliveries.hosting import Hosting, PullRequest, ReviewThread
-from segue.deliveries.options import PullRequestOptions
-from segue.deliveries.place import HostedPlace, find_key, find_place, key_names
+from segue.deliveries.place import HostedPlace, PullRequestOptions, find_key, find_place, key_names
 from segue.deliveries.text import cut_log, is_ours, is_reply, reply_mark, was_drafted, write_body
 from segue.domain.delivery import Delivered, Feedback, FeedbackItem, FeedbackKind, Target
 from segue.domain.errors import CredentialsError, NeedsHuman, SegueError, UsageError

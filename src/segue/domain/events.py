@@ -450,6 +450,8 @@ class WorkDelivered(Event, frozen=True):
     url: str = ""
     draft: bool = False
     label: str = ""
+    merged: bool = False
+    """Whether the user's branch contains it."""
 
 
 class FeedbackReceived(Event, frozen=True):

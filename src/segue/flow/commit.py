@@ -26,6 +26,11 @@ async def commit_task(context: RunContext, state: TaskState) -> PhaseEnd:
     return await _commit(context, state, "task")
 
 
+def is_last_commit(step: str) -> bool:
+    """Return whether a step commits what is left at the end of a task, just before the task is marked."""
+    return "/commit/task" in step
+
+
 async def _commit(context: RunContext, state: TaskState, label: str) -> PhaseEnd:
     key = f"{state.folder}/commit/{label}" + (f"/{state.round}" if state.round > 1 else "")
 

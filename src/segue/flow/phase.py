@@ -34,6 +34,8 @@ class Phase(Struct, frozen=True):
     """The phases it comes after; a flow must have the first of them before it."""
     within: tuple[str, ...] = ()
     """The phases in which it happens."""
+    settings: tuple[str, ...] = ()
+    """Settings and tables that nothing else uses."""
 
 
 class Flow(Struct, frozen=True):

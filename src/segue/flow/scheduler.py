@@ -14,6 +14,7 @@ from segue.domain.kinds.recognise import with_kind
 from segue.domain.results import EndOutput, StepResult
 from segue.domain.run import Step, StepState
 from segue.domain.task import Task, TaskKind, TaskStatus, without_secrets
+from segue.flow.commit import is_last_commit
 from segue.flow.context import RunContext
 from segue.flow.gates import Gates
 from segue.flow.phases.outline import outline
@@ -170,12 +171,13 @@ class PendingTasks:
 
 
 def _cut_off(context: RunContext) -> set[str]:
-    """Return the tasks of which everything is journalled but the end."""
+    """Return the tasks of which everything is journalled but the end, or but the result of their commit."""
     states: dict[str, list[Step]] = {}
     for step in context.journal.steps("task/"):
         states.setdefault(step.key.split("/")[1], []).append(step)
     return {
         key
         for key, steps in states.items()
-        if steps[-1].state is StepState.DONE and not any(step.phase == "end" for step in steps)
+        if (steps[-1].state is StepState.DONE or is_last_commit(steps[-1].key))
+        and not any(step.phase == "end" for step in steps)
     }

@@ -32,6 +32,8 @@ class LlmJudge:
     """Asks a model whether each criterion is met, and believes only what it can quote."""
 
     Options: ClassVar[type[JudgeSettings]] = JudgeSettings
+    name = "llm"
+    by_model = True
 
     def __init__(self, options: JudgeSettings, services: Services) -> None:
         self._options = options
@@ -39,11 +41,6 @@ class LlmJudge:
         self._key = os.environ.get(options.api_key_env, "").strip() if options.api_key_env else ""
         self._own = Redactor([self._key])
         self._structured = options.structured
-
-    @property
-    def name(self) -> str:
-        """The name it is configured by."""
-        return "llm"
 
     def check(self) -> list[Problem]:
         """Report a missing key, or a missing LiteLLM if the model needs it."""

@@ -7,18 +7,22 @@ from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from segue.domain.plain import plain
+from segue.reports.card.layout import CardLayout, quote_lines
 from segue.reports.charts import escape_text
 from segue.reports.figures.scatter import Link
+from segue.reports.figures.timeline import COLOURS, colour_phase, draw_timeline, label_phase, list_phases
 from segue.reports.page_table import MOST_ROWS, present_table
 from segue.reports.pivot import SHADES
 from segue.reports.report import DatasetReport
-from segue.reports.timeline_svg import COLOURS, colour_phase, draw_timeline, label_phase, list_phases
 
 if TYPE_CHECKING:
     from jinja2 import Environment, Template
 
 _FORBIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 """Control characters, and characters that reverse the direction of text."""
+_MOST_TEXT = 1000
+_MOST_QUOTE = 4000
 
 
 def render_html(reports: Sequence[DatasetReport], title: str, made: str) -> str:
@@ -28,6 +32,16 @@ def render_html(reports: Sequence[DatasetReport], title: str, made: str) -> str:
         for report in reports
     ]
     return _FORBIDDEN.sub(" ", _load_template().render(reports=shown, title=title, made=made))
+
+
+def render_cards(cards: Sequence[CardLayout], title: str, made: str) -> str:
+    """Render the page with proof cards; `made` says when and by what it was made."""
+    environment = create_environment()
+    environment.filters.update(
+        line=lambda text: plain(text, _MOST_TEXT),
+        lines=lambda text: "\n".join(quote_lines(text, _MOST_QUOTE)),
+    )
+    return environment.get_template("proof.html").render(cards=cards, title=title, made=made)
 
 
 def create_environment(**more: Any) -> Environment:

@@ -19,6 +19,7 @@ from segue.runtime import registry
 from segue.sources.recognise import recognise
 from segue.store.address import check_address, is_postgres, sqlite_path
 from segue.system.files import private_folder, write_error
+from segue.system.reading import work_tree
 from segue.system.secrets import secret_folder
 
 if TYPE_CHECKING:
@@ -141,22 +142,34 @@ class App(Struct, frozen=True):
 
     def source(self, named: str | None, repo: Path, kind: str | None = None) -> Source:
         """Open the source that was named, or the one that is found; `kind` says which variant is meant."""
-        from segue.ports import SourceRequest
-
-        settings = self.loaded.settings
-        configured = named is None and settings.source is not None
-        request = SourceRequest(
-            named=str(settings.source) if configured else named,
-            repo=repo,
-            state_dir=self.state_dir,
-            here=Path.cwd(),
-            configured=configured,
-            redact=self.redactor().text,
-        )
-        name = kind or settings.source_kind or recognise(request) or self._ask_plugins(request)
+        request = self._request_source(named, repo)
+        name = kind or self._find_source(request)
         kind_of_source: type[Source] = registry.load("sources", name)
         self._refuse_idle(kind_of_source.uses)
         return registry.check_members("sources", name, kind_of_source.open(self._with_options(request, name)))
+
+    def plans_tasks(self, named: str | None) -> bool:
+        """Return whether an agent plans the tasks of a source."""
+        from segue.ports import Source
+
+        name = self._find_source(self._request_source(named, work_tree(self.repo)))
+        return registry.load("sources", name).outline is not Source.outline
+
+    def _request_source(self, named: str | None, repo: Path) -> SourceRequest:
+        from segue.ports import SourceRequest
+
+        source = self.loaded.settings.source if named is None else None
+        return SourceRequest(
+            named=named if source is None else str(source),
+            repo=repo,
+            state_dir=self.state_dir,
+            here=Path.cwd(),
+            configured=source is not None,
+            redact=self.redactor().text,
+        )
+
+    def _find_source(self, request: SourceRequest) -> str:
+        return self.loaded.settings.source_kind or recognise(request) or self._ask_plugins(request)
 
     def _refuse_idle(self, uses: Collection[str]) -> None:
         """Refuse options of the command line that the source does not use."""

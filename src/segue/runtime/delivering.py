@@ -206,8 +206,7 @@ class Delivering(Struct, frozen=True):
         """Deliver a run that is done, and remove its work tree."""
         delivery, tree = self.delivery, self.tree
         if not delivery.needs_remote:
-            keeps = delivery.name == "branch"
-            result = await tree.finish(lambda: self.deliver(delivery), release, keeps)
+            result = await tree.finish(lambda: self.deliver(delivery), release, delivery.leaves)
             if not result.removed:  # what became of the work has been said otherwise
                 await self.journal.emit(NoticeGiven(result.words))
             return result
@@ -240,8 +239,8 @@ class Delivering(Struct, frozen=True):
             handover = await self._hand_over(token, note)
             patience = self.app.loaded.settings.limits.patience
             found = await outlast(lambda: delivery.deliver(handover), patience, journal.emit)
-            facts = (found.head, found.branch, found.base, found.number, found.url, found.draft, found.label)
-            await journal.emit(WorkDelivered(delivery.name, found.words, *facts), key)
+            facts = {name: getattr(found, name) for name in WorkDelivered.__struct_fields__[2:]}
+            await journal.emit(WorkDelivered(delivery.name, found.words, **facts), key)
             return StepResult(True, found)
 
         return (await journal.step(key, Delivered, work, facts=StepFacts(phase=_STEP))).output

@@ -86,9 +86,10 @@ def find_agent(app: App) -> tuple[FoundAgent | None, list[AgentReport]]:
     from segue.runtime.doctor import agent_reports  # it imports agents, which a run that names one need not
 
     own = [name for name in agent_names(app.loaded) if name not in BUILT_IN["agents"]]
-    configured = [name for name in app.loaded.settings.agents if name not in ("scripted", "cursor-cloud")]
+    configured = [name for name in app.loaded.settings.agents if name != "scripted"]  # it rehearses
     names = list(dict.fromkeys([*own, *configured, *_PREFERRED]))
-    reports = agent_reports(app, names)
+    # Who works elsewhere and asks for money there is never chosen unasked.
+    reports = [report for report in agent_reports(app, names) if "cloud" not in report.can]
     ready = {report.name: report for report in reports if report.ready}
     if not ready:
         return None, reports

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 from segue.config.load import LoadedSettings
 from segue.domain.errors import UsageError
+from segue.domain.events import PLAN_GATE
 from segue.domain.nearest import suggest
 from segue.domain.role import Role
-from segue.flow.phase import PRESETS, Flow, make_flow, with_phase
+from segue.flow.phase import PRESETS, Flow, Phase, make_flow, with_phase
 
 if TYPE_CHECKING:
     from segue.config.settings import FlowSettings
@@ -67,10 +68,7 @@ def choose_flow(loaded: LoadedSettings, usual: str, planned: bool) -> Flow:
 
 def roles_of(flow: Flow, planned: bool, agent_judges: bool, agent_searches: bool) -> list[Role]:
     """Return the roles that agents play in a flow; `planned` when an agent plans the tasks."""
-    from segue.flow.phases.registry import PHASES
-
-    used = {phase.role for phase in flow.phases if phase.role}
-    used |= {phase.role for phase in PHASES.values() if phase.role and set(phase.within) & set(flow.names)}
+    used = {phase.role for phase in _list_used(flow) if phase.role}
     used |= {Role.PLAN} if planned else set()
     if not agent_judges:
         used.discard(Role.VERIFY)
@@ -79,21 +77,35 @@ def roles_of(flow: Flow, planned: bool, agent_judges: bool, agent_searches: bool
     return sorted(used)
 
 
+def _list_used(flow: Flow) -> list[Phase]:
+    """Return the phases of a flow, and those that happen within them."""
+    from segue.flow.phases.registry import PHASES
+
+    return [one for one in PHASES.values() if flow.has(one.name) or any(map(flow.has, one.within))]
+
+
 def _without_effect(loaded: LoadedSettings, flow: Flow, planned: bool) -> Iterator[tuple[str, str]]:
     """Find settings that would change nothing in this flow."""
+    from segue.flow.phases.registry import PHASES
+
     settings = loaded.settings
-    if settings.judged_by is not None and not flow.has("verify"):
-        yield "judged_by", f"the flow {flow.name} has no phase `verify`"
-    if loaded.origin("review.reviewer") in _ASKED and not flow.has("review"):  # `none`: others add the phase
-        yield "review.reviewer", f"the flow {flow.name} has no phase `review`"
-    if settings.criteria and not flow.has("verify"):
-        yield "criteria", f"the flow {flow.name} has no phase `verify`"
+    asked = [path for path, origin in loaded.origins.items() if origin == _ASKED[0]]
+    always = [path for path in ("judged_by", "criteria") if getattr(settings, path)]
+    always += ["replan"] if loaded.origin("replan") != "default" else []
+    always += ["review.reviewer"] if loaded.origin("review.reviewer") in _ASKED else []
+    used = _list_used(flow)
+    for phase in (one for one in PHASES.values() if one not in used):
+        for path in (*always, *asked):
+            if {path, path.partition(".")[0]} & set(phase.settings):
+                yield path, f"the flow {flow.name} has no phase `{(*phase.within, phase.name)[0]}`"
     if settings.smoke and not planned:
         yield "smoke", "only steps that an agent has planned belong to a build phase"
-    if loaded.origin("replan") != "default" and not flow.has("replan"):
-        yield "replan", f"the flow {flow.name} has no phase `replan`"
-    if settings.resolve != "judge" and not (planned and flow.has("verify")):
-        yield "resolve", "only builds that are verified have something to choose from"
+    if PLAN_GATE in settings.gates and "gates" in asked and not planned:
+        yield "gates", "the tasks are written down already"
+    if not (planned and flow.has("verify")):
+        searches = next((path for path in asked if path.startswith("search.")), None)
+        for path in filter(None, ("resolve" if settings.resolve != "judge" else None, searches)):
+            yield path, "only builds that are verified have something to choose from"
     agent_judges = settings.judged_by is None or "agent" in settings.judged_by.split(",")
     roles = roles_of(flow, planned, agent_judges, settings.search.service is None)
     for role in Role:

@@ -222,7 +222,7 @@ def _find_delivered(view: RunView, run: Run) -> Delivered:
     event: WorkDelivered | None = view.delivery
     if event is None or not event.number:
         raise _no_request(run)
-    names = ("head", "branch", "base", "number", "url", "draft", "label")
+    names = WorkDelivered.__struct_fields__[2:]
     known = {name: getattr(event, name) for name in names}
     return Delivered(words=event.text, kind=event.delivery, **known)
 

@@ -182,7 +182,11 @@ def _plan(
             f'judged_by = "{by_checks[0]}", but there are no checks.', hint='Set checks = ["pytest -q"]'
         )
     check_proof(settings, flow, len(panel) > len(by_checks), listing)
-    _check_criteria(app, listing)
+    if settings.criteria and "criteria" not in source.uses:
+        raise UsageError(
+            f"criteria (from {app.loaded.where('criteria')}) has no effect: it is for Spec Kit features.",
+            hint="Leave it out",
+        )
     roles = roles_of(flow, source.outline is not None, "agent" in panel, settings.search.service is None)
     chains = {role: choose_agents(app, role, agent) for role in roles}
     return RunPlan(app, source, flow, agent, chains, judge, listing, chosen)
@@ -210,8 +214,6 @@ def _check_names(settings: Settings, panel: Sequence[str]) -> None:
     if len(set(panel)) < len(panel):
         raise UsageError(f"judged_by names a judge twice: {', '.join(panel)}.", hint="Name each once")
     registry.check_name("reviewers", settings.review.reviewer or "none", ["none"])
-    if settings.search.service is not None:
-        registry.check_name("searchers", settings.search.service)
 
 
 def _check_keys(source: Source, listing: TaskList) -> None:
@@ -246,18 +248,6 @@ def _check_lanes(settings: Settings) -> None:
             f"jobs = {settings.jobs} has no effect: the gate `task` waits for you after each task.",
             hint='Leave --jobs out, or set gates = ["checkpoint"]',
         )
-
-
-def _check_criteria(app: App, listing: TaskList) -> None:
-    """Refuse criteria that the source does not have."""
-    if app.loaded.settings.criteria and listing.tasks:
-        keys = [criterion.key for task in listing.tasks for criterion in task.criteria]
-        if not any(key.startswith("Constitution") for key in keys):
-            raise UsageError(
-                f"criteria (from {app.loaded.where('criteria')}) has no effect: this source has no "
-                "constitution with principles.",
-                hint="Fill in .specify/memory/constitution.md, or leave it out",
-            )
 
 
 def most_resolutions(settings: Settings, planned: bool) -> int:

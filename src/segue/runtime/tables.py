@@ -24,6 +24,8 @@ def check_tables(loaded: LoadedSettings) -> None:
     for socket in SOCKETS:
         for name, table in getattr(loaded.settings, socket).items():
             _check_options(socket, name, table, loaded)
+    if loaded.settings.search.service is not None:
+        registry.check_name("searchers", loaded.settings.search.service)
     for path, text in _named_agents(loaded):
         _check_agents(path, text, loaded)
 
@@ -42,15 +44,15 @@ def _check_options(socket: str, name: str, table: dict[str, Any], loaded: Loaded
     from segue.domain.mistakes import find_unknown
 
     place = f"{socket}.{name}"
-    if place == "judges.llm":
-        raise UsageError(
-            f"{place}: the options of llm belong in [judge] (from {loaded.where(place)})",
-            hint="Rename the table",
-        )
     try:
         kind = _find_kind(socket, name, loaded)
     except ToolMissing:  # a broken plug-in: it is an error where it is used
         return
+    if socket == "judges" and getattr(kind, "by_model", False):
+        raise UsageError(
+            f"{place}: the options of {name} belong in [judge] (from {loaded.where(place)})",
+            hint="Rename the table",
+        )
     options = getattr(kind, "Options", Options if name in registry.BUILT_IN[socket] else None)
     mistake = find_unknown(options, table) if options is not None else None
     if mistake is not None and (socket, mistake.path) == ("agents", "record"):

@@ -153,7 +153,7 @@ def _make_judge(name: str, app: App, services: Services) -> Judge | None:
         return None
     settings = app.loaded.settings
     kind = registry.load("judges", name, ["agent"])
-    table = settings.judge if name == "llm" else settings.judges.get(name, {})
+    table = settings.judge if getattr(kind, "by_model", False) else settings.judges.get(name, {})
     judge: Judge = _make(kind, table, f"judges.{name}", app.loaded, services, "See docs/guides/judging.md")
     raise_problems(judge.check())
     return judge

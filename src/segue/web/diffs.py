@@ -112,7 +112,7 @@ def read_diff(app: App, run: Run, base: str, head: str) -> tuple[str, str]:
         return "", f"The repository {run.spec.repo} no longer exists."
     folders = git_dirs(Path(run.spec.repo))
     if folders is None:
-        return "", f"{run.spec.repo} is no git repository any more."
+        return "", f"{run.spec.repo} is not a git repository any more."
     try:
         return asyncio.run(Objects(folders[1]).diff(base, head)), ""
     except (SegueError, OSError) as error:

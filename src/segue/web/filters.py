@@ -19,7 +19,7 @@ from segue.domain.plain import clean, plain
 from segue.domain.proof import Level
 from segue.domain.until import describe_until
 from segue.reports import html_page
-from segue.reports.timeline_svg import colour_phase, label_phase
+from segue.reports.figures.timeline import colour_phase, label_phase
 
 SIGNS = {
     "queued": "⋯",

@@ -10,8 +10,8 @@ from markupsafe import Markup
 
 from segue.domain.run import Run
 from segue.ports import Store
-from segue.reports.lanes_svg import MOST_BARS, describe_stretch, draw_lanes
-from segue.reports.waits_svg import build_waits, draw_waits
+from segue.reports.figures.lanes import MOST_BARS, describe_stretch, draw_lanes
+from segue.reports.figures.waits import build_waits, draw_waits
 from segue.view.lanes import lanes_data, list_stretches
 from segue.view.run import RunView
 from segue.web.live import find_last_event, make_line

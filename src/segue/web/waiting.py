@@ -107,7 +107,7 @@ def _list_limits(run: Run, view: RunView) -> Iterator[InboxItem]:
 
 def _list_deliveries(run: Run, view: RunView) -> Iterator[InboxItem]:
     found = view.delivery
-    if found is None or found.delivery == "merge":
+    if found is None or found.merged:
         return
     yield InboxItem(kind=InboxKind.DELIVERY, why=found.text, since=run.updated)
 

@@ -63,7 +63,7 @@ def publish(
 
     if not _LICENCE.fullmatch(licence):
         raise UsageError(
-            f"{licence!r} is no name of a licence.", hint="Give it as the Hub does: cc-by-4.0, mit, …"
+            f"{licence!r} is not the name of a licence.", hint="Give it as the Hub does: cc-by-4.0, mit, …"
         )
     app = settings.look()
     with app.store(read_only=True) as store:

@@ -36,10 +36,11 @@ def export_all(store: Store, kind: str, out: Path | None, output: Printer) -> di
     """Write every flat table into a folder, each to a file of its own; return how many rows each has."""
     if out is None:
         raise UsageError(
-            "All tables do not fit one stream.", hint="Name a table, or a folder: segue db export -o dataset"
+            "Several tables do not fit into one stream.",
+            hint="Name a table, or a folder: segue db export -o dataset",
         )
     if out.exists() and not out.is_dir():
-        raise UsageError(f"{out} is no folder.", hint="Name a folder for the tables.")
+        raise UsageError(f"{out} is not a folder.", hint="Name a folder for the tables.")
     out.mkdir(parents=True, exist_ok=True)
     counts = {}
     for name in FLAT_TABLES:

@@ -137,6 +137,7 @@ def _count(text: str) -> int:
 def _make_judges(settings: CommandSettings, named: str | None) -> tuple[App, list[Judge]]:
     """Build those who judge; who asks a model needs settings that are trusted."""
     from segue.domain.errors import UsageError
+    from segue.runtime import registry
     from segue.runtime.wiring import make_judging
     from segue.system.process.processes import Processes
 
@@ -150,14 +151,15 @@ def _make_judges(settings: CommandSettings, named: str | None) -> tuple[App, lis
             "An agent as judge would be launched, and replay launches none.",
             hint="Name a model: --judge llm, or judge.model and --judge llm:MODEL",
         )
-    if any(name != "llm" or not model for name, model in models.items()):
+    if not all(model and registry.says("judges", name, "by_model") for name, model in models.items()):
         raise UsageError(f"--judge {named}: only llm takes a model.", hint="For example: --judge llm:gpt-4o")
     if len(set(names)) < len(names):
         raise UsageError(f"--judge {named} names the same judge twice.", hint="Name each once")
-    if names == ["checks"]:
+    if all(registry.says("judges", name, "by_checks") for name in names):
         app = settings.look()
     else:
-        app = settings.load(**({"judge": {"model": models["llm"]}} if models else {}))
+        model = next(iter(models.values()), None)
+        app = settings.load(**({"judge": {"model": model}} if model else {}))
     judging = make_judging(names, app, app.services(Processes()))
     return app, [judge for judge in judging.judges if judge is not None]
 

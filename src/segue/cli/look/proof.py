@@ -79,10 +79,10 @@ def _render(cards: list[ProofCard], run: Run, markdown: bool, html: bool) -> str
         import time
 
         from segue import __version__
-        from segue.reports.card.html import render_html
+        from segue.reports.html_page import render_cards
 
         made = f"Made by Segue {__version__} on {time.strftime('%Y-%m-%d %H:%M')}."
-        return render_html(layouts, f"Proof of run {run.id}", made).rstrip("\n")
+        return render_cards(layouts, f"Proof of run {run.id}", made).rstrip("\n")
     from segue.cli.terminal.output import terminal_width
     from segue.reports.card.text import WIDTH, render_text
 

@@ -15,6 +15,7 @@ from segue.domain.waits import plan_waits
 from segue.ports import Source
 from segue.reports.forecasting import Outlook
 from segue.reports.statistics import FEWEST_TOTALS
+from segue.runtime import registry
 from segue.runtime.app import App
 from segue.runtime.first_run import FoundAgent
 from segue.runtime.plan import find_flow, has_model_judge, judge_name, kind_rules
@@ -76,7 +77,7 @@ def _describe_judge(app: App, source: Source) -> str:
     if not flow.has("verify"):
         return "none: there are no acceptance criteria"
     name = judge_name(app, source, str(settings.agent or settings.roles.execute))
-    if name == "llm":
+    if name != "agent" and registry.says("judges", name, "by_model"):
         key = settings.judge.api_key_env
         return f"the model {settings.judge.model}" + (f" ({key})" if has_model_judge(app) else "")
     return "the agent, in a mode in which it only answers" if name == "agent" else name

@@ -293,17 +293,17 @@ def _choose_gates(app: App, source: str | None, approve: bool | None, pause: boo
     """Return where the run waits for a person: builds from a prompt show their plan first."""
     from segue.domain.errors import UsageError
     from segue.domain.events import PLAN_GATE
-    from segue.sources.recognise import is_prompt
 
-    named = source or app.loaded.settings.source
-    planned = named is not None and is_prompt(str(named))
+    gates: set[str] = {*app.loaded.settings.gates, *(("task",) if pause else ())}
+    if approve is None and not watched:
+        return gates
+    planned = app.plans_tasks(source)
     if approve is not None and not planned:
         raise UsageError(
             f"--{'' if approve else 'no-'}approve has no effect: the tasks are written down already.",
             hint="It is for builds from a sentence; to look before you start: --dry-run",
         )
-    gates: set[str] = {*app.loaded.settings.gates, *(("task",) if pause else ())}
-    if planned and (watched if approve is None else approve):
+    if planned and approve is not False:
         return gates | {PLAN_GATE}
     return gates - {PLAN_GATE} if approve is False else gates
 

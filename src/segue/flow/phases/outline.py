@@ -115,7 +115,9 @@ async def checkpoint(context: RunContext, state: TaskState) -> PhaseEnd:
     return PhaseEnd(True)
 
 
-REPLAN = Phase("replan", "Replan", Role.PLAN, run=checkpoint, after=("verify",))
+REPLAN = Phase(
+    "replan", "Replan", Role.PLAN, run=checkpoint, after=("verify",), settings=("replan", "limits.replans")
+)
 
 
 async def replan(

@@ -15,7 +15,9 @@ from segue.flow.phases.execute import attempt_phase
 from segue.flow.state import PhaseEnd, TaskState
 from segue.prompts.task import resolve_prompt
 
-RESOLVE = Phase("resolve", "Fix", Role.EXECUTE, edits=True, within=("check", "verify"))
+RESOLVE = Phase(
+    "resolve", "Fix", Role.EXECUTE, edits=True, within=("check", "verify"), settings=("limits.resolutions",)
+)
 
 
 async def resolve(context: RunContext, state: TaskState, verdict: Verdict, notes: str = "") -> PhaseEnd:

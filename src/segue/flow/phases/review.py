@@ -32,7 +32,7 @@ async def review(context: RunContext, state: TaskState) -> PhaseEnd:
     return ended
 
 
-REVIEW = Phase("review", "Review", run=review, after=("execute", "check"))
+REVIEW = Phase("review", "Review", run=review, after=("execute", "check"), settings=("review",))
 
 
 class _Rounds:

@@ -38,7 +38,12 @@ async def verify(context: RunContext, state: TaskState) -> PhaseEnd:
 
 
 VERIFY = Phase(
-    "verify", "Verify", Role.VERIFY, run=verify, after=("execute", "check", "review", "independent")
+    "verify",
+    "Verify",
+    Role.VERIFY,
+    run=verify,
+    after=("execute", "check", "review", "independent"),
+    settings=("judged_by", "criteria", "judge"),
 )
 
 

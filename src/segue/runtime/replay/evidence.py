@@ -93,8 +93,8 @@ class RecordedEvidence:
             raise RecordLacks("the text of the task is not recorded, and the source has changed since")
         asked = [one.key for one in point.verdict.criteria if not one.key.startswith("check: ")]
         criteria = criteria_of(task)
-        if asked and asked != [one.key for one in criteria] and point.judges != ("checks",):
-            raise RecordLacks("the criteria were others than those that the source shows now")
+        if asked and asked != [one.key for one in criteria] and not point.by_checks:
+            raise RecordLacks("the criteria have changed since then")
         if any(one.of_story for one in criteria):
             raise RecordLacks("its story was judged as a whole, and the diff of a story is not recorded")
         return task

@@ -25,6 +25,7 @@ from segue.flow.phases.check import CONTEST, checks_verdict
 from segue.flow.phases.outline import REPLAN
 from segue.flow.phases.registry import PHASES
 from segue.flow.phases.resolve import RESOLVE
+from segue.judges.checks import ChecksJudge
 
 _FOLLOWS = {
     RESOLVE.name: Action.RETRY,
@@ -73,6 +74,11 @@ class DecisionPoint(Struct, frozen=True, kw_only=True):
     ending: EndOutput | None = None
     later: Spending = Spending()
     """What was used on the task afterwards, until its end."""
+
+    @property
+    def by_checks(self) -> bool:
+        """Whether the checks alone decided, so that others can be put in their place."""
+        return self.judges == (ChecksJudge.name,)
 
 
 class RunRecord(Struct, frozen=True):

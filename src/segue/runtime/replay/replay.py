@@ -165,10 +165,10 @@ class _RunReplay:
             return True
         if point.phase == "check":
             return bool(policy.checks)
-        return bool(self._judges) or (bool(policy.checks) and point.judges == ("checks",))
+        return bool(self._judges) or (bool(policy.checks) and point.by_checks)
 
     async def _again(self, point: DecisionPoint) -> Redecision:
-        own = point.judges == ("checks",) and bool(self._policy.checks)
+        own = point.by_checks and bool(self._policy.checks)
         if point.phase != "verify" or not (self._judges or own):
             return redecide(point, self._record, self._policy, self._limit)
         checks = point.checks

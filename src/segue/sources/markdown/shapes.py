@@ -152,7 +152,7 @@ def _read_item(line: Line, above: tuple[Heading, ...], note: str, before: str) -
     rest = found[2].rstrip()
     if _RELATES.match(rest, known.end):
         return None
-    if not found[1] and not (line.indent < 4 and _BARE.match(rest) and _begins_anew(before)):
+    if not found[1] and not (line.indent < 4 and _BARE.match(rest) and _ends_sentence(before)):
         return None
     start = found.start(2)
     end = start + len(rest)
@@ -161,7 +161,7 @@ def _read_item(line: Line, above: tuple[Heading, ...], note: str, before: str) -
     return TaskLine(Shape.ITEM, line, line.indent, words, named(words) or known, mark, above, note)
 
 
-def _begins_anew(before: str) -> bool:
+def _ends_sentence(before: str) -> bool:
     """Return whether the line after this one is not the rest of its sentence."""
     return not before.strip() or before.startswith("#") or _BARE.match(before) is not None
 

@@ -140,7 +140,7 @@ class PlanFile(Source):
     def mark(self, task: Task, completion: Completion) -> None:
         """Record the completion in the state file, together with what others recorded meanwhile."""
         if completion.status is TaskStatus.CANCELLED:
-            raise SourceError("The state of a plan knows tasks that are done, skipped and pending.")
+            raise SourceError("A task can be marked as done, skipped or pending.")
         # What was read before counts too: the task's own agent may have rewritten the plan since.
         if task.key not in self._known and task.key not in self._read().done:
             raise SourceError(

@@ -9,6 +9,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from segue.domain.criterion import Criterion
+from segue.domain.errors import UsageError
 from segue.domain.task import Task
 from segue.sources.markdown.lines import heading, plain, read_lines
 from segue.sources.speckit.spec import Plan, Spec, Story
@@ -161,6 +162,15 @@ def list_principles(text: str) -> tuple[Criterion, ...]:
         rule = f"The change keeps to the principle “{plain(head.text)}”, as far as it applies: {body}"
         found.append(Criterion(key, rule))
     return tuple(found)
+
+
+def require_principles(text: str) -> None:
+    """Refuse to judge by a constitution that has nothing to judge by."""
+    if not list_principles(text):
+        raise UsageError(
+            "criteria has no effect: this source has no constitution with principles.",
+            hint="Fill in .specify/memory/constitution.md, or leave it out",
+        )
 
 
 def _first_sentences(text: str) -> str:

@@ -24,7 +24,13 @@ from segue.sources.plan.state import pair_key, set_aside
 from segue.sources.recognise import TASKS, is_feature
 from segue.sources.restore import CorruptState, restore_state
 from segue.sources.speckit import state as speckit_state
-from segue.sources.speckit.context import join_sections, list_documents, list_principles, sections
+from segue.sources.speckit.context import (
+    join_sections,
+    list_documents,
+    list_principles,
+    require_principles,
+    sections,
+)
 from segue.sources.speckit.dependencies import find_waits
 from segue.sources.speckit.files import lock_path, read_parsed, read_tasks
 from segue.sources.speckit.find import find_feature, project_root
@@ -165,6 +171,8 @@ class SpecKit(Source):
         reading = self._read()
         if refused := refusal(reading.parsed, str(self.path)):
             raise refused
+        if self._judges_constitution:
+            require_principles(self._project.constitution())
         state = self.state()
         self._heal(reading.parsed, state)
         parsed = self._read().parsed

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from segue.domain.amounts import format_duration
 from segue.domain.plain import cut_text
 from segue.reports.charts import escape_text, wrap_svg
-from segue.reports.timeline_svg import draw_axis
+from segue.reports.figures.timeline import draw_axis
 from segue.view.work import Stretch
 
 MOST_BARS = 2000
