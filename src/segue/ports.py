@@ -15,7 +15,7 @@ from msgspec import Struct, field
 
 from segue.domain.delivery import Delivered, Feedback, FeedbackItem, Target
 from segue.domain.events import Event, Recorded
-from segue.domain.evidence import Evidence
+from segue.domain.evidence import Evidence, Hit
 from segue.domain.finding import DismissReason, Finding, Review
 from segue.domain.history import SourceHistory
 from segue.domain.hook import SourceHook
@@ -288,14 +288,6 @@ class Outline(Protocol):
 
     def revise(self, steps: Sequence[Task], run: str) -> None:
         """Replace all steps that are not completed, atomically; those that are stay as they are."""
-
-
-class Hit(Struct, frozen=True):
-    """One thing that a search found."""
-
-    title: str
-    url: str
-    text: str
 
 
 class Searcher(Protocol):

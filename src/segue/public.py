@@ -15,7 +15,7 @@ from segue.domain.criterion import Criterion, CriterionVerdict
 from segue.domain.delivery import Delivered, Feedback, FeedbackItem, FeedbackKind, Target
 from segue.domain.errors import JudgeFailed, SearchFailed, SegueError, SourceError, Unavailable, UsageError
 from segue.domain.events import Event, Recorded
-from segue.domain.evidence import Evidence
+from segue.domain.evidence import Evidence, Hit
 from segue.domain.failure import Failure, FailureKind
 from segue.domain.finding import DismissReason, Finding, Review, Severity
 from segue.domain.graph import Dependency
@@ -35,7 +35,6 @@ from segue.ports import (
     Capabilities,
     Delivery,
     Handover,
-    Hit,
     Installation,
     Judge,
     Notifier,

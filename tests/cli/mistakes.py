@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from segue.cli.main import run
+from segue.domain.run import Origin, RunKind, RunSpec
+from segue.store import connect
 
 Prepare = Callable[[Path], object]
 """Makes the mistake in a repository with a plan of two tasks."""
@@ -75,6 +77,19 @@ def _database(repo: Path) -> Path:
     folder = repo.parent / "state" / "segue"
     folder.mkdir(parents=True, exist_ok=True)
     return folder / "segue.db"
+
+
+def hosted(repo: Path) -> None:
+    """Give the repository a remote."""
+    subprocess.run(["git", "remote", "add", "origin", "https://127.0.0.1:9/o/r"], cwd=repo, check=True)
+
+
+def stored(repo: Path) -> None:
+    """Store a conversation and a run of a fleet."""
+    talk = RunSpec("bridge", "conversation", str(repo), "scripted", "bridge", kind=RunKind.CONVERSATION)
+    far = RunSpec("planfile", "plan.md", str(repo), "scripted", "execute", origin=Origin("local:x", "c" * 40))
+    with connect(str(_database(repo))) as store:
+        store.enqueue({"talk": ("talk", talk), "far": ("far", far)})
 
 
 def from_the_future(repo: Path) -> None:
@@ -185,6 +200,13 @@ OPTIONS = [
     Mistake(f"{RUN} --approve", 2, ("--approve has no effect", "--dry-run")),
     Mistake(f"{RUN} --log-format json", 2, ("--log-format has no effect", "--log-file FILE")),
     Mistake(f"{RUN} --no-approve", 2, ("--no-approve has no effect", "written down already")),
+    Mistake(
+        "run plan.md --agent cursor-cloud --allow-dirty",
+        2,
+        ("allow_dirty has no effect", "never touches your work tree"),
+        hosted,
+        env={"CURSOR_API_KEY": "key-of-nobody"},
+    ),
     Mistake(f"{RUN} --allow-dirty --worktree", 2, ("allow_dirty", "no effect", "work tree of its own")),
     Mistake("run plan.md --agent scripted:one --model two", 2, ("model", "no effect", "names its own")),
     Mistake(f"{RUN} --dry-run --detach", 2, ("--detach has no effect: --dry-run launches nothing",)),
@@ -291,6 +313,9 @@ RUNS = [
     Mistake("logs last --task 9", 2, ("no task '9' in run", "segue status"), done),
     Mistake("proof last 9", 2, ("no task '9' in run", "segue status"), done),
     Mistake("resume", 2, ("There is no run in",)),
+    Mistake("resume talk --summary x.md", 2, ("--summary has no effect", "conversation"), stored),
+    Mistake("resume far --summary x.md", 2, ("--summary has no effect", "worker of the fleet"), stored),
+    Mistake("resume far --verbose", 2, ("--verbose has no effect", "worker of the fleet"), stored),
     Mistake("stop nope", 2, ("no run 'nope'",)),
     Mistake("follow last", 2, ("no pull request to follow", "--pr"), done),
     Mistake("task accept", 2, ("Missing argument 'KEY'",)),
@@ -337,6 +362,7 @@ SERVICES = [
     Mistake("serve --port x", 2, ("'x' is not a valid number",)),
     Mistake("serve --host 0.0.0.0", 2, ("every network of this machine", "ssh -L", "--host ADDRESS")),
     Mistake("serve --host ::", 2, ("cannot be served on ::",)),
+    Mistake("proxy --port 4100 key", 2, ("--port has no effect", "nothing is served")),
     Mistake("notify test", 2, ("No notifier is configured", "docs/")),
     Mistake("submit plan.md --agent scripted", 2, ("shares a Postgres database", "SEGUE_DATABASE_URL")),
     Mistake("submit plan.md --at tomorrow", 2, ("'tomorrow' is not a time", "03:00")),

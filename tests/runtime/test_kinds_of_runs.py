@@ -12,6 +12,7 @@ from segue.domain.run import TASK_RUNS, USUAL_RUNS, RunKind, RunSpec
 from segue.reports.selection import Selection, choose_kind
 from segue.runtime.app import App
 from segue.runtime.find import find_run
+from segue.runtime.wiring import make_run_notifier
 from segue.web.events import query_events
 from segue.web.palette import query_palette
 from segue.web.routes import PageRequest
@@ -99,6 +100,14 @@ def test_a_report_about_nothing_does_not_say_that_there_are_no_runs(
 ) -> None:
     assert run(["report", "compare", "--database-url", app.database()]) == 0
     assert capsys.readouterr().out == "No matching runs.\n"
+
+
+@pytest.mark.parametrize("kind", TASK_RUNS)
+def test_trials_notify_nobody(tmp_path: Path, kind: RunKind) -> None:
+    terminal = {"notify": {"terminal": {"enabled": True}}}
+    app = App.load(tmp_path, None, {"database_url": str(tmp_path / "segue.db"), **terminal})
+    spec = RunSpec("x", f"a {kind}", str(tmp_path), "scripted", "execute", kind=kind)
+    assert (make_run_notifier(app, spec, print) is None) == (kind is RunKind.TRIAL)
 
 
 def test_a_report_is_about_trials_only_where_there_is_nothing_else(app: App) -> None:

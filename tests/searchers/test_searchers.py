@@ -13,8 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from segue.domain.errors import CredentialsError, SearchFailed, UsageError
+from segue.domain.evidence import Hit
 from segue.domain.options import read_options
-from segue.ports import Hit, Searcher
+from segue.ports import Searcher
 from segue.runtime import registry
 from segue.searchers.asking import hits
 from segue.searchers.options import SearchSettings

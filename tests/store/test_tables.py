@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from segue.domain import events as e
 from segue.domain.criterion import CriterionVerdict
+from segue.domain.evidence import Hit
 from segue.domain.failure import Failure, FailureKind
 from segue.domain.finding import DismissReason, Finding, Severity
 from segue.domain.outcome import Usage
@@ -101,7 +102,7 @@ async def attempt_and_fail(journal: Journal, task: str, action: Action, between:
     )
     if between in ("found", "away"):
         failure = "" if between == "found" else "the service is away"
-        hits = ({"title": "t", "url": "https://x", "text": "y"},) if between == "found" else ()
+        hits = (Hit("t", "https://x", "y"),) if between == "found" else ()
         await step(
             *(journal, f"{folder}/search/web/1", StepFacts(task, "search", 1, "web"), not failure),
             SearchOutput("supabase rls", hits, failure),

@@ -16,6 +16,8 @@ from msgspec.structs import replace
 
 from segue.bridge.conversations import summarise
 from segue.cli.terminal.progress import Progress
+from segue.cli.terminal.task_table import format_cost, task_lines
+from segue.domain.amounts import format_duration
 from segue.domain.budget import Budget
 from segue.domain.events import Recorded, RunEnded, TaskEnded, TaskMarked
 from segue.domain.notification import Notification
@@ -99,6 +101,19 @@ def on_page(app: App, store: Store, run: Run) -> dict[str, Any]:
     assert data["done"] == sum(task["state"] in ("done", "skipped") for task in data["tasks"])
     assert data["total"] == len(data["tasks"])
     return shown(data["used"], data["tasks"])
+
+
+def compare_summary(view: RunView) -> None:
+    """The last line of `segue status` and of a run's summary adds up to the same."""
+    total = task_lines(view, None, False, brief=False)[-1]
+    used = view.usage
+    for known in (
+        format_duration(view.work_ms / 1000),
+        f"{view.launches} launch",
+        format_cost(used.cost_usd),
+    ):
+        assert known in total
+    assert not used.tokens or f"{used.tokens:,}" in total
 
 
 def in_live_table(events: list[Recorded]) -> dict[str, Any]:
@@ -205,6 +220,7 @@ def test_everybody_shows_the_same_numbers(shared: Shared, events: list[Recorded]
         assert in_live_table(events) == expected
         compare_reports(store, run, view)
         compare_tables(store, run, view)
+        compare_summary(view)
         talk = store.run(shared.write(events, replace(SPEC, kind=RunKind.CONVERSATION, titles={})))
         assert talk is not None
         said = summarise(store, talk)

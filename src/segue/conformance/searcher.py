@@ -12,7 +12,8 @@ from msgspec import Struct
 
 from segue.conformance.trial import check_promises, expect
 from segue.domain.errors import SearchFailed
-from segue.ports import Hit, Searcher
+from segue.domain.evidence import Hit
+from segue.ports import Searcher
 from segue.system.services import Services
 
 MakeSearcher = Callable[[Services], Searcher]

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Literal, NamedTuple
 import msgspec
 
 from segue.domain.criterion import CriterionVerdict
+from segue.domain.evidence import Hit
 from segue.domain.failure import Failure, FailureKind
 from segue.domain.outcome import Outcome, Usage
 from segue.domain.proof import CheckResult, Level, Proof, Tampering
@@ -354,7 +355,7 @@ class SearchDone(Event, frozen=True):
     task: str
     query: str
     source: str
-    results: tuple[dict[str, str], ...] = ()
+    results: tuple[Hit, ...] = ()
     number: int = 1
     failure: str = ""
     build_phase: str | None = None
@@ -635,6 +636,11 @@ class AgentEnded(Event, frozen=True):
     usage: Usage | None = None
     """Tokens and cost of this launch."""
     facts: dict[str, Any] = {}
+
+    @property
+    def was_adopted(self) -> bool:
+        """Whether the launch was begun by a process that is gone."""
+        return bool(self.facts.get("adopted"))
 
     @classmethod
     def of(cls, outcome: Outcome) -> AgentEnded:

@@ -7,6 +7,14 @@ from msgspec import Struct
 from segue.domain.proof import CheckResult
 
 
+class Hit(Struct, frozen=True):
+    """One thing that a search found."""
+
+    title: str = ""
+    url: str = ""
+    text: str = ""
+
+
 class Evidence(Struct, frozen=True):
     """Everything a verdict may rest on."""
 

@@ -7,6 +7,7 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
+from segue.domain.evidence import Hit
 from segue.domain.failure import Failure
 from segue.domain.finding import DismissReason, Finding, Severity
 from segue.domain.outcome import Usage
@@ -170,7 +171,7 @@ class SearchOutput(Output, frozen=True):
     """What a search service found."""
 
     query: str = ""
-    results: tuple[dict[str, str], ...] = ()
+    results: tuple[Hit, ...] = ()
     search_failure: str = ""
 
 

@@ -204,7 +204,7 @@ def _log_into(order: Order) -> Iterator[BinaryIO]:
 @contextlib.contextmanager
 def _notifier(opened: OpenRun) -> Iterator[list[Observer]]:
     """Notify people as the settings of this worker say."""
-    found = make_run_notifier(opened.app, opened.spec.titles, lambda _said: None)
+    found = make_run_notifier(opened.app, opened.spec, lambda _said: None)
     if found is None:
         yield []
         return

@@ -176,7 +176,7 @@ class Worker:
 
     def _ask_people(self, run: str, said: str) -> None:
         """Notify people that no machine could drive a run."""
-        notifier = make_run_notifier(self._app, {}, self._say)
+        notifier = make_run_notifier(self._app, None, self._say)
         if notifier is not None:
             with notifier:
                 notifier(Recorded(run, 0, 0, None, RunEnded(RunState.NEEDS_HUMAN, said)))

@@ -61,7 +61,7 @@ _THEN = {"again": "it is run again", "resolve": "an agent resolves it", "human":
 
 def _describe_agent_end(event: e.AgentEnded) -> str:
     ending = "finished" if event.exit_code is None else f"exit code {event.exit_code}"
-    adopted = " (adopted)" if event.facts.get("adopted") else ""
+    adopted = " (adopted)" if event.was_adopted else ""
     return f"agent ended: {event.failure.kind if event.failure else ending}{adopted}"
 
 

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 from msgspec.structs import replace
 
+from segue.domain.events import SearchDone, read_event
 from segue.reports.formatting import format_cell
 from segue.reports.report import Cell, DatasetReport, ReportTable
 from segue.reports.selection import Dataset, Rows
@@ -117,14 +118,14 @@ def _tabulate_searches(by: str, cases: list[tuple[str, str, bool]], note: str) -
 
 def _list_hosts(data: Any) -> list[str]:
     """List the hosts among the results of a search, each once."""
-    results = data.get("results") if isinstance(data, dict) else None
-    found = (_parse_host(hit.get("url")) for hit in results or () if isinstance(hit, dict))
-    return sorted({host for host in found if host})
+    event = read_event(SearchDone.type, data)
+    results = event.results if isinstance(event, SearchDone) else ()
+    return sorted({_parse_host(hit.url) for hit in results} - {""})
 
 
-def _parse_host(address: object) -> str:
+def _parse_host(address: str) -> str:
     try:
-        host = urlsplit(str(address)).hostname or ""
+        host = urlsplit(address).hostname or ""
     except ValueError:
         return ""
     return host.removeprefix("www.")

@@ -47,6 +47,8 @@ class TimelineRow(Struct, frozen=True):
     bars: tuple[Bar, ...]
     state: str
     """The state of the task; empty for the run as a whole."""
+    seconds: float | None = None
+    """How long the task was worked on; None for the run as a whole."""
 
 
 class Timeline(Struct, frozen=True):
@@ -98,6 +100,7 @@ def _build_lane(task: TaskView | None, steps: Rows, start: int, last: int) -> Ti
         next((str(step["build_phase"]) for step in steps if step["build_phase"]), ""),
         tuple(_build_bar(step, start, last) for step in shown),
         task.state if task else "",
+        task.seconds if task else None,
     )
 
 

@@ -16,6 +16,7 @@ from segue.domain.finding import DismissReason, Finding
 from segue.domain.options import OptionError, Options, read_options
 from segue.domain.proof import CheckResult
 from segue.domain.role import AgentChoice, Role
+from segue.domain.run import RunKind, RunSpec
 from segue.domain.scenario import Scenario
 from segue.domain.task import TaskKind
 from segue.flow.context import Building, Checking, Examination, Examine, Judging, Reviewing, RunCommand
@@ -273,14 +274,19 @@ def make_notifiers(app: App) -> dict[str, Notifier]:
     }
 
 
-def make_run_notifier(app: App, titles: Mapping[str, str], warn: Callable[[str], None]) -> RunNotifier | None:
-    """Build the observer that notifies people about a run; None if no notifier is switched on."""
-    notifiers = make_notifiers(app)
+def make_run_notifier(app: App, spec: RunSpec | None, warn: Callable[[str], None]) -> RunNotifier | None:
+    """Build the observer that notifies people about a run; None if no notifier is switched on.
+
+    A trial of an experiment waits for nobody: its failures are results.
+    """
+    is_trial = spec is not None and spec.kind is RunKind.TRIAL
+    notifiers = {} if is_trial else make_notifiers(app)
     if not notifiers:
         return None
     from segue.notify.observer import RunNotifier
 
     on, answers = app.loaded.settings.notify.on, make_answer_signer(app)
+    titles = spec.titles if spec is not None else {}
     return RunNotifier(notifiers, on, titles, app.store, app.redactor(), warn, answers)
 
 

@@ -6,8 +6,10 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from segue.domain.events import CheckRun, DiagnosticRun
 from segue.ports import Store
 from segue.store.rows import CHATTY
+from segue.web.events import read_events
 from segue.web.routes import Data
 
 COMMANDS = 200
@@ -21,9 +23,7 @@ _CALLS = """SELECT seq, ts, data->>'id' AS id, data->'input'->>'command' AS comm
 _BEGUN = """SELECT ts, data->>'id' AS id FROM orchestrator_events
  WHERE type = 'agent.tool' AND data->>'state' = 'started' AND run_id = ? AND step = ?
  AND seq >= ? AND seq <= ? ORDER BY seq"""
-_OURS = (
-    "SELECT seq, type, data FROM orchestrator_events WHERE run_id = ? AND step = ? AND seq >= ? AND seq <= ?"
-)
+_OURS = "run_id = ? AND step = ? AND seq >= ? AND seq <= ?"
 _OURS += " AND (type = 'check' OR type = 'diagnostic')" + "".join(f" AND type <> '{n}'" for n in CHATTY)
 
 
@@ -34,7 +34,11 @@ def list_commands(store: Store, step: Mapping[str, Any], end: int) -> Data:
     last = calls[-1]["seq"] if calls else step["seq"]
     begun = {row["id"]: row["ts"] for row in store.query(_BEGUN, [*place[:3], last])} if calls else {}
     agents = [_describe_call(row, begun.get(row["id"])) for row in calls]
-    ours = [_describe_ours(row) for row in store.query(f"{_OURS} ORDER BY seq", place)]
+    ours = [
+        _describe_ours(one.seq, one.event)
+        for one in read_events(store, _OURS, place, "seq", COMMANDS + 1)
+        if isinstance(one.event, CheckRun | DiagnosticRun)
+    ]
     found = sorted([*agents, *ours], key=lambda one: one["seq"])
     return {"commands": found[:COMMANDS], "more_commands": len(found) > COMMANDS}
 
@@ -59,11 +63,11 @@ def _read_result(result: Any) -> Mapping[str, Any]:
     return result if isinstance(result, Mapping) else {}
 
 
-def _describe_ours(row: Mapping[str, Any]) -> dict[str, Any]:
-    data = row["data"]
+def _describe_ours(seq: int, event: CheckRun | DiagnosticRun) -> dict[str, Any]:
+    refused = isinstance(event, DiagnosticRun) and not event.allowed
     return {
-        **{"seq": row["seq"], "origin": row["type"], "command": data.get("command")},
-        "status": "refused" if data.get("allowed") is False else None,
-        "exit_code": data.get("exit_code"),
-        "seconds": data.get("seconds"),
+        **{"seq": seq, "origin": event.type, "command": event.command},
+        "status": "refused" if refused else None,
+        "exit_code": event.exit_code,
+        "seconds": event.seconds,
     }

@@ -79,9 +79,10 @@ class Asset(Struct, frozen=True):
 
 @cache
 def load_assets() -> dict[str, Asset]:
-    """Read the files, by name."""
+    """Read the files, by name; figures look as they do in reports."""
     folder = files("segue.web") / "static"
     bodies = {name: (folder / name).read_bytes() for name in MEDIA_TYPES}
+    bodies["segue.css"] += (files("segue.reports") / "templates" / "figures.css").read_bytes()
     return {
         name: Asset(body, MEDIA_TYPES[name], hashlib.sha256(body).hexdigest()[:12])
         for name, body in bodies.items()

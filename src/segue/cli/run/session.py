@@ -194,7 +194,7 @@ def _progress(opened: OpenRun) -> Progress:
 
 def _notifier(opened: OpenRun, output: Printer) -> AbstractContextManager[Observer]:
     """Return the observer that notifies people who are not watching the terminal."""
-    found = make_run_notifier(opened.app, opened.spec.titles, output.warn)
+    found = make_run_notifier(opened.app, opened.spec, output.warn)
     return nullcontext(lambda _event: None) if found is None else found
 
 

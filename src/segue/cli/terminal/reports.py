@@ -167,8 +167,8 @@ def timeline_lines(timeline: Timeline, width: int) -> Iterable[str]:
     for lane in timeline.lanes:
         name = pad(one_line(f"{lane.task} {lane.title}".strip(), left), left)
         sign = {"done": "✓", "needs_human": "✗"}.get(lane.state, "·")
-        spent = format_duration(sum(step.seconds for step in lane.bars))
-        yield f"{name} {lane_text(lane, timeline.seconds, width - left - _TIME)} {sign} {spent}"
+        spent = "" if lane.seconds is None else format_duration(lane.seconds)
+        yield f"{name} {lane_text(lane, timeline.seconds, width - left - _TIME)} {sign} {spent}".rstrip()
 
 
 def lane_text(lane: TimelineRow, seconds: float, width: int) -> str:

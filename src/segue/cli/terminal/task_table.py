@@ -43,10 +43,7 @@ def task_lines(view: RunView, terminal: int | None, colored: bool, brief: bool) 
     tasks = [*([view.planning] if view.planning else []), *view.tasks.values()]
     listed, left_out = _choose(tasks) if brief else (tasks, ())
     rows = [_cells(task, view.task_seconds(task, now)) for task in listed]
-    # What was done at the same time is not added up.
-    at_once = any(task.lane for task in tasks)
-    seconds = view.seconds(now) if at_once else sum(view.task_seconds(task, now) or 0.0 for task in tasks)
-    rows.append(_totals(view, seconds))
+    rows.append(_totals(view, view.seconds(now)))
     columns = [name for name in _COLUMNS if name in ("task", "title") or any(row[name] for row in rows)]
     columns, room = _fit(columns, rows, terminal)
     total = rows[-1]

@@ -7,6 +7,7 @@ import re
 from segue.domain.answer import keep_start
 from segue.domain.errors import SearchFailed
 from segue.domain.events import SearchDone
+from segue.domain.evidence import Hit
 from segue.domain.job import Mode
 from segue.domain.outcome import Outcome
 from segue.domain.results import LaunchInput, LaunchOutput, SearchOutput, StepResult
@@ -16,7 +17,7 @@ from segue.flow.evidence import tree_before, undo_edits, verdict_after
 from segue.flow.launch import LaunchRequest, Try
 from segue.flow.phase import Phase
 from segue.flow.phases.execute import attempt_phase
-from segue.ports import Hit, Searcher, StepFacts
+from segue.ports import Searcher, StepFacts
 from segue.prompts.task import research_prompt
 
 SEARCH = Phase("search", "Search", Role.RESEARCH, within=("verify",))
@@ -42,8 +43,7 @@ async def _ask_service(now: Round, searcher: Searcher) -> str:
             hits = await searcher.search(query)
         except SearchFailed as error:
             failure = error.message
-        found = [{"title": hit.title, "url": hit.url, "text": hit.text} for hit in hits]
-        results = tuple({name: context.redact(words) for name, words in hit.items()} for hit in found)
+        results = tuple(Hit(*map(context.redact, (hit.title, hit.url, hit.text))) for hit in hits)
         await _store(now, key, searcher.name, results, failure)
         return StepResult(not failure, SearchOutput(query, results, failure))
 
@@ -51,7 +51,7 @@ async def _ask_service(now: Round, searcher: Searcher) -> str:
     found = (await context.journal.step(key, SearchOutput, work, facts=facts)).output
     if found.search_failure:
         return f"A search for {query!r} was tried, but it failed: {found.search_failure}"
-    listed = [f"{hit['title']}\n{hit['url']}\n{hit['text']}" for hit in found.results]
+    listed = [f"{hit.title}\n{hit.url}\n{hit.text}" for hit in found.results]
     return f"A search for {query!r} found:\n\n" + (keep_start("\n\n".join(listed), _KEPT) or "nothing")
 
 
@@ -92,15 +92,13 @@ async def _ask_agent(now: Round) -> str:
     return f"A search for {query!r} found:\n\n{keep_start(output.text, _KEPT)}"
 
 
-def _sources(text: str) -> tuple[dict[str, str], ...]:
+def _sources(text: str) -> tuple[Hit, ...]:
     """Return the pages an agent names."""
     addresses = dict.fromkeys(address.rstrip(".,;:") for address in _ADDRESS.findall(text))
-    return tuple({"title": "", "url": address, "text": ""} for address in addresses)
+    return tuple(Hit(url=address) for address in addresses)
 
 
-async def _store(
-    now: Round, key: str, source: str, results: tuple[dict[str, str], ...], failure: str
-) -> None:
+async def _store(now: Round, key: str, source: str, results: tuple[Hit, ...], failure: str) -> None:
     task, number = now.state.task, now.state.resolutions
     event = SearchDone(task.key, now.request, source, results, number, failure, task.build_phase)
     await now.context.emit(event, key)

@@ -146,7 +146,7 @@ def _caption_step(event: e.StepStarted, _at: e.Recorded) -> tuple[str, str]:
 
 
 def _caption_end(event: e.AgentEnded, at: e.Recorded) -> tuple[str, str]:
-    if not event.facts.get("adopted"):
+    if not event.was_adopted:
         return "", ""
     return f"Task {_task_of(at)}: the agent survived the kill. It was found, not started twice.", "magenta"
 
@@ -195,9 +195,9 @@ def recount(run: Run, events: Sequence[e.Recorded], subjects: Sequence[str]) -> 
     again = [at.ts / 1000 for at in events if at.step == f"task/{_LIMITED}/execute/2"]
     waited = bool(until and again) and min(again) >= min(until) and _LIMITED in proven
     yield waited, "A usage limit was waited out."
-    ends = [(at.step, at.event.facts) for at in events if isinstance(at.event, e.AgentEnded)]
-    found = any(facts.get("adopted") for _, facts in ends)
-    agents = {(step, facts.get("pid")) for step, facts in ends}
+    ends = [(at.step, at.event) for at in events if isinstance(at.event, e.AgentEnded)]
+    found = any(ended.was_adopted for _, ended in ends)
+    agents = {(step, ended.facts.get("pid")) for step, ended in ends}
     commits = Counter(subject.partition(":")[0] for subject in subjects if subject.startswith("Task "))
     once = len(agents) == view.launches and commits == {f"Task {key}": 1 for key in view.tasks}
     words = f"{len(agents)} agents were started and {commits.total()} tasks committed, none of them twice."
