@@ -18,6 +18,8 @@ from zlib import crc32
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.warm import share_forker
+
 _numbers = itertools.count(1)
 
 # Collecting makes many objects, and all stay: to look for garbage among them takes a quarter of the time.
@@ -99,7 +101,7 @@ SAMPLED = {
     "tests/crash/test_points.py": 12,
     "tests/dataset/test_publish.py": 2,
     "tests/domain/test_plan.py": 3,
-    "tests/e2e/test_faults.py": 3,
+    "tests/e2e/test_faults.py": 6,
     "tests/e2e/test_lanes.py": 2,
     "tests/e2e/test_plan.py": 3,
     "tests/e2e/test_record.py": 2,
@@ -154,6 +156,13 @@ SAMPLED = {
 """Slow tests with many cases of a kind: `make test` runs one in so many, `make thorough` all."""
 _TOGETHER = (("tests/provider/",), IN_BROWSER, ("tests/judges/test_rls",))
 """What runs in one process each, which then imports LiteLLM, or starts a browser or a Postgres, once."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Start what starts `segue` for the test processes, while these read the tests."""
+    starts_others = config.getoption("numprocesses", None) and "PYTEST_XDIST_WORKER" not in os.environ
+    if starts_others and hasattr(os, "fork") and not config.getoption("collectonly"):
+        share_forker()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -215,17 +224,26 @@ def unchanged_environment() -> Iterator[None]:
     """Let a test that leaves a variable behind fail itself, not one that comes later."""
     before = _environment()
     yield
-    changed = dict(set(_environment().items()) ^ set(before.items()))
-    if changed:
+    after = _environment()
+    if after != before and (changed := dict(_settled(after) ^ _settled(before))):
         for name in changed:
             os.environ.pop(name, None)
-        os.environ.update(before)
+        os.environ.update(dict(_settled(before)))
         pytest.fail(f"the test changed the environment: {', '.join(sorted(changed))}")
 
 
-def _environment() -> dict[str, str]:
-    ours = ("PYTEST_CURRENT_TEST", "LITELLM_", "TIKTOKEN_")  # LiteLLM sets some when it is imported
-    return {name: value for name, value in os.environ.items() if not name.startswith(ours)}
+def _environment() -> dict[Any, Any]:
+    """Return all variables as they are stored: to decode them takes longer than many a test."""
+    found: dict[Any, Any] = os.environ._data.copy()  # type: ignore[attr-defined]
+    found.pop(os.environ.encodekey("PYTEST_CURRENT_TEST"), None)
+    return found
+
+
+def _settled(variables: dict[Any, Any]) -> set[tuple[str, str]]:
+    """Return the variables without those that LiteLLM sets when it is imported."""
+    decode = os.environ.decodevalue
+    found = {(decode(name), decode(value)) for name, value in variables.items()}
+    return {(name, value) for name, value in found if not name.startswith(("LITELLM_", "TIKTOKEN_"))}
 
 
 @pytest.fixture(scope="session")

@@ -13,6 +13,7 @@ import importlib
 import json
 import os
 import select
+import shutil
 import signal
 import socket
 import subprocess
@@ -32,6 +33,8 @@ _LATE = (
     *("rich.table", "sqlite3", "psycopg", "httpx2", "starlette.applications", "uvicorn", "psutil"),
     *("platformdirs.unix", "importlib.readers"),
 )
+_ADDRESS = "TESTS_WARM"
+"""The variable with the address of the process that forks for all test processes."""
 _HEAVY = ("segue.proof.runners.hooks", "segue.provider", "segue.__main__")
 
 
@@ -130,14 +133,42 @@ def _send(request: bytes, fds: list[int], preload: str) -> None:
 
 
 @cache
-def _forker(preload: str) -> tuple[socket.socket, subprocess.Popen[bytes]]:
+def _forker(preload: str) -> tuple[socket.socket, subprocess.Popen[bytes] | None]:
+    """Connect to the process that forks for all test processes, or start one."""
+    if preload or not _SHARED:
+        return _start_forker(preload)
+    forker = socket.socket(socket.AF_UNIX)
+    forker.connect(_SHARED)
+    return forker, None
+
+
+_SHARED = os.environ.get(_ADDRESS)
+
+
+@cache
+def share_forker() -> None:
+    """Start the process that forks, for all test processes that this one starts."""
+    folder = tempfile.mkdtemp(prefix="segue-warm-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    os.environ[_ADDRESS] = f"{folder}/socket"
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(os.environ[_ADDRESS])
+        listener.listen()
+        _kept.append(_start_forker("", listener))
+
+
+_kept: list[object] = []
+
+
+def _start_forker(preload: str, *listener: socket.socket) -> tuple[socket.socket, subprocess.Popen[bytes]]:
     """Start the process that forks; it ends when this end of the socket is closed."""
     ours, theirs = socket.socketpair()
     with theirs:
+        fds = [one.fileno() for one in (theirs, *listener)]
         process = subprocess.Popen(
-            [sys.executable, "-m", "tests.warm", str(theirs.fileno())],
+            [sys.executable, "-m", "tests.warm", *map(str, fds)],
             cwd=Path(__file__).parents[1],
-            pass_fds=[theirs.fileno()],
+            pass_fds=fds,
             env={**os.environ, **({"LD_PRELOAD": preload} if preload else {})},
             stdin=subprocess.DEVNULL,
         )
@@ -147,30 +178,48 @@ def _forker(preload: str) -> tuple[socket.socket, subprocess.Popen[bytes]]:
 class _Forker:
     """The process that has imported Segue, and forks."""
 
-    def __init__(self, fd: int) -> None:
-        self._socket = socket.socket(fileno=fd)
+    def __init__(self, owner: int, *listener: int) -> None:
+        self._owner = socket.socket(fileno=owner)
+        self._listeners = [socket.socket(fileno=fd) for fd in listener]
+        self._callers = [self._owner]
         self._running: dict[int, int] = {}
 
     def serve(self) -> list[str] | None:
         """Fork for each request; return the arguments in the process that runs them, None at the end."""
         signal.signal(signal.SIGCHLD, self._reap)
         while True:
-            header, fds, _, _ = socket.recv_fds(self._socket, _LENGTH, 3)
-            if not header:
-                return None
-            request = self._socket.recv(int.from_bytes(header, "big"), socket.MSG_WAITALL)
-            args, cwd, env = json.loads(request)
-            # A process that ends at once is reaped only when it is known.
-            signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])
-            pid = os.fork()
-            if not pid:
-                self._become(cwd, env, fds)
-                return [str(word) for word in args]
-            self._running[pid] = fds[2]
+            for one in select.select([*self._listeners, *self._callers], [], [])[0]:
+                if one in self._listeners:
+                    self._callers.append(one.accept()[0])
+                    continue
+                header, fds, _, _ = socket.recv_fds(one, _LENGTH, 3)
+                if header:
+                    args = self._fork(one.recv(int.from_bytes(header, "big"), socket.MSG_WAITALL), fds)
+                    if args is not None:
+                        return args
+                elif one is self._owner:
+                    return None
+                else:
+                    self._callers.remove(one)
+                    one.close()
+
+    def _fork(self, request: bytes, fds: list[int]) -> list[str] | None:
+        """Fork for a request; return the arguments in the new process."""
+        args, cwd, env = json.loads(request)
+        # A process that ends at once is reaped only when it is known.
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])
+        pid = os.fork()
+        if not pid:
+            self._become(cwd, env, fds)
+            return [str(word) for word in args]
+        self._running[pid] = fds[2]
+        # A caller that was killed meanwhile does not listen.
+        with contextlib.suppress(BrokenPipeError):
             os.write(fds[2], pid.to_bytes(_LENGTH, "big", signed=True))
-            os.close(fds[0])
-            os.close(fds[1])
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGCHLD])
+        os.close(fds[0])
+        os.close(fds[1])
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGCHLD])
+        return None
 
     def _reap(self, _signal: int, _frame: FrameType | None) -> None:
         with contextlib.suppress(ChildProcessError):
@@ -190,7 +239,8 @@ class _Forker:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGCHLD])
         for fd in self._running.values():
             os.close(fd)
-        self._socket.close()
+        for one in (*self._listeners, *self._callers):
+            one.close()
         os.dup2(fds[0], 1)
         os.dup2(fds[1], 2)
         for fd in fds:
@@ -242,7 +292,7 @@ def _subclasses(kind: type[object]) -> Iterator[type[object]]:
 
 def _main() -> None:
     _warm_up()
-    args = _Forker(int(sys.argv[1])).serve()
+    args = _Forker(*map(int, sys.argv[1:])).serve()
     if args is None:
         return
     from segue import __main__ as program

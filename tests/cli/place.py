@@ -77,6 +77,8 @@ def make_template(files: Mapping[str, str]) -> Path:
         ("commit", "--quiet", "-m", "plan"),
     ):
         subprocess.run(["git", *args], cwd=folder, env=env, check=True)
+    for sample in (folder / ".git" / "hooks").glob("*.sample"):
+        sample.unlink()
     return folder
 
 

@@ -266,6 +266,7 @@ def test_every_round_is_committed_for_the_judge_to_see(place: Place, commit: str
 # ---- people and programs around a build
 
 
+@pytest.mark.thorough
 def test_people_decide_about_the_steps_of_a_build(place: Place) -> None:
     place.script(plan(step("a"), step("b"), step("c")) + "[[on]]\nphase = 'execute'\nexit_code = 1\n")
     place.segue("run", GOAL, code=3)

@@ -48,16 +48,16 @@ def test_nothing_to_check(place: Place) -> None:
     assert "--repo" in place.segue("check", "rls", code=2).stderr
 
 
-def test_row_level_security(place: Place) -> None:
+def test_row_level_security(place: Place, postgres_server: str) -> None:
     migrate(place, TODOS + ON + RIGHT)
     done = place.segue("check", "rls")
     assert done.stdout.startswith("✓ rls check: passed\n  public.todos: row level security on")
-    assert place.json("check")["rls"]["passed"] is True
+    assert place.json("check", SEGUE_RLS__DATABASE_URL=postgres_server)["rls"]["passed"] is True
 
 
-def test_a_hole_fails_both_commands(place: Place) -> None:
+def test_a_hole_fails_both_commands(place: Place, postgres_server: str) -> None:
     migrate(place, TODOS)
-    place.config(GOOD)
+    place.config(f'{GOOD}[rls]\ndatabase_url = "{postgres_server}"\n')
     done = place.segue("check", code=1)
     assert "✓ git --version: passed" in done.stdout
     assert "ERROR public.todos: row level security is off" in done.stdout

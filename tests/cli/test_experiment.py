@@ -44,6 +44,7 @@ def test_every_combination_is_run_once_and_more_trials_add_only_what_is_missing(
     assert "one" in again.stdout, "it ends in the comparison"
 
 
+@pytest.mark.thorough
 def test_a_trial_that_needs_a_human_is_a_result_and_is_not_repeated(place: Place) -> None:
     (place.root / "script.toml").write_text('[[on]]\nphase = "execute"\nexit_code = 1\n')
     file = write(

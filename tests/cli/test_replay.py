@@ -150,6 +150,7 @@ def test_another_judge_sees_the_recorded_evidence(place: Place) -> None:
     assert "the source has changed" in found["rows"][0]["lacks"]
 
 
+@pytest.mark.thorough
 def test_the_steps_of_a_build_are_judged_again(place: Place) -> None:
     asks = (
         '[[on]]\nphase = "verify"\nattempt = 1\n'

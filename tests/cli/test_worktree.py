@@ -121,6 +121,7 @@ def test_what_cannot_be_merged_is_kept(place: Place, obstacle: str) -> None:
     assert place.json("status", "last")["state"] == "done"
 
 
+@pytest.mark.thorough
 def test_a_merge_that_failed_is_made_again_without_the_agent(place: Place) -> None:
     place.script(WORK)
     meanwhile(place, "printf other > mine.txt")
@@ -192,6 +193,7 @@ def test_a_later_run_builds_on_work_that_is_not_merged(place: Place) -> None:
     assert files(place, f"segue/{place.last_run()}") == ["f1", "f2", "f3", "f4", "plan.md"]
 
 
+@pytest.mark.thorough
 def test_a_run_in_place_is_told_of_work_that_is_not_merged(place: Place) -> None:
     place.script(WORK)
     run(place)

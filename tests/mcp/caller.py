@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -14,6 +13,7 @@ from typing import Any
 from tests import loopback
 from tests.cli.place import DEADLINE, Place, until
 from tests.later import Later
+from tests.warm import start_segue
 
 mcp: Any = Later("mcp")
 streamable_http: Any = Later("mcp.client.streamable_http")
@@ -83,13 +83,12 @@ class Listening:
 
 
 @asynccontextmanager
-async def listening(place: Place) -> AsyncIterator[Listening]:
+async def listening(place: Place, *args: str) -> AsyncIterator[Listening]:
     """Start the server over HTTP."""
     log = place.root / "listening"
-    with log.open("w") as out:
-        process = subprocess.Popen(
-            [*COMMAND, "--http", "--port", "0", "--json"], cwd=place.repo, env=place.env, stdout=out
-        )
+    with log.open("w") as out, (place.root / "listening.err").open("w") as err:
+        words = ["mcp", "--http", "--port", "0", "--json", *args]
+        process = start_segue(words, place.repo, place.env, out, err)
     try:
         until(lambda: log.read_text().endswith("\n"), "the server listens")
         told = json.loads(log.read_text())
@@ -100,10 +99,10 @@ async def listening(place: Place) -> AsyncIterator[Listening]:
 
 
 @asynccontextmanager
-async def over_http(place: Place, mode: str = "auto") -> AsyncIterator[Caller]:
-    """Connect to a server that listens, with its token."""
+async def over_http(place: Place, mode: str = "auto", *args: str) -> AsyncIterator[Caller]:
+    """Connect to a server that listens, with its token: it starts faster than over stdio."""
     async with (
-        listening(place) as server,
+        listening(place, *args) as server,
         loopback.async_client(headers={"Authorization": f"Bearer {server.token}"}, timeout=DEADLINE) as http,
         mcp.Client(streamable_http.streamable_http_client(server.url, http_client=http), mode=mode) as client,
     ):

@@ -143,7 +143,7 @@ def test_a_plan_is_rejected_and_approved_through_the_agent(place: Place) -> None
     place.script(other + plan(step("a"), step("b")))
 
     async def talk() -> None:
-        async with over_stdio(place) as caller:
+        async with over_http(place) as caller:
             await caller.call("start_run", source=GOAL, approve=True)
             shown = await caller.call("wait_for_run", seconds=DEADLINE)
             assert [task["title"] for task in shown["tasks"]] == ["Make a", "Make b"]
@@ -165,7 +165,7 @@ def test_settings_that_nobody_trusts_start_nothing(place: Place) -> None:
     del place.env["SEGUE_TRUST"]
 
     async def talk() -> None:
-        async with over_stdio(place) as caller:
+        async with over_http(place) as caller:
             said = await caller.refused("start_run", source="plan.md")
             assert "checks" in said
             assert "segue trust" in said
@@ -206,7 +206,7 @@ def test_an_agent_of_a_run_may_only_look(place: Place, command: tuple[str, ...])
 
 def test_a_server_that_only_answers_questions(place: Place) -> None:
     async def talk() -> None:
-        async with over_stdio(place, "auto", COMMAND, "--read-only") as caller:
+        async with over_http(place, "auto", "--read-only") as caller:
             tools = {tool.name: tool for tool in (await caller.client.list_tools()).tools}
             assert not CHANGING & tools.keys()
             assert all(tool.annotations and tool.annotations.read_only_hint for tool in tools.values())
@@ -243,7 +243,7 @@ def test_the_dataset_answers_within_limits(place: Place) -> None:
 
 def test_mistakes_are_explained_to_the_model(place: Place) -> None:
     async def talk() -> None:
-        async with over_stdio(place) as caller:
+        async with over_http(place) as caller:
             said = await caller.refused("start_run", source="nothing.md", agent="scripted")
             assert "nothing.md" in said
             assert "Next: " in said

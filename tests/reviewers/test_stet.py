@@ -252,6 +252,7 @@ def test_a_hanging_review_is_killed_and_can_be_repeated(place: Place) -> None:
     assert lines(review(place, base)) == [("calc.py", 1)], "no lock and no worktree is in the way"
 
 
+@pytest.mark.thorough
 def test_a_stet_that_a_killed_segue_left_behind_is_waited_for(place: Place) -> None:
     place.play(EVAL, hang=True)
     base = place.head

@@ -341,7 +341,7 @@ TEXTS = st.sampled_from(["", "old\n", "second\n", "*.txt\na\n", "precious\n"])
 
 @given(st.dictionaries(NAMES, st.none() | TEXTS, max_size=5), st.booleans(), st.booleans())
 @settings(
-    max_examples=15,
+    max_examples=10,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
     derandomize=True,

@@ -173,7 +173,7 @@ EDITS: list[Callable[[Path, bytes], None]] = [
     st.lists(st.tuples(st.sampled_from(EDITS), st.sampled_from(NAMES), st.sampled_from(TEXTS)), max_size=8)
 )
 @settings(
-    max_examples=20,
+    max_examples=10,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
     derandomize=True,

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.cli.place import Place
-from tests.mcp.caller import over_stdio
+from tests.mcp.caller import over_http
 from tests.trust.hostile import CLONES, SECRET, trapped
 
 LOOKS: dict[str, dict[str, Any]] = {
@@ -32,7 +32,7 @@ def test_tools_that_look_start_nothing_and_stay_inside(tmp_path: Path, clone: st
         CLONES[clone](trap)
 
         async def talk() -> None:
-            async with over_stdio(place) as caller:
+            async with over_http(place) as caller:
                 for tool, values in LOOKS.items():
                     _, answer = await caller.attempt(tool, values)
                     assert not trap.ran.exists(), f"{tool} ran {trap.ran.read_text()}"
@@ -49,7 +49,7 @@ def test_what_acts_is_refused(tmp_path: Path) -> None:
         CLONES["settings"](trap)
 
         async def talk() -> None:
-            async with over_stdio(place) as caller:
+            async with over_http(place) as caller:
                 run = (await caller.call("list_runs"))["runs"][0]["run"]
                 for tool, values in (
                     ("start_run", {"source": "plan.md"}),

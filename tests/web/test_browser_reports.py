@@ -81,6 +81,7 @@ def test_a_figure_leads_to_its_rows_its_runs_and_its_sql(filled: Served) -> None
         page.wait_for_url("**/steps?phase=verify&build=setup**")
 
 
+@pytest.mark.thorough
 def test_an_experiment_is_found_and_read(filled: Served) -> None:
     with looking(filled) as page:
         page.get_by_role("link", name="Experiments").click()
@@ -91,6 +92,7 @@ def test_an_experiment_is_found_and_read(filled: Served) -> None:
         assert page.locator("section[aria-labelledby=table-against_first] tbody tr").count() == 4
 
 
+@pytest.mark.thorough
 def test_events_are_searched_and_opened(place: Place) -> None:
     busy().write(str(place.database))
     make_run(place.database, [AgentText("<b>needle</b> in 'hay'")])

@@ -160,6 +160,7 @@ def shown(page: Page, selector: str, text: str) -> None:
     page.locator(selector, has_text=text).first.wait_for(timeout=MS)
 
 
+@pytest.mark.thorough
 @needs_chromium
 def test_the_fleet_is_watched_in_a_browser(watched: Watched) -> None:
     with looking(watched.served) as page:

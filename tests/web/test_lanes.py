@@ -195,6 +195,7 @@ def shown(page: Page, selector: str, text: str) -> None:
     page.locator(selector, has_text=text).first.wait_for(timeout=DEADLINE * 1000)
 
 
+@pytest.mark.thorough
 @needs_chromium
 def test_lanes_are_watched_in_a_browser(place: Place, served: Served) -> None:
     with working(place) as run, looking(served) as page:

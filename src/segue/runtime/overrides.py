@@ -24,6 +24,7 @@ from segue.runtime.history import read_history
 from segue.system.git.repository import Repository
 from segue.system.git.worktree import workplace
 from segue.system.lock import RepoLock
+from segue.view.load import ACTIVE, state_of
 
 
 class HeldRun(Struct, frozen=True):
@@ -54,7 +55,10 @@ async def hold_run(app: App, run: Run, via: str = "") -> AsyncIterator[HeldRun]:
     with app.store(read_only=True) as known:
         source.restore(read_history(known, source.key))
         repo = await workplace(home, run, begun=bool(known.steps(run.id)))
-    lock = RepoLock.take(repo.git_dir, run.id)
+    if state_of(run) in ACTIVE:
+        lock = RepoLock.take(repo.git_dir, run.id)
+    else:
+        lock = await RepoLock.take_after(repo.git_dir, run.id)
     try:
         with app.store() as store:
             journal = await store.open(run.id)

@@ -19,6 +19,10 @@ from msgspec import Struct
 from segue.domain.errors import Locked, WorkspaceError
 from segue.system import identity
 
+_NAME = "segue.lock"
+_ENDING_SECONDS = 30.0
+_PAUSE = 0.02
+
 
 class RepoLock(Struct):
     """The lock of one repository; `held` is true once this process has it."""
@@ -31,18 +35,31 @@ class RepoLock(Struct):
     @classmethod
     def take(cls, git_dir: Path, run: str) -> RepoLock:
         """Take the lock or raise Locked. A run may enter while only its own orphaned agent has it."""
-        path = git_dir / "segue.lock"
+        path = git_dir / _NAME
         try:
             lock = cls(path, run, os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
         except OSError as error:
             raise _unwritable(path, error) from error
         if lock._try():
             return lock
-        holder = lock._holder()
+        holder = _read_holder(path)
         if holder.get("run") == run and identity.is_dead(holder.get("owner", "")):
             return lock
         os.close(lock.fd)
         raise _locked(holder)
+
+    @classmethod
+    async def take_after(cls, git_dir: Path, run: str) -> RepoLock:
+        """Take the lock after a run has ended, whose process may be about to release it."""
+        deadline = asyncio.get_running_loop().time() + _ENDING_SECONDS
+        while True:
+            try:
+                return cls.take(git_dir, run)
+            except Locked:
+                holder = _read_holder(git_dir / _NAME)
+                if holder.get("run", run) != run or asyncio.get_running_loop().time() > deadline:
+                    raise
+            await asyncio.sleep(_PAUSE)
 
     def sign(self, run: str) -> None:
         """Record which run has the lock, once the run has a name."""
@@ -52,11 +69,11 @@ class RepoLock(Struct):
 
     async def ensure(self) -> None:
         """Wait for the lock before a launch: an orphaned agent of this run may just be ending."""
-        deadline = asyncio.get_running_loop().time() + 30
+        deadline = asyncio.get_running_loop().time() + _ENDING_SECONDS
         while not self.held and not self._try():
             if asyncio.get_running_loop().time() > deadline:
-                raise _locked(self._holder())
-            await asyncio.sleep(0.02)
+                raise _locked(_read_holder(self.path))
+            await asyncio.sleep(_PAUSE)
 
     def release(self) -> None:
         """Release the lock; repeated calls do nothing."""
@@ -78,12 +95,13 @@ class RepoLock(Struct):
         os.lseek(self.fd, 0, os.SEEK_SET)
         os.write(self.fd, json.dumps({"run": self.run, "owner": identity.me()}).encode())
 
-    def _holder(self) -> dict[str, Any]:
-        try:
-            data = json.loads(self.path.read_bytes())
-        except (OSError, ValueError):
-            return {}
-        return data if isinstance(data, dict) else {}
+
+def _read_holder(path: Path) -> dict[str, Any]:
+    try:
+        data = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return data if isinstance(data, dict) else {}
 
 
 def _lock_now(fd: int) -> bool:
