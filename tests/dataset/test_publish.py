@@ -231,7 +231,8 @@ def test_another_folder_is_not_written_over(published: tuple[Place, Path], tmp_p
     (tmp_path / "thesis.txt").write_text("mine")
     assert "not empty" in place.segue("dataset", "publish", str(tmp_path), code=2).stderr
     assert (
-        "no name of a licence" in place.segue("dataset", "publish", "x", "--licence", "a\nb", code=2).stderr
+        "not the name of a licence"
+        in place.segue("dataset", "publish", "x", "--licence", "a\nb", code=2).stderr
     )
     assert "There is no run" in place.segue("dataset", "publish", "x", "--run", "nope", code=2).stderr
     before = len(list(folder.rglob("*")))

@@ -46,7 +46,9 @@ def carry(run: Any, chance: random.Random) -> None:
             message = f"{chance.choice(['Error', 'error', 'Ärger'])} in 'x{chance.randrange(99)}'"
             run.event(f"task/{run.task}/verify/{number}", "error", kind="EXIT_ERROR", message=message)
         query = f"supabase {chance.choice(['auth', 'Auth', 'realtime'])} docs"
-        run.event(None, "search", task=run.task, query=query, results=[{"url": "https://a.org/x"}])
+        run.event(
+            None, "search", task=run.task, query=query, source="agent", results=[{"url": "https://a.org/x"}]
+        )
         run.resolve(number, "RE", state=chance.choice(["done", "failed"]))
     run.end(chance.random() < 0.7, chance.choice(["done", "skipped: no need"]))
 
