@@ -85,7 +85,6 @@ def test_a_rejected_plan_is_made_again_with_the_words(place: Place) -> None:
     ]
 
 
-@pytest.mark.thorough
 def test_a_kill_while_the_plan_is_made_again_launches_nobody_twice(place: Place) -> None:
     place.script(OTHER.replace("attempt = 2", "attempt = 2\ndelay = 1") + TWO)
     place.segue("run", GOAL, "--approve", code=3)

@@ -352,7 +352,6 @@ def test_prompts_and_repositories_are_told_apart(place: Place) -> None:
 # ---- secrets
 
 
-@pytest.mark.thorough
 def test_a_secret_never_reaches_the_store(place: Place) -> None:
     """In the goal, the plan (escaped, too), a verdict, a search result, a diagnostic and a check."""
     escaped = json.dumps(KEY).replace("/", "\\/")[1:-1]

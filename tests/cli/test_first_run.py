@@ -179,7 +179,6 @@ def test_a_yes_with_e_writes_settings_that_are_trusted(place: Place) -> None:
     assert place.segue("run").stdout.strip() == "No pending tasks to process."
 
 
-@pytest.mark.thorough
 def test_no_is_no_and_options_change_what_was_found(place: Place) -> None:
     install(place, "claude", "codex")
     (place.repo / "second.md").write_text("- [ ] one\n- [ ] two\n")

@@ -327,7 +327,6 @@ def test_rounds_are_bounded(hosted: Hosted) -> None:
     assert [event["round"] for event in place.events("feedback.received")] == [1, 2]
 
 
-@pytest.mark.thorough
 def test_checks_that_cannot_be_read_are_not_called_green(hosted: Hosted) -> None:
     if hosted.service == "github":
         hosted.fail(

@@ -113,7 +113,6 @@ def test_a_cloud_that_stays_away_parks_the_run_and_resume_continues(place: Place
     assert len(launches(cloud)) == 3
 
 
-@pytest.mark.thorough
 def test_an_agent_at_work_is_found_again_after_its_cloud_was_away(place: Place, cloud: Service) -> None:
     loopback.post(
         f"{cloud.url}/_sim/script", json={"on": [{"launch": 1, "hold": True}, {}]}

@@ -202,7 +202,6 @@ def test_no_task_recognised_says_what_was_seen(feature: Place) -> None:
         assert "1 boxes" in done.stderr
 
 
-@pytest.mark.thorough
 def test_kill_9_between_tasks_keeps_tick_and_state_together(feature: Place) -> None:
     feature.script('[[on]]\nwrite = { "done/{task}" = "x" }\ndelay = 0.2\n')
     feature.more_config('judged_by = "checks"\nchecks = [["test", "-d", "done"]]\n')

@@ -121,7 +121,6 @@ def test_what_cannot_be_merged_is_kept(place: Place, obstacle: str) -> None:
     assert place.json("status", "last")["state"] == "done"
 
 
-@pytest.mark.thorough
 def test_a_merge_that_failed_is_made_again_without_the_agent(place: Place) -> None:
     place.script(WORK)
     meanwhile(place, "printf other > mine.txt")

@@ -44,7 +44,6 @@ def test_a_plan_of_three_tasks(real: Real) -> None:
     assert used == (3,)
 
 
-@pytest.mark.thorough
 def test_nothing_is_written_in_plan_mode(real: Real) -> None:
     real.model.plays(
         real.write("", "sneaky.txt", "x"),

@@ -128,7 +128,6 @@ def test_a_queued_run_is_stopped_without_a_worker(fleet: Fleet) -> None:
     assert fleet.ask("SELECT count(*) FROM procrastinate.procrastinate_jobs WHERE status = 'todo'") == [(0,)]
 
 
-@pytest.mark.thorough
 def test_a_person_accepts_and_skips_from_elsewhere(fleet: Fleet) -> None:
     fleet.commit(
         script__toml='[[on]]\ntask = "1"\nexit_code = 1\n[[on]]\ntask = "2"\nexit_code = 1\n',

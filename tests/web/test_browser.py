@@ -155,7 +155,6 @@ def test_dark_is_remembered(place: Place) -> None:
         assert page.evaluate(background) == dark
 
 
-@pytest.mark.thorough
 def test_everything_fits_on_a_phone(place: Place, served: Served) -> None:
     place.script(FAILS_ONCE.replace('"x"', f'"{"wide " * 80}"'))
     place.segue("run", "plan.md", code=3)
