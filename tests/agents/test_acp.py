@@ -437,6 +437,22 @@ class TestFailures:
         told = [raw.line for raw in of(events, AgentRaw) if raw.kind == "retry"]
         assert told == [{"type": "retry", "text": "slow down"}] * 2
 
+    def test_a_retry_that_is_read_after_the_last_answer_is_not_lost(self, tmp_path: Path) -> None:
+        # It has nothing more to say, and complains when its stdin is closed.
+        program = "import os, sys; os.close(1); sys.stdin.read(); sys.stderr.write('Retrying: slow down\\n')"
+        job = {
+            **{"argv": [sys.executable, "-c", program], "cwd": str(tmp_path), "end_grace": 60.0},
+            **{"retry_text": ["Retrying: (.*)"], "retry_grace": 60.0, "start_timeout": 60.0, "client": {}},
+        }
+        done = subprocess.run(
+            [sys.executable, "-m", "segue", "--segue-acp"],
+            input=json.dumps(job).encode(),
+            capture_output=True,
+            check=False,
+        )
+        died, retry = map(json.loads, done.stdout.splitlines())
+        assert (died["type"], retry) == ("died", {"type": "retry", "text": "slow down"})
+
     def test_a_plan_without_words_is_none(self, stage: Stage) -> None:
         stage.script('[[on]]\nplan = " "\n')
         assert failure(stage.run(mode=Mode.PLAN)) is FailureKind.NO_RESULT

@@ -41,7 +41,7 @@ _LINE_BYTES = 64 * 1024 * 1024
 _WAITING_LINES = 1000
 _STDERR_BYTES = 64 * 1024
 _CANCEL_SECONDS = 1.0
-_STDERR_SECONDS = 0.5
+_STDERR_SECONDS = 2.0
 
 
 class Stopped(BaseException):
@@ -75,6 +75,8 @@ def main(_arguments: list[str]) -> int:
     finally:
         agent.stop(job["end_grace"])
         agent.await_stderr()
+        for text in agent.late_retries():
+            _print({"type": "retry", "text": text})
 
 
 def _stop(number: int, _frame: object) -> None:
@@ -140,6 +142,14 @@ class AgentProcess:
     def await_stderr(self) -> None:
         """Wait a moment for the rest of stderr; a process that it left behind may keep that open."""
         self._stderr_reader.join(_STDERR_SECONDS)
+
+    def late_retries(self) -> Iterator[str]:
+        """Yield the retries on its stderr that were read only after its last answer."""
+        with contextlib.suppress(queue.Empty):
+            while True:
+                message = self._incoming.get_nowait()
+                if message is not None and "retrying" in message:
+                    yield str(message["retrying"])
 
     def stop(self, grace: float) -> None:
         """Close its stdin, then terminate it, then kill it."""
