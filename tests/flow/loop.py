@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
+from segue.domain.before import KnownFailures
 from segue.domain.budget import Budget
 from segue.domain.events import AgentStarted, Event, Recorded
 from segue.domain.failure import Failure, FailureKind
@@ -278,7 +279,14 @@ class Loop:
         )
 
     async def run_check(
-        self, argv: Sequence[str], base: str, head: str, *, kind: TaskKind, expected_red: Collection[str] = ()
+        self,
+        argv: Sequence[str],
+        base: str,
+        head: str,
+        *,
+        kind: TaskKind,
+        expected_red: Collection[str] = (),
+        before: KnownFailures | None = None,
     ) -> CheckResult:
         """Run a check in the work tree itself: these tests are not about the seal."""
         done = subprocess.run(list(argv), cwd=self.repo, capture_output=True, text=True, check=False)

@@ -22,6 +22,7 @@ from segue.flow.phases.check import check
 from segue.flow.phases.plan import PLAN
 from segue.flow.proving import is_enough, prove
 from segue.flow.state import PhaseEnd, TaskState
+from segue.flow.survey import survey
 from segue.ports import StepFacts
 
 _MOST_SEALS = 3
@@ -37,6 +38,8 @@ async def run_task(context: RunContext, task: Task, waited: tuple[str, str] = ("
     lane = context.lane.number if context.lane is not None else 0
     started = await context.journal.emit(TaskStarted(task.key, task.title, task.kind, lane, *waited))
     state = await _start(context, task, started.ts)
+    if task.kind is not TaskKind.HUMAN:
+        await survey(context, state.base.head)
     context.source.announce(task, context.journal.run.id)
     try:
         ended = await _run_phases(context, state)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from msgspec import Struct
 
 
@@ -22,3 +24,5 @@ class SealOptions(Struct, frozen=True):
     """False: never use bubblewrap; checks run in place, weakly sealed."""
     timeout: float = 600
     """Seconds that one run of a check may take."""
+    bases: Path | None = None
+    """Where results on trees that nobody works on are kept for all runs; None: with the run."""

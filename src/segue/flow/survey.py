@@ -1,0 +1,157 @@
+"""Ask the checks before the first launch: what is red already is not the agent's fault.
+
+They run on what the first task of a session begins with, where its own check needs the result anyway. A
+check that cannot start is refused before anybody is paid.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import re
+import shlex
+
+import msgspec
+from msgspec.structs import replace
+
+from segue.domain.before import BaseCheck, BaseState, KnownFailures
+from segue.domain.errors import CheckUnready
+from segue.domain.events import BaseChecked
+from segue.domain.kinds.recognise import with_kind
+from segue.domain.results import BaseOutput, StepResult
+from segue.domain.task import Task, TaskKind, TaskStatus
+from segue.flow.context import RunContext
+from segue.ports import StepFacts
+from segue.proof.paths import matches_any
+
+PATIENCE = 30.0
+"""Seconds that the first launch waits for the checks; then they run beside it."""
+_COMMON = frozenset(("all", "build", "check", "ci", "lint", "run", "start", "test", "tests"))
+"""Words that plans are full of: they name a target only beside a word for one."""
+_DEFINES = re.compile(r"\b(?:target|recipe|script|makefile|justfile|package\.json)\b", re.I)
+
+
+async def survey(context: RunContext, base: str) -> None:
+    """Run the checks on the base once in a session; raises CheckUnready when one cannot start.
+
+    What takes long continues beside the first launch; `settle` waits for it.
+    """
+    if not base or not context.checking.commands or context.checking.survey is None:
+        return
+    if context.survey.work is None:
+        context.survey.work = asyncio.create_task(_survey(context, base))
+    await asyncio.wait({context.survey.work}, timeout=PATIENCE)
+    if context.survey.work.done():
+        context.survey.work.result()
+
+
+async def settle(context: RunContext) -> None:
+    """Wait until it is known what was red before."""
+    if context.survey.work is not None:
+        await asyncio.wait({context.survey.work})
+        context.survey.work.result()
+
+
+async def end_survey(context: RunContext) -> None:
+    """Leave nothing running at the end of a session."""
+    work = context.survey.work
+    if work is not None:
+        work.cancel()
+        await asyncio.wait({work})
+
+
+def known_before(context: RunContext, task: Task, command: str) -> KnownFailures:
+    """Return what was red before the run and is no task of this task.
+
+    A test that the task names, or a file without any green test, is what it is about: it must pass.
+    """
+    known, check = context.view.before.of(command), context.view.before.checks.get(command)
+    red_files = check.red_files if check is not None else ()
+    own = {test for test in known.tests if _is_asked_for(test, red_files, task.text)}
+    return replace(known, tests=known.tests - own)
+
+
+def written_first(context: RunContext) -> set[str]:
+    """Return the tests that test-first tasks of this run have written."""
+    return {
+        test
+        for one in context.view.tasks.values()
+        if one.kind == TaskKind.TEST_FIRST and one.proof is not None
+        for check in one.proof.checks
+        for test in check.proved
+    }
+
+
+async def _survey(context: RunContext, base: str) -> None:
+    """Run all checks on the base, as one step of the journal."""
+    commands = context.checking.commands
+    facts = msgspec.json.encode((base, commands, context.checking.known_failures))
+    key = f"before/{hashlib.sha256(facts).hexdigest()[:12]}"
+
+    async def work(_token: str) -> StepResult[BaseOutput]:
+        assert context.checking.survey is not None
+        written = written_first(context)
+        checks: list[BaseCheck] = []
+        for argv in commands:
+            found = await context.checking.survey(argv, base)
+            command = context.redact(shlex.join(argv))
+            mine = tuple(test for test in found.failing if test not in written)
+            reason = context.redact(found.reason)
+            checks.append(_soften(context, replace(found, command=command, failing=mine, reason=reason)))
+        await context.emit(BaseChecked(base, tuple(checks)), key)
+        for check in checks:
+            if check.state is BaseState.UNREADY:
+                raise _refuse(context, check)
+        return StepResult(True, BaseOutput(tuple(checks)))
+
+    await context.journal.step(key, BaseOutput, work, facts=StepFacts(phase="before"))
+
+
+def _soften(context: RunContext, check: BaseCheck) -> BaseCheck:
+    """Let a check through that cannot start where the user says so, or where a task may see to it."""
+    if check.state is not BaseState.UNREADY:
+        return check
+    allowed = matches_any(check.command, context.checking.known_failures)
+    if allowed or any(_may_add(task, check) for task in _pending(context)):
+        return replace(check, state=BaseState.RED, by_code=True)
+    return check
+
+
+def _pending(context: RunContext) -> list[Task]:
+    tasks = [task for task in context.source.tasks().tasks if task.status is TaskStatus.PENDING]
+    return [task for task in tasks if with_kind(task, context.policy.kinds).kind is not TaskKind.HUMAN]
+
+
+def _may_add(task: Task, check: BaseCheck) -> bool:
+    """Return whether the words of a task name what a check lacks."""
+    if check.command in task.text:
+        return True
+    for name in check.missing:
+        if _names(task.text, name) and (name.lower() not in _COMMON or _DEFINES.search(task.text)):
+            return True
+    return False
+
+
+def _names(text: str, name: str) -> bool:
+    return re.search(rf"(?<![\w./-]){re.escape(name)}(?![\w-])", text) is not None
+
+
+def _is_asked_for(test: str, red_files: tuple[str, ...], text: str) -> bool:
+    """Return whether a task names a test that was red, or its file where none of its tests is green."""
+    file, _, rest = test.partition("::")
+    name = re.split(r"::|\.(?=\w+$)", rest or test)[-1].partition("[")[0]
+    if test in text or ("test" in name.lower() and name != file and _names(text, name)):
+        return True
+    return file in red_files and _names(text, file)
+
+
+def _refuse(context: RunContext, check: BaseCheck) -> CheckUnready:
+    run = context.journal.run.id
+    lines = "".join(f"\n  {line}" for line in check.output.splitlines())
+    launched = context.view.launches
+    return CheckUnready(
+        f"The check `{check.command}` cannot start: {check.reason}.".replace("..", ".") + lines,
+        kept="No agent was launched." if not launched else "Everything done so far is kept.",
+        hint=f"Repair it, or correct `checks`, then: segue resume {run}   "
+        f'If a task makes it work: known_failures = ["{check.command}"]',
+    )
