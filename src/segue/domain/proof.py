@@ -122,7 +122,7 @@ class CheckResult(msgspec.Struct, frozen=True, omit_defaults=True):
         """Whether it looks at what was changed; where no program was changed, it need not."""
         if self.noticed is None:
             return bool(self.proved) or NOT_EXERCISED not in self.weaknesses
-        return self.noticed
+        return self.noticed or bool(self.repaired)
 
     @property
     def ok(self) -> bool:

@@ -216,6 +216,8 @@ class Building(Struct, frozen=True):
 class Survey(Struct):
     """The checks on what the run begins with, while they run; `flow/survey.py` begins and awaits them."""
 
+    patience: float = 30.0
+    """Seconds that the first launch waits for them; then they run beside it."""
     work: asyncio.Task[None] | None = None
 
 

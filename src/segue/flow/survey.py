@@ -10,6 +10,7 @@ import asyncio
 import hashlib
 import re
 import shlex
+from collections.abc import Collection, Iterable
 
 import msgspec
 from msgspec.structs import replace
@@ -21,11 +22,10 @@ from segue.domain.kinds.recognise import with_kind
 from segue.domain.results import BaseOutput, StepResult
 from segue.domain.task import Task, TaskKind, TaskStatus
 from segue.flow.context import RunContext
-from segue.ports import StepFacts
+from segue.ports import StepFacts, Store
 from segue.proof.paths import matches_any
 
-PATIENCE = 30.0
-"""Seconds that the first launch waits for the checks; then they run beside it."""
+_LAST_RUNS = 20
 _COMMON = frozenset(("all", "build", "check", "ci", "lint", "run", "start", "test", "tests"))
 """Words that plans are full of: they name a target only beside a word for one."""
 _DEFINES = re.compile(r"\b(?:target|recipe|script|makefile|justfile|package\.json)\b", re.I)
@@ -40,7 +40,7 @@ async def survey(context: RunContext, base: str) -> None:
         return
     if context.survey.work is None:
         context.survey.work = asyncio.create_task(_survey(context, base))
-    await asyncio.wait({context.survey.work}, timeout=PATIENCE)
+    await asyncio.wait({context.survey.work}, timeout=context.survey.patience)
     if context.survey.work.done():
         context.survey.work.result()
 
@@ -82,6 +82,16 @@ def written_first(context: RunContext) -> set[str]:
     }
 
 
+def read_known(store: Store, source_key: str, head: str) -> dict[str, BaseCheck]:
+    """Return what checks said about a commit in the last runs of a source, by command."""
+    found: dict[str, BaseCheck] = {}
+    for run in reversed(list(store.runs(source_key, limit=_LAST_RUNS))):
+        for recorded in store.events(run.id, kinds=(BaseChecked,)):
+            if isinstance(recorded.event, BaseChecked) and recorded.event.base == head:
+                found |= {check.command: check for check in recorded.event.checks}
+    return found
+
+
 async def _survey(context: RunContext, base: str) -> None:
     """Run all checks on the base, as one step of the journal."""
     commands = context.checking.commands
@@ -97,7 +107,8 @@ async def _survey(context: RunContext, base: str) -> None:
             command = context.redact(shlex.join(argv))
             mine = tuple(test for test in found.failing if test not in written)
             reason = context.redact(found.reason)
-            checks.append(_soften(context, replace(found, command=command, failing=mine, reason=reason)))
+            told = replace(found, command=command, failing=mine, reason=reason)
+            checks.append(allow_later(told, context.checking.known_failures, _pending(context)))
         await context.emit(BaseChecked(base, tuple(checks)), key)
         for check in checks:
             if check.state is BaseState.UNREADY:
@@ -107,12 +118,11 @@ async def _survey(context: RunContext, base: str) -> None:
     await context.journal.step(key, BaseOutput, work, facts=StepFacts(phase="before"))
 
 
-def _soften(context: RunContext, check: BaseCheck) -> BaseCheck:
+def allow_later(check: BaseCheck, known: Collection[str], pending: Iterable[Task]) -> BaseCheck:
     """Let a check through that cannot start where the user says so, or where a task may see to it."""
     if check.state is not BaseState.UNREADY:
         return check
-    allowed = matches_any(check.command, context.checking.known_failures)
-    if allowed or any(_may_add(task, check) for task in _pending(context)):
+    if matches_any(check.command, known) or any(_may_add(task, check) for task in pending):
         return replace(check, state=BaseState.RED, by_code=True)
     return check
 

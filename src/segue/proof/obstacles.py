@@ -11,13 +11,17 @@ from segue.proof.decide import Observed
 
 _SHOWN = 12
 """Lines at the end of the output that may say what is wrong."""
-_MAKE = re.compile(r"^(?:\S*/)?g?make(?:\[\d+\])?: \*\*\* (.*)$", re.M)
+_MAKE = re.compile(r"^(?:(?:\S*/)?g?make(?:\[\d+\])?|\S+:\d+): \*\*\* (.*)$", re.M)
 _MAKE_CODE = re.compile(r"^\[.*\] \D* ?(\d+)$")
 _NOT_FOUND = re.compile(
     r"(?:^|[\s:])([^\s:]+): (?:command )?(?:not found|No such file or directory|inaccessible)"
 )
 _EXEC = re.compile(r"execvp (\S+): ")
 _MODULE = re.compile(r"No module named '?([\w.]+)'?")
+_LIBRARY = re.compile(
+    r"^ModuleNotFoundError: No module named '([\w.]+)'"
+    r"|^Error(?: \[\w+\])?: Cannot find (?:module|package) '([^']+)'"
+)
 _LACKS = re.compile(
     r"no rule|not found|no such|missing|unknown|cannot find|can't find|could not find|no module|not defined"
     r"|does not (?:exist|contain)|doesn't exist|don't know how|no idea what|unrecogni[sz]ed|invalid",
@@ -52,7 +56,9 @@ def find_obstacle(argv: Sequence[str], seen: Observed) -> Obstacle | None:
             (line for line in reversed(said) if re.match(r"E  |.*(?:ERROR|error):", line)), said[-1]
         )
         return Obstacle(_clean(reason), (*_words(argv), *_MODULE.findall(seen.output)))
-    return _names_missing(argv, seen) if seen.report is None else None
+    if seen.report is not None:
+        return None
+    return _names_missing(argv, seen) or _no_library(seen)
 
 
 def has_run(seen: Observed) -> bool:
@@ -86,7 +92,10 @@ def absent_paths(argv: Sequence[str], paths: Collection[str]) -> tuple[str, ...]
     """Return the paths among a command's words that the project does not have yet."""
     folders = {path[:at] for path in paths for at, letter in enumerate(path) if letter == "/"}
     found = []
+    modules = {word for before, word in zip(argv, argv[1:], strict=False) if before == "-m"}
     for word in _words(argv):
+        if word in modules:
+            continue
         path = word.partition("::")[0].removeprefix("./").rstrip("/")
         is_path = "/" in path or re.search(r"\.\w+$", path)
         if is_path and not path.startswith("/") and path not in paths and path not in folders:
@@ -130,6 +139,16 @@ def _names_missing(argv: Sequence[str], seen: Observed) -> Obstacle | None:
         found = tuple(word for word in _words(argv, options=True) if word in named)
         if found:
             return Obstacle(_clean(line), found)
+    return None
+
+
+def _no_library(seen: Observed) -> Obstacle | None:
+    """Return an obstacle if a script cannot import what it needs; a file of the project may still come."""
+    for line in last_lines(seen.output):
+        found = _LIBRARY.search(line)
+        if found is not None:
+            name = found[1] or found[2]
+            return Obstacle(_clean(line), (name,))
     return None
 
 

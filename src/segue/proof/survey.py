@@ -37,6 +37,7 @@ _RUNNERS = (
     (re.compile(r"\bgo\b"), ".go"),
     (re.compile(r"cargo"), ".rs"),
 )
+_TEST_RUNNER = re.compile(r"pytest|unittest|jest|vitest|mocha|node .*--test\b|\b(?:go|cargo) test\b")
 _MOST_READ = 60
 """Test files that are read to find out whether there are tests."""
 _PLAIN = re.compile(
@@ -114,7 +115,7 @@ async def _obstacle(seen: Observed, around: Surroundings) -> tuple[Obstacle | No
         return unloaded, False
     lacks = _missing_script(around.argv, await around.read("package.json"))
     obstacle = find_obstacle(around.argv, seen) or (Obstacle(lacks, around.argv[1:]) if lacks else None)
-    if seen.report is not None and (seen.tests or obstacle is None):
+    if seen.report is not None:
         if not await around.has_tests():
             return None, False
         words = obstacle.reason if obstacle is not None else "it finds no tests, although there are some"
@@ -125,13 +126,18 @@ async def _obstacle(seen: Observed, around: Surroundings) -> tuple[Obstacle | No
         alone = await around.run_alone()
         if is_same(seen, alone):
             obstacle = Obstacle(last_line(seen.output), lacking(around.argv, seen.output))
-    return obstacle, obstacle is not None and _may_come(obstacle, around)
+    return obstacle, obstacle is not None and await _may_come(obstacle, seen.output, around)
 
 
-def _may_come(obstacle: Obstacle, around: Surroundings) -> bool:
+async def _may_come(obstacle: Obstacle, output: str, around: Surroundings) -> bool:
     """Return whether what is missing is a part of the project that nobody has written yet."""
+    if around.is_young:
+        return True
+    if _TEST_RUNNER.search(shlex.join(around.argv)) and await around.has_tests():
+        return False  # there are tests, but not where the command looks for them
     inside = [name for name in obstacle.missing if "/" in name and not name.startswith("/")]
-    return around.is_young or bool(inside or absent_paths(around.argv, around.paths))
+    absent = [path for path in absent_paths(around.argv, around.paths) if path in output]
+    return bool(inside or absent)
 
 
 def _loaded_nothing(report: Report, around: Surroundings) -> bool:

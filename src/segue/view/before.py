@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from msgspec import Struct, field
+from typing import Any
+
+from msgspec import Struct, field, to_builtins
 
 from segue.domain.before import BaseCheck, KnownFailures
 from segue.domain.events import BaseChecked, TaskEnded
@@ -38,3 +40,13 @@ class RedBefore(Struct):
     def words(self) -> list[str]:
         """What people should know about the checks; empty: all were green."""
         return [check.words for check in self.checks.values() if check.words]
+
+    @property
+    def data(self) -> list[dict[str, Any]]:
+        """What the checks said, as programs read it."""
+        names = ("command", "state", "tests", "failing", "reason", "words")
+        return [
+            {name: to_builtins(getattr(check, name)) for name in names}
+            | {"repaired": sorted(self._repaired.get(check.command, ()))}
+            for check in self.checks.values()
+        ]
