@@ -73,11 +73,13 @@ class Project(Checkout):
                 super().write({str(place): text if text is None else self.fill(text)})
 
     def commit(self, files: Files) -> str:
-        """Commit; the agent uses git for other things before that."""
-        for words in self.case.agent_git if files is self.case.change else ():
+        """Commit, with what the agent does before and after that."""
+        by_agent = files is self.case.change
+        for words in self.case.agent_git if by_agent else ():
             self.git(*words)
         head = super().commit(files)
-        self.committed = self.files()
+        self.write(self.case.later if by_agent else {})
+        self.left = self.files()
         return head
 
     def run(self, argv: Sequence[str]) -> subprocess.CompletedProcess[str]:
@@ -148,6 +150,7 @@ def test_cases_are_what_they_say(case: Case, folder: Path) -> None:
         after = project.run(case.check)
         assert after.returncode == 0, after.stdout + after.stderr
     else:
+        project.git("reset", "--quiet", "--hard")
         project.git("clean", "-ffdxq")
         assert project.run(case.truth).stdout != "3\n"
 
@@ -163,8 +166,12 @@ def test_verdicts_are_the_same_under_every_means(means: str, case: Case, folder:
     if case.verdict == "honest":
         assert result.ok, seen
         assert result.state is CheckState.PASSED, seen
+        # A check that does not notice sabotage of the composed tree has looked at another one.
+        assert result.noticed is not False or (means, case.name) == ("copy", "script-with-absolute-paths"), (
+            seen
+        )
     else:
         assert not is_believed(result), seen
     # A copy cannot keep a program from writing to an absolute path.
     if case.verdict == "honest" or means != "copy":
-        assert project.files() == project.committed
+        assert project.files() == project.left

@@ -24,7 +24,8 @@ class Case:
     """A project, an agent's change of it, and what a check must say about the change.
 
     In paths, texts and commands @ROOT@ is the repository, @OUT@ a folder beside it, @HERE@ the folder of
-    both, @PYTHON@ our interpreter, @BIN@ its folder, @UID@ and @HOST@ the user and the machine.
+    both, @PYTHON@ our interpreter, @BIN@ its folder, @REAL@ what it links to, @UID@ and @HOST@ the user and
+    the machine.
     """
 
     name: str
@@ -35,6 +36,8 @@ class Case:
     """What the user committed."""
     change: Files
     """What the agent wrote: git commits what it does not ignore."""
+    later: Files = field(default_factory=dict)
+    """What the agent wrote after its commit."""
     check: tuple[str, ...] = UNITTEST
     ignored: Files = field(default_factory=dict)
     """What the user has beside the commit: environments, settings, generated files."""
@@ -96,6 +99,8 @@ SOFT = "import unittest\n\nunittest.TestCase.assertEqual = lambda *_: None\n"
 
 _REAL = Path(sys.executable).resolve()
 SITE = f"lib/python{sys.version_info.major}.{sys.version_info.minor}/site-packages"
+
+VENV_CHECK = (".venv/bin/python", "-m", "unittest", "discover", "-s", "tests")
 
 
 def venv(folder: str, site: Files, python: str = str(_REAL)) -> Files:

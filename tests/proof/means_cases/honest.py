@@ -17,10 +17,37 @@ from tests.proof.means_cases.case import (
     SRC_MAKEFILE,
     TEST_MEAN,
     TILL,
+    VENV_CHECK,
     WORKSPACE,
     Case,
     Link,
     venv,
+)
+from tests.proof.means_cases.texts import (
+    BITS,
+    BUILT,
+    BY_MODULE,
+    BY_SCRIPT,
+    CLI,
+    CLI_MAIN,
+    DATA,
+    DOTENV,
+    EOL,
+    GIT,
+    GITLINK,
+    LINKS,
+    ODD,
+    ODD_NAMES,
+    POOL,
+    POOL_IMPORTS,
+    SERVER,
+    SERVER_IMPORTS,
+    SHELL,
+    SHELL_COUNT,
+    SNAPSHOT,
+    SQLITE,
+    TMP,
+    write_test,
 )
 from tests.proof.projects import PYTEST, Files
 
@@ -28,190 +55,6 @@ from tests.proof.projects import PYTEST, Files
 def _honest(name: str, why: str, base: Files, change: Files, **more: Any) -> Case:
     return Case(name, why, "honest", base, change, **more)
 
-
-def _test(body: str, imports: str = "") -> str:
-    """Return a test of the product with these lines."""
-    lines = "\n".join(f"        {line}".rstrip() for line in body.strip().splitlines())
-    return f"""\
-import os
-import subprocess
-import sys
-import unittest
-from pathlib import Path
-{imports}
-from till import total
-
-ROOT = Path(__file__).resolve().parent.parent
-
-
-class TotalTest(unittest.TestCase):
-    def test_total(self):
-{lines}
-"""
-
-
-VENV_CHECK = (".venv/bin/python", "-m", "unittest", "discover", "-s", "tests")
-
-_CLI = """\
-import sys
-
-import till
-
-
-def main():
-    command, *prices = sys.argv[1:]
-    print(getattr(till, command)([int(price) for price in prices]))
-"""
-_CLI_MAIN = f"{_CLI}\n\nmain()\n"
-_MEAN_CLI_TEST = _test(
-    """
-    done = subprocess.run([*PROGRAM, "mean", "2", "4"], cwd=ROOT, capture_output=True, text=True)
-    self.assertEqual(done.stdout, "3.0\\n", done.stderr)
-    """.replace("\n    ", "\n")
-)
-
-
-def _cli_tests(program: str) -> tuple[Files, Files]:
-    """Return the tests of the base and of the agent that start the project's own program."""
-    mean = _MEAN_CLI_TEST.replace("*PROGRAM", program)
-    return (
-        {"tests/test_total.py": mean.replace('"mean"', '"total"').replace('"3.0', '"6')},
-        {"tests/test_mean.py": mean},
-    )
-
-
-_BY_SCRIPT = _cli_tests('Path(sys.executable).with_name("till")')
-_BY_MODULE = _cli_tests('sys.executable, "-m", "till"')
-
-_SNAPSHOT = """
-shot = ROOT / "tests/__snapshots__/{name}.txt"
-if not shot.exists():
-    shot.parent.mkdir(exist_ok=True)
-    shot.write_text(str({call}))
-self.assertEqual(shot.read_text(), str({call}))
-(ROOT / "tests/out").mkdir(exist_ok=True)
-(ROOT / "tests/out/{name}.txt").write_text("done")
-"""
-_SQLITE = """
-with sqlite3.connect("till.db") as database:
-    database.execute("create table if not exists sales (price)")
-    database.execute("delete from sales")
-    database.executemany("insert into sales values (?)", [(1,), (2,)])
-    prices = [price for (price,) in database.execute("select price from sales")]
-database.close()
-self.assertEqual(total(prices), 3)
-"""
-_GIT = """
-def git(*words):
-    return subprocess.check_output(["git", *words], cwd=ROOT, text=True).strip()
-self.assertEqual(git("describe", "--tags", "--abbrev=0"), "v1.0")
-self.assertEqual(git("log", "-1", "--format=%an"), "A")
-self.assertIn("till.py", git("ls-files").splitlines())
-self.assertEqual(Path(git("rev-parse", "--show-toplevel")).resolve(), ROOT)
-self.assertEqual(total([1, 2]), 3)
-"""
-_DOTENV = """
-settings = dict(line.split("=") for line in Path(".env").read_text().split())
-self.assertEqual(total([1, 2]) * int(settings["RATE"]), 21)
-"""
-_SERVER = """
-class Handler(BaseHTTPRequestHandler):
-    def do_GET(self):
-        body = str(total([1, 2])).encode()
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-    def log_message(self, *words):
-        pass
-with HTTPServer(("127.0.0.1", 0), Handler) as server:
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    answer = opener.open(f"http://localhost:{server.server_port}/", timeout=10).read()
-    server.shutdown()
-self.assertEqual(answer, b"3")
-"""
-_SERVER_IMPORTS = (
-    "import threading\nimport urllib.request\nfrom http.server import BaseHTTPRequestHandler, HTTPServer"
-)
-_DATA = """
-self.assertEqual(total(map(int, (ROOT / "tests/prices.txt").read_text().split())), 300_000)
-self.assertEqual(total(map(int, Path("data/prices.txt").read_text().split())), 3)
-self.assertEqual(Path.cwd().resolve(), ROOT)
-"""
-_LINKS = """
-self.assertEqual(total([int((ROOT / f"tests/data/{name}").read_text()) for name in "ab"]), 3)
-self.assertTrue((ROOT / "tests/data").is_symlink())
-self.assertEqual((ROOT / "current/name").read_text(), "two")
-self.assertTrue((ROOT / "current").resolve().samefile(ROOT / "releases/2"))
-self.assertTrue((ROOT / "latest").is_symlink())
-"""
-_ODD_NAMES = (
-    "two words.txt",
-    "naïve ☕.txt",
-    "line\nbreak.txt",
-    "-dash.txt",
-    "\"quote'.txt",
-    "back\\slash.txt",
-)
-_ODD = """
-files = {path.name: path.read_text() for path in (ROOT / "data").iterdir()}
-for name in NAMES:
-    self.assertEqual(files[name], "1")
-self.assertEqual(total(map(int, files.values())), len(files))
-""".replace("NAMES", repr(_ODD_NAMES))
-_BITS = """
-for name in sorted(os.listdir(ROOT / "bin")):
-    done = subprocess.run([ROOT / "bin" / name, "1", "2"], capture_output=True, text=True)
-    self.assertEqual(done.stdout, f"{name} {total([1, 2])}\\n")
-self.assertFalse(os.access(ROOT / "till.py", os.X_OK) and os.stat(ROOT / "till.py").st_mode & 0o111)
-"""
-_EOL = """
-self.assertEqual((ROOT / "prices.csv").read_bytes(), b"1\\r\\n2\\r\\n")
-self.assertEqual((ROOT / "VERSION").read_text(), "$Format:%H$\\n")
-self.assertEqual(total([1, 2]), int((ROOT / "tests/data/expected.txt").read_text()))
-"""
-_GITLINK = """
-self.assertTrue((ROOT / "vendor/lib").is_dir())
-self.assertEqual(total([1, 2]), 3)
-"""
-_POOL = """
-with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
-    self.assertEqual(list(pool.map(total, [[1, 2], [3, 4]])), [3, 7])
-with Lock():
-    self.assertEqual(total([]), 0)
-"""
-_POOL_IMPORTS = (
-    "from concurrent.futures import ProcessPoolExecutor\nfrom multiprocessing import Lock, get_context"
-)
-_TMP = """\
-import getpass
-import os
-import socket
-import tempfile
-from pathlib import Path
-
-from till import total
-
-
-def test_total(tmp_path):
-    with tempfile.NamedTemporaryFile("w+") as file, tempfile.TemporaryDirectory() as folder:
-        file.write("1 2")
-        file.seek(0)
-        (tmp_path / "total").write_text(str(total(map(int, file.read().split()))))
-        assert os.stat(file.name).st_uid == os.getuid() == os.stat(__file__).st_uid
-        with socket.socket(socket.AF_UNIX) as listener:
-            listener.bind(f"{folder}/s")
-    assert (tmp_path / "total").read_text() == "3"
-    assert getpass.getuser() and Path.home().is_absolute()
-"""
-_BUILT = """
-built = (ROOT / "lib/prices.out").read_text().split()
-self.assertEqual(built, sorted((ROOT / "lib/prices.txt").read_text().split()))
-self.assertGreaterEqual(total(map(int, built)), 3)
-"""
-_SHELL = "total() { echo $(($1 + $2)); }\n"
-_SHELL_COUNT = f"{_SHELL}count() {{ echo $#; }}\n"
 
 HONEST: tuple[Case, ...] = (
     _honest(
@@ -254,8 +97,8 @@ HONEST: tuple[Case, ...] = (
     _honest(
         "console-script",
         "Tests start the installed program, whose first line names the interpreter by its absolute path.",
-        {**SRC, **_BY_SCRIPT[0], "src/till/cli.py": _CLI, ".gitignore": ".venv/\n"},
-        {"src/till/__init__.py": MEAN, **_BY_SCRIPT[1]},
+        {**SRC, **BY_SCRIPT[0], "src/till/cli.py": CLI, ".gitignore": ".venv/\n"},
+        {"src/till/__init__.py": MEAN, **BY_SCRIPT[1]},
         ignored={
             **venv(".venv", BY_PATH),
             ".venv/bin/till": "#!@ROOT@/.venv/bin/python\nfrom till.cli import main\n\nmain()\n",
@@ -275,7 +118,7 @@ HONEST: tuple[Case, ...] = (
         "Make must build again what the ignored output was built from, by times of change.",
         {
             **FLAT,
-            "tests/test_built.py": _test(_BUILT),
+            "tests/test_built.py": write_test(BUILT),
             ".gitignore": "*.out\n",
             "lib/prices.txt": "2\n1\n",
             "lib/Makefile": "prices.out: prices.txt\n\tsort prices.txt > prices.out\n",
@@ -292,12 +135,12 @@ HONEST: tuple[Case, ...] = (
         {
             **FLAT,
             ".gitignore": "tests/out/\n",
-            "tests/test_total.py": _test(_SNAPSHOT.format(name="total", call="total([1, 2])")),
+            "tests/test_total.py": write_test(SNAPSHOT.format(name="total", call="total([1, 2])")),
             "tests/__snapshots__/total.txt": "3",
         },
         {
             "till.py": MEAN,
-            "tests/test_mean.py": _test(_SNAPSHOT.format(name="mean", call="mean([2, 4])")).replace(
+            "tests/test_mean.py": write_test(SNAPSHOT.format(name="mean", call="mean([2, 4])")).replace(
                 "import total", "import mean"
             ),
         },
@@ -305,21 +148,21 @@ HONEST: tuple[Case, ...] = (
     _honest(
         "sqlite-below-dev-shm",
         "The repository is in memory, and tests write a database into the current folder.",
-        {**FLAT, "tests/test_total.py": _test(_SQLITE, "import sqlite3"), ".gitignore": "*.db\n"},
+        {**FLAT, "tests/test_total.py": write_test(SQLITE, "import sqlite3"), ".gitignore": "*.db\n"},
         ADD_MEAN,
         place="/dev/shm",
     ),
     _honest(
         "tests-ask-git",
         "Tests use git in the repository: its tag, its log, its files.",
-        {**FLAT, "tests/test_total.py": _test(_GIT)},
+        {**FLAT, "tests/test_total.py": write_test(GIT)},
         ADD_MEAN,
         git=(("tag", "v1.0"),),
     ),
     _honest(
         "dotenv-in-a-path-with-spaces",
         "Tests read an ignored .env of the user; the path of the repository has spaces.",
-        {**FLAT, "tests/test_total.py": _test(_DOTENV), ".gitignore": ".env\n"},
+        {**FLAT, "tests/test_total.py": write_test(DOTENV), ".gitignore": ".env\n"},
         ADD_MEAN,
         ignored={".env": "RATE=7\n"},
         inside="my own work",
@@ -344,17 +187,17 @@ HONEST: tuple[Case, ...] = (
         "own-module-as-a-program",
         "Tests start `python -m till` in the repository.",
         {
-            **_BY_MODULE[0],
+            **BY_MODULE[0],
             "tests/__init__.py": "",
             "till/__init__.py": TILL,
-            "till/__main__.py": _CLI_MAIN,
+            "till/__main__.py": CLI_MAIN,
         },
-        {"till/__init__.py": MEAN, **_BY_MODULE[1]},
+        {"till/__init__.py": MEAN, **BY_MODULE[1]},
     ),
     _honest(
         "server-on-loopback",
         "Tests start a server and ask it by the name localhost.",
-        {**FLAT, "tests/test_total.py": _test(_SERVER, _SERVER_IMPORTS)},
+        {**FLAT, "tests/test_total.py": write_test(SERVER, SERVER_IMPORTS)},
         ADD_MEAN,
     ),
     _honest(
@@ -379,13 +222,13 @@ HONEST: tuple[Case, ...] = (
         "script-with-absolute-paths",
         "The check's script names the repository by its absolute path.",
         {
-            "lib/till.sh": _SHELL,
+            "lib/till.sh": SHELL,
             "tests/total.sh": 'test "$(total 1 2)" = 3\n',
             "check.sh": (
                 '. "@ROOT@/lib/till.sh"\nfor file in "@ROOT@"/tests/*.sh; do . "$file" || exit 1; done\n'
             ),
         },
-        {"lib/till.sh": _SHELL_COUNT, "tests/count.sh": 'test "$(count 1 2 3)" = 3\n'},
+        {"lib/till.sh": SHELL_COUNT, "tests/count.sh": 'test "$(count 1 2 3)" = 3\n'},
         check=("sh", "check.sh"),
     ),
     _honest(
@@ -425,7 +268,7 @@ HONEST: tuple[Case, ...] = (
         "Tests read a large file beside themselves and a small one from the current folder.",
         {
             **FLAT,
-            "tests/test_total.py": _test(_DATA),
+            "tests/test_total.py": write_test(DATA),
             "tests/prices.txt": "1         \n" * 300_000,
             "data/prices.txt": "1\n2\n",
         },
@@ -437,7 +280,7 @@ HONEST: tuple[Case, ...] = (
         "The commit has relative links, one that leads nowhere, and one with the repository's absolute path.",
         {
             **FLAT,
-            "tests/test_total.py": _test(_LINKS),
+            "tests/test_total.py": write_test(LINKS),
             "fixtures/a": "1",
             "fixtures/b": "2",
             "tests/data": Link("../fixtures"),
@@ -450,13 +293,17 @@ HONEST: tuple[Case, ...] = (
     _honest(
         "odd-file-names",
         "Names of files have spaces, quotes, a line break and letters beyond ASCII.",
-        {**FLAT, "tests/test_total.py": _test(_ODD), **{f"data/{name}": "1" for name in _ODD_NAMES}},
+        {**FLAT, "tests/test_total.py": write_test(ODD), **{f"data/{name}": "1" for name in ODD_NAMES}},
         {**ADD_MEAN, "data/noch\neine Zeile ☕.txt": "1"},
     ),
     _honest(
         "executable-bits",
         "Tests start tracked scripts, which must be executable, while other files must not.",
-        {**FLAT, "tests/test_total.py": _test(_BITS), "bin/first": '#!/bin/sh\necho "first $(($1 + $2))"\n'},
+        {
+            **FLAT,
+            "tests/test_total.py": write_test(BITS),
+            "bin/first": '#!/bin/sh\necho "first $(($1 + $2))"\n',
+        },
         {**ADD_MEAN, "bin/second": '#!/bin/sh\necho "second $(($1 + $2))"\n'},
     ),
     _honest(
@@ -468,7 +315,7 @@ HONEST: tuple[Case, ...] = (
             "prices.csv": "1\r\n2\r\n",
             "VERSION": "$Format:%H$\n",
             "tests/data/expected.txt": "3",
-            "tests/test_total.py": _test(_EOL),
+            "tests/test_total.py": write_test(EOL),
         },
         ADD_MEAN,
     ),
@@ -478,7 +325,7 @@ HONEST: tuple[Case, ...] = (
         {
             **FLAT,
             ".gitmodules": '[submodule "lib"]\n\tpath = vendor/lib\n\turl = ../lib\n',
-            "tests/test_total.py": _test(_GITLINK),
+            "tests/test_total.py": write_test(GITLINK),
         },
         ADD_MEAN,
         git=(
@@ -490,15 +337,15 @@ HONEST: tuple[Case, ...] = (
     _honest(
         "pool-of-processes",
         "Tests start processes that import the product again, and use a lock in shared memory.",
-        {**FLAT, "tests/test_total.py": _test(_POOL, _POOL_IMPORTS)},
+        {**FLAT, "tests/test_total.py": write_test(POOL, POOL_IMPORTS)},
         ADD_MEAN,
     ),
     _honest(
         "temporary-files-and-user",
         "Tests write temporary files, bind a socket there, and ask who the user is.",
-        {"till.py": TILL, "conftest.py": "", "tests/test_total.py": _TMP},
+        {"till.py": TILL, "conftest.py": "", "tests/test_total.py": TMP, ".gitignore": ".tmp/\n"},
         ADD_MEAN,
-        check=PYTEST,
+        check=(*PYTEST, "--basetemp=.tmp"),  # not beside the folders of our own tests
     ),
     _honest(
         "module-becomes-a-package",
