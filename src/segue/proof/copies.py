@@ -109,12 +109,12 @@ def furnish_copy(
     environments = list(_environments(*command, renamed, tree))
     pairs = [(str(place), str(work / "environments" / str(at))) for at, place in enumerate(environments)]
     renamed = Renamed((*pairs, *renamed.pairs))
+    _rename_within(tree, renamed, guarded)  # before there are links to what is not copied
     for environment, (_, clone) in zip(environments, pairs, strict=True):
         _mirror(environment, Path(clone), renamed)
     for path, source in inputs.items():
         if source.is_dir() and not os.path.lexists(tree / path):
             _mirror(source, tree / path, renamed)
-    _rename_within(tree, renamed, guarded)
     if not os.path.lexists(tree / ".git"):
         _make_git(tree / ".git", git_dir, objects)
     shown = (*inputs.values(), *environments, objects.common_dir / "objects")

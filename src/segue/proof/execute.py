@@ -42,7 +42,7 @@ _DROPPED = ("TMPDIR", "TEMP", "TMP", "SSH_AUTH_SOCK", "XDG_RUNTIME_DIR", "SHELL"
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy")
 
 
-class Order(Struct, frozen=True):
+class TreeCommand(Struct, frozen=True):
     """A command on a tree."""
 
     argv: tuple[str, ...]
@@ -62,14 +62,14 @@ class Order(Struct, frozen=True):
     writable: Sequence[Path] = ()
 
 
-class Means(Protocol):
+class CheckMeans(Protocol):
     """How a command is kept away from what it must not see and change."""
 
     def seen_at(self, tree: Path) -> Path:
         """Return the path at which a command sees the tree."""
         ...
 
-    async def run(self, order: Order) -> Ended:
+    async def run(self, order: TreeCommand) -> Ended:
         """Run a command on a tree."""
         ...
 
@@ -84,7 +84,7 @@ class Mounted(Struct, frozen=True):
         """Return the path of the user's work tree."""
         return self.trees.home
 
-    async def run(self, order: Order) -> Ended:
+    async def run(self, order: TreeCommand) -> Ended:
         """Run a command in namespaces of its own."""
         git, inputs = self._git_for(order.work), {**self._git_entry(order.work), **order.inputs}
         empty = private_folder(order.work / "empty")
@@ -119,7 +119,7 @@ class Copied(Struct, frozen=True):
         """Return where the tree is."""
         return tree
 
-    async def run(self, order: Order) -> Ended:
+    async def run(self, order: TreeCommand) -> Ended:
         """Run a command on the tree, after what names the user's work tree was made to name the tree."""
         command = (order.argv, order.env)
         roots = [self.trees.home, self.trees.root, *([order.built_at] if order.built_at else [])]
@@ -140,7 +140,7 @@ class Sandbox:
 
     def __init__(
         self,
-        means: Means,
+        means: CheckMeans,
         trees: Trees,
         scratch: Path,
         options: SealOptions,
@@ -183,7 +183,7 @@ class Sandbox:
             built_at = place / "tree"
         stage = Stage(argv, self._means.seen_at(tree), tree, hooks, reports, token, composed.tests)
         env = self._environment(join_variables(runner.arm(stage) for runner in armed), token)
-        order = Order(
+        order = TreeCommand(
             argv,
             env,
             work,
@@ -223,7 +223,7 @@ class Sandbox:
         """Run a setup command: with the network, and free to write the tree."""
         env = environment({}, network=True)
         async with self._workplace() as (work, _):
-            order = Order(tuple(argv), env, work, tree, True, self._options.timeout)
+            order = TreeCommand(tuple(argv), env, work, tree, True, self._options.timeout)
             return await self._means.run(order)
 
     def _environment(self, variables: Mapping[str, str], token: str) -> dict[str, str]:

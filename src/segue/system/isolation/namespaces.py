@@ -48,7 +48,7 @@ _LINKS = {"fd": "/proc/self/fd", "stdin": "/proc/self/fd/0", "stdout": "/proc/se
 _LINKS |= {"stderr": "/proc/self/fd/2", "core": "/proc/kcore", "ptmx": "pts/ptmx"}
 
 
-class Plan:
+class NamespacePlan:
     """What the command line asks for."""
 
     def __init__(self, words: list[str]) -> None:
@@ -82,7 +82,7 @@ class Plan:
         return bool(self.unshare & _UNSHARE["--unshare-pid"])
 
 
-def enter(plan: Plan) -> None:
+def enter(plan: NamespacePlan) -> None:
     """Put this process into namespaces of its own, in which it is the user that it was."""
     user, group = os.getuid(), os.getgid()
     _call("unshare", plan.unshare)
@@ -98,7 +98,7 @@ def enter(plan: Plan) -> None:
         _start_loopback()
 
 
-def furnish(plan: Plan) -> None:
+def furnish(plan: NamespacePlan) -> None:
     """Make the new root as the plan says, and leave the old one."""
     mask = os.umask(0)
     sources = [os.path.realpath(words[1]) if len(words) == 3 else "" for words in plan.places]
@@ -185,7 +185,7 @@ def drop_rights() -> None:
     library.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0)
 
 
-def _become(plan: Plan) -> NoReturn:
+def _become(plan: NamespacePlan) -> NoReturn:
     """Become the program."""
     if "--new-session" in plan.flags:
         os.setsid()
@@ -199,7 +199,7 @@ def _become(plan: Plan) -> NoReturn:
     os._exit(127)
 
 
-def _start(plan: Plan) -> int:
+def _start(plan: NamespacePlan) -> int:
     """Start the program in a furnished namespace, and return how it ends."""
     furnish(plan)
     drop_rights()
@@ -219,7 +219,7 @@ def _wait(pid: int) -> int:
             return code if code >= 0 else 128 - code
 
 
-def _tie_to(parent: int, plan: Plan) -> None:
+def _tie_to(parent: int, plan: NamespacePlan) -> None:
     """End this process with its parent, also if that is killed."""
     if "--die-with-parent" in plan.flags:
         ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGKILL, 0, 0, 0)
@@ -230,7 +230,7 @@ def _tie_to(parent: int, plan: Plan) -> None:
 def main(arguments: list[str]) -> int:
     """Run the program that follows `--` in namespaces that the other arguments describe."""
     try:
-        plan = Plan(arguments)
+        plan = NamespacePlan(arguments)
         parent = os.getppid()
         enter(plan)
         _tie_to(parent, plan)
