@@ -193,8 +193,9 @@ def find_namespaces() -> MounterFound:
 def _find_namespaces() -> MounterFound:
     if not sys.platform.startswith("linux"):
         return MounterFound(False, why="namespaces exist on Linux only")
-    found = _try_out("a namespace of our own", mounter(bubblewrap=False))
-    return found if found.works else replace(found, why=found.why.replace("segue: ", ""))
+    found = _try_out("Segue's own sandbox", mounter(bubblewrap=False))
+    refused = not found.works and found.in_time
+    return replace(found, why="this machine allows no user namespaces") if refused else found
 
 
 def _try_out(name: str, program: Sequence[str]) -> MounterFound:
