@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import tempfile
 import tomllib
@@ -28,10 +29,13 @@ class DemoRepository:
         """The plan, inside the repository."""
         self.state = folder / "state"
         """Segue's own folder."""
+        self.signals = folder / "signals"
+        """The files that simulated agents wait for."""
 
-    async def subjects(self) -> list[str]:
-        """Return the subjects of all commits."""
-        return (await _git(self.repo, "log", "--format=%s")).splitlines()
+    def signal(self, *names: str) -> None:
+        """Let the agents go on that wait for one of these files."""
+        for name in names:
+            (self.signals / name).touch()
 
 
 async def create_shop(folder: Path | None = None) -> DemoRepository:
@@ -43,7 +47,10 @@ async def create_shop(folder: Path | None = None) -> DemoRepository:
         path = place.repo / name
         path.parent.mkdir(exist_ok=True)
         path.write_text(text, encoding="utf-8", newline="\n")
-    _copy("script.toml", place.folder / "script.toml")
+    place.signals.mkdir()
+    script = (files("segue.sim.demo") / "script.toml").read_text("utf-8")
+    text = script.replace('"signals', json.dumps(place.signals.as_posix())[:-1])
+    (place.folder / "script.toml").write_text(text, encoding="utf-8")
     await _commit(place)
     return place
 
