@@ -10,7 +10,7 @@ import asyncio
 import hashlib
 import os
 import shutil
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
 import msgspec
@@ -259,10 +259,10 @@ def new_folders(root: Path, inputs: Inputs, tracked: Collection[str]) -> tuple[s
     return tuple(path for path in fresh if is_dependency(root / path) and not (root / path).is_symlink())
 
 
-def caches_within(trees: Trees, folders: Collection[str]) -> tuple[str, ...]:
+def caches_within(folders: Mapping[str, Path]) -> tuple[str, ...]:
     """Return caches inside of dependencies, which an agent's own runs may have filled."""
     names = (".cache", ".vite", ".vite-temp")
-    return tuple(f"{path}/{name}" for path in folders for name in names if (trees.find(path) / name).is_dir())
+    return tuple(f"{path}/{name}" for path in folders for name in names if (folders[path] / name).is_dir())
 
 
 def place_copies(inputs: Inputs, scratch: Path, tree: Path) -> None:
