@@ -41,7 +41,7 @@ _TOLD = (e.CheckRun, e.RunResumed, e.AgentEnded, e.TaskEnded, e.WorkDelivered)
 
 async def show_story(folder: Path | None, output: Printer) -> int:
     """Run a plan in the background, kill Segue once, and show what is recorded."""
-    checks = [[_find_python(), "-m", "unittest"]]
+    segue, checks = program(), [[_find_python(), "-m", "unittest"]]
     place = await repository.create_shop(folder)
     app = load_app(
         place,
@@ -75,18 +75,20 @@ async def show_story(folder: Path | None, output: Printer) -> int:
     if missing:
         raise SegueError(f"The demo had nothing to tell about: {', '.join(missing)}.", hint=f"See {log}")
     state = shlex.quote(str(place.state))
-    output.text(_CLOSING.format(segue=program(), folder=place.folder, state=state))
+    output.text(_CLOSING.format(segue=segue, folder=place.folder, state=state))
     return 0
 
 
 def _find_python() -> str:
-    """Return the Python that runs the tests of the shop."""
-    if sys.platform != "win32" and shutil.which("python3"):
-        return "python3"
-    if frozen():
+    """Return the Python that runs the tests of the shop: ours, because a shim on PATH may be slow."""
+    if not frozen():
+        python = Path(sys.executable)
+        os.environ["PATH"] = f"{python.parent}{os.pathsep}{os.environ.get('PATH', '')}"
+        return python.name
+    if not shutil.which("python3"):
         hint = "Install Python, or see another part: segue demo feature"
         raise UsageError("The demo runs tests in Python, but python3 is not on the PATH.", hint=hint)
-    return sys.executable
+    return "python3"
 
 
 async def _watch(
