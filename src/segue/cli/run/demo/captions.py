@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -26,7 +27,8 @@ class Teller:
     def __init__(self, output: Printer) -> None:
         self._output, self._width = output, min(80, terminal_width() or 80)
         self._said: set[str] = set()
-        self.told: set[type[e.Event]] = set()
+        self.told: defaultdict[type[e.Event], set[str]] = defaultdict(set)
+        """Kinds of events about which something was said, and of which tasks; an empty one is the run."""
         self._diffs: dict[str, str] = {}
         self._first = self._last = 0
 
@@ -39,7 +41,7 @@ class Teller:
         words, colour = make_caption(recorded)
         if words and words not in self._said:
             self._said.add(words)
-            self.told.add(type(event))
+            self.told[type(event)].add(_task(recorded))
             self.say(words, colour)
             changes = self._diffs.get(event.task, "") if isinstance(event, e.CheckRun) else ""
             for line in pick_changes(changes):
@@ -50,8 +52,8 @@ class Teller:
     def say(self, words: str, colour: str = "", lead: str | None = None) -> None:
         """Print words after the time, or after another lead."""
         lead = f"{(self._last - self._first) / 1000:5.1f} s  " if lead is None else lead
-        for number, line in enumerate(textwrap.wrap(clean(words), self._width - len(lead))):
-            self._output.painted((" " * len(lead) if number else lead) + self._paint(line, colour))
+        lines = textwrap.wrap(clean(words), self._width - len(lead))
+        self._output.painted(lead + self._paint(("\n" + " " * len(lead)).join(lines), colour))
 
     def head(self, words: str) -> None:
         """Print a heading."""
@@ -97,13 +99,14 @@ def _describe_step(event: e.StepStarted, _at: e.Recorded) -> Caption:
 
 def _describe_agent(event: e.AgentEnded, at: e.Recorded) -> Caption:
     if event.failure is not None:
-        return f"{_task(at)}: the agent failed: {event.failure.message}", "red"
-    words = f"{_task(at)}: its agent outlived Segue: found again, not started twice."
+        return f"Task {_task(at)}: the agent failed: {event.failure.message}", "red"
+    words = f"Task {_task(at)}: its agent outlived Segue: found again, not started twice."
     return (words, "cyan") if event.was_adopted else _NOTHING
 
 
 def _task(recorded: e.Recorded) -> str:
-    return f"Task {(recorded.step or '/?').split('/')[1]}"
+    parts = (recorded.step or "").split("/")
+    return getattr(recorded.event, "task", None) or (parts[1] if parts[0] == "task" else "")
 
 
 def _describe(colour: str) -> Callable[[Any, e.Recorded], Caption]:
@@ -116,7 +119,7 @@ _CAPTIONS: dict[type[e.Event], Callable[[Any, e.Recorded], Caption]] = {
         f"Task {v.task} begins{', in a git worktree of its own' if v.lane else ''}.",
         "",
     ),
-    e.AgentText: lambda v, at: (f'{_task(at)}: the agent says "{v.text}"', ""),
+    e.AgentText: lambda v, at: (f'Task {_task(at)}: the agent says "{v.text}"', ""),
     e.AgentEnded: _describe_agent,
     e.CheckRun: _describe_check,
     e.StepStarted: _describe_step,
