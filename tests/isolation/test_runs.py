@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import signal
 import sys
@@ -13,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from tests.cli.place import DEADLINE, PLAN, SEGUE, Place, processes_with, until
-from tests.isolation.means import MOUNTER, each, needs, without_namespaces
+from tests.cli.place import DEADLINE, PLAN, Place, processes_with, until
+from tests.isolation.means import MOUNTER, each, needs, run_by
 from tests.proof.projects import needs_sandbox
 
 AGENT = """
@@ -47,19 +46,6 @@ def ended(place: Place) -> dict[str, Any]:
     return found
 
 
-def without_bwrap(place: Place) -> str:
-    """A PATH with everything but bubblewrap."""
-    folder = place.root / "programs"
-    folder.mkdir()
-    for directory in reversed(place.env["PATH"].split(os.pathsep)):
-        for program in Path(directory).iterdir() if Path(directory).is_dir() else ():
-            link = folder / program.name
-            if program.name != "bwrap" and os.access(program, os.X_OK):
-                link.unlink(missing_ok=True)
-                link.symlink_to(program)
-    return str(folder)
-
-
 @needs_sandbox
 def test_the_head_and_the_status_say_what_is_in_force(place: Place) -> None:
     agent(place, "")
@@ -72,14 +58,14 @@ def test_the_head_and_the_status_say_what_is_in_force(place: Place) -> None:
 @needs("namespaces")
 def test_auto_takes_namespaces_where_bubblewrap_is_missing(place: Place) -> None:
     agent(place, "")
-    done = place.segue("run", "plan.md", "--task", "1", PATH=without_bwrap(place))
+    done = run_by("namespaces", place, "run", "plan.md", "--task", "1")
     assert "isolated by namespaces, standard." in done.stderr
 
 
 @needs("landlock")
 def test_auto_takes_landlock_where_namespaces_are_forbidden(place: Place) -> None:
     agent(place, "")
-    done = without_namespaces([*SEGUE, "run", "plan.md", "--task", "1"], place.repo, place.env)
+    done = run_by("copy", place, "run", "plan.md", "--task", "1")
     assert done.returncode == 0
     assert "isolated by landlock, standard (" in done.stderr
     assert "could not be set up: No space left on device" in done.stderr
@@ -87,7 +73,8 @@ def test_auto_takes_landlock_where_namespaces_are_forbidden(place: Place) -> Non
 
 def test_a_named_means_that_is_missing_starts_nothing(place: Place) -> None:
     agent(place, "")
-    done = place.segue("run", "plan.md", "--isolation", "bwrap", code=5, PATH=without_bwrap(place))
+    done = run_by("namespaces", place, "run", "plan.md", "--isolation", "bwrap")
+    assert done.returncode == 5
     assert "bubblewrap (bwrap) is not installed" in done.stderr
     assert "apt install bubblewrap" in done.stderr
     assert not (place.repo / "work.txt").exists()
