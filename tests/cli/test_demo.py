@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from segue.cli.run.demo.captions import Teller
+from segue.cli.run.demo.captions import Narrator
 from segue.cli.terminal.output import Printer
 from segue.domain import events as e
 from segue.domain.failure import Failure, FailureKind
@@ -132,9 +132,9 @@ def record(*events: tuple[str, e.Event]) -> list[e.Recorded]:
 
 def tell(events: Sequence[e.Recorded], capsys: pytest.CaptureFixture[str]) -> list[str]:
     """The captions of events."""
-    teller = Teller(Printer())
+    narrator = Narrator(Printer())
     for at in events:
-        teller.tell(at)
+        narrator.tell(at)
     return [line[9:] for line in capsys.readouterr().out.splitlines()]
 
 

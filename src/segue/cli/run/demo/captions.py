@@ -21,7 +21,7 @@ _NOTHING = ("", "")
 _SIGNS = {"  +": "green", "  -": "red"}
 
 
-class Teller:
+class Narrator:
     """Prints captions on 80 columns, with the time since the first event."""
 
     def __init__(self, output: Printer) -> None:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from segue.cli.run.demo.captions import Teller
+from segue.cli.run.demo.captions import Narrator
 from segue.cli.run.demo.runs import load_app
 from segue.cli.terminal.output import Printer, one_line, program
 from segue.domain import events as e
@@ -62,24 +62,24 @@ async def show_story(folder: Path | None, output: Printer) -> int:
         titles = [f"  {key}. {title}" for key, title in run.spec.titles.items()]
         output.text(_OPENING.format(titles="\n".join(titles)))
         session, log = await detach(opened)
-    teller = Teller(output)
+    narrator = Narrator(output)
     with app.store() as store:
         try:
-            await _watch(app, store, run, session, log, place, teller)
+            await _watch(app, store, run, session, log, place, narrator)
         finally:
             if (now := store.run(run.id)) is not None and now.state in ACTIVE:
                 await stop_run(app, now)
         [card] = build_cards(store, run, (), [_CHEAT])
-    missing = [kind.type for kind, tasks in _TOLD.items() if teller.told[kind] != tasks]
+    missing = [kind.type for kind, tasks in _TOLD.items() if narrator.told[kind] != tasks]
     if output.json:
         output.record({"type": "done", "run": run.id, "exit_code": int(bool(missing))})
     if missing:
         raise SegueError(
             f"The demo went another way: see its events {', '.join(missing)}.", hint=f"See {log}"
         )
-    teller.head(f"The proof of task {_CHEAT}, whose agent cheated first")
+    narrator.head(f"The proof of task {_CHEAT}, whose agent cheated first")
     for label, words in sum_up(card):
-        teller.say(words, lead=f"  {label:<26}")
+        narrator.say(words, lead=f"  {label:<26}")
     state = shlex.quote(str(place.state))
     output.text(_CLOSING.format(segue=segue, folder=place.folder, state=state))
     return 0
@@ -98,7 +98,7 @@ def _find_python() -> str:
 
 
 async def _watch(
-    app: App, store: Store, run: Run, session: int, log: Path, place: DemoRepository, teller: Teller
+    app: App, store: Store, run: Run, session: int, log: Path, place: DemoRepository, narrator: Narrator
 ) -> None:
     """Follow the run until it ends, and kill it once when both agents work."""
     seq, waiting = 0, set(_AT_WORK)
@@ -107,13 +107,13 @@ async def _watch(
         now = store.run(run.id) or run
         for event in store.events(run.id, after=seq):
             seq = event.seq
-            teller.tell(event)
+            narrator.tell(event)
             if isinstance(event.event, e.TaskEnded):
                 place.signal("killed", "task-ended")
             if isinstance(event.event, e.AgentText) and event.step in waiting:
                 waiting.remove(event.step)
                 if not waiting:
-                    _kill(str((store.run(run.id) or run).owner).split("#")[0], session, teller)
+                    _kill(str((store.run(run.id) or run).owner).split("#")[0], session, narrator)
                     place.signal("killed")
                     session, gone = resume_in_background(app, run, log), False
         if gone and state_of(now) not in ACTIVE:
@@ -121,11 +121,11 @@ async def _watch(
         store.wait_for_change(timeout=0.2)
 
 
-def _kill(owner: str, session: int, teller: Teller) -> None:
+def _kill(owner: str, session: int, narrator: Narrator) -> None:
     """Kill a process as nothing can catch it, and wait until it is gone."""
     pid = identity.pid_of(owner)
     os.kill(pid, getattr(signal, "SIGKILL", signal.SIGTERM))
-    teller.say(f"kill -9 {pid}: Segue is dead, in the middle of its work.", "magenta")
+    narrator.say(f"kill -9 {pid}: Segue is dead, in the middle of its work.", "magenta")
     while not (has_ended(session) and identity.is_dead(owner)):
         time.sleep(0.01)
 
