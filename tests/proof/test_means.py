@@ -9,6 +9,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Literal, get_args
 
 import pytest
 
@@ -16,21 +17,20 @@ from segue.domain.proof import CheckResult, CheckState
 from segue.flow.proving import level_of
 from segue.proof.options import SealOptions
 from tests.proof.means_cases import CASES, Case, Link
-from tests.proof.projects import Checkout, Files
+from tests.proof.projects import Checkout, Files, works
 
-MEANS = ("bwrap", "namespaces", "copy")
+Means = Literal["bwrap", "namespaces", "copy"]
+MEANS: tuple[Means, ...] = get_args(Means)
+MOUNTS: tuple[Means, ...] = ("bwrap", "namespaces")
+TELLING: dict[str, tuple[Means, ...]] = {
+    "right-with-hooks-in-the-environment": MEANS,
+    "right-below-a-mount": MOUNTS,
+    "right-with-a-small-pid": MOUNTS,
+    "right-in-another-folder": ("copy",),
+}
+"""Products that look whether they are being checked, and by which means they still get away with it."""
 HOOKS = ("PYTHONPATH", "PYTEST_ADDOPTS", "PYTEST_PLUGINS", "NODE_OPTIONS")
 """Variables that load code into programs; our own must not reach the cases."""
-
-
-def works(means: str) -> bool:
-    """Return whether this machine has a means of sealing."""
-    return "means" in SealOptions.__struct_fields__
-
-
-def choose(means: str) -> SealOptions:
-    """Return the options that seal by this means and no other."""
-    return SealOptions(means=means, timeout=120)  # type: ignore[call-arg]
 
 
 class Project(Checkout):
@@ -157,10 +157,10 @@ def test_cases_are_what_they_say(case: Case, folder: Path) -> None:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 @pytest.mark.parametrize("means", MEANS)
-def test_verdicts_are_the_same_under_every_means(means: str, case: Case, folder: Path) -> None:
+def test_verdicts_are_the_same_under_every_means(means: Means, case: Case, folder: Path) -> None:
     if not works(means):
         pytest.skip(f"{means} does not work here")
-    project = Project(folder, case, choose(means))
+    project = Project(folder, case, SealOptions(means=means, timeout=300))
     result = project.judge()
     seen = f"{case.why}\n{result.state} {result.seal} {result.reason} {result.weaknesses}\n{result.output}"
     if case.verdict == "honest":
@@ -171,7 +171,7 @@ def test_verdicts_are_the_same_under_every_means(means: str, case: Case, folder:
             seen
         )
     else:
-        assert not is_believed(result), seen
+        assert is_believed(result) is (means in TELLING.get(case.name, ())), seen
     # A copy cannot keep a program from writing to an absolute path.
     if case.verdict == "honest" or means != "copy":
         assert project.files() == project.left

@@ -99,8 +99,12 @@ def furnish_copy(
     git_dir: Path,
     objects: Objects,
     command: tuple[Sequence[str], Mapping[str, str]],
+    guarded: Iterable[str],
 ) -> CopiedTree:
-    """Give a tree its dependencies and a git folder, and return it; `roots` are where it seems to be."""
+    """Give a tree its dependencies and a git folder, and return it; `roots` are where it seems to be.
+
+    Tests and control files that name these paths name the copy then; of the others, links do.
+    """
     renamed = Renamed(tuple((str(root), str(tree)) for root in dict.fromkeys(roots)))
     environments = list(_environments(*command, renamed, tree))
     pairs = [(str(place), str(work / "environments" / str(at))) for at, place in enumerate(environments)]
@@ -110,6 +114,7 @@ def furnish_copy(
     for path, source in inputs.items():
         if source.is_dir() and not os.path.lexists(tree / path):
             _mirror(source, tree / path, renamed)
+    _rename_within(tree, renamed, guarded)
     if not os.path.lexists(tree / ".git"):
         _make_git(tree / ".git", git_dir, objects)
     shown = (*inputs.values(), *environments, objects.common_dir / "objects")
@@ -176,6 +181,19 @@ def _mirror(source: Path, target: Path, renamed: Renamed, inside: str = "") -> N
                 place.symlink_to(entry.path)
         else:
             _link_file(entry, place, renamed)
+
+
+def _rename_within(tree: Path, renamed: Renamed, guarded: Iterable[str]) -> None:
+    for folder, folders, files in os.walk(tree):
+        for place in (Path(folder, name) for name in (*folders, *files)):
+            if place.is_symlink() and (link := renamed.text(str(place.readlink()))) != str(place.readlink()):
+                place.unlink()
+                place.symlink_to(link)
+    for place in (tree / path for path in guarded):
+        data = _read(place)
+        if renamed.concerns(data):
+            text = renamed.text(data.decode("utf-8", "surrogateescape"))
+            place.write_bytes(text.encode("utf-8", "surrogateescape"))
 
 
 def _is_looked_into(path: str) -> bool:

@@ -123,8 +123,8 @@ class Copied(Struct, frozen=True):
         """Run a command on the tree, after what names the user's work tree was made to name the tree."""
         command = (order.argv, order.env)
         roots = [self.trees.home, self.trees.root, *([order.built_at] if order.built_at else [])]
-        furnish = (order.tree, order.work, roots, order.inputs, self.git_dir, self.objects, command)
-        copied = await asyncio.to_thread(furnish_copy, *furnish)
+        places = (order.tree, order.work, roots, order.inputs, self.git_dir, self.objects)
+        copied = await asyncio.to_thread(furnish_copy, *places, command, order.guarded)
         argv, env = copied.command(*command)
         if paths := editable_paths(order.argv, order.env, copied.renamed):
             env["PYTHONPATH"] = os.pathsep.join(filter(None, (env.get("PYTHONPATH"), *paths)))

@@ -17,7 +17,7 @@ import msgspec
 
 from segue.proof.notes import decode_note, encode_note
 from segue.system.files import private_folder, write_atomic
-from segue.system.isolation.toolchain import prefixes
+from segue.system.isolation.toolchain import follow, prefixes
 from segue.system.lane import has_content, is_dependency
 from segue.system.process.capture import capture, child_environment
 
@@ -236,7 +236,9 @@ def _linked(folder: Path) -> Iterator[Path]:
     """Yield where a virtual environment leads: to its Python, and to packages installed as editable."""
     if not (folder / "pyvenv.cfg").is_file():
         return
-    yield from prefixes(Path(os.path.realpath(folder / "bin/python")).parent)
+    yield Path(os.path.realpath(folder))
+    for place in follow(folder / "bin/python"):
+        yield from prefixes(place.parent)
     for file in folder.glob("lib/python*/site-packages/*.pth"):
         lines = file.read_text("utf-8", "replace").splitlines()
         yield from (

@@ -67,9 +67,22 @@ def _places(argv: Sequence[str], env: Mapping[str, str]) -> Iterator[Path]:
             yield from prefixes(Path(folder))
     for word in argv:
         found = shutil.which(word, path=env.get("PATH")) if word is argv[0] or word.startswith("/") else None
-        if found is not None:
-            for place in (Path(found), Path(os.path.realpath(found))):
-                yield from prefixes(place.parent)
+        for place in follow(Path(found)) if found is not None else ():
+            yield from prefixes(place.parent)
+
+
+def follow(place: Path) -> Iterator[Path]:
+    """Yield a file, every link on the way to what it is, and where that is."""
+    yield place
+    for _ in range(_MOST_LINKS):
+        if not place.is_symlink():
+            break
+        place = place.parent / place.readlink()
+        yield place
+    yield Path(os.path.realpath(place))
+
+
+_MOST_LINKS = 40
 
 
 def prefixes(folder: Path) -> list[Path]:
