@@ -192,7 +192,8 @@ def test_the_users_word_lets_a_check_through_that_cannot_start(tmp_path: Path) -
 def test_a_young_project_is_not_refused(tmp_path: Path) -> None:
     script = (
         '[[on]]\nwrite = { "calc.py" = "def add(a, b):\\n    return a + b\\n", "conftest.py" = "", '
-        '"tests/test_calc.py" = "from calc import add\\n\\n\\ndef test_add():\\n    assert add(2, 3) == 5\\n" }\n'
+        '"tests/test_calc.py" = "from calc import add\\n\\n\\ndef test_add():\\n'
+        '    assert add(2, 3) == 5\\n" }\n'
     )
     place = make(tmp_path, script, files={"README.md": "# Soon\n"})
     run(place)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 from segue.proof.inputs import Inputs
-from segue.system.process.capture import child_environment
 
-_VARIABLES = ("PATH", "HOME", "LANG", "LANGUAGE", "TZ")
+_OF_THE_SESSION = ("TERM", "COLORTERM", "XDG_SE", "XDG_VTNR")
+"""Beginnings of variables that differ from terminal to terminal."""
 _INSTALLED = ("lib/python*/site-packages", "lib/python3/dist-packages", "lib/node_modules")
 """Where packages are installed beside a folder of programs; the folder's time changes with them."""
 
@@ -22,10 +23,9 @@ def input_facts(inputs: Inputs, scratch: Path) -> list[object]:
     return [inputs.folders, copies, inputs.user_site]
 
 
-def machine_facts() -> list[object]:
+def machine_facts(env: Mapping[str, str]) -> list[object]:
     """Return what tells this machine's programs and variables from what they were at another time."""
-    env = child_environment()
-    variables = {name: env[name] for name in sorted(env) if name in _VARIABLES or name.startswith("LC_")}
+    variables = {name: env[name] for name in sorted(env) if not name.startswith(_OF_THE_SESSION)}
     folders = [Path(name) for name in dict.fromkeys(env.get("PATH", "").split(os.pathsep)) if name]
     beside = [
         place for folder in folders for glob in _INSTALLED for place in sorted(folder.parent.glob(glob))

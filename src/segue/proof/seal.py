@@ -17,11 +17,10 @@ from segue.domain.proof import CheckResult, CheckState, Seal
 from segue.domain.scenario import Scenario
 from segue.domain.task import TaskKind
 from segue.proof.bases import input_facts, machine_facts
-from segue.proof.bubblewrap import seal_strength
 from segue.proof.compose import Comparison, Composed
 from segue.proof.decide import some
 from segue.proof.examine import Redact, SealedCheck
-from segue.proof.execute import Sandbox, find_program
+from segue.proof.execute import Copied, Mounted, Sandbox, environment, find_program, sweep
 from segue.proof.inputs import Dependencies, Inputs, Trees, compare_inputs, list_inputs
 from segue.proof.mutants import count_noticed, make_mutants
 from segue.proof.named import find_named
@@ -31,13 +30,10 @@ from segue.proof.runners import Ended
 from segue.proof.scenarios import run_scenario
 from segue.proof.setup import CheckSetupFailed
 from segue.proof.survey import Surroundings, conclude
-from segue.proof.swap import InPlace, restore
 from segue.proof.trees import TreeEntry, common_dir, list_tree, read_text
 from segue.system.files import private_folder
 from segue.system.git.objects import Objects
-from segue.system.isolation.isolate import Isolation
-
-_SWITCHED_OFF = "checks run in place, because the sandbox is switched off"
+from segue.system.isolation.isolate import Isolation, Means, SandboxChoice
 
 
 class Sealer:
@@ -58,16 +54,16 @@ class Sealer:
         `home` is the user's work tree, if this one is beside it: what it lacks is taken from there.
         """
         self._redact = redact
-        self._isolation = isolation or Isolation()
+        self._choice = choose_means(isolation or Isolation(), options.means)
+        self._git_dir = git_dir
         self._root, self._scratch, self._options = root.resolve(), scratch, options
         self._trees = Trees(self._root, home.resolve() if home is not None else self._root)
         self._objects = Objects(common_dir(git_dir))
         self._inputs: Inputs | None = None
-        self._seal = seal_strength(self._root) if options.sandbox else (Seal.WEAK, _SWITCHED_OFF)
 
     async def prepare(self) -> None:
         """List what checks need beside the repository's files, before an agent starts."""
-        self.restore()
+        await asyncio.to_thread(sweep, self._scratch)
         self._inputs = await list_inputs(self._trees, private_folder(self._scratch))
 
     async def check(
@@ -80,7 +76,10 @@ class Sealer:
         expected_red: Collection[str] = (),
         before: KnownFailures | None = None,
     ) -> CheckResult:
-        """Run the command on trees made of the base and the head; return what it says about the task."""
+        """Run the command on trees made of the base and the head; return what it says about the task.
+
+        `before` is what was red before the run.
+        """
         old, after = await asyncio.gather(list_tree(self._objects, base), list_tree(self._objects, head))
         paths = {**after, **old}
         found = any(find_program(argv, place) for place in (self._trees.root, self._trees.home))
@@ -154,27 +153,21 @@ class Sealer:
         mutants = await asyncio.to_thread(make_mutants, texts, most)
         return await count_noticed(place, commands, Composed(after), mutants) if mutants else None
 
-    async def _place(self, head: Mapping[str, TreeEntry]) -> tuple[Sandbox | InPlace, Dependencies]:
+    async def _place(self, head: Mapping[str, TreeEntry]) -> tuple[Sandbox, Dependencies]:
         """Return where commands run, and how dependencies differ from what they were."""
         if self._inputs is None:
             await self.prepare()
         assert self._inputs is not None
         known = await asyncio.to_thread(compare_inputs, self._trees, self._inputs, head)
-        if self._seal[0] is not Seal.SEALED:
-            in_place = InPlace(
-                *(self._root, self._scratch, self._options, self._objects, head), isolation=self._isolation
-            )
-            return in_place, known
-        sandbox = Sandbox(self._trees, self._scratch, self._options, self._objects, self._inputs, known)
-        return sandbox, known
-
-    def restore(self) -> None:
-        """Put back files that a check swapped in the work tree before its process was killed."""
-        restore(self._scratch)
+        copied = self._choice.means is Means.NONE
+        copies = Copied(self._trees, self._git_dir, self._objects)
+        means = copies if copied else Mounted(self._choice, self._trees)
+        parts = (self._trees, self._scratch, self._options, self._objects, self._inputs, known)
+        return Sandbox(means, *parts), known
 
     def _label(self, result: CheckResult, dependencies: Dependencies) -> CheckResult:
         """Say how well the check was sealed."""
-        seal, why = self._seal
+        seal, why = seal_strength(self._choice)
         weaknesses = [*result.weaknesses, *([why] if why else [])]
         if dependencies.extended:
             seal = Seal.WEAK
@@ -184,44 +177,35 @@ class Sealer:
         if dependencies.rewritten:
             seal = Seal.NONE
             weaknesses.append(f"dependencies not sealed, files were changed: {some(dependencies.rewritten)}")
-        if self._options.network or self._seal[0] is not Seal.SEALED:
+        if self._options.network or self._choice.means is Means.NONE:
             weaknesses.append("the network was open")
         return msgspec.structs.replace(result, seal=seal, weaknesses=tuple(dict.fromkeys(weaknesses)))
 
     async def survey(self, argv: Sequence[str], base: str) -> BaseCheck:
         """Run the command on a tree that nobody has worked on; say whether it can judge work at all."""
-        tree = await list_tree(self._objects, base)
-        read = partial(read_text, self._objects, tree)
+        command, tree = shlex.join(argv), await list_tree(self._objects, base)
         found = any(find_program(argv, place) for place in (self._trees.root, self._trees.home))
         if not found and argv[0].removeprefix("./") not in tree:
-            state = BaseState.RED if "/" in argv[0] and not argv[0].startswith("/") else BaseState.UNREADY
-            return BaseCheck(
-                shlex.join(argv), state, by_code=True, reason=_no_program(argv), missing=(argv[0],)
-            )
+            is_inside = "/" in argv[0] and not argv[0].startswith("/")
+            state = BaseState.RED if is_inside else BaseState.UNREADY
+            return BaseCheck(command, state, by_code=True, reason=_no_program(argv), missing=(argv[0],))
+        read = partial(read_text, self._objects, tree)
         named = await find_named(argv, tree.keys(), read)
         place, _ = await self._place(tree)
-        comparison = Comparison(
-            self._objects, Classifier(named, self._options.control_files, self._modules()), tree, tree
-        )
-        check = SealedCheck(
-            *(tuple(argv), named, comparison, place, self._options, TaskKind.BUILD, frozenset()), self._redact
-        )
+        classifier = Classifier(named, self._options.control_files, self._modules())
+        comparison = Comparison(self._objects, classifier, tree, tree)
+        parts = (tuple(argv), named, comparison, place, self._options, TaskKind.BUILD)
+        check = SealedCheck(*parts, frozenset(), self._redact)
         tests = [path for path, kind in comparison.kinds.items() if kind is PathKind.TEST]
-        around = Surroundings(
-            tuple(argv),
-            frozenset(tree),
-            tests,
-            read,
-            lambda: place.run(argv, Composed({}), ()),
-            self._options.timeout,
-        )
+        alone = partial(place.run, argv, Composed({}), ())
+        around = Surroundings(tuple(argv), frozenset(tree), tests, read, alone, self._options.timeout)
         cache, began = await self._remember(argv, base), time.monotonic()
         is_known = cache.exists()
         try:
             result = await conclude(await check.observe_base(cache, base), around)
         except CheckSetupFailed as error:
             reason, _, said = error.message.partition("\n")
-            result = BaseCheck(shlex.join(argv), BaseState.UNREADY, reason=reason, output=said)
+            result = BaseCheck(command, BaseState.UNREADY, reason=reason, output=said)
         finally:
             await check.tear_down()
         if result.state is BaseState.UNREADY:  # whoever repairs it may do so outside of the tree
@@ -230,25 +214,36 @@ class Sealer:
         return msgspec.structs.replace(result, output=self._redact(result.output), seconds=seconds)
 
     async def _remember(self, argv: Sequence[str], base: str) -> Path:
-        """Return where the result on a base is kept: by its tree, the command, and what else decides."""
-        tree = (await self._objects.git("rev-parse", f"{base}^{{tree}}")).out if base else b""
+        """Return where a result on the base is kept: by tree, command, means and environment."""
+        tree = (await self._objects.git("rev-parse", f"{base}^{{tree}}")).out.decode() if base else ""
         options = msgspec.structs.replace(self._options, known_failures=(), bases=None)
-        inputs = input_facts(self._inputs, self._scratch) if self._inputs else []
-        facts = (
-            list(argv),
-            tree.decode(),
-            repr(options),
+        inputs = input_facts(self._inputs, self._scratch) if self._inputs is not None else []
+        sealed = (
+            str(self._choice.means),
             str(self._trees.home),
-            self._seal,
-            inputs,
-            machine_facts(),
+            machine_facts(environment({}, network=True)),
         )
-        key = hashlib.sha256(msgspec.json.encode(facts)).hexdigest()[:32]
-        return (self._options.bases or self._scratch / "base") / f"{key}.json"
+        facts = msgspec.json.encode((list(argv), tree, repr(options), inputs, sealed))
+        name = f"{hashlib.sha256(facts).hexdigest()[:32]}.json"
+        return (self._options.bases or self._scratch / "base") / name
 
 
 def _no_program(argv: Sequence[str]) -> str:
     return f"There is no program {argv[0]}: install it, or correct the check."
+
+
+def choose_means(isolation: Isolation, wanted: str = "auto") -> SandboxChoice:
+    """Return what shows checks their tree; NONE stands for a copy in another folder, and says why."""
+    if wanted == "copy":
+        return SandboxChoice(Means.NONE, why="a copy is wanted")
+    return isolation.mounter if wanted == "auto" else isolation.try_means(Means(wanted))
+
+
+def seal_strength(choice: SandboxChoice) -> tuple[Seal, str]:
+    """Return how well checks are sealed by these means, and what is missing."""
+    if choice.means is Means.NONE:
+        return Seal.WEAK, f"checks run on a copy in another folder ({choice.why})"
+    return Seal.SEALED, choice.why
 
 
 def _module(entry: Path) -> str:

@@ -59,11 +59,10 @@ def dry_run(
     check_rewritten(source, app.loaded.settings.plan_changed)
     if listing.read_as:
         output.note(listing.read_as)
-    for notice in listing.notices:
-        output.warn(notice.show(source.address))
-    tasks = pending_tasks(listing, select_tasks(listing, only, start, units))
-    for words in _known_failures(app, source):
+    shown = (notice.show(source.address) for notice in listing.notices)
+    for words in (*shown, *_known_failures(app, source)):
         output.warn(words)
+    tasks = pending_tasks(listing, select_tasks(listing, only, start, units))
     redact = app.redactor().text
     can, earlier = _capabilities(app), read_past(app, source, read_earlier)
     before: list[str] = []
@@ -73,9 +72,9 @@ def dry_run(
         if task.kind is TaskKind.HUMAN:
             _print_human(facts, heading, output)
             continue
-        shown = without_secrets(task, redact)
+        cleaned = without_secrets(task, redact)
         changed = _describe_earlier(redact(list_earlier(earlier, task.key)), before)
-        for phase, prompt in _prompts(shown, redact(source.context(task)), flow, can.cloud, changed):
+        for phase, prompt in _prompts(cleaned, redact(source.context(task)), flow, can.cloud, changed):
             if output.json:
                 output.record({**facts, "phase": phase, "prompt": prompt})
             else:
