@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import sqlite3
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
-from tests.cli.place import Place
+from tests.cli.place import Place, until
 
 PYTEST = ("env", "PYTEST_DISABLE_PLUGIN_AUTOLOAD=1", sys.executable, "-m", "pytest", "-q")
 CODE = "def add(a, b):\n    return a + b\n\n\ndef mul(a, b):\n    return a + b\n"
@@ -213,3 +214,39 @@ def test_the_same_tree_is_not_asked_again(tmp_path: Path) -> None:
     place.segue("run", "plan.md", "--agent", "scripted", "--restart", code=None)
     seen = place.events("base.checked")
     assert [event["checks"][0].get("seconds", 0) > 0 for event in seen] == [True, False]
+
+
+def test_a_rehearsal_of_the_prompts_says_what_is_known_and_runs_nothing(tmp_path: Path) -> None:
+    place = make(tmp_path, '[[on]]\nwrite = { "notes.md" = "Done." }\n')
+    words = f"1 of 2 tests fails already: {RED}"
+    assert words not in place.segue("run", "plan.md", "--agent", "scripted", "--dry-run").stderr
+    run(place)
+    place.git("reset", "--hard", "--quiet", "HEAD~1")
+    place.config((place.root / "segue.toml").read_text() + "\n")
+    dry = place.segue("run", "plan.md", "--agent", "scripted", "--dry-run", code=None)
+    assert words in dry.stderr
+    assert len(place.events("base.checked")) == 1
+
+
+def test_killed_while_the_checks_run_first_and_resumed(tmp_path: Path) -> None:
+    # The script waits in a folder of dependencies, which sealed checks see as it is.
+    wait = "while [ ! -e .venv/gate ]; do sleep 0.05; done\nexit 1\n"
+    files = {**BASE, "lint.sh": wait, ".venv/pyvenv.cfg": "", ".gitignore": ".venv\n"}
+    place = make(tmp_path, '[[on]]\nwrite = { "notes.md" = "Done." }\n', LINT, files=files)
+    going = place.start("run", "plan.md", "--agent", "scripted")
+    until(lambda: has_steps(place, "before/%"), "the checks run")
+    going.kill()
+    going.wait()
+    (place.repo / ".venv" / "gate").touch()
+    place.segue("resume", "last")
+    rows = place.rows("SELECT state FROM orchestrator_steps WHERE key LIKE 'before/%'")
+    assert rows == [("done",)]
+    assert len(place.events("base.checked")) == 1
+    assert place.json("status", "last")["tasks"][0]["attempts"] == 1
+
+
+def has_steps(place: Place, pattern: str) -> bool:
+    try:
+        return bool(place.rows("SELECT 1 FROM orchestrator_steps WHERE key LIKE ?", pattern))
+    except sqlite3.OperationalError:
+        return False

@@ -118,7 +118,7 @@ CASES = [
         PYTEST,
         {
             **CODE,
-            "tests/test_slug.py": "from slug import slugify\n\n\ndef test_it():\n    assert slugify('A') == 'a'\n",
+            "tests/test_slug.py": "from slug import slug\n\n\ndef test_it():\n    assert slug('A') == 'a'\n",
         },
     ),
     Case(
@@ -179,6 +179,121 @@ CASES = [
     Case("green", "green", PYTEST, GREEN),
     Case("a program that is not there", "refused", ("lint9", "."), CODE),
     Case("a program of the project to come", "red", ("./check", "all"), CODE),
+]
+
+SCRIPT = "import sys\nprint({said!r})\nsys.exit({code})\n"
+
+
+def script(said: str, code: int = 1) -> dict[str, str]:
+    """A check of the project's own that prints this."""
+    return {**CODE, "lint.py": SCRIPT.format(said=said, code=code)}
+
+
+CASES += [
+    Case("a shell that changes to no folder", "refused", ("sh", "-c", "cd web && node --test"), GREEN),
+    Case("one path of two", "refused", (*PYTEST, "tests", "spec"), GREEN),
+    Case("a shell without its program", "refused", ("sh", "-c", "pytest9 -q"), GREEN),
+    Case("env without its program", "refused", ("env", "A=1", "lint9", "."), CODE),
+    Case("a script of a framework to come", "red", (PY, "manage.py", "test"), CODE),
+    Case("unittest with one broken file", "red", DISCOVER, {**CASES_PY, "tests/test_calc.py": "def f(:\n"}),
+    Case(
+        "node script with a failed assertion",
+        "red",
+        ("node", "check.mjs"),
+        {**NODE, "check.mjs": "import assert from 'node:assert';\nassert.equal(1, 2);\n"},
+    ),
+    Case(
+        "node script without its package",
+        "refused",
+        ("node", "check.js"),
+        {**NODE, "check.js": "require('lodash9');\n"},
+    ),
+    Case(
+        "node script that waits for its code",
+        "red",
+        ("node", "check.js"),
+        {**NODE, "check.js": "require('./lib/new');\n"},
+    ),
+    Case(
+        "make runs pytest on no folder",
+        "empty",
+        ("make", "test"),
+        {**CODE, "Makefile": f"test:\n\t{' '.join(PYTEST)} tests\n"},
+    ),
+    Case(
+        "make in no folder", "refused", ("make", "-C", "sub", "test"), {**CODE, "Makefile": "test:\n\ttrue\n"}
+    ),
+    Case(
+        "make with one target of two",
+        "refused",
+        ("make", "lint", "test"),
+        {**CODE, "Makefile": "lint:\n\ttrue\n"},
+    ),
+    Case(
+        "npm runs a red node test",
+        "red",
+        ("npm", "test"),
+        {**NODE, "package.json": '{"scripts": {"test": "node --test"}}'},
+    ),
+    Case("a wrong result", "red", (PY, "-c", "import calc; assert calc.add(1, 1) == 3"), CODE),
+    Case("a crash", "red", (PY, "-c", "import os; os.kill(os.getpid(), 11)"), CODE),
+    Case(
+        "a fixture that fails for all",
+        "red",
+        PYTEST,
+        {
+            **GREEN,
+            "tests/conftest.py": "import os\nimport pytest\n\n\n@pytest.fixture(autouse=True)\n"
+            "def database():\n    return os.environ['DATABASE_URL9']\n",
+        },
+    ),
+    Case(
+        "required plug-ins",
+        "refused",
+        PYTEST,
+        {**GREEN, "pytest.ini": "[pytest]\nrequired_plugins = pytest-no9\n"},
+    ),
+    Case("a later pytest", "refused", PYTEST, {**GREEN, "pytest.ini": "[pytest]\nminversion = 99\n"}),
+    Case("settings that cannot be read", "refused", PYTEST, {**GREEN, "pytest.ini": "[pytest\naddopts\n"}),
+    Case(
+        "unittest without a library",
+        "refused",
+        DISCOVER,
+        {**CASES_PY, "tests/test_calc.py": "import lib9\n", "tests/test_other.py": "import lib9\n"},
+    ),
+    Case(
+        "a linter that misses a key",
+        "red",
+        (PY, "lint.py", "app"),
+        script("error: key 'name' not found in app.json"),
+    ),
+    Case(
+        "a script that shows the program's usage",
+        "red",
+        (PY, "lint.py"),
+        script("usage: app [-h]\napp: error", 2),
+    ),
+    Case(
+        "a type checker without stubs",
+        "red",
+        (PY, "lint.py", "src"),
+        script("src/a.py:3: error: Cannot find implementation or library stub for module named 'foo'"),
+    ),
+    Case(
+        "a linter that names its argument",
+        "red",
+        (PY, "lint.py", "calc"),
+        script("calc.py:1: missing docstring in 'calc'"),
+    ),
+    Case("output to come", "red", ("diff", "expected.txt", "actual.txt"), {**CODE, "expected.txt": "1\n"}),
+    Case("a Makefile elsewhere", "refused", ("make", "test"), {**CODE, "sub/Makefile": "test:\n\ttrue\n"}),
+    Case("tests of another language", "empty", PYTEST, {**CODE, **NODE}),
+    Case(
+        "examples in a page",
+        "red",
+        (PY, "-m", "doctest", "README.md"),
+        {**CODE, "README.md": ">>> 1 + 1\n3\n"},
+    ),
 ]
 
 

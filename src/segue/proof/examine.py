@@ -157,8 +157,9 @@ class SealedCheck(Struct):
                 break
             again = await self._run(replace(recipe, control=wider))
             first = runs.regress if base.tests or not again.tests else again
-            unable = find_obstacle(self.argv, again) is not None
-            tried = replace(runs, new=again, regress=first, sabotage=None, still_unready=unable)
+            tried = replace(
+                runs, new=again, regress=first, sabotage=None, still_unready=self._is_unready(again)
+            )
             # What cannot be believed says less than the failure without the agent's control files.
             if state is not CheckState.FAILED or decide(tried).state is not CheckState.REFUTED:
                 runs, recipe = tried, replace(recipe, control=wider)
@@ -222,9 +223,12 @@ class SealedCheck(Struct):
             expected_red=self.expected_red,
             command=command,
             known=known,
-            unready=find_obstacle(self.argv, base) is not None,
-            still_unready=find_obstacle(self.argv, new) is not None,
+            unready=self._is_unready(base),
+            still_unready=self._is_unready(new),
         )
+
+    def _is_unready(self, seen: Observed) -> bool:
+        return find_obstacle(self.argv, seen, self.comparison.kinds.keys()) is not None
 
     def _weaknesses(self, decision: Decision, runs: Runs, recipe: Recipe, control: Sequence[str]) -> Decision:
         if decision.state is not CheckState.PASSED:

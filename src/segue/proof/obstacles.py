@@ -11,6 +11,8 @@ from segue.proof.decide import Observed
 
 _SHOWN = 12
 """Lines at the end of the output that may say what is wrong."""
+_TRACE = 40
+"""Lines at the end of the output that may be a stack of calls below the error."""
 _MAKE = re.compile(r"^(?:(?:\S*/)?g?make(?:\[\d+\])?|\S+:\d+): \*\*\* (.*)$", re.M)
 _MAKE_CODE = re.compile(r"^\[.*\] \D* ?(\d+)$")
 _NOT_FOUND = re.compile(
@@ -27,6 +29,8 @@ _LACKS = re.compile(
     r"|does not (?:exist|contain)|doesn't exist|don't know how|no idea what|unrecogni[sz]ed|invalid",
     re.I,
 )
+_FINDING = re.compile(r"\S+:\d+")
+"""How a line begins that is about a place in the project."""
 _PYTEST = re.compile(r"^(?:ERROR: |ImportError while loading conftest |.*conftest)", re.M)
 _NOISE = re.compile(r"\b(?:0x)?[0-9a-f]*\d[0-9a-f]*\b|\d+")
 
@@ -40,8 +44,11 @@ class Obstacle(Struct, frozen=True):
     """The names of what is missing."""
 
 
-def find_obstacle(argv: Sequence[str], seen: Observed) -> Obstacle | None:
-    """Return why a command could not start, as far as its end alone tells; None: it did, for all we know."""
+def find_obstacle(argv: Sequence[str], seen: Observed, paths: Collection[str] = ()) -> Obstacle | None:
+    """Return why a command could not start, as far as its end alone tells; None: it did, for all we know.
+
+    `paths` are the files of the project: a script of its own may say of anything that it is missing.
+    """
     if seen.exit_code in (0, None) or has_run(seen):
         return None
     code, stopped = _innermost(seen)
@@ -58,7 +65,8 @@ def find_obstacle(argv: Sequence[str], seen: Observed) -> Obstacle | None:
         return Obstacle(_clean(reason), (*_words(argv), *_MODULE.findall(seen.output)))
     if seen.report is not None:
         return None
-    return _names_missing(argv, seen) or _no_library(seen)
+    is_own = any(word.removeprefix("./") in paths for word in argv)
+    return (None if is_own else _names_missing(argv, seen)) or _no_library(seen)
 
 
 def has_run(seen: Observed) -> bool:
@@ -133,7 +141,7 @@ def _no_program(seen: Observed) -> Obstacle:
 def _names_missing(argv: Sequence[str], seen: Observed) -> Obstacle | None:
     """Return an obstacle if the command says that one of its own words is unknown to it."""
     for line in last_lines(seen.output):
-        if not _LACKS.search(line):
+        if not _LACKS.search(line) or _FINDING.match(line):
             continue
         named = {*quoted_names(line), line.rpartition(": ")[2].strip(), line.rpartition(" ")[2].strip()}
         found = tuple(word for word in _words(argv, options=True) if word in named)
@@ -144,7 +152,7 @@ def _names_missing(argv: Sequence[str], seen: Observed) -> Obstacle | None:
 
 def _no_library(seen: Observed) -> Obstacle | None:
     """Return an obstacle if a script cannot import what it needs; a file of the project may still come."""
-    for line in last_lines(seen.output):
+    for line in last_lines(seen.output, _TRACE):
         found = _LIBRARY.search(line)
         if found is not None:
             name = found[1] or found[2]

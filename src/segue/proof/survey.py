@@ -114,7 +114,9 @@ async def _obstacle(seen: Observed, around: Surroundings) -> tuple[Obstacle | No
         unloaded = _find_common_cause(seen.report, around)
         return unloaded, False
     lacks = _missing_script(around.argv, await around.read("package.json"))
-    obstacle = find_obstacle(around.argv, seen) or (Obstacle(lacks, around.argv[1:]) if lacks else None)
+    obstacle = find_obstacle(around.argv, seen, around.paths) or (
+        Obstacle(lacks, around.argv[1:]) if lacks else None
+    )
     if seen.report is not None:
         if not await around.has_tests():
             return None, False
