@@ -139,9 +139,8 @@ def _is_known(runs: Runs) -> bool:
     """Return whether the command fails as it did before the run, so that its exit code says nothing."""
     if not runs.before.fails or runs.new.exit_code in (0, None) or runs.new.report is not None:
         return False
-    # A check that the agent made able to start, and that fails then, is about the agent's work.
-    made = runs.unready and (runs.command_is_new or runs.control_touched)
-    return not made or runs.still_unready
+    # A check that the task made able to start, and that fails then, is about the task.
+    return runs.still_unready or not runs.unready
 
 
 def _says_nothing(runs: Runs) -> Decision:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Sequence
+from itertools import pairwise
 
 from msgspec import Struct
 
@@ -100,7 +101,7 @@ def absent_paths(argv: Sequence[str], paths: Collection[str]) -> tuple[str, ...]
     """Return the paths among a command's words that the project does not have yet."""
     folders = {path[:at] for path in paths for at, letter in enumerate(path) if letter == "/"}
     found = []
-    modules = {word for before, word in zip(argv, argv[1:], strict=False) if before == "-m"}
+    modules = {word for before, word in pairwise(argv) if before == "-m"}
     for word in _words(argv):
         if word in modules:
             continue
