@@ -140,7 +140,7 @@ def _is_known(runs: Runs) -> bool:
     if not runs.before.fails or runs.new.exit_code in (0, None) or runs.new.report is not None:
         return False
     # A check that the task made able to start, and that fails then, is about the task.
-    return runs.still_unready or not runs.unready
+    return not runs.command_is_new and (runs.still_unready or not runs.unready)
 
 
 def _says_nothing(runs: Runs) -> Decision:
