@@ -183,6 +183,15 @@ def test_resume_continues_once_the_check_is_repaired(tmp_path: Path) -> None:
     assert [check["state"] for check in place.json("status", "last")["before"]][-1] == "green"
 
 
+def test_resume_sees_what_the_user_committed_meanwhile(tmp_path: Path) -> None:
+    place = make(tmp_path, REPAIR, ("make", "check"), files={**BASE, "Makefile": "test:\n\ttrue\n"})
+    run(place, 2)
+    (place.repo / "Makefile").write_text("check:\n\ttrue\n")
+    place.git("commit", "--quiet", "-am", "Add the target")
+    place.segue("resume", "last")
+    assert place.json("status", "last")["tasks"][0]["attempts"] == 1
+
+
 def test_the_users_word_lets_a_check_through_that_cannot_start(tmp_path: Path) -> None:
     files = {**BASE, "Makefile": "test:\n\ttrue\n"}
     place = make(tmp_path, REPAIR, ("make", "lint"), files=files, more="known_failures = ['make lint']\n")

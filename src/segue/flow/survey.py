@@ -31,15 +31,16 @@ _COMMON = frozenset(("all", "build", "check", "ci", "lint", "run", "start", "tes
 _DEFINES = re.compile(r"\b(?:target|recipe|script|makefile|justfile|package\.json)\b", re.I)
 
 
-async def survey(context: RunContext, base: str) -> None:
+async def survey(context: RunContext, base: str, *, begun: bool = False) -> None:
     """Run the checks on the base once in a session; raises CheckUnready when one cannot start.
 
-    What takes long continues beside the first launch; `settle` waits for it.
+    What takes long continues beside the first launch; `settle` waits for it. Work that has `begun` is not
+    refused any more: its base cannot be repaired.
     """
     if not base or not context.checking.commands or context.checking.survey is None:
         return
     if context.survey.work is None:
-        context.survey.work = asyncio.create_task(_survey(context, base))
+        context.survey.work = asyncio.create_task(_survey(context, base, begun))
     await asyncio.wait({context.survey.work}, timeout=context.survey.patience)
     if context.survey.work.done():
         context.survey.work.result()
@@ -92,7 +93,7 @@ def read_known(store: Store, source_key: str, head: str) -> dict[str, BaseCheck]
     return found
 
 
-async def _survey(context: RunContext, base: str) -> None:
+async def _survey(context: RunContext, base: str, begun: bool) -> None:
     """Run all checks on the base, as one step of the journal."""
     commands = context.checking.commands
     facts = msgspec.json.encode((base, commands, context.checking.known_failures))
@@ -108,7 +109,8 @@ async def _survey(context: RunContext, base: str) -> None:
             mine = tuple(test for test in found.failing if test not in written)
             reason = context.redact(found.reason)
             told = replace(found, command=command, failing=mine, reason=reason)
-            checks.append(allow_later(told, context.checking.known_failures, _pending(context)))
+            known = ("*",) if begun else context.checking.known_failures
+            checks.append(allow_later(told, known, _pending(context)))
         await context.emit(BaseChecked(base, tuple(checks)), key)
         for check in checks:
             if check.state is BaseState.UNREADY:
@@ -162,6 +164,6 @@ def _refuse(context: RunContext, check: BaseCheck) -> CheckUnready:
     return CheckUnready(
         f"The check `{check.command}` cannot start: {check.reason}.".replace("..", ".") + lines,
         kept="No agent was launched." if not launched else "Everything done so far is kept.",
-        hint=f"Repair it, or correct `checks`, then: segue resume {run}   "
+        hint=f"Repair it and commit that, or correct `checks`, then: segue resume {run}   "
         f'If a task makes it work: known_failures = ["{check.command}"]',
     )
