@@ -96,6 +96,13 @@ class RepoLock(Struct):
         os.write(self.fd, json.dumps({"run": self.run, "owner": identity.me()}).encode())
 
 
+def refuse_holder(git_dir: Path) -> None:
+    """Raise Locked while a living process works in the repository; takes nothing."""
+    holder = _read_holder(git_dir / _NAME)
+    if holder.get("run") and not identity.is_dead(holder.get("owner", "")):
+        raise _locked(holder)
+
+
 def _read_holder(path: Path) -> dict[str, Any]:
     try:
         data = json.loads(path.read_bytes())
