@@ -162,7 +162,8 @@ def test_a_feature_of_spec_kit_is_found(place: Place) -> None:
     found = examine(place, 0)
     assert found["next"] == "segue run specs/001-greet --yes"
     assert (feature / "tasks.md").stat().st_mtime_ns == before
-    type_segue(place, found["next"])
+    started = type_segue(place, found["next"], code=3)
+    assert "T001" in started, "it started; the stand-in's work does not satisfy its judge"
 
 
 def test_without_tasks_it_says_how_to_write_them(place: Place) -> None:
@@ -247,7 +248,7 @@ def test_git_that_is_missing_is_named(place: Place) -> None:
 def test_a_database_that_does_not_answer_is_named(place: Place) -> None:
     install(place, "claude")
     place.env["SEGUE_DATABASE_URL"] = f"postgresql://u:secret-word@127.0.0.1:{_closed_port()}/x"
-    found = place.json("doctor", code=7)
+    found = place.json("doctor", code=1)
     assert found["verdict"].startswith("Not ready: ")
     assert "127.0.0.1" in found["verdict"]
     assert "secret-word" not in str(found)
@@ -265,7 +266,7 @@ def test_bubblewrap_is_no_condition(place: Place) -> None:
 
 def test_another_run_is_named(place: Place) -> None:
     install(place, "claude")
-    place.script('[[task]]\nwait_for = "GATE"\n')
+    place.script('[[on]]\nwait_for = "GATE"\n')
     process = place.start("run", "plan.md")
     try:
         until(lambda: place.jobs_at_work(), "the agent")

@@ -10,6 +10,7 @@ import sqlite3
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from shlex import join
 from typing import Any
 
 from msgspec import Struct, to_builtins
@@ -31,7 +32,7 @@ from segue.runtime.suggested_check import suggest_check
 from segue.runtime.wiring import agent_names, check_programs, make_agent
 from segue.store.address import is_postgres, masked, sqlite_path
 from segue.system.git.looking import look
-from segue.system.git.repository import Repository
+from segue.system.git.repository import NOT_A_REPOSITORY, Repository
 from segue.system.isolation.isolate import Means
 from segue.system.process.container import containment
 from segue.system.process.processes import Processes
@@ -201,7 +202,7 @@ def _python() -> HealthCheck:
 def _git() -> HealthCheck:
     found = shutil.which("git")
     fix = "Install git: https://git-scm.com/downloads"
-    return HealthCheck("git", bool(found), found or "not found on PATH", fix, exit_code=5)
+    return HealthCheck("git", bool(found), found or "git was not found on PATH", fix, exit_code=5)
 
 
 async def _repository(
@@ -209,7 +210,9 @@ async def _repository(
 ) -> HealthCheck:
     """Describe the repository; whether its changes matter depends on the work that is to be done there."""
     if isinstance(place, SegueError):
-        return _failed("repository", place)
+        found = _failed("repository", place)
+        missing = place.message.startswith(NOT_A_REPOSITORY) and app.repo.is_dir()
+        return replace(found, fix=join(["git", "init", str(app.repo)])) if missing else found
     repo, now = place
     where = f"{repo.root} ({now.branch or 'detached'}, {{}})"
     if isinstance(work, Work) and (dirty := await find_dirty(app, work, repo, now)) is not None:

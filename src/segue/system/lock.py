@@ -2,7 +2,7 @@
 
 The lock is in the git folder of the work tree, so that runs with different databases exclude each other,
 too. The supervisor inherits it: while an agent works, the repository stays locked even if Segue has died
-(not on Windows: see docs/reference/platforms.md).
+(not on Windows: see `segue help platforms`).
 """
 
 from __future__ import annotations

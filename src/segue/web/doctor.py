@@ -32,9 +32,7 @@ def _examine(app: App) -> Data:
     redact = app.redactor().text
 
     def show(checks: list[HealthCheck]) -> list[dict[str, Any]]:
-        return [
-            {**to_builtins(one), "detail": redact(one.detail), "fix": redact(one.fix)} for one in checks
-        ]
+        return [{**to_builtins(one), "detail": redact(one.detail), "fix": redact(one.fix)} for one in checks]
 
     present = {one.what for one in found.present}
     others = [one for one in found.checks if one.agent is not None and one.what not in present]

@@ -15,7 +15,7 @@ def bridge() -> None:
     """Run the commands that an agent prints, and send it the results.
 
     An agent without keys prints lines such as `SUBAGENT: repo=…, prompt=…`. The bridge has the keys: it
-    launches subagents, calls the relay and sends reminders. See docs/guides/bridge.md.
+    launches subagents, calls the relay and sends reminders. See `segue help bridge`.
 
     \b
     Examples:
@@ -176,7 +176,7 @@ def serve(
 ) -> None:
     """Receive messages, answers and webhooks over HTTP; continue all conversations and reminders.
 
-    Every request needs the token, which is never printed: see `token` in docs/guides/bridge.md.
+    Every request needs the token, which is never printed: see `token` in `segue help bridge`.
 
     \b
     Examples:
