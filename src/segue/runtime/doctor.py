@@ -27,7 +27,7 @@ from segue.runtime.app import App
 from segue.runtime.behaviour import known_behaviour, see_behaviour
 from segue.runtime.plan import has_model_judge
 from segue.runtime.preconditions import SETTINGS
-from segue.runtime.readiness import INTRODUCE, Verdict, Work, find_dirty, find_work, judge_readiness
+from segue.runtime.readiness import INTRODUCE, FoundWork, Readiness, find_dirty, find_work, judge_readiness
 from segue.runtime.suggested_check import suggest_check
 from segue.runtime.wiring import agent_names, check_programs, make_agent
 from segue.store.address import is_postgres, masked, sqlite_path
@@ -74,11 +74,11 @@ class HealthCheck(Struct, frozen=True):
     agent: AgentReport | None = None
 
 
-class Examination(Struct, frozen=True):
+class Diagnosis(Struct, frozen=True):
     """Everything that was looked at, and what follows from it: terminal, page and JSON show the same."""
 
     checks: tuple[HealthCheck, ...]
-    verdict: Verdict
+    verdict: Readiness
 
     @property
     def machine(self) -> list[HealthCheck]:
@@ -117,7 +117,7 @@ def _is_present(report: AgentReport | None) -> bool:
     return report is not None and report.name != "scripted" and bool(report.ready or report.program)
 
 
-async def examine(app: App) -> Examination:
+async def examine(app: App) -> Diagnosis:
     """Check everything a run needs, and judge whether one could start."""
     agents = [await _observe(app, report) for report in await asyncio.to_thread(agent_reports, app)]
     chosen = str(app.loaded.settings.agent or app.loaded.settings.roles.execute or "")
@@ -133,7 +133,7 @@ async def examine(app: App) -> Examination:
     found += [_containment(), _checks(app), _judge(app)]
     checks = [*found, *(_agent(report, report.name == chain[0]) for report in agents)]
     there = None if isinstance(place, SegueError) else place
-    return Examination(tuple(checks), await judge_readiness(app, checks, there, work, agents))
+    return Diagnosis(tuple(checks), await judge_readiness(app, checks, there, work, agents))
 
 
 async def _look(app: App) -> tuple[Repository, Snapshot] | SegueError:
@@ -143,7 +143,7 @@ async def _look(app: App) -> tuple[Repository, Snapshot] | SegueError:
         return error
 
 
-def _find_work(app: App) -> Work | SegueError:
+def _find_work(app: App) -> FoundWork | SegueError:
     try:
         return find_work(app)
     except SegueError as error:
@@ -206,7 +206,7 @@ def _git() -> HealthCheck:
 
 
 async def _repository(
-    app: App, place: tuple[Repository, Snapshot] | SegueError, work: Work | SegueError | None
+    app: App, place: tuple[Repository, Snapshot] | SegueError, work: FoundWork | SegueError | None
 ) -> HealthCheck:
     """Describe the repository; whether its changes matter depends on the work that is to be done there."""
     if isinstance(place, SegueError):
@@ -215,7 +215,7 @@ async def _repository(
         return replace(found, fix=join(["git", "init", str(app.repo)])) if missing else found
     repo, now = place
     where = f"{repo.root} ({now.branch or 'detached'}, {{}})"
-    if isinstance(work, Work) and (dirty := await find_dirty(app, work, repo, now)) is not None:
+    if isinstance(work, FoundWork) and (dirty := await find_dirty(app, work, repo, now)) is not None:
         fix = dirty.hint if work.pending else ""
         return HealthCheck("repository", False, dirty.message, fix, needed=bool(work.pending), exit_code=2)
     if now.dirty and set(now.files) != {SETTINGS}:
@@ -235,7 +235,7 @@ def _identity(place: tuple[Repository, Snapshot] | SegueError, author: str) -> H
     return HealthCheck("git identity", False, detail, INTRODUCE, needed=False)
 
 
-def _tasks(work: Work | SegueError) -> HealthCheck:
+def _tasks(work: FoundWork | SegueError) -> HealthCheck:
     """Say what there is to do."""
     if isinstance(work, SegueError):
         return _failed("tasks", work, needed=False)
@@ -249,7 +249,7 @@ def _trust(app: App) -> HealthCheck:
     project, refused = app.loaded.project, app.loaded.found.refused
     if refused is not None:
         detail = f"{refused} belongs to another user, so its settings do not count"
-        return HealthCheck("trust", False, detail, "Make it yours (chown), or use --config")
+        return HealthCheck("trust", False, detail, "Make it yours (chown), or use --config", exit_code=2)
     if project is None:
         return HealthCheck("trust", True, "the project has no settings of its own")
     if not project.is_trusted:

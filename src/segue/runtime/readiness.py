@@ -42,7 +42,7 @@ from segue.system.reading import work_tree
 if TYPE_CHECKING:
     from segue.runtime.doctor import AgentReport, HealthCheck
 
-_COMMIT = 'git add --all && git commit -m "Work so far"'
+_COMMIT = 'git add --all && git commit -m "FoundWork so far"'
 INTRODUCE = 'git config --global user.name "Your Name" && git config --global user.email you@example.com'
 NO_TASKS = "No plan, no feature and no other list of tasks was found"
 HOW_TO_PLAN = "segue help tasks"
@@ -50,7 +50,7 @@ _ORDINARY = frozenset(("A", "An", "Another", "No", "Nobody", "Not", "Some", "The
 """First words of messages that are no names."""
 
 
-class Verdict(Struct, frozen=True):
+class Readiness(Struct, frozen=True):
     """Whether a run could start here, and what to type next."""
 
     ready: bool
@@ -68,7 +68,7 @@ class Verdict(Struct, frozen=True):
         return f"{'Ready' if self.ready else 'Not ready'}: {self.why} Next: {self.next}"
 
 
-class Work(Struct, frozen=True):
+class FoundWork(Struct, frozen=True):
     """The tasks that a run here would work on."""
 
     source: Source
@@ -93,20 +93,20 @@ class NoTasks(UsageError):
     """Nothing says what to do here."""
 
 
-def find_work(app: App) -> Work:
+def find_work(app: App) -> FoundWork:
     """Return the tasks of a run that is started here without naming any; raises what such a run would."""
     root = work_tree(app.repo)
     if not needs_source(app, None):
         source = app.source(None, root)
         configured = app.loaded.settings.source is not None
-        return Work(source, None if configured else _shown(source, root), _read(source))
+        return FoundWork(source, None if configured else _shown(source, root), _read(source))
     known = list_sources(app)
     todo = [one for one in known if one.done < one.tasks] or known
     if not todo:
         raise NoTasks(f"{NO_TASKS}.", hint=HOW_TO_PLAN)
     named = name_from_here(app, todo[0])
     source = app.source(named, root)
-    return Work(source, named, _read(source), tuple(todo[1:]))
+    return FoundWork(source, named, _read(source), tuple(todo[1:]))
 
 
 def _read(source: Source) -> TaskList:
@@ -128,29 +128,29 @@ async def judge_readiness(
     app: App,
     checks: Sequence[HealthCheck],
     place: tuple[Repository, Snapshot] | None,
-    work: Work | SegueError,
+    work: FoundWork | SegueError,
     reports: Sequence[AgentReport],
-) -> Verdict:
+) -> Readiness:
     """Return the verdict: the first thing that would keep a run from starting, or the command for one."""
     for check in checks:
         if check.needed and not check.ok and check.agent is None:
-            return Verdict(False, check.fix, _as_sentence(check.detail), check.exit_code)
+            return Readiness(False, check.fix, _as_sentence(check.detail), check.exit_code)
     try:
         if isinstance(work, SegueError):
             raise work
         if work.is_done:
             what = f"all {len(work.listing.tasks)} tasks of {work.source.title} are done."
-            return Verdict(True, "segue status", what)
+            return Readiness(True, "segue status", what)
         assert place is not None, "without a repository, its check has failed"
         found = _find_agent(app, reports) if needs_agent(app) else None
         await _try_start(_complete(app, found), work, *place)
     except SegueError as error:
-        return Verdict(False, error.hint or "segue run", _as_sentence(error.message), error.exit_code)
+        return Readiness(False, error.hint or "segue run", _as_sentence(error.message), error.exit_code)
     named = [work.named] if work.named else []
-    return Verdict(True, join(["segue", "run", *named, *_where(app), *(["--yes"] if found else [])]))
+    return Readiness(True, join(["segue", "run", *named, *_where(app), *(["--yes"] if found else [])]))
 
 
-async def find_dirty(app: App, work: Work, repo: Repository, now: Snapshot) -> SegueError | None:
+async def find_dirty(app: App, work: FoundWork, repo: Repository, now: Snapshot) -> SegueError | None:
     """Return why a run would refuse the work tree, with the command that ends this state."""
     try:
         refuse_dirty(app, work.source, repo.root, now)
@@ -162,7 +162,7 @@ async def find_dirty(app: App, work: Work, repo: Repository, now: Snapshot) -> S
     return None
 
 
-async def _try_start(app: App, work: Work, repo: Repository, now: Snapshot) -> None:
+async def _try_start(app: App, work: FoundWork, repo: Repository, now: Snapshot) -> None:
     """Do what a run does before it has any effect."""
     settings = app.loaded.settings
     apart = settings.jobs > 1 or settings.worktree or settings.delivery is not None
