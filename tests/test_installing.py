@@ -99,7 +99,7 @@ def test_a_run_with_a_check_needs_no_extra(place: Place) -> None:
     ("module", "extra", "words"),
     [
         ("graphql", "sim", ("sim", "github", "--port", "0")),
-        ("markdown_it", "bridge", ("bridge", "list")),
+        ("markdown_it", "bridge", ("bridge", "run", "--agent", "scripted", "hello")),
         ("mcp", "mcp", ("mcp",)),
         ("psycopg", "postgres", ("status", "--database-url", "postgresql://u@127.0.0.1:1/x")),
         ("pyarrow", "parquet", ("db", "export", "runs", "--format", "parquet", "--out", "x.parquet")),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import socket
 import subprocess
 from pathlib import Path
@@ -179,7 +180,7 @@ def test_without_tasks_it_says_how_to_write_them(place: Place) -> None:
 def test_no_repository_then_no_commit_then_ready(place: Place) -> None:
     """Each command is typed as it is printed, until a run can start: also where git knows nobody."""
     install(place, "claude")
-    type_in(place, "rm -r .git")
+    shutil.rmtree(place.repo / ".git")
     found = examine(place, 2)
     assert found["next"] == f"git init {place.repo}"
     type_in(place, found["next"])

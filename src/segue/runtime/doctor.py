@@ -39,6 +39,8 @@ from segue.system.process.processes import Processes
 from segue.system.reading import work_tree
 from segue.system.services import Services
 
+_UNREAD = SegueError("The database cannot be read, so nobody knows what is done.")
+
 
 class AgentReport(Struct, frozen=True):
     """One agent on this machine: location, version, login, capabilities and problems."""
@@ -128,7 +130,11 @@ async def examine(app: App) -> Diagnosis:
     work = await asyncio.to_thread(_find_work, app)
     sealed = await asyncio.to_thread(_seal, app)
     means = await asyncio.to_thread(_isolation, app)
-    found = [_python(), _git(), await _repository(app, place, None if away or not database.ok else work)]
+    found = [
+        _python(),
+        _git(),
+        await _repository(app, place, None if away else work if database.ok else _UNREAD),
+    ]
     found += [_identity(place, await _author(place)), _trust(app), database, _tasks(work), *means, sealed]
     found += [_containment(), _checks(app), _judge(app)]
     checks = [*found, *(_agent(report, report.name == chain[0]) for report in agents)]
@@ -208,7 +214,7 @@ def _git() -> HealthCheck:
 async def _repository(
     app: App, place: tuple[Repository, Snapshot] | SegueError, work: FoundWork | SegueError | None
 ) -> HealthCheck:
-    """Describe the repository; whether its changes matter depends on the work that is to be done there."""
+    """Describe the repository; whether its changes matter depends on the work there. None: they never do."""
     if isinstance(place, SegueError):
         found = _failed("repository", place)
         missing = place.message.startswith(NOT_A_REPOSITORY) and app.repo.is_dir()
@@ -219,7 +225,9 @@ async def _repository(
         fix = dirty.hint if work.pending else ""
         return HealthCheck("repository", False, dirty.message, fix, needed=bool(work.pending), exit_code=2)
     if now.dirty and set(now.files) != {SETTINGS}:
-        return HealthCheck("repository", True, where.format("uncommitted changes"))
+        matters = isinstance(work, SegueError) and not app.loaded.settings.allow_dirty
+        detail = where.format("uncommitted changes")
+        return HealthCheck("repository", not matters, detail, COMMIT, needed=False)
     return HealthCheck("repository", True, where.format("clean" if now.head else "no commit yet"))
 
 

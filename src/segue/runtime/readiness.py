@@ -42,7 +42,7 @@ from segue.system.reading import work_tree
 if TYPE_CHECKING:
     from segue.runtime.doctor import AgentReport, HealthCheck
 
-_COMMIT = 'git add --all && git commit -m "FoundWork so far"'
+COMMIT = 'git add --all && git commit -m "FoundWork so far"'
 INTRODUCE = 'git config --global user.name "Your Name" && git config --global user.email you@example.com'
 NO_TASKS = "No plan, no feature and no other list of tasks was found"
 HOW_TO_PLAN = "segue help tasks"
@@ -156,7 +156,7 @@ async def find_dirty(app: App, work: FoundWork, repo: Repository, now: Snapshot)
         refuse_dirty(app, work.source, repo.root, now)
     except WorkspaceError as error:
         if await repo.author():
-            return WorkspaceError(error.message, hint=_COMMIT)
+            return WorkspaceError(error.message, hint=COMMIT)
         message = f"{error.message}; and git does not know who commits them"
         return WorkspaceError(message, hint=INTRODUCE)
     return None

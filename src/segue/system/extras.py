@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from importlib.metadata import PackageNotFoundError, distribution
+from importlib.util import find_spec
 from pathlib import Path
 from shlex import quote
 from urllib.parse import unquote, urlsplit
@@ -36,6 +37,16 @@ def explain_import(error: Exception) -> ToolMissing | None:
         return None
     feature, extra = _FEATURES[name]
     return missing_extra(f"{feature} needs a package that is not installed: {name}.", extra)
+
+
+def require(module: str) -> None:
+    """Raise ToolMissing unless a module can be imported, before anything is started that needs it."""
+    try:
+        found = find_spec(module)
+    except ModuleNotFoundError:
+        found = None
+    if found is None and (error := explain_import(ModuleNotFoundError(name=module))) is not None:
+        raise error
 
 
 def missing_extra(what: str, extra: str) -> ToolMissing:

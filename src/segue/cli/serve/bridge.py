@@ -57,7 +57,9 @@ def run(
     from segue.bridge.conversations import begin_conversation, resolve_repo
     from segue.cli.serve.conversation import hold
     from segue.runtime.plan import agent_text
+    from segue.system.extras import require
 
+    require("markdown_it")
     app = settings.load(bridge={"wait": wait})
     where = resolve_repo(repo or str(app.repo))
     with app.store() as store:
@@ -187,7 +189,9 @@ def serve(
 
     from segue.bridge.serve import serve as serve_bridge
     from segue.fleet.control import start_resume
+    from segue.system.extras import require
 
+    require("markdown_it")
     app = settings.load(bridge={"listen": listen, "port": port})
 
     def announce(url: str, token_file: str) -> None:
