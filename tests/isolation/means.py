@@ -36,8 +36,8 @@ def each(*names: str) -> list[ParameterSet]:
 def without_namespaces(argv: Sequence[str]) -> list[str]:
     """Return a command that runs another one as on a machine whose kernel gives no namespaces to anybody."""
     become = (
-        "import os, sys; from segue.system.isolation.namespaces import NamespacePlan, enter;"
-        " enter(NamespacePlan(['--unshare-user', '--disable-userns', '--'])); os.execvp(sys.argv[1], sys.argv[1:])"
+        "import os, sys; from segue.system.isolation.namespaces import NamespacePlan as Plan, enter;"
+        " enter(Plan(['--unshare-user', '--disable-userns', '--'])); os.execvp(sys.argv[1], sys.argv[1:])"
     )
     return [sys.executable, "-c", become, *argv]
 
