@@ -22,18 +22,26 @@ from segue.domain.errors import CredentialsError, SegueError, ToolMissing
 from segue.domain.proof import Seal
 from segue.domain.workspace import Snapshot
 from segue.ports import Agent, Installation, Problem
-from segue.proof.bubblewrap import seal_strength
+from segue.proof.seal import choose_means, seal_strength
 from segue.runtime.app import App
 from segue.runtime.behaviour import known_behaviour, see_behaviour
 from segue.runtime.plan import has_model_judge
 from segue.runtime.preconditions import SETTINGS
-from segue.runtime.readiness import INTRODUCE, FoundWork, Readiness, find_dirty, find_work, judge_readiness
+from segue.runtime.readiness import (
+    COMMIT,
+    INTRODUCE,
+    FoundWork,
+    Readiness,
+    find_dirty,
+    find_work,
+    judge_readiness,
+)
 from segue.runtime.suggested_check import suggest_check
 from segue.runtime.wiring import agent_names, check_programs, make_agent
 from segue.store.address import is_postgres, masked, sqlite_path
 from segue.system.git.looking import look
 from segue.system.git.repository import NOT_A_REPOSITORY, Repository
-from segue.system.isolation.isolate import Means
+from segue.system.isolation.isolate import MOUNTING, Means
 from segue.system.process.container import containment
 from segue.system.process.processes import Processes
 from segue.system.reading import work_tree
@@ -288,9 +296,7 @@ def _isolation(app: App) -> list[HealthCheck]:
     """Try out every means that isolates agents, and say which one a run here would have."""
     isolation, named = app.isolation(), app.loaded.settings.sandbox.image
     rows = []
-    for means in Means:
-        if means is Means.NONE or (means is Means.CONTAINER and not named):
-            continue
+    for means in (*MOUNTING, Means.LANDLOCK, *([Means.CONTAINER] if named else [])):
         found = isolation.try_means(means, again=True)
         works = found.means is not Means.NONE
         detail = "; ".join(filter(None, ("works" if works else "", found.why)))
@@ -306,7 +312,7 @@ def _isolation(app: App) -> list[HealthCheck]:
 
 def _seal(app: App) -> HealthCheck:
     """Say how well checks can be kept out of an agent's reach here."""
-    strength, why = seal_strength(app.repo)
+    strength, why = seal_strength(choose_means(app.isolation()))
     fix = "Install bubblewrap, e.g. apt install bubblewrap" if sys.platform.startswith("linux") else ""
     detail = f"{strength}: {why}" if why else strength.value
     return HealthCheck("sealed checks", strength is Seal.SEALED, detail, fix, needed=False)

@@ -42,7 +42,7 @@ from segue.system.reading import work_tree
 if TYPE_CHECKING:
     from segue.runtime.doctor import AgentReport, HealthCheck
 
-COMMIT = 'git add --all && git commit -m "FoundWork so far"'
+COMMIT = 'git add --all && git commit -m "Work so far"'
 INTRODUCE = 'git config --global user.name "Your Name" && git config --global user.email you@example.com'
 NO_TASKS = "No plan, no feature and no other list of tasks was found"
 HOW_TO_PLAN = "segue help tasks"
