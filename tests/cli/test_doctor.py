@@ -59,8 +59,10 @@ def test_an_agent_and_a_plan_are_ready(place: Place) -> None:
     type_segue(place, found["next"])
     assert len(place.subjects()) == 3
     done = examine(place, 0)
-    assert done["verdict"] == "Ready: all 3 tasks of plan.md are done. Next: segue status"
+    assert done["verdict"] == "Ready: every task of plan.md is done. Next: segue status"
     assert "plan.md" in type_segue(place, done["next"])
+    (place.root / "bin" / "claude").unlink()
+    assert "no agent is installed" in examine(place, 5)["verdict"], "another run could not start"
 
 
 def test_what_the_settings_name_need_not_be_typed(place: Place) -> None:

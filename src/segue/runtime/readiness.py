@@ -138,14 +138,13 @@ async def judge_readiness(
     try:
         if isinstance(work, SegueError):
             raise work
-        if work.is_done:
-            what = f"all {len(work.listing.tasks)} tasks of {work.source.title} are done."
-            return Readiness(True, "segue status", what)
         assert place is not None, "without a repository, its check has failed"
         found = _find_agent(app, reports) if needs_agent(app) else None
         await _try_start(_complete(app, found), work, *place)
     except SegueError as error:
         return Readiness(False, error.hint or "segue run", _as_sentence(error.message), error.exit_code)
+    if work.is_done:
+        return Readiness(True, "segue status", f"every task of {work.source.title} is done.")
     named = [work.named] if work.named else []
     return Readiness(True, join(["segue", "run", *named, *_where(app), *(["--yes"] if found else [])]))
 
