@@ -14,7 +14,7 @@ from segue.domain.events import BaseChecked, CheckRun, PromptSent
 from segue.domain.job import Job
 from segue.domain.outcome import Outcome
 from segue.domain.task import Task
-from segue.flow.survey import allow_later
+from segue.flow.survey import allow_later, is_asked_for
 from tests.flow.loop import FunctionAgent, ListSource, Loop, edit
 
 CHECK = (("true",),)
@@ -119,3 +119,21 @@ def test_a_task_that_names_what_is_missing_may_add_it(
 def test_the_users_word_is_enough(tmp_path: Path) -> None:
     check = BaseCheck("make test", BaseState.UNREADY, reason="No rule")
     assert allow_later(check, ("make *",), []).known == {"make test"}
+
+
+@pytest.mark.parametrize(
+    ("test", "text", "asked"),
+    [
+        ("tests/test_shop.py::test_large_discount", "Implement discount; see tests/test_shop.py.", True),
+        ("tests.test_shop.Shop.test_large_discount", "Implement discount; see tests/test_shop.py.", True),
+        ("tests/test_shop.py::test_rounding", "Implement discount; see tests/test_shop.py.", False),
+        ("tests/test_shop.py::test_rounding", "Make test_rounding pass.", True),
+        ("tests/test_shop.py::test_rounding", "Improve rounding.", False),
+        ("tests/test_tax.py::test_zero", "tests/test_tax.py says what is wanted.", True),
+        ("tests/test_tax.py", "Make tests/test_tax.py pass.", True),
+        ("make lint", "Let `make lint` pass.", True),
+        ("make lint", "Add a rule.", False),
+    ],
+)
+def test_a_red_test_that_a_task_is_about_must_pass(test: str, text: str, asked: bool) -> None:
+    assert is_asked_for(test, ("tests/test_tax.py",), text) is asked

@@ -28,6 +28,9 @@ from segue.proof.paths import matches_any
 _LAST_RUNS = 20
 _COMMON = frozenset(("all", "build", "check", "ci", "lint", "run", "start", "test", "tests"))
 """Words that plans are full of: they name a target only beside a word for one."""
+_PATH = re.compile(r"[\w/-][\w./-]*\.\w+")
+_LITTLE = "and are does for from has its not say should test tests that the this when with works"
+_PLAIN = frozenset(_LITTLE.split(" "))
 _DEFINES = re.compile(r"\b(?:target|recipe|script|makefile|justfile|package\.json)\b", re.I)
 
 
@@ -64,11 +67,11 @@ async def end_survey(context: RunContext) -> None:
 def known_before(context: RunContext, task: Task, command: str) -> KnownFailures:
     """Return what was red before the run and is no task of this task.
 
-    A test that the task names, or a file without any green test, is what it is about: it must pass.
+    A test that the task is about must pass.
     """
     known, check = context.view.before.of(command), context.view.before.checks.get(command)
     red_files = check.red_files if check is not None else ()
-    own = {test for test in known.tests if _is_asked_for(test, red_files, task.text)}
+    own = {test for test in known.tests if is_asked_for(test, red_files, task.text)}
     return replace(known, tests=known.tests - own)
 
 
@@ -148,13 +151,26 @@ def _names(text: str, name: str) -> bool:
     return re.search(rf"(?<![\w./-]){re.escape(name)}(?![\w-])", text) is not None
 
 
-def _is_asked_for(test: str, red_files: tuple[str, ...], text: str) -> bool:
-    """Return whether a task names a test that was red, or its file where none of its tests is green."""
-    file, _, rest = test.partition("::")
-    name = re.split(r"::|\.(?=\w+$)", rest or test)[-1].partition("[")[0]
-    if test in text or ("test" in name.lower() and name != file and _names(text, name)):
+def is_asked_for(test: str, red_files: Collection[str], text: str) -> bool:
+    """Return whether a task is about a test that was red.
+
+    It names the test; or its file, and either no test of that is green, or the test is named after something
+    that the task speaks of, as `test_large_discount` in "Implement discount; see tests/test_shop.py".
+    """
+    name = re.split(r"::|\.(?=\w+$)", test)[-1].partition("[")[0]
+    if test in text or ("test" in name.lower() and "/" not in name and _names(text, name)):
         return True
-    return file in red_files and _names(text, file)
+    for path in _PATH.findall(text):
+        inside = f"{path.rpartition('.')[0]}/"
+        if test == path or test.startswith(f"{path}::") or test.replace(".", "/").startswith(inside):
+            return path in red_files or bool(_subjects(name) & _subjects(text))
+    return False
+
+
+def _subjects(text: str) -> set[str]:
+    """Return the words of a name or a text that say what it is about."""
+    parted = re.sub(r"([a-z])([A-Z])", r"\1 \2", _PATH.sub(" ", text))
+    return {word for word in re.findall(r"[a-z]{3,}", parted.lower()) if word not in _PLAIN}
 
 
 def _refuse(context: RunContext, check: BaseCheck) -> CheckUnready:
