@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from _pytest.mark import ParameterSet
 
 from segue.domain.task import Task
 from segue.flow.survey import allow_later
@@ -297,7 +298,34 @@ CASES += [
 ]
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+QUICK = {
+    *(
+        "npm no script",
+        "unittest red",
+        "unittest wrong module",
+        "unittest without tests",
+        "script that a task adds",
+    ),
+    *(
+        "script without its program",
+        "script without its library",
+        "a wrong option",
+        "a file to come, with words",
+    ),
+    *("no Makefile", "nothing yet", "a target of the plan", "a red linter", "conftest with a mistake"),
+    *("a test that waits for its code", "too slow", "a linter that names its argument"),
+}
+"""One case for each rule; the others are tried by `make thorough`."""
+
+
+def each_case() -> list[ParameterSet]:
+    """Return all cases, the larger part marked as thorough."""
+    assert {case.name for case in CASES} >= QUICK
+    marks = {True: (), False: (pytest.mark.thorough,)}
+    return [pytest.param(case, id=case.name, marks=marks[case.name in QUICK]) for case in CASES]
+
+
+@pytest.mark.parametrize("case", each_case())
 def test_what_a_check_says_before_anybody_works(case: Case, tmp_path: Path) -> None:
     if case.argv[0] in ("node", "npm", "make") and shutil.which(case.argv[0]) is None:
         pytest.skip(f"{case.argv[0]} is not installed")

@@ -30,6 +30,7 @@ _LACKS = re.compile(
     r"|does not (?:exist|contain)|doesn't exist|don't know how|no idea what|unrecogni[sz]ed|invalid",
     re.I,
 )
+_RUNNERS = frozenset(("pytest", "unittest", "discover", "python", "python3", "node", "npm", "run"))
 _FINDING = re.compile(r"\S+:\d+")
 """How a line begins that is about a place in the project."""
 _PYTEST = re.compile(r"^(?:ERROR: |ImportError while loading conftest |.*conftest)", re.M)
@@ -162,8 +163,10 @@ def _no_library(seen: Observed) -> Obstacle | None:
 
 
 def _words(argv: Sequence[str], *, options: bool = False) -> Iterator[str]:
+    """Yield the words of a command that may mean something of the project; no variables, no runners."""
     for word in argv[1:]:
-        if len(word) > 1 and (options or not word.startswith("-")):
+        is_known = "=" in word or word.startswith("/") or word in _RUNNERS
+        if len(word) > 1 and not (is_known and not options) and (options or not word.startswith("-")):
             yield word
 
 
