@@ -141,7 +141,7 @@ def test_the_installed_wheel_has_its_manual_and_completions(installed: Path) -> 
             assert (installed / "share" / path.relative_to(SHARE)).read_text() == path.read_text()
 
 
-@pytest.mark.skipif(not shutil.which("groff"), reason="no groff")
+@pytest.mark.skipif(not shutil.which("groff"), reason="groff is not installed")
 def test_the_manual_has_no_mistakes() -> None:
     page = SHARE / "man/man1/segue.1"
     done = subprocess.run(

@@ -117,6 +117,7 @@ def test_doctor_says_it_too(place: Place) -> None:
     assert findings["git"]["agent"] is None
 
 
+@pytest.mark.thorough
 def test_agents_are_asked_side_by_side(place: Place) -> None:
     """Each stand-in waits until all three have been asked for their version."""
     names = {
@@ -290,6 +291,7 @@ def test_the_users_hooks_and_signing_have_no_say(place: Place, temporary: Path) 
     assert place.json("agent", "try", "scripted", "x")["ok"]
 
 
+@pytest.mark.thorough
 def test_a_prompt_of_ten_megabytes_comes_by_stdin(place: Place, temporary: Path) -> None:
     place.env["SEGUE_AGENTS__COMMAND__ARGV"] = '["wc", "-c"]'
     done = subprocess.run(

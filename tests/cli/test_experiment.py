@@ -72,6 +72,7 @@ def test_settings_and_a_template_hold_for_every_trial(place: Place) -> None:
     assert resolved == [(1,)]
 
 
+@pytest.mark.thorough
 def test_a_killed_experiment_goes_on_and_repeats_nothing(place: Place) -> None:
     (place.root / "script.toml").write_text(
         f'[[on]]\nphase = "execute"\ntask = 2\nwait_for = "{place.gate}"\n'
@@ -108,6 +109,7 @@ def test_what_is_wrong_in_the_file_is_named(place: Place) -> None:
         assert message in place.segue("experiment", str(write(place, text)), code=2).stderr
 
 
+@pytest.mark.thorough
 def test_a_plan_says_what_can_be_found_and_starts_nothing(place: Place) -> None:
     file = write(place, FILE.format(trials=3))
     told = place.segue("experiment", "plan", str(file)).stdout

@@ -111,6 +111,7 @@ def answer(
     return seen.decode()
 
 
+@pytest.mark.quick("codex")
 @pytest.mark.parametrize("agent", ["claude", "codex", "cursor"])
 def test_whoever_is_installed_does_the_work(place: Place, agent: str) -> None:
     install(place, agent)
@@ -121,6 +122,7 @@ def test_whoever_is_installed_does_the_work(place: Place, agent: str) -> None:
     assert place.segue("run", "--yes").stdout.strip() == "No pending tasks to process."
 
 
+@pytest.mark.quick("codex")
 @pytest.mark.parametrize("agent", ["claude", "codex"])
 def test_the_agent_judges_a_feature_when_no_key_is_set(place: Place, agent: str) -> None:
     install(place, agent)
@@ -179,6 +181,7 @@ def test_a_yes_with_e_writes_settings_that_are_trusted(place: Place) -> None:
     assert place.segue("run").stdout.strip() == "No pending tasks to process."
 
 
+@pytest.mark.thorough
 def test_no_is_no_and_options_change_what_was_found(place: Place) -> None:
     install(place, "claude", "codex")
     (place.repo / "second.md").write_text("- [ ] one\n- [ ] two\n")

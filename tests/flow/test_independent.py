@@ -166,6 +166,7 @@ def test_test_that_the_judge_upholds_sends_the_agent_back(start: Start) -> None:
     assert len(jobs(loop, "tester")) == 1
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("judge", [OneJudge(uphold=False), None])
 def test_test_that_nobody_upholds_is_dropped_and_named(start: Start, judge: OneJudge | None) -> None:
     work = write({"calc.py": RIGHT, "test_calc.py": WEAK})
@@ -200,6 +201,7 @@ def test_later_task_that_breaks_independent_tests_is_sent_back(start: Start) -> 
     assert (proof_of(loop, "2").level, proof_of(loop, "2").held) == (Level.HELD, (1, 1))
 
 
+@pytest.mark.thorough
 def test_requirement_is_not_met_without_independent_tests(start: Start) -> None:
     loop = start(write({"calc.py": RIGHT, "test_calc.py": WEAK}), lambda _job: Outcome("No."))
     loop.policy = Policy(independent=True, require=Level.INDEPENDENT)

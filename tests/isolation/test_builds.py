@@ -44,6 +44,7 @@ PROJECTS: dict[str, tuple[Mapping[str, str], list[list[str]]]] = {
 }
 
 
+@pytest.mark.quick("sh-bwrap-standard", "sh-landlock-standard")
 @pytest.mark.parametrize("strength", Strength)
 @pytest.mark.parametrize("isolation", ["bwrap", "landlock"])
 @pytest.mark.parametrize("tool", PROJECTS)

@@ -87,6 +87,7 @@ def test_interface_lists_public_names_of_the_files_that_are_named(tmp_path: Path
     ]
 
 
+@pytest.mark.quick("False")
 @pytest.mark.parametrize("sandbox", [True, False])
 def test_checks_run_tests_that_are_not_in_the_work_tree(tmp_path: Path, sandbox: bool) -> None:
     options = SealOptions(timeout=300, sandbox=sandbox)

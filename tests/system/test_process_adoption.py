@@ -269,6 +269,7 @@ def test_segue_killed_at_any_moment_starts_the_agent_exactly_once(tmp_path: Path
         assert stage.nothing_left(), turn
 
 
+@pytest.mark.thorough
 @pytest.mark.torture
 @pytest.mark.parametrize("turns", [2, pytest.param(40, marks=pytest.mark.thorough)])
 def test_ctrl_c_at_any_moment_leaves_nothing(tmp_path: Path, turns: int) -> None:
