@@ -200,6 +200,8 @@ def test_the_citation_is_true() -> None:
 
 def test_the_changelog_begins_with_this_version() -> None:
     found = re.findall(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.MULTILINE)
+    if found[0] == "Unreleased":
+        del found[0]
     assert found[0] == __version__
     assert found == sorted(found, key=lambda text: [int(part) for part in text.split(".")], reverse=True)
 
