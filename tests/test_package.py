@@ -185,7 +185,7 @@ def test_bash_completes(typed: str, expected: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(("shell", "flag"), [("zsh", "-n"), ("fish", "--no-execute")])
 def test_other_shells_read_their_completions(shell: str, flag: str) -> None:
     if not shutil.which(shell):
-        pytest.skip(f"no {shell}")
+        pytest.skip(f"{shell} is not installed")
     run(shell, flag, SHARE / manual.COMPLETIONS[shell])
 
 

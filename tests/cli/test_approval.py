@@ -175,6 +175,7 @@ def _read(terminal: int) -> bytes:
         return b""
 
 
+@pytest.mark.thorough
 def test_a_comment_opens_a_task_again_and_its_agent_gets_the_words(place: Place) -> None:
     place.script(WORK)
     place.segue("run", "plan.md")

@@ -91,6 +91,7 @@ def test_what_a_cloud_cannot_do_is_said_before_the_start(hosted: HostedPlace) ->
         assert f"{name} cannot be stopped from here" in done.stderr
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "hosted", [vendor for vendor in VENDORS if vendor.name == "copilot-cloud"], indirect=True
 )

@@ -169,6 +169,7 @@ def test_agents_say_whether_they_are_ready(place: Place) -> None:
     assert not agents["command"]["ready"]
 
 
+@pytest.mark.thorough
 def test_the_dataset_is_exported(place: Place) -> None:
     place.segue("run", "plan.md", "--agent", "scripted", "--task", "1")
     lines = place.segue("db", "export", "events").stdout.splitlines()

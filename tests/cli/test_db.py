@@ -150,6 +150,7 @@ def test_a_run_that_ran_out_of_patience_is_resumed_without_a_second_launch_of_wh
     assert waiting.json("status", "last", "--database-url", cluster.url)["state"] == "done"
 
 
+@pytest.mark.thorough
 def test_what_was_buffered_is_stored_by_a_push(tmp_path: Path, cluster: Cluster) -> None:
     def check(factor: float) -> None:
         place = let_wait(Place.make(tmp_path / str(factor)))

@@ -163,6 +163,7 @@ def test_searches_and_new_plans_are_shown(place: Place) -> None:
     assert any(re.match(r"plan +Plan the steps +done", line) for line in lines), "in the summary"
 
 
+@pytest.mark.thorough
 def test_colour_only_where_it_is_wanted(busy: Place) -> None:
     colour = re.compile(r"\x1b\[(?:[0-9;]*;)?3[0-9]m")
     assert colour.search(shown(busy, 100, "run", "plan.md", "--task", "1"))

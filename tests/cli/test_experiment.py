@@ -58,6 +58,7 @@ def test_a_trial_that_needs_a_human_is_a_result_and_is_not_repeated(place: Place
     assert len(runs(place)) == 1
 
 
+@pytest.mark.thorough
 def test_settings_and_a_template_hold_for_every_trial(place: Place) -> None:
     file = write(
         place,
@@ -215,6 +216,7 @@ def test_a_prompt_of_an_arm_can_be_a_file_and_a_trial_stays_one_when_it_is_resum
     assert [row["source"] for row in found["settings"]] == ["Build it now"]
 
 
+@pytest.mark.thorough
 def test_what_is_wrong_with_an_arm_is_named_before_anything_starts(place: Place) -> None:
     start = "prompts = ['a b', 'c d']\n"
     one = start + "agents = ['scripted']\n"

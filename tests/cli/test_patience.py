@@ -187,6 +187,7 @@ def away(cluster: Cluster) -> Iterator[None]:
         cluster.start()
 
 
+@pytest.mark.thorough
 def test_a_database_that_is_away_at_the_start_is_waited_for(place: Place, cluster: Cluster) -> None:
     place.script(WRITES)
     with away(cluster):

@@ -97,7 +97,7 @@ def test_findings_are_addressed_until_none_is_left(cursor: Place) -> None:
     assert len(cursor.subjects()) == 2, "one commit for the task, one for the round"
 
 
-@pytest.mark.quick("warn-0")
+@pytest.mark.thorough
 @pytest.mark.parametrize(("policy", "code"), [("warn", 0), ("fail", 3)])
 def test_findings_that_remain(cursor: Place, policy: str, code: int) -> None:
     agent = cursor.root / "agent.toml"

@@ -68,7 +68,7 @@ def test_a_run_becomes_one_pull_request(hosted: Hosted) -> None:
     assert place.git("status", "--porcelain") == ""
 
 
-@pytest.mark.quick("gitlab")
+@pytest.mark.thorough
 def test_work_that_needs_a_person_is_a_draft_until_it_is_done(hosted: Hosted) -> None:
     place = hosted.place
     stop_at_two(hosted)

@@ -126,6 +126,7 @@ def test_an_agent_that_only_edits_cannot_judge(place: Place) -> None:
     assert "cannot judge" in done.stderr
 
 
+@pytest.mark.thorough
 def test_a_follow_up_goes_to_the_agent_that_had_the_conversation(place: Place) -> None:
     """A fallback cannot go on with somebody else's session."""
     place.script("[[on]]\nphase = 'verify'\nattempt = 1\nverdict = { unmet = 'all' }\n")

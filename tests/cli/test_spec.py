@@ -140,6 +140,7 @@ def test_after_two_follow_ups_a_human_is_asked(feature: Place) -> None:
     assert "test -f never" in record["error"]
 
 
+@pytest.mark.thorough
 def test_a_person_accepts_and_skips(feature: Place) -> None:
     feature.config(
         'agent = "scripted"\njudged_by = "checks"\nchecks = [["test", "-f", "never"]]\n'

@@ -146,6 +146,7 @@ def test_runs_in_different_repositories_do_not_touch_each_other(tmp_path: Path) 
         assert len(one.subjects()) == 3
 
 
+@pytest.mark.thorough
 def test_detached_runs_are_followed_with_logs(place: Place) -> None:
     place.script('[[on]]\nwrite = { "f{task}" = "x" }\ndelay = 0.2\n')
     done = place.segue("run", "plan.md", "--detach", "--json")

@@ -193,6 +193,7 @@ def test_a_feature_killed_before_its_state_was_written_resumes(feature: Place) -
     assert (folder(feature) / "tasks.md").read_text().count("[x]") == 3
 
 
+@pytest.mark.thorough
 def test_the_plan_an_agent_made_is_rebuilt(place: Place) -> None:
     place.script(TWO + '[[on]]\ntask = "2"\nphase = "execute"\nexit_code = 1\n')
     place.segue("run", GOAL, code=3)
@@ -332,6 +333,7 @@ def test_a_second_machine_without_the_work_is_refused(place: Place, command: tup
     assert second.subjects() == []
 
 
+@pytest.mark.thorough
 def test_a_run_whose_repository_is_not_here_is_refused(place: Place) -> None:
     place.script(FAIL)
     place.segue("run", "plan.md", code=3)

@@ -228,6 +228,7 @@ def test_a_call_that_was_interrupted_is_repeated(database: str, tmp_path: Path) 
     assert (tmp_path / "out" / "README.md").exists()
 
 
+@pytest.mark.thorough
 def test_another_folder_is_not_written_over(published: tuple[Place, Path], tmp_path: Path) -> None:
     place, folder = published
     (tmp_path / "thesis.txt").write_text("mine")

@@ -58,7 +58,15 @@ def skipped() -> dict[str, str]:
         known = {}
     there = installed()
     missing = {name: "it is not installed" for name in AGENTS if AGENTS[name] not in there}
-    return missing | known
+    return missing | known | {name: "it needs node" for name in AGENTS.keys() - missing if _lacks_node(name)}
+
+
+def _lacks_node(agent: str) -> bool:
+    """Return whether the program is a script of node, and there is none."""
+    if shutil.which("node", path=_environment()["PATH"]):
+        return False
+    with (BIN / agent).open("rb") as program:
+        return b"node" in program.readline(80)
 
 
 def main() -> None:

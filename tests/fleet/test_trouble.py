@@ -51,6 +51,7 @@ def test_a_run_whose_bell_was_lost_is_rung_for_again(fleet: Fleet) -> None:
     fleet.until(run, "done")
 
 
+@pytest.mark.thorough
 def test_bells_that_ring_twice_launch_one_agent(fleet: Fleet) -> None:
     log, opened = gate(fleet)
     (run,) = fleet.submit("plan.md", "--task", "1")

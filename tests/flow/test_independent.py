@@ -126,6 +126,7 @@ def test_work_that_passes_tests_of_somebody_else_is_independent(start: Start) ->
     assert not list((loop.root / "apart").iterdir())
 
 
+@pytest.mark.thorough
 def test_who_tests_sees_the_base_and_nothing_of_the_work(start: Start) -> None:
     seen: list[str] = []
 

@@ -194,7 +194,7 @@ def test_events_outside_steps_are_stored_soon_without_anybody_asking(database: s
     asyncio.run(main())
 
 
-@pytest.mark.quick("postgres")
+@pytest.mark.thorough
 def test_a_flood_of_events_waits_for_the_database_and_loses_nothing(database: str) -> None:
     async def main() -> None:
         with connect(database) as store:

@@ -252,6 +252,7 @@ def test_the_lock_is_held_as_long_as_the_agent_works_and_not_by_the_agent(
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
+@pytest.mark.thorough
 @pytest.mark.torture
 @pytest.mark.parametrize("turns", [3, pytest.param(60, marks=pytest.mark.thorough)])
 def test_segue_killed_at_any_moment_starts_the_agent_exactly_once(tmp_path: Path, turns: int) -> None:

@@ -58,7 +58,7 @@ def written(database: str) -> str:
     return busy().write(database)
 
 
-@pytest.mark.quick("postgres")
+@pytest.mark.thorough
 def test_events_are_found_paged_and_filtered(written: str) -> None:
     with connect(written, read_only=True) as store:
         known = store.query("SELECT run_id, seq, step, type, data FROM orchestrator_events")
