@@ -88,7 +88,7 @@ def place(tmp_path: Path) -> Place:
     place = Place.make(tmp_path)
     del place.env["SEGUE_TRUST"]
     command = tmp_path / "segue"
-    command.write_text(f'#!/bin/sh\nexec {sys.executable} -m segue "$@"\n')
+    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m segue "$@"\n')
     command.chmod(0o755)
     return place
 

@@ -32,6 +32,7 @@ from tests.agents.items import events as events_of
 from tests.agents.items import failure, lend, of, outcome
 from tests.agents.stand_in import LIMITS, PROMPT
 from tests.patience import unhurried
+from tests.shebang import shebang
 from tests.system.process_driver import left_behind, supervisor_pids, wait_for
 
 COPILOT_PLAN = "https://agentclientprotocol.com/protocol/session-modes#plan"
@@ -303,7 +304,7 @@ class TestTalk:
     def test_a_plan_that_comes_as_a_request_is_the_plan(self, stage: Stage) -> None:
         """Cursor's way; the other side of the wire is a few lines here."""
         program = stage.root / "bin" / "planner"
-        program.write_text(PLANNER.format(python=sys.executable))
+        program.write_text(PLANNER.format(shebang=shebang()))
         program.chmod(0o755)
         events = stage.run(acp.CURSOR, Mode.PLAN, agent_cmd=str(program))
         assert outcome(events).text == "# Plan\n\n1. Do it."
@@ -311,7 +312,7 @@ class TestTalk:
         assert json.loads((stage.repo / "answer").read_text()) == {"outcome": {"outcome": "cancelled"}}
 
 
-PLANNER = """#!{python}
+PLANNER = """{shebang}
 import json, sys
 def say(**message): print(json.dumps({{"jsonrpc": "2.0", **message}}), flush=True)
 for line in sys.stdin:

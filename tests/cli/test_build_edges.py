@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -18,6 +17,7 @@ from segue.sim.search.app import SearchScript, search_app
 from segue.system.http.server import start_server
 from tests.cli.place import DEADLINE, Place, until
 from tests.cli.test_build import GOAL, TWO, events, keys, plan, prompt_of, step, tasks
+from tests.shebang import shebang
 
 KEY = "sk-secret/0123456789-abc"
 
@@ -207,7 +207,7 @@ def test_a_search_service_finds_something_or_not_and_the_work_goes_on(
 def test_a_diagnostic_is_bounded(place: Place, program: str, code: int | None, told: str) -> None:
     tool = place.root / "home" / "bin" / "pytest"
     tool.parent.mkdir()
-    tool.write_text(f"#!{sys.executable}\n{program}\n")
+    tool.write_text(f"{shebang()}\n{program}\n")
     tool.chmod(0o755)
     place.env["PATH"] = f"{tool.parent}:{place.env['PATH']}"
     place.script(

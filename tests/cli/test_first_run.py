@@ -7,7 +7,6 @@ import os
 import pty
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -16,6 +15,7 @@ from segue.cli.terminal.output import AGENT_VARIABLES
 from segue.sim.launchers import write_launchers
 from tests.cli.place import DEADLINE, Place
 from tests.cli.test_spec import SPEC, TASKS
+from tests.shebang import shebang
 
 _CLAUDE_ANSWER = {
     **{"type": "result", "subtype": "success", "is_error": False, "session_id": "s"},
@@ -24,7 +24,7 @@ _CLAUDE_ANSWER = {
 }
 _TOOLS = ("git", "sh", "make", "touch", "true", "cat", "env", "bwrap")
 _CODEX_USAGE = {"input_tokens": 10, "cached_input_tokens": 0, "output_tokens": 5}
-_PROGRAM = """#!{python} -IS
+_PROGRAM = """{shebang}
 import json, re, sys
 words = sys.argv[1:]
 if words == ["--version"]:
@@ -71,7 +71,7 @@ def install(place: Place, *names: str, logged_in: bool = True) -> None:
             continue
         version, lines = _ANSWERS[name]
         said = {True: '{"loggedIn": true} Logged in', False: '{"loggedIn": false} Not logged in'}[logged_in]
-        text = _PROGRAM.format(python=sys.executable, version=version, status=said, lines=lines)
+        text = _PROGRAM.format(shebang=shebang("-IS"), version=version, status=said, lines=lines)
         (folder / name).write_text(text)
         (folder / name).chmod(0o755)
     for name in filter(shutil.which, _TOOLS):

@@ -17,6 +17,7 @@ import pytest
 from segue.prompts.transcript import ChatMessage, Speaker, write_transcript
 from tests.cli.place import until
 from tests.provider.place import HELLO, MODEL, Asking, agents_of, at_work, litellm, provider
+from tests.shebang import shebang
 
 
 @pytest.fixture(autouse=True)
@@ -287,7 +288,7 @@ def test_a_stream_of_pieces_brings_the_whole_message_once(
     assert "".join(pieces) == words
 
 
-HOLDS = """#!{python}
+HOLDS = """{shebang}
 import pathlib, subprocess, sys, time
 child = subprocess.Popen([{program!r}, *sys.argv[1:]], stdout=subprocess.PIPE)
 pieces = 0
@@ -319,7 +320,7 @@ def test_words_of_an_agent_are_heard_before_it_says_the_next(
     asking.script(f'[[on]]\nsay = "{words}"\n')
     heard, holds = asking.root / "heard", asking.root / "holds"
     text = {"python": sys.executable, "program": str(asking.root / "bin" / program), "mark": mark}
-    holds.write_text(HOLDS.format(**text, heard=str(heard)))
+    holds.write_text(HOLDS.format(**text, shebang=shebang(), heard=str(heard)))
     holds.chmod(0o755)
     asking.config(f'[agents.{agent}]\nagent_cmd = "{holds}"\n')
     pieces = []
