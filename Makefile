@@ -6,8 +6,8 @@ LOCK := requirements/dev.txt
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 BINARY_VENV := .venv-binary
 
-.PHONY: setup demo test check lint types types-of-package types-elsewhere unit browser tools system-packages collected e2e e2e-oldest e2e-latest real-agents thorough torture bench \
-	proof mutants docs screenshots lock licences binary clean
+.PHONY: setup demo check lint types types-of-package types-elsewhere test collected test-smoke e2e browser-tests languages crash families \
+	thorough e2e-oldest e2e-latest real-agents browser chromium tools torture bench proof mutants docs screenshots lock licences binary clean
 
 # Without compiled modules each test process and each `segue` that it starts compiles them again.
 unexport PYTHONDONTWRITEBYTECODE
@@ -53,34 +53,12 @@ types-elsewhere: setup
 		--cache-dir .mypy_cache/$(system) src &&) true
 
 # More test processes than cores, because many tests wait for something.
-PYTEST := $(BIN)/pytest -n 4 --dist worksteal
+PYTEST := $(BIN)/pytest -n 3 --dist worksteal
 
-unit: setup browser tools
-	$(PYTEST) --ignore=tests/e2e
-
-# The page is tested in Debian's chromium, installed here when run as root. Without it only those tests are skipped.
-APT := DEBIAN_FRONTEND=noninteractive apt-get -qq -y
-CHROMIUM := command -v chromium || command -v chromium-browser || command -v google-chrome
-browser:
-	@( $(CHROMIUM) ) >/dev/null 2>&1 || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \
-		echo "Installing chromium (once) ..." && \
-		{ $(APT) install chromium || { $(APT) update && $(APT) install chromium; }; } >/dev/null 2>&1; } || \
-		echo "*** NO CHROMIUM: THE TESTS OF THE PAGE IN A BROWSER ARE SKIPPED ***" >&2
-
-# Sealed checks need bubblewrap, and some of their tests Go; runs are killed at single system calls by a library that
-# needs a C compiler; GitHub's own gh talks to the simulator. Without them these tests are skipped.
-tools:
-	@for tool in bwrap:bubblewrap go:golang-go cc:build-essential gh:gh; do \
-		command -v $${tool%%:*} >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \
-		echo "Installing $${tool##*:} (once) ..." && package="--no-install-recommends $${tool##*:}" && \
-		{ $(APT) install $$package || { $(APT) update && $(APT) install $$package; }; } >/dev/null 2>&1; } || \
-		echo "*** NO $${tool##*:}: THE TESTS THAT NEED IT ARE SKIPPED ***" >&2; \
-	done
-
-# What the tests need is fetched side by side. The package's types are checked while the tests run, and what the type
-# checker prints follows; `make check` checks the types of the tests too.
+# Linters, types of the package, and the tests that stand for every feature. It installs nothing but Python packages: what
+# needs another program that is not here is skipped, and the last lines say so. The types are checked while the tests run.
 test:
-	@$(MAKE) --no-print-directory -j4 setup system-packages real-agents lint collected
+	@$(MAKE) --no-print-directory -j3 setup lint collected
 	@$(MAKE) --no-print-directory types-of-package >$(VENV)/types.log 2>&1 & types=$$!; \
 	$(PYTEST) -m "not thorough"; tests=$$?; \
 	wait $$types; types=$$?; cat $(VENV)/types.log; exit $$((tests || types))
@@ -89,27 +67,70 @@ test:
 collected: setup
 	@$(BIN)/pytest --collect-only -qq -p no:xdist >/dev/null
 
-# One after the other, because apt has one lock.
-system-packages:
-	@$(MAKE) --no-print-directory browser
-	@$(MAKE) --no-print-directory tools
+# A minute that shows whether the tests can run on this machine at all.
+SMOKE := tests/domain tests/system/test_git.py tests/system/test_merging.py tests/store/test_conformance.py tests/cli/test_run.py
+test-smoke: setup
+	$(PYTEST) -m "not thorough" $(SMOKE)
+
+# The sets that `make test` only samples; each is complete. `.ci/run` runs them one after the other.
+E2E := tests/e2e tests/provider/test_real.py
+PAGE := tests/web
+LANGUAGES := $(foreach name,cargo go javascript node,tests/proof/test_$(name).py)
+CRASH := tests/crash tests/torture
 
 # The real Claude Code, Codex, Gemini CLI and OpenCode against a scripted model on loopback. They are installed into
-# .e2e (1.3 GB, needs npm); what cannot be installed is skipped with a warning.
-e2e: setup real-agents
-	$(PYTEST) tests/e2e tests/provider/test_real.py
+# .e2e (1.3 GB, needs npm); what cannot be installed is named and skipped.
+e2e: setup tools real-agents
+	$(PYTEST) $(E2E)
 
-# What `make test` leaves out: larger crowds, more examples, more of the real command lines, their oldest versions.
+# The page in a real browser.
+browser-tests: setup browser
+	$(PYTEST) $(PAGE)
+
+# Proofs of work in Go, Rust and JavaScript, with their own test runners.
+languages: setup tools
+	$(PYTEST) $(LANGUAGES)
+
+# Runs that are killed at durable system calls, and workers that are killed at random.
+crash: setup tools
+	$(PYTEST) $(CRASH)
+
+# Every other case that `make test` leaves out.
+families: setup tools
+	$(PYTEST) -m thorough $(addprefix --ignore=,$(E2E) $(PAGE) $(LANGUAGES) $(CRASH))
+
+# Everything, with more examples of each property, the types of the tests, and the oldest supported versions of the agents.
 thorough: setup browser tools real-agents e2e-oldest types types-elsewhere
-	$(PYTEST) -m "thorough or hypothesis" --hypothesis-profile=thorough
+	$(PYTEST) --hypothesis-profile=thorough
 
 # The oldest Claude Code and Codex that Segue supports (0.7 GB more), and whatever npm has today.
 e2e-oldest e2e-latest: setup
 	SEGUE_E2E=$(@:e2e-%=%) $(PYTHON) tests/e2e/install.py
-	SEGUE_E2E=$(@:e2e-%=%) $(PYTEST) tests/e2e -m "not thorough" -k "claude or codex or gemini or opencode"
+	SEGUE_E2E=$(@:e2e-%=%) $(PYTEST) tests/e2e -k "claude or codex or gemini or opencode"
 
 real-agents:
 	$(PYTHON) tests/e2e/install.py
+
+# Debian's packages, installed when run as root. Without them the tests that need them are skipped.
+APT := DEBIAN_FRONTEND=noninteractive apt-get -qq -y
+define install
+	@for tool in $(1); do \
+		command -v $${tool%%:*} >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \
+		echo "Installing $${tool##*:} (once) ..." && package="--no-install-recommends $${tool##*:}" && \
+		{ $(APT) install $$package || { $(APT) update && $(APT) install $$package; }; } >/dev/null 2>&1; } || \
+		echo "$${tool##*:} is not installed." >&2; \
+	done
+endef
+
+browser:
+	@command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || \
+		$(MAKE) --no-print-directory chromium
+
+chromium:
+	$(call install,chromium:chromium)
+
+tools:
+	$(call install,bwrap:bubblewrap cc:build-essential go:golang-go cargo:cargo npm:npm gh:gh)
 
 # Kill runs at their durable system calls and let 500 other things happen to them, in every flow and on both stores:
 # a quarter of an hour. TORTURE="--points 0" tries every call.
@@ -139,7 +160,7 @@ binary: setup $(BINARY_VENV)/.ready
 	$(if $(NUITKA),$(BINARY_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/nuitka.txt)
 	@$(BINARY_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --force-reinstall .
 	$(BINARY_VENV)/bin/python packaging/build.py $(if $(NUITKA),--nuitka)
-	SEGUE_BINARY=$(CURDIR)/dist/segue $(BIN)/pytest tests/test_binary.py
+	SEGUE_BINARY="$(CURDIR)/dist/segue" $(BIN)/pytest tests/test_binary.py
 
 $(BINARY_VENV)/.ready: requirements/binary.txt
 	@$(PYTHON) -m venv --clear $(BINARY_VENV)

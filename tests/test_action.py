@@ -88,7 +88,7 @@ def place(tmp_path: Path) -> Place:
     place = Place.make(tmp_path)
     del place.env["SEGUE_TRUST"]
     command = tmp_path / "segue"
-    command.write_text(f'#!/bin/sh\nexec {sys.executable} -m segue "$@"\n')
+    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m segue "$@"\n')
     command.chmod(0o755)
     return place
 
@@ -129,6 +129,7 @@ def test_a_job_that_works(place: Place) -> None:
     assert not place.database.exists(), "state is kept in the runner's folder"
 
 
+@pytest.mark.thorough
 def test_a_job_that_needs_a_person_fails_with_its_proof(place: Place) -> None:
     place.script(STUCK)
     runner = Runner(place, source="plan.md", trust="true", command=installed(place))
@@ -149,6 +150,7 @@ def test_settings_are_not_trusted_unless_the_workflow_says_so(place: Place) -> N
     assert not list(place.repo.rglob("ran"))
 
 
+@pytest.mark.quick("args")
 @pytest.mark.parametrize("name", ["source", "agent", "args", "state_dir"])
 def test_inputs_are_never_run(place: Place, name: str) -> None:
     place.script(WORK)

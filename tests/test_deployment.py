@@ -110,10 +110,10 @@ def test_workers_have_no_privileges_and_no_keys_in_files() -> None:
     assert service["Restart"] == ["always"]
 
 
-@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="needs systemd")
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not installed")
 def test_systemd_accepts_the_unit(tmp_path: Path) -> None:
     copy = tmp_path / UNIT.name
-    copy.write_text(UNIT.read_text().replace("/opt/segue/bin/segue", sys.executable))
+    copy.write_text(UNIT.read_text().replace("/opt/segue/bin/segue", f'"{sys.executable}"'))
     done = subprocess.run(
         ["systemd-analyze", "verify", str(copy)], capture_output=True, text=True, check=False
     )

@@ -213,6 +213,7 @@ def test_generated_parts_are_fresh() -> None:
         assert text.count("<!-- /") == len(re.findall(generate.BLOCK, text)), f"{path}: a marker is misspelt"
 
 
+@pytest.mark.thorough
 def test_the_generator_does_not_depend_on_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "40")
     monkeypatch.setenv("TERM", "dumb")

@@ -156,7 +156,7 @@ def test_the_installed_wheel_shows_every_page(installed: Path, tmp_path: Path) -
             assert (ROOT / page).read_text("utf-8").splitlines()[0] in shown, page
 
 
-@pytest.mark.skipif(not shutil.which("groff"), reason="no groff")
+@pytest.mark.skipif(not shutil.which("groff"), reason="groff is not installed")
 def test_the_manual_has_no_mistakes() -> None:
     page = SHARE / "man/man1/segue.1"
     done = subprocess.run(
@@ -200,7 +200,7 @@ def test_bash_completes(typed: str, expected: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(("shell", "flag"), [("zsh", "-n"), ("fish", "--no-execute")])
 def test_other_shells_read_their_completions(shell: str, flag: str) -> None:
     if not shutil.which(shell):
-        pytest.skip(f"no {shell}")
+        pytest.skip(f"{shell} is not installed")
     run(shell, flag, SHARE / manual.COMPLETIONS[shell])
 
 

@@ -203,6 +203,7 @@ def test_an_agent_and_a_source_run_a_list(place: PluginPlace) -> None:
     assert "todo.txt" in json.dumps(page)
 
 
+@pytest.mark.thorough
 def test_a_killed_run_is_resumed_and_nothing_is_launched_twice(place: PluginPlace) -> None:
     log, slow = place.root / "launches", place.root / "bin" / "tee"
     slow.parent.mkdir()
@@ -241,6 +242,7 @@ def test_a_reviewer_a_judge_and_a_notifier_take_part(place: PluginPlace) -> None
     assert log.read_text().startswith(("run_", "task_", "parked", "finished", "failed")), log.read_text()
 
 
+@pytest.mark.thorough
 def test_a_delivery_gets_the_branch_of_a_run(place: PluginPlace) -> None:
     shelf = place.root / "shelf"
     place.begin(
@@ -250,6 +252,7 @@ def test_a_delivery_gets_the_branch_of_a_run(place: PluginPlace) -> None:
     assert shelf.read_text() == f"segue/{place.last_run()}: Write one\n"
 
 
+@pytest.mark.thorough
 def test_a_searcher_answers_a_judge(place: PluginPlace) -> None:
     place.script(plan(step("a", acceptance=["a works"])))
     wish = {"action": "WEB_SEARCH", "request": "What is a segue?", "caveats": []}
@@ -264,6 +267,7 @@ def test_a_searcher_answers_a_judge(place: PluginPlace) -> None:
     assert place.rows("select 1 from orchestrator_events where data like '%A transition.%'")
 
 
+@pytest.mark.thorough
 def test_a_broken_plug_in_is_listed_and_breaks_nothing_else(place: PluginPlace) -> None:
     site = place.root / "site"
     info = site / "segue_broken-2.0.dist-info"

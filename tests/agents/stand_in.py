@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +21,7 @@ from segue.prompts.task import execute_prompt
 from segue.system.process.processes import Exit, Processes
 from segue.system.services import Services
 from tests.agents.items import Items, lend, run_to_end
+from tests.shebang import shebang
 
 PROMPT = execute_prompt(Task("1", "Say hello", ""), "", nonce="test")
 LIMITS = Limits(wall=60, idle=60, grace=0.3)
@@ -32,7 +32,7 @@ VALUES = st.recursive(
 )
 """Any JSON value, also numbers that are none."""
 
-_PROGRAM = """#!{python}
+_PROGRAM = """{shebang}
 import json, os, sys, time
 from pathlib import Path
 here = Path({root!r})
@@ -73,7 +73,7 @@ class StandIn:
         for folder in ("bin", "home", "repo"):
             (root / folder).mkdir()
         program = root / "bin" / name
-        program.write_text(_PROGRAM.format(python=sys.executable, root=str(root)))
+        program.write_text(_PROGRAM.format(shebang=shebang(), root=str(root)))
         program.chmod(0o755)
         for variable in [*os.environ]:
             if variable.startswith(("ANTHROPIC_", "CLAUDE_", "CODEX_", "OPENAI_", "IS_SANDBOX")):

@@ -32,6 +32,7 @@ from tests.agents.items import events as events_of
 from tests.agents.items import failure, lend, of, outcome
 from tests.agents.stand_in import LIMITS, PROMPT
 from tests.patience import unhurried
+from tests.shebang import shebang
 from tests.system.process_driver import left_behind, supervisor_pids, wait_for
 
 COPILOT_PLAN = "https://agentclientprotocol.com/protocol/session-modes#plan"
@@ -45,6 +46,7 @@ def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stage:
 class TestSocket:
     """The promises of the socket."""
 
+    @pytest.mark.quick("opencode")
     @pytest.mark.parametrize("name", ["gemini", "opencode"])
     def test_it_conforms(self, stage: Stage, name: str) -> None:
         hanging = stage.root / "hang.toml"
@@ -55,6 +57,7 @@ class TestSocket:
             stage.making(KINDS[name]), PROMPT, hangs=stage.making(stuck), limits=replace(LIMITS, grace=1)
         )
 
+    @pytest.mark.quick("cursor-acp")
     @pytest.mark.parametrize("name", KINDS)
     def test_every_profile_edits_plans_answers_and_goes_on(self, stage: Stage, name: str) -> None:
         kind = KINDS[name]
@@ -72,6 +75,7 @@ class TestSocket:
         names = kind.profile.modes
         assert modes == [names.edit, names.plan, names.ask, names.edit]
 
+    @pytest.mark.thorough
     def test_it_says_what_is_installed(self, stage: Stage) -> None:
         with_key = {"gemini": "GEMINI_API_KEY", "cursor-acp": "CURSOR_API_KEY"}
         for name in with_key.values():
@@ -204,6 +208,7 @@ class TestTalk:
         assert "OPENAI_API_KEY" not in launch["env"]
         assert launch["cwd"] == str(stage.repo)
 
+    @pytest.mark.thorough
     def test_the_login_of_the_user_is_used_without_a_key(self, stage: Stage) -> None:
         stage.run(token="a")
         stage.environ.setenv("GEMINI_API_KEY", "k-0123456789")
@@ -215,12 +220,14 @@ class TestTalk:
         (file,) = (stage.root / "run").rglob("settings.json")
         assert json.loads(file.read_text())["privacy"] == {"usageStatisticsEnabled": False}
 
+    @pytest.mark.thorough
     def test_the_model_by_argument_or_option_and_further_arguments(self, stage: Stage) -> None:
         stage.run(token="a", model="pro", extra_args=["--debug"])
         stage.run(acp.OPENCODE, token="b", model="stub/large")
         assert stage.log("launch")[0]["argv"] == ["--acp", "--skip-trust", "-m", "pro", "--debug"]
         assert [turn["model"] for turn in stage.log("prompt")] == ["", "stub/large"]
 
+    @pytest.mark.thorough
     def test_a_model_that_cannot_be_told_or_is_unknown_is_an_error(self, stage: Stage) -> None:
         mute = AcpKind("mute", structs.replace(load_profiles()["gemini"], model=ModelChoice()))
         assert failure(stage.run(mute, token="a", model="pro")) is FailureKind.NOT_STARTED
@@ -240,6 +247,7 @@ class TestTalk:
         assert stage.log("prompt")[0]["mode"] == "yolo"
         assert stage.log("permission") == []
 
+    @pytest.mark.thorough
     def test_usage_and_the_part_of_the_cost_that_is_new(self, stage: Stage) -> None:
         usage = "usage = { inputTokens = 100, outputTokens = 7, cachedReadTokens = 50, totalTokens = 157 }"
         stage.script(f"[[on]]\nlaunch = 1\n{usage}\ncost = 0.25\n[[on]]\nlaunch = 2\ncost = 0.75\n")
@@ -251,6 +259,7 @@ class TestTalk:
         assert second.usage.cost_usd == 0.5
         assert outcome(stage.run(token="c")).usage is None
 
+    @pytest.mark.thorough
     def test_authentication_when_it_is_demanded(self, stage: Stage) -> None:
         stage.faults("auth")
         assert failure(stage.run(token="a")) is None
@@ -282,6 +291,7 @@ class TestTalk:
         assert failure(events) is FailureKind.NOT_STARTED
         assert stage.log("prompt") == []
 
+    @pytest.mark.thorough
     @pytest.mark.parametrize("fault", ["", "late_history"])
     def test_the_past_of_a_session_is_not_taken_for_its_work(self, stage: Stage, fault: str) -> None:
         first = outcome(stage.run(token="a"))
@@ -294,7 +304,7 @@ class TestTalk:
     def test_a_plan_that_comes_as_a_request_is_the_plan(self, stage: Stage) -> None:
         """Cursor's way; the other side of the wire is a few lines here."""
         program = stage.root / "bin" / "planner"
-        program.write_text(PLANNER.format(python=sys.executable))
+        program.write_text(PLANNER.format(shebang=shebang()))
         program.chmod(0o755)
         events = stage.run(acp.CURSOR, Mode.PLAN, agent_cmd=str(program))
         assert outcome(events).text == "# Plan\n\n1. Do it."
@@ -302,7 +312,7 @@ class TestTalk:
         assert json.loads((stage.repo / "answer").read_text()) == {"outcome": {"outcome": "cancelled"}}
 
 
-PLANNER = """#!{python}
+PLANNER = """{shebang}
 import json, sys
 def say(**message): print(json.dumps({{"jsonrpc": "2.0", **message}}), flush=True)
 for line in sys.stdin:
@@ -321,6 +331,7 @@ for line in sys.stdin:
 class TestFailures:
     """How launches end that do not end well."""
 
+    @pytest.mark.quick("tired-unknown")
     @pytest.mark.parametrize(
         ("reason", "kind"),
         [
@@ -335,6 +346,7 @@ class TestFailures:
         stage.script(f'[[on]]\nstop_reason = "{reason}"\n')
         assert failure(stage.run()) is kind
 
+    @pytest.mark.quick('code = 401, message = "Request failed"-auth')
     @pytest.mark.parametrize(
         ("error", "kind"),
         [
@@ -365,6 +377,7 @@ class TestFailures:
         assert "Gemini CLI" in found.message or kind is FailureKind.USAGE_LIMIT
         assert (found.until is not None) == (kind is FailureKind.USAGE_LIMIT)
 
+    @pytest.mark.quick("I fixed the authentication of users.-None")
     @pytest.mark.parametrize(
         ("said", "kind"),
         [
@@ -457,6 +470,7 @@ class TestFailures:
         stage.script('[[on]]\nplan = " "\n')
         assert failure(stage.run(mode=Mode.PLAN)) is FailureKind.NO_RESULT
 
+    @pytest.mark.quick("more0")
     @pytest.mark.parametrize("more", [[], ["ignore_cancel"], ["ignore_cancel", "stay"]])
     def test_an_agent_that_hangs_is_ended_by_its_deadline(self, stage: Stage, more: list[str]) -> None:
         stage.faults("hang", *more)

@@ -45,6 +45,7 @@ def test_a_plan_is_carried_by_an_agent_from_a_table(place: Place) -> None:
     assert argv == ['["--acp", "--debug"]']
 
 
+@pytest.mark.thorough
 def test_a_built_in_agent_is_named_on_the_command_line(place: Place) -> None:
     place.segue("run", "plan.md", "--agent", "opencode", "--flow", "plan", "--task", "1")
     assert len(place.subjects()) == 1

@@ -200,6 +200,7 @@ def test_known_events_that_have_lost_their_shape(reader: Bench) -> None:
     assert outcome(reader.run()).failure is None
 
 
+@pytest.mark.quick("my-agent")
 def test_a_prompt_of_ten_megabytes(any_agent: Bench) -> None:
     text = "Do this. Größe\n" * 640_000
     assert len(text.encode()) > 10_000_000
@@ -209,6 +210,7 @@ def test_a_prompt_of_ten_megabytes(any_agent: Bench) -> None:
     assert sum(map(len, call["argv"])) < 10_000
 
 
+@pytest.mark.quick("codex")
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 def test_paths_with_spaces_quotes_and_other_letters(
     kind: Kind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -221,6 +223,7 @@ def test_paths_with_spaces_quotes_and_other_letters(
     assert (root / "repo" / "mädé by 'it'.txt").read_text() == "x"
 
 
+@pytest.mark.quick("cursor-agent")
 def test_no_home(any_agent: Bench) -> None:
     any_agent.stand_in.environ.delenv("HOME")
     assert any_agent.agent(lend(Processes(any_agent.stand_in.root / "run"))).check() == []
@@ -278,6 +281,7 @@ def place(tmp_path: Path) -> Place:
     return Place.make(tmp_path)
 
 
+@pytest.mark.thorough
 def test_a_read_only_repository(mounting: Place) -> None:
     before = mounting.git("rev-parse", "HEAD")
     readonly = (

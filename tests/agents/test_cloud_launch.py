@@ -171,6 +171,7 @@ def killed(cloud: CloudPlace, job: Job, when: str) -> None:
     child.stdout.close()
 
 
+@pytest.mark.quick("answered")
 @pytest.mark.parametrize("when", ["asked", "answered"])
 def test_killed_in_the_middle_of_a_launch_there_is_exactly_one_agent(cloud: CloudPlace, when: str) -> None:
     cloud.desk.plays(hold=True)

@@ -62,6 +62,7 @@ asyncio.run(main(url, folder, int(many)))
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("many", [20, pytest.param(1000, marks=pytest.mark.thorough)])
 def test_many_runs_at_once(cloud_key: None, tmp_path: Path, many: int) -> None:
     with open_place(tmp_path, on=[{"hold": True, "faults": ["no_branch"]}]) as cloud:

@@ -131,6 +131,7 @@ def test_a_run_that_fails_says_so(cloud: CloudPlace, fault: str, kind: str | Non
     assert run(cloud, cloud.job()).kind == kind
 
 
+@pytest.mark.quick("FINISHED")
 @pytest.mark.parametrize("word", ["FINISHED", "STOPPED", "HIBERNATING"])
 def test_the_deadline_stops_whatever_word_comes_after_it(cloud: CloudPlace, word: str) -> None:
     cloud.desk.post("/_sim/script", {"stopped_status": word, "on": [{"faults": ["hang"]}]})

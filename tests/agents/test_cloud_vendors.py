@@ -47,6 +47,7 @@ ENDS: dict[str, list[tuple[dict[str, Any], str | None, str]]] = {
 }
 
 
+@pytest.mark.quick("jules")
 @pytest.mark.parametrize("name", ENDS)
 def test_how_a_session_ends(name: str, tmp_path: Path) -> None:
     with at(name, tmp_path) as place:
@@ -98,6 +99,7 @@ def test_jules_repeats_a_launch_that_could_not_get_its_source(tmp_path: Path) ->
         assert (elsewhere.kind, "not on GitHub" in elsewhere.message) == ("not_started", True)
 
 
+@pytest.mark.thorough
 def test_what_cannot_be_stopped_is_left_with_its_page(tmp_path: Path) -> None:
     with at("jules", tmp_path) as place:
         place.plays(hold=True)

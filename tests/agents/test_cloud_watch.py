@@ -20,6 +20,7 @@ from tests.sim.cloud_desk import DEADLINE, wait_for
 LONG = " ".join(f"word{number}" for number in range(60))
 
 
+@pytest.mark.quick("0", "4")
 @pytest.mark.parametrize("whole", [0, 1, 2, 3, 4, 7, 12])
 def test_a_stream_that_is_cut_is_taken_up_without_a_gap_or_a_repetition(
     cloud: CloudPlace, whole: int
@@ -43,6 +44,7 @@ def test_a_stream_that_always_breaks_is_given_up_for_asking(cloud: CloudPlace) -
     assert len(cloud.asked(STREAM)) == 7, "the first try and six more"
 
 
+@pytest.mark.quick("invalid_last_event_id-more2", "sse_error-more6", "run_not_found-more10")
 @pytest.mark.parametrize(
     ("fault", "more"),
     [
@@ -93,6 +95,7 @@ def test_a_run_that_has_outlived_its_stream_is_still_adopted(cloud: CloudPlace) 
     assert cloud.run(job).outcome.text == first.outcome.text
 
 
+@pytest.mark.quick("entry3-crash-vm_died", "entry7-crash-")
 @pytest.mark.parametrize(
     ("entry", "kind", "said"),
     [
@@ -139,6 +142,7 @@ def test_an_unknown_status_is_told_once_and_watched_to_the_deadline(cloud: Cloud
     assert len(cloud.asked(CANCEL)) == 1
 
 
+@pytest.mark.quick("False-hang")
 @pytest.mark.parametrize("fault", ["stuck", "hang"])
 @pytest.mark.parametrize("stream", [True, False])
 def test_the_deadline_cancels(cloud: CloudPlace, fault: str, stream: bool) -> None:

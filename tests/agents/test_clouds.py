@@ -27,6 +27,7 @@ def place(vendor: Vendor, tmp_path: Path) -> Iterator[SessionPlace]:
         yield found
 
 
+@pytest.mark.quick("copilot-cloud")
 def test_it_conforms(vendor: Vendor, place: SessionPlace, tmp_path_factory: pytest.TempPathFactory) -> None:
     with open_session_place(vendor, tmp_path_factory.mktemp("hanging"), on=[{"hold": True}]) as hanging:
         check_agent(in_clone(place), hangs=hanging.make)
@@ -43,6 +44,7 @@ def test_the_work_is_on_a_branch_of_the_remote(place: SessionPlace) -> None:
     assert place.has_branch(branch)
 
 
+@pytest.mark.quick("jules")
 def test_a_launch_without_an_answer_is_found(place: SessionPlace) -> None:
     for number, fault in enumerate(("lost", "failed"), 1):
         place.breaks(fault, place.vendor.launch)
@@ -54,6 +56,7 @@ def test_a_launch_without_an_answer_is_found(place: SessionPlace) -> None:
         assert place.state()["sessions"] == len(place.asked(place.vendor.launch)) == number
 
 
+@pytest.mark.quick("claude-cloud")
 def test_what_was_certainly_not_launched_is_launched_again(place: SessionPlace) -> None:
     place.breaks("refuse", place.vendor.launch, status=500)
     place.breaks("missing", place.vendor.look, times=1)
@@ -65,6 +68,7 @@ def test_what_was_certainly_not_launched_is_launched_again(place: SessionPlace) 
     assert len(lists) == 2, "it is looked for twice in between"
 
 
+@pytest.mark.quick("jules")
 def test_an_unknown_word_is_said_once_and_watched(place: SessionPlace) -> None:
     place.plays(during="dreaming", hold=True)
 
@@ -86,6 +90,7 @@ REFUSALS = {
 }
 
 
+@pytest.mark.quick("devin")
 def test_what_a_refused_launch_means(place: SessionPlace) -> None:
     for number, ((status, message), kind) in enumerate(REFUSALS.items(), 1):
         place.breaks("refuse", place.vendor.launch, status=status, message=message)
@@ -95,6 +100,7 @@ def test_what_a_refused_launch_means(place: SessionPlace) -> None:
         assert len(place.asked(place.vendor.launch)) == number, "a refusal is final"
 
 
+@pytest.mark.quick("jules")
 def test_a_limit_is_waited_for(place: SessionPlace) -> None:
     place.breaks("refuse", place.vendor.launch, status=429, retry_after="1")
     assert place.run(place.job()).kind is None
@@ -102,6 +108,7 @@ def test_a_limit_is_waited_for(place: SessionPlace) -> None:
     assert second["at"] - first["at"] >= 1
 
 
+@pytest.mark.quick("jules")
 def test_a_follow_up_continues_on_the_same_branch(place: SessionPlace) -> None:
     first = place.run(place.job("One"))
     if not place.vendor.kind.profile.can.follow_up:

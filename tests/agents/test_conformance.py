@@ -88,6 +88,7 @@ class Broken:
         self._agent.forget(token)
 
 
+@pytest.mark.quick("no start-its first event is")
 @pytest.mark.parametrize(
     ("flaw", "complaint"),
     [

@@ -200,6 +200,7 @@ class TestEvents:
         assert (done.text, done.model, done.usage) == ("All done.", "Auto", Usage(117, 5))
         assert done.exit_code == 0
 
+    @pytest.mark.thorough
     @pytest.mark.parametrize("shape", ["function", "case"])
     def test_older_shapes_of_tools_are_read(self, rehearsal: Rehearsal, shape: str) -> None:
         rehearsal.script(f'logged_in = true\n[[on]]\nshape = "{shape}"\nshell = ["make"]\n')
@@ -329,6 +330,7 @@ class TestDefects:
         assert failure(rehearsal.run()) is None
         assert not is_at_work(f"SEGUE_JOB_FOLDER={rehearsal.root}/")
 
+    @pytest.mark.thorough
     def test_launches_do_not_race_on_the_configuration(self, rehearsal: Rehearsal) -> None:
         rehearsal.faults("config_race")
         assert failure(rehearsal.run(token="a")) is None
@@ -402,6 +404,7 @@ class TestFailures:
         assert found.kind is kind
         assert said in found.message
 
+    @pytest.mark.thorough
     def test_the_gates_are_explained(self, rehearsal: Rehearsal) -> None:
         untrusted = outcome(rehearsal.run(token="a", trust=False, force=False)).failure
         assert untrusted is not None
@@ -421,6 +424,7 @@ class TestFailures:
         rehearsal.script("logged_in = true\n[[on]]\nexit_code = 3\n")
         assert failure(rehearsal.run()) is FailureKind.CRASH
 
+    @pytest.mark.thorough
     @pytest.mark.parametrize("code", [0, 1])
     def test_a_quota_named_on_stdout_is_seen_with_any_exit_code(
         self, rehearsal: Rehearsal, code: int

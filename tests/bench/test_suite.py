@@ -28,6 +28,7 @@ QUICK = [
 ]
 
 
+@pytest.mark.quick("trivial-test/cheat")
 @pytest.mark.parametrize("case", QUICK)
 def test_a_case_ends_as_wanted(case: ProofCase, tmp_path: Path) -> None:
     report = asyncio.run(run_cases([case], jobs=1, keep=tmp_path))

@@ -156,6 +156,7 @@ def test_who_may_not_answer_in_slack_changes_nothing(answered: Answered) -> None
     assert wrong.status_code == 401
 
 
+@pytest.mark.thorough
 def test_a_button_of_ntfy_tries_again_and_the_next_press_changes_nothing(answered: Answered) -> None:
     ntfy = answered.simulate(ntfy_app(NtfyScript(token="tk_test")))
     answered.place.env |= {"SEGUE_NOTIFY__NTFY__URL": ntfy, "SEGUE_NOTIFY__NTFY__TOPIC": "secret-topic"}
@@ -172,6 +173,7 @@ def test_a_button_of_ntfy_tries_again_and_the_next_press_changes_nothing(answere
     assert b"secret-topic" not in answered.place.database.read_bytes()
 
 
+@pytest.mark.thorough
 def test_a_link_asks_before_it_decides(answered: Answered) -> None:
     with webhook() as hook:
         answered.place.env["SEGUE_NOTIFY__WEBHOOK__URL"] = hook.url

@@ -51,6 +51,7 @@ def test_what_is_not_allowed_is_reported_and_never_sent(bridge: Bridge) -> None:
     assert count == 1
 
 
+@pytest.mark.thorough
 def test_no_more_subagents_than_allowed_work_at_once(bridge: Bridge) -> None:
     """The service accepts one run at a time and would refuse a second."""
     bridge.configure(concurrency=1)
@@ -68,6 +69,7 @@ def test_fences_and_prose_trigger_nothing(bridge: Bridge) -> None:
     assert bridge.last()["conversation"][0]["skipped"][0]["reason"] == "it is in a code fence"
 
 
+@pytest.mark.thorough
 def test_thousands_of_commands_are_limited(bridge: Bridge) -> None:
     bridge.configure(commands=3)
     many = "\n".join(f"SUBAGENT: repo=github.com/me/app, prompt=Task {n}" for n in range(2_000))
@@ -77,6 +79,7 @@ def test_thousands_of_commands_are_limited(bridge: Bridge) -> None:
     assert "more lines" in bridge.follow_ups()[0]
 
 
+@pytest.mark.thorough
 def test_rounds_are_bounded_and_more_can_be_allowed(bridge: Bridge) -> None:
     bridge.configure(rounds=3)
     bridge.replies(EVIL)
@@ -112,6 +115,7 @@ def test_a_failed_subagent_is_told(bridge: Bridge) -> None:
     assert "status=error" in bridge.follow_ups()[0]
 
 
+@pytest.mark.thorough
 def test_results_come_as_they_are_ready_when_nobody_waits(bridge: Bridge) -> None:
     slow = {"prompt": "Slow task", "hold": True, "say": "slow is done"}
     two = "SUBAGENT: repo=github.com/me/app, prompt=Slow task\nSUBAGENT: repo=github.com/me/app, prompt=Quick"
@@ -124,12 +128,14 @@ def test_results_come_as_they_are_ready_when_nobody_waits(bridge: Bridge) -> Non
     assert "slow is done" in bridge.follow_ups()[1]
 
 
+@pytest.mark.thorough
 def test_the_agent_may_ask_for_all_that_was_said(bridge: Bridge) -> None:
     bridge.replies(DELEGATE, "WEBHOOK_RESULT: agent_id=bc-unknown, status=summary", "ok")
     bridge.run("go")
     assert "no such subagent" in bridge.follow_ups()[1]
 
 
+@pytest.mark.quick("0.0-1")
 @pytest.mark.parametrize("asked", [1, 2, 3])
 @pytest.mark.parametrize("later", [0.0, 0.2])
 def test_kill_9_launches_nothing_twice(bridge: Bridge, asked: int, later: float) -> None:
@@ -150,6 +156,7 @@ def test_kill_9_launches_nothing_twice(bridge: Bridge, asked: int, later: float)
     assert len(bridge.last()["conversation"]) == 2
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("answers", [False, True], ids=["nobody is there", "it never answers"])
 def test_kill_9_neither_loses_nor_doubles_the_report_of_a_subagent(bridge: Bridge, answers: bool) -> None:
     """The subagent has ended; its report is under way, or has arrived, when the conversation is killed."""
@@ -188,6 +195,7 @@ def test_kill_9_neither_loses_nor_doubles_the_report_of_a_subagent(bridge: Bridg
     assert bridge.last()["state"] == "done"
 
 
+@pytest.mark.thorough
 def test_a_running_subagent_is_adopted(bridge: Bridge) -> None:
     bridge.replies(DELEGATE, "ok", works={**WORKS, "hold": True})
     process = bridge.place.start("bridge", "run", "--repo", HOME, "go")
@@ -208,6 +216,7 @@ def test_a_conversation_goes_on_with_a_further_message(bridge: Bridge) -> None:
     assert "And now?" in bridge.follow_ups()[0]
 
 
+@pytest.mark.thorough
 def test_a_failing_agent_needs_a_human_and_is_asked_again(bridge: Bridge) -> None:
     bridge.script(
         {"prompt": "bridge", "faults": ["error"], "times": 1}, {"prompt": "bridge", "say": "Better."}
@@ -216,6 +225,7 @@ def test_a_failing_agent_needs_a_human_and_is_asked_again(bridge: Bridge) -> Non
     assert bridge.run("go").stdout.strip() == "Better."
 
 
+@pytest.mark.thorough
 def test_stop_ends_it_and_resume_goes_on(bridge: Bridge) -> None:
     bridge.replies(DELEGATE, "ok", works={**WORKS, "hold": True, "times": 1})
     process = bridge.place.start("bridge", "run", "--repo", HOME, "go")

@@ -137,6 +137,7 @@ def test_all_of_a_turn_is_read_if_configured(local: LocalBridge) -> None:
     assert [command["line"] for command in turn["commands"]] == ["LOCAL_ACTION: one"]
 
 
+@pytest.mark.thorough
 def test_kill_9_while_a_subagent_works_here(local: LocalBridge) -> None:
     (local.root / "hold").touch()
     local.replies("SUBAGENT: repo=github.com/me/app, prompt=Write done.txt")
@@ -181,6 +182,7 @@ def relay(local: LocalBridge) -> Iterator[LocalBridge]:
     process.wait(DEADLINE)
 
 
+@pytest.mark.thorough
 def test_actions_go_to_the_relay_and_every_outcome_is_told(relay: LocalBridge) -> None:
     lines = ["backup, where=home", "broken", "unknown", "backup, where=../etc"]
     relay.replies("\n".join(f"LOCAL_ACTION: {line}" for line in lines))
@@ -207,6 +209,7 @@ def test_a_relay_that_is_away_is_told(local: LocalBridge) -> None:
     assert "status=unreachable" in local.asked()[1]
 
 
+@pytest.mark.thorough
 def test_reminders_survive_and_are_sent_to_agent_and_people(local: LocalBridge) -> None:
     local.configure("[notify.terminal]\nenabled = true")
     local.replies("REMIND: in 2s, look at the build")
@@ -223,6 +226,7 @@ def test_reminders_survive_and_are_sent_to_agent_and_people(local: LocalBridge) 
     assert len(local.asked()) == 2
 
 
+@pytest.mark.thorough
 def test_further_commands_come_from_plugins(local: LocalBridge) -> None:
     site = local.root / "site" / "plug-1.0.dist-info"
     site.mkdir(parents=True)
@@ -251,6 +255,7 @@ def test_the_token_of_the_relay_may_lie_in_a_file(local: LocalBridge, tmp_path: 
     assert "token is not set" in local.asked()[1]
 
 
+@pytest.mark.thorough
 def test_the_demo_shows_all_of_it(place: Place) -> None:
     done = place.segue("demo", "bridge", "--dir", str(place.root / "demo"))
     assert done.stdout.strip() == "Time to look at the health check: its branch is ready."

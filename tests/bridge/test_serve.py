@@ -226,6 +226,7 @@ def test_many_webhooks_with_duplicates(served: Served) -> None:
     assert {outcome.split(":")[0] for outcome in outcomes(served)} == {"not confirmed"}
 
 
+@pytest.mark.thorough
 def test_reminders_and_conversations_survive_kill_9(served: Served) -> None:
     served.bridge.replies("REMIND: in 3s, look at the build", "I looked.")
     name = served.say("Remind yourself")
@@ -238,6 +239,7 @@ def test_reminders_and_conversations_survive_kill_9(served: Served) -> None:
     assert len(served.bridge.launches()) == 1
 
 
+@pytest.mark.thorough
 def test_the_end_of_a_subagent_is_told_to_a_url_of_the_user(served: Served) -> None:
     """The receiver is another bridge's webhook route, which checks the same signature."""
     served.bridge.place.env["SEGUE_COMPLETION_SECRET"] = SECRET
@@ -250,6 +252,7 @@ def test_the_end_of_a_subagent_is_told_to_a_url_of_the_user(served: Served) -> N
     assert agent in {body["agentId"] for body in served.bridge.launches()}
 
 
+@pytest.mark.thorough
 def test_a_receiver_in_trouble_gets_the_report_again(served: Served) -> None:
     seen: list[str] = []
 

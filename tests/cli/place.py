@@ -73,6 +73,7 @@ def make_template(files: Mapping[str, str]) -> Path:
         ("init", "--quiet", "--initial-branch=main"),
         ("config", "user.name", "Tester"),
         ("config", "user.email", "tester@localhost"),
+        ("config", "maintenance.auto", "false"),
         ("add", "--all"),
         ("commit", "--quiet", "-m", "plan"),
     ):

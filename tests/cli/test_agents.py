@@ -7,13 +7,13 @@ import os
 import pty
 import signal
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.cli.place import DEADLINE, Place, processes_with, until
+from tests.shebang import shebang
 
 SECRET = "sk-ant-0123456789abcdef"
 RESULT = {
@@ -24,7 +24,7 @@ RESULT = {
     "total_cost_usd": 0.25,
     "modelUsage": {"m": {"inputTokens": 100, "outputTokens": 20}},
 }
-_PROGRAM = """#!{python}
+_PROGRAM = """{shebang}
 import os, sys, time
 from pathlib import Path
 calls = Path({folder!r}) / "calls"
@@ -50,7 +50,7 @@ def program(place: Place, name: str, version: str, status: str = "", slow: float
     (place.root / "bin").mkdir(exist_ok=True)
     path = place.root / "bin" / name
     text = _PROGRAM.format(
-        python=sys.executable,
+        shebang=shebang(),
         folder=str(folder),
         version=version,
         status=status,
@@ -117,6 +117,7 @@ def test_doctor_says_it_too(place: Place) -> None:
     assert findings["git"]["agent"] is None
 
 
+@pytest.mark.thorough
 def test_agents_are_asked_side_by_side(place: Place) -> None:
     """Each stand-in waits until all three have been asked for their version."""
     names = {
@@ -290,6 +291,7 @@ def test_the_users_hooks_and_signing_have_no_say(place: Place, temporary: Path) 
     assert place.json("agent", "try", "scripted", "x")["ok"]
 
 
+@pytest.mark.thorough
 def test_a_prompt_of_ten_megabytes_comes_by_stdin(place: Place, temporary: Path) -> None:
     place.env["SEGUE_AGENTS__COMMAND__ARGV"] = '["wc", "-c"]'
     done = subprocess.run(

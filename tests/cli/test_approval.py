@@ -85,6 +85,7 @@ def test_a_rejected_plan_is_made_again_with_the_words(place: Place) -> None:
     ]
 
 
+@pytest.mark.thorough
 def test_a_kill_while_the_plan_is_made_again_launches_nobody_twice(place: Place) -> None:
     place.script(OTHER.replace("attempt = 2", "attempt = 2\ndelay = 1") + TWO)
     place.segue("run", GOAL, "--approve", code=3)
@@ -100,6 +101,7 @@ def test_a_kill_while_the_plan_is_made_again_launches_nobody_twice(place: Place)
     assert place.subjects() == ["Task 3: Make c"]
 
 
+@pytest.mark.thorough
 def test_a_plan_is_edited_in_the_editor(place: Place) -> None:
     place.script(TWO)
     place.segue("run", GOAL, "--approve", code=3)
@@ -112,6 +114,7 @@ def test_a_plan_is_edited_in_the_editor(place: Place) -> None:
     assert "edited by Tester" in place.events("plan.revised")[-1]["reason"]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("script", "said"),
     [
@@ -131,6 +134,7 @@ def test_an_edited_plan_that_cannot_be_used_changes_nothing(place: Place, script
     assert not place.json("task", "edit")["changed"]
 
 
+@pytest.mark.thorough
 def test_the_terminal_asks_about_the_plan(place: Place) -> None:
     """Reject, then edit, then approve, as a person types it."""
     place.script(OTHER + TWO)
@@ -171,6 +175,7 @@ def _read(terminal: int) -> bytes:
         return b""
 
 
+@pytest.mark.thorough
 def test_a_comment_opens_a_task_again_and_its_agent_gets_the_words(place: Place) -> None:
     place.script(WORK)
     place.segue("run", "plan.md")
@@ -202,6 +207,7 @@ def test_a_comment_opens_a_task_again_and_its_agent_gets_the_words(place: Place)
     assert said["by"] == "Tester"
 
 
+@pytest.mark.thorough
 def test_a_task_that_needs_a_person_is_tried_again_with_the_words(place: Place) -> None:
     place.script('[[on]]\ntask = "2"\nsay = "I could not."\n' + WORK)
     place.segue("run", "plan.md", code=3)
@@ -214,6 +220,7 @@ def test_a_task_that_needs_a_person_is_tried_again_with_the_words(place: Place) 
     assert len(told) == 1, "once the task is done, the words are no longer sent"
 
 
+@pytest.mark.thorough
 def test_a_tick_of_a_feature_is_taken_back(feature: Place) -> None:
     feature.segue("run", str(folder(feature)))
     feature.segue("task", "comment", "T002", "Greet more warmly.")

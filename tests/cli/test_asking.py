@@ -62,6 +62,7 @@ def test_a_wrong_question_is_one_line_and_changes_nothing(asked: Place, sql: str
     assert asked.rows("SELECT count(*) FROM orchestrator_runs") == [(1,)]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "sql",
     [

@@ -62,6 +62,7 @@ def test_a_judge_that_says_yes_to_everything_detects_nothing(place: Place) -> No
     assert len(report["wrong"]) == PAIRS
 
 
+@pytest.mark.thorough
 def test_made_up_quotes_convince_nobody(place: Place) -> None:
     report = measured(place, *(LlmEntry(match=_heading(case), reply=_lie(case)) for case in CASES[::2]))
     assert (report["detection"]["rate"], report["false_alarms"]["rate"]) == (1, 1)

@@ -120,6 +120,7 @@ say = "Policies are described at https://docs.example.com/policies."
     ]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("command", "allowed", "told"),
     [
@@ -149,6 +150,7 @@ verdict = {{ unmet = "all", action = "RUN_DIAGNOSTIC", request = "{command}" }}
     assert (place.repo / "notes" / "task-1.md").exists(), "nothing was deleted"
 
 
+@pytest.mark.thorough
 def test_a_step_that_the_judge_skips_says_why(place: Place) -> None:
     place.script(
         TWO
@@ -162,6 +164,7 @@ def test_a_step_that_the_judge_skips_says_why(place: Place) -> None:
     assert ended["reason"] == "skipped: moot"
 
 
+@pytest.mark.thorough
 def test_a_plan_that_no_longer_fits_is_made_anew_and_what_is_done_stays(place: Place) -> None:
     new = json.dumps({"steps": [step("c"), {"keep": "3"}]})
     place.script(
@@ -214,6 +217,7 @@ plan = '{"steps": [{"keep": "2"}, {"keep": "1"}]}'
     assert tasks(place) == {"2": "done", "1": "pending"}
 
 
+@pytest.mark.thorough
 def test_caveats_lead_to_a_look_at_the_rest_of_the_plan(place: Place) -> None:
     place.script(
         TWO
@@ -234,6 +238,7 @@ plan = '{"steps": [{"title": "Make b for A", "description": "As b.", "build_phas
     assert [event["reason"] for event in events(place, "plan.revised")] == ["the first plan", "a is called A"]
 
 
+@pytest.mark.thorough
 def test_resolutions_are_limited_to_five(place: Place) -> None:
     place.script(
         plan(step("a")) + '[[on]]\nphase = "verify"\nverdict = { unmet = "all", evidence = "nope" }\n'
@@ -244,6 +249,7 @@ def test_resolutions_are_limited_to_five(place: Place) -> None:
     assert "nope" in done.stderr
 
 
+@pytest.mark.quick("I would rather not.-no JSON object")
 @pytest.mark.parametrize(
     ("answer", "complaint"),
     [
@@ -264,6 +270,7 @@ def test_a_plan_that_cannot_be_used_is_asked_for_once_more(place: Place, answer:
     assert tasks(place) == {"1": "done", "2": "done"}
 
 
+@pytest.mark.thorough
 def test_two_unusable_plans_are_a_matter_for_a_human(place: Place) -> None:
     place.script("[[on]]\nphase = 'outline'\nplan = 'no'\n")
     done = place.segue("run", GOAL, code=3)
@@ -304,6 +311,7 @@ def test_failures_are_stored_as_normalised_errors(place: Place) -> None:
     assert error["signature"]
 
 
+@pytest.mark.thorough
 def test_a_killed_build_goes_on_without_planning_again(place: Place) -> None:
     slow = "[[on]]\nphase = 'execute'\ntask = 2\nwait_for = 'GATE'\nwrite = { 'b.txt' = 'all of b' }\n"
     place.script(TWO + slow)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -18,6 +17,7 @@ from segue.sim.search.app import SearchScript, search_app
 from segue.system.http.server import start_server
 from tests.cli.place import DEADLINE, Place, until
 from tests.cli.test_build import GOAL, TWO, events, keys, plan, prompt_of, step, tasks
+from tests.shebang import shebang
 
 KEY = "sk-secret/0123456789-abc"
 
@@ -57,6 +57,7 @@ def judging(place: Place, *entries: dict[str, Any]) -> Iterator[None]:
 # ---- verdicts
 
 
+@pytest.mark.quick("WEB_SEARCH")
 @pytest.mark.parametrize("action", ["SKIP", "MODIFY_PLAN", "WEB_SEARCH"])
 def test_what_has_passed_goes_on_whatever_the_judge_wishes(place: Place, action: str) -> None:
     place.script(plan(step("a")) + on_verify(1, f'action = "{action}", request = "because"'))
@@ -90,6 +91,7 @@ def test_what_changes_while_a_judge_looks_is_undone_and_it_is_asked_again(place:
 # ---- plans
 
 
+@pytest.mark.thorough
 def test_a_plan_of_which_nothing_remains_ends_the_run_well(place: Place) -> None:
     place.script(
         TWO + on_verify(1, 'unmet = "all", action = "MODIFY_PLAN", request = "all moot"') + on_replan()
@@ -125,6 +127,7 @@ def test_a_step_may_be_planned_anew_twice_and_no_number_means_two_things(place: 
     assert views["4"] == "done"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("when", "looks"), [("always", 1), ("never", 0)])
 def test_the_plan_is_looked_at_as_often_as_the_settings_say(place: Place, when: str, looks: int) -> None:
     place.script(TWO + (on_verify(1, 'caveats = ["other"]') if when == "never" else ""))
@@ -145,6 +148,7 @@ def test_a_plan_of_a_hundred_steps_is_carried_out(place: Place) -> None:
     assert list(tasks(place).values()).count("done") == 2, "three launches: the plan, and two steps"
 
 
+@pytest.mark.thorough
 def test_a_restart_plans_again_and_gives_out_new_numbers(place: Place) -> None:
     place.script(TWO + "[[on]]\nphase = 'execute'\ntask = 2\nattempt = 1\nexit_code = 1\n")
     place.segue("run", GOAL, code=3)
@@ -169,6 +173,7 @@ def test_after_a_failed_plan_the_user_may_change_the_repository(place: Place) ->
 # ---- searches and diagnostics
 
 
+@pytest.mark.quick("entry2-Do this.")
 @pytest.mark.parametrize(
     ("entry", "told"),
     [
@@ -191,6 +196,7 @@ def test_a_search_service_finds_something_or_not_and_the_work_goes_on(
     assert place.rows("select count(*) from orchestrator_steps where phase = 'search'") == [(1,)]
 
 
+@pytest.mark.quick("import time; time.sleep(600)-None-did not end within 1 s")
 @pytest.mark.parametrize(
     ("program", "code", "told"),
     [
@@ -201,7 +207,7 @@ def test_a_search_service_finds_something_or_not_and_the_work_goes_on(
 def test_a_diagnostic_is_bounded(place: Place, program: str, code: int | None, told: str) -> None:
     tool = place.root / "home" / "bin" / "pytest"
     tool.parent.mkdir()
-    tool.write_text(f"#!{sys.executable}\n{program}\n")
+    tool.write_text(f"{shebang()}\n{program}\n")
     tool.chmod(0o755)
     place.env["PATH"] = f"{tool.parent}:{place.env['PATH']}"
     place.script(
@@ -250,6 +256,7 @@ def test_a_reviewer_that_is_set_takes_part_in_a_build(place: Place) -> None:
     assert place.rows("select count(*) from orchestrator_steps where phase = 'review'") == [(1,)]
 
 
+@pytest.mark.quick("task")
 @pytest.mark.parametrize("commit", ["phase", "task"])
 def test_every_round_is_committed_for_the_judge_to_see(place: Place, commit: str) -> None:
     place.script(
@@ -281,6 +288,7 @@ def test_people_decide_about_the_steps_of_a_build(place: Place) -> None:
     assert place.segue("report", "run", "last").stdout
 
 
+@pytest.mark.thorough
 def test_the_stream_of_a_build_is_json_from_launch_to_done(place: Place) -> None:
     place.script(TWO + on_verify(1, 'caveats = ["other"]'))
     lines = [json.loads(line) for line in place.segue("run", GOAL, "--json").stdout.splitlines()]
@@ -290,6 +298,7 @@ def test_the_stream_of_a_build_is_json_from_launch_to_done(place: Place) -> None
     assert {"plan.revised", "verdict"} <= kinds, kinds
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("how", ["stop", "interrupt"])
 def test_planning_can_be_stopped_and_goes_on(place: Place, how: str) -> None:
     place.script("[[on]]\nphase = 'outline'\nhang = true\n")
@@ -352,6 +361,7 @@ def test_prompts_and_repositories_are_told_apart(place: Place) -> None:
 # ---- secrets
 
 
+@pytest.mark.thorough
 def test_a_secret_never_reaches_the_store(place: Place) -> None:
     """In the goal, the plan (escaped, too), a verdict, a search result, a diagnostic and a check."""
     escaped = json.dumps(KEY).replace("/", "\\/")[1:-1]

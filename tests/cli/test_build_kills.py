@@ -134,6 +134,7 @@ def knows(place: Place, sql: str) -> bool:
         return False
 
 
+@pytest.mark.quick("select 1 from orchestrator_steps where key = 'task/2/replan/1'")
 @pytest.mark.parametrize(
     "moment",
     [

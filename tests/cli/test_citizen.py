@@ -133,6 +133,7 @@ def test_hooks_that_cannot_be_read_are_not_passed_over(lending: Place) -> None:
     assert "it may name hooks that must run" in run(lending, code=2)
 
 
+@pytest.mark.quick("")
 @pytest.mark.parametrize("text", ["", "hooks:\n", "hooks:\n  before_implement:\n", "installed: []\n"])
 def test_no_hooks_are_no_hindrance(lending: Place, text: str) -> None:
     with_hooks(lending, text)
@@ -192,6 +193,7 @@ def test_the_workflow_of_the_documentation_works_while_its_engine_writes_a_journ
     assert len(lending.subjects()) == 27
 
 
+@pytest.mark.thorough
 def test_converge_is_offered_when_everything_is_done(lending: Place) -> None:
     tasks = lending.repo / FEATURE / "tasks.md"
     tasks.write_text(tasks.read_text().replace("- [ ]", "- [x]").replace("- [x] T001", "- [ ] T001"))
@@ -208,6 +210,7 @@ def test_converge_is_offered_when_everything_is_done(lending: Place) -> None:
     assert "/speckit" not in lending.segue("run", FEATURE, "--task", "T028").stderr
 
 
+@pytest.mark.thorough
 def test_the_constitution_is_judged_when_asked(lending: Place, tmp_path: Path) -> None:
     commit(lending)
     lending.more_config('criteria = ["constitution"]\n')

@@ -75,6 +75,7 @@ def cloud(place: Place) -> Iterator[Cloud]:
     stop_judge()
 
 
+@pytest.mark.thorough
 def test_tasks_chain_from_the_default_branch_on(cloud: Cloud) -> None:
     cloud.place.segue("run", "specs/001-greeting")
     refs = [launch["body"]["repos"][0].get("startingRef") for launch in cloud.launches()]
@@ -108,6 +109,7 @@ def test_agents_start_from_the_pushed_branch_of_the_user(cloud: Cloud) -> None:
     assert cloud.place.events("run.started")[0]["base"] == "feature"
 
 
+@pytest.mark.thorough
 def test_an_upstream_of_another_name_is_followed(cloud: Cloud) -> None:
     stand_on(cloud, "here", push=False)
     cloud.place.git("push", "--quiet", "--set-upstream", "origin", "here:there")
@@ -139,6 +141,7 @@ def test_ticks_that_are_committed_and_not_pushed_do_not_matter(cloud: Cloud) -> 
     assert refs == ["trunk", cloud.state["tasks"]["T001"]["branch"]]
 
 
+@pytest.mark.thorough
 def test_work_that_was_merged_is_continued_on_the_branch_it_was_merged_into(cloud: Cloud) -> None:
     stand_on(cloud, "feature")
     cloud.place.segue("run", "specs/001-greeting", "--task", "T001")
@@ -180,6 +183,7 @@ def test_a_local_run_elsewhere_does_not_move_the_start(cloud: Cloud) -> None:
     assert first_ref(cloud) == "feature"
 
 
+@pytest.mark.thorough
 def test_a_plan_continues_from_the_branch_of_its_last_run(cloud: Cloud) -> None:
     cloud.place.segue("run", "plan.md", "--flow", "execute", "--task", "1")
     done = cloud.place.segue("run", "plan.md", "--flow", "execute", "--task", "2")
@@ -207,6 +211,7 @@ def test_the_users_work_tree_is_not_touched(cloud: Cloud) -> None:
     assert cloud.place.git("worktree", "list").count("\n") == 1
 
 
+@pytest.mark.quick("no_branch-nothing")
 @pytest.mark.parametrize(
     ("fault", "says"),
     [
@@ -230,6 +235,7 @@ def test_what_goes_wrong_with_a_run_stops_the_loop(cloud: Cloud, fault: str, say
     assert len(cloud.launches()) == 2
 
 
+@pytest.mark.quick("1.3")
 @pytest.mark.parametrize("moment", [0.4, 0.7, 1.0, 1.3])
 def test_kill_9_never_launches_twice(cloud: Cloud, moment: float) -> None:
     cloud.script({"delay": 0.3})
@@ -275,6 +281,7 @@ def test_checks_run_on_the_branch_in_a_tree_of_their_own(cloud: Cloud) -> None:
     assert not (cloud.place.repo / "proof.txt").exists()
 
 
+@pytest.mark.thorough
 def test_a_plan_file_can_be_carried_by_cloud_agents_too(cloud: Cloud) -> None:
     cloud.place.segue("run", "plan.md", "--flow", "execute")
     refs = [launch["body"]["repos"][0].get("startingRef") for launch in cloud.launches()]
@@ -282,6 +289,7 @@ def test_a_plan_file_can_be_carried_by_cloud_agents_too(cloud: Cloud) -> None:
     assert len(set(refs)) == 3, "each task starts from the branch of the one before"
 
 
+@pytest.mark.thorough
 def test_cloud_agents_plan_first_when_asked(cloud: Cloud) -> None:
     cloud.script({"prompt": "Write a plan", "faults": ["no_branch"], "say": "The plan."}, {})
     cloud.place.segue("run", "plan.md", "--flow", "plan", "--task", "1")

@@ -61,6 +61,7 @@ def hosted(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[HostedPla
     stop()
 
 
+@pytest.mark.quick("devin")
 def test_two_tasks_are_done_although_segue_is_killed_before_a_launch_is_answered(hosted: HostedPlace) -> None:
     hosted.sim("faults", {"faults": [{"fault": "silent", "on": hosted.vendor.launch}]})
     process = hosted.place.start("run", "plan.md")
@@ -77,6 +78,7 @@ def test_two_tasks_are_done_although_segue_is_killed_before_a_launch_is_answered
     assert both in hosted.work(), "the second starts where the first ended"
 
 
+@pytest.mark.quick("copilot-cloud")
 def test_what_a_cloud_cannot_do_is_said_before_the_start(hosted: HostedPlace) -> None:
     can, name = hosted.vendor.kind.profile.can, hosted.vendor.name
     done = hosted.place.segue("run", "plan.md", "--flow", "plan", code=2)
@@ -89,6 +91,7 @@ def test_what_a_cloud_cannot_do_is_said_before_the_start(hosted: HostedPlace) ->
         assert f"{name} cannot be stopped from here" in done.stderr
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "hosted", [vendor for vendor in VENDORS if vendor.name == "copilot-cloud"], indirect=True
 )

@@ -170,6 +170,7 @@ def test_agents_say_whether_they_are_ready(place: Place) -> None:
     assert not agents["command"]["ready"]
 
 
+@pytest.mark.thorough
 def test_the_dataset_is_exported(place: Place) -> None:
     place.segue("run", "plan.md", "--agent", "scripted", "--task", "1")
     lines = place.segue("db", "export", "events").stdout.splitlines()
@@ -236,6 +237,7 @@ def test_the_log_holds_facts_and_no_prompt(place: Place) -> None:
     assert text.returncode == 0
 
 
+@pytest.mark.thorough
 def test_a_rewritten_plan_asks_to_choose(place: Place) -> None:
     place.segue("run", "plan.md", "--agent", "scripted", "--task", "1")
     (place.repo / "plan.md").write_text("## Task 1\nNew first.\n\n## Task 2\nWrite one.\n")

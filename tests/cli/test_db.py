@@ -107,6 +107,7 @@ def spools(place: Place) -> list[Path]:
     return list((place.database.parent / "runs").glob("*.spool"))
 
 
+@pytest.mark.thorough
 def test_a_run_is_carried_through_although_its_database_is_away_for_a_while(
     waiting: Place, cluster: Cluster
 ) -> None:
@@ -124,6 +125,7 @@ def test_a_run_is_carried_through_although_its_database_is_away_for_a_while(
     assert len(waiting.subjects()) == 3
 
 
+@pytest.mark.thorough
 def test_a_run_that_ran_out_of_patience_is_resumed_without_a_second_launch_of_what_was_done(
     waiting: Place, cluster: Cluster
 ) -> None:
@@ -148,6 +150,7 @@ def test_a_run_that_ran_out_of_patience_is_resumed_without_a_second_launch_of_wh
     assert waiting.json("status", "last", "--database-url", cluster.url)["state"] == "done"
 
 
+@pytest.mark.thorough
 def test_what_was_buffered_is_stored_by_a_push(tmp_path: Path, cluster: Cluster) -> None:
     def check(factor: float) -> None:
         place = let_wait(Place.make(tmp_path / str(factor)))

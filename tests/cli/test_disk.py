@@ -62,6 +62,7 @@ def may_mount() -> bool:
     return bool(unshare) and os.geteuid() == 0 and subprocess.run(probe, capture_output=True).returncode == 0
 
 
+@pytest.mark.quick("repo-3")
 @pytest.mark.parametrize(("name", "code"), [("state", 1), ("repo", 3)])
 def test_a_disk_that_gets_full_costs_nothing_but_time(place: Place, name: str, code: int) -> None:
     if not may_mount():

@@ -86,6 +86,7 @@ def busy(tmp_path: Path) -> Place:
     return place
 
 
+@pytest.mark.quick("80")
 @pytest.mark.parametrize("columns", [60, 80, 100, 200])
 def test_the_table_fits_its_terminal_and_shows_what_matters(busy: Place, columns: int) -> None:
     lines = lines_of(shown(busy, columns, "run", "plan.md"))
@@ -117,6 +118,7 @@ def test_the_table_fits_its_terminal_and_shows_what_matters(busy: Place, columns
     assert f"Proof of each task: segue proof {run_id}" in summary
 
 
+@pytest.mark.thorough
 def test_several_tasks_at_once_have_a_row_per_lane(busy: Place) -> None:
     lines = lines_of(shown(busy, 100, "run", "plan.md", "--jobs", "3"))
     end = next(i for i, line in enumerate(lines) if re.match(r"Run .*: done$", line))
@@ -130,6 +132,7 @@ def test_several_tasks_at_once_have_a_row_per_lane(busy: Place) -> None:
     assert any(re.match(r"\d +free", line) for line in frames)
 
 
+@pytest.mark.thorough
 def test_a_resumed_run_shows_what_was_done_before(busy: Place) -> None:
     failed = busy.segue("run", "plan.md", code=3, SEGUE_LIMITS__ATTEMPTS="1").stdout.splitlines()
     assert [line[0] for line in failed[1:5]] == ["T", "2", "1", "3"], "what failed comes first"
@@ -160,6 +163,7 @@ def test_searches_and_new_plans_are_shown(place: Place) -> None:
     assert any(re.match(r"plan +Plan the steps +done", line) for line in lines), "in the summary"
 
 
+@pytest.mark.thorough
 def test_colour_only_where_it_is_wanted(busy: Place) -> None:
     colour = re.compile(r"\x1b\[(?:[0-9;]*;)?3[0-9]m")
     assert colour.search(shown(busy, 100, "run", "plan.md", "--task", "1"))

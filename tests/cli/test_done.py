@@ -41,6 +41,7 @@ def test_a_level_that_is_not_reached_needs_a_human(place: Place) -> None:
     assert [task["proof"] for task in place.json("status", "last")["tasks"]] == [None, None, None]
 
 
+@pytest.mark.quick("plan")
 @pytest.mark.parametrize("flow", ["execute", "review", "plan"])
 def test_a_failing_check_goes_back_to_the_agent_in_every_flow(place: Place, flow: str) -> None:
     fixes = '[[on]]\nphase = "resolve"\nwrite = { "notes.txt" = "x" }\ndelete = ["work-1.txt"]\n'

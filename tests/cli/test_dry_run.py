@@ -50,6 +50,7 @@ def lending(place: Place) -> Place:
     return place
 
 
+@pytest.mark.thorough
 def test_any_program_gets_what_was_printed_and_is_told_what_came_before(lending: Place) -> None:
     got = lending.root / "got"
     argv = json.dumps([sys.executable, "-c", WORKER, str(got)])
@@ -62,6 +63,7 @@ def test_any_program_gets_what_was_printed_and_is_told_what_came_before(lending:
     assert "<<<earlier CODE>>>\n- T001: work\n<<<end of earlier CODE>>>" in printed
 
 
+@pytest.mark.quick("cursor-.segue-sim-agent.jsonl-prompt_sha256")
 @pytest.mark.parametrize(
     ("agent", "log", "field"),
     [
@@ -86,6 +88,7 @@ def find_log(root: Path, name: str) -> Path:
     return next(path for path in root.rglob(name))
 
 
+@pytest.mark.quick("v0")
 @pytest.mark.parametrize("version", ["v1", "v0"])
 def test_cloud_agents_get_what_was_printed(cloud: Cloud, version: str) -> None:
     place = cloud.place

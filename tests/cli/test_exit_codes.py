@@ -118,6 +118,7 @@ def test_the_exit_code_is_as_documented(stage: Stage, code: int) -> None:
         assert tuple(task["state"] for task in shown["tasks"]) == case.tasks
 
 
+@pytest.mark.thorough
 def test_after_a_login_resume_launches_only_what_was_refused(stage: Stage) -> None:
     assert stage.run("denied") == 4
     told = stage.place.segue("resume", code=4).stderr

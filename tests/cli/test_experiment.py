@@ -58,6 +58,7 @@ def test_a_trial_that_needs_a_human_is_a_result_and_is_not_repeated(place: Place
     assert len(runs(place)) == 1
 
 
+@pytest.mark.thorough
 def test_settings_and_a_template_hold_for_every_trial(place: Place) -> None:
     file = write(
         place,
@@ -72,6 +73,7 @@ def test_settings_and_a_template_hold_for_every_trial(place: Place) -> None:
     assert resolved == [(1,)]
 
 
+@pytest.mark.thorough
 def test_a_killed_experiment_goes_on_and_repeats_nothing(place: Place) -> None:
     (place.root / "script.toml").write_text(
         f'[[on]]\nphase = "execute"\ntask = 2\nwait_for = "{place.gate}"\n'
@@ -108,6 +110,7 @@ def test_what_is_wrong_in_the_file_is_named(place: Place) -> None:
         assert message in place.segue("experiment", str(write(place, text)), code=2).stderr
 
 
+@pytest.mark.thorough
 def test_a_plan_says_what_can_be_found_and_starts_nothing(place: Place) -> None:
     file = write(place, FILE.format(trials=3))
     told = place.segue("experiment", "plan", str(file)).stdout
@@ -213,6 +216,7 @@ def test_a_prompt_of_an_arm_can_be_a_file_and_a_trial_stays_one_when_it_is_resum
     assert [row["source"] for row in found["settings"]] == ["Build it now"]
 
 
+@pytest.mark.thorough
 def test_what_is_wrong_with_an_arm_is_named_before_anything_starts(place: Place) -> None:
     start = "prompts = ['a b', 'c d']\n"
     one = start + "agents = ['scripted']\n"

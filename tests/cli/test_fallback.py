@@ -66,6 +66,7 @@ def test_when_its_limit_has_ended_the_first_one_works_again(place: Place) -> Non
     assert who(place) == [("1", "command"), ("1", "scripted"), ("2", "command"), ("3", "command")]
 
 
+@pytest.mark.quick("You have hit your usage limit.")
 @pytest.mark.parametrize("other", ["Claude AI usage limit reached|{later}", "You have hit your usage limit."])
 def test_when_nobody_can_work_the_task_waits_for_the_first_who_can(place: Place, other: str) -> None:
     limited = other.format(later=int(time.time()) + 36_000)
@@ -88,6 +89,7 @@ def test_without_any_known_end_a_human_is_asked(place: Place) -> None:
     assert events(place, "run.parked") == []
 
 
+@pytest.mark.quick("verify-verify")
 @pytest.mark.parametrize(
     ("role", "phase"), [("plan", "outline"), ("verify", "verify"), ("research", "search")]
 )
@@ -108,6 +110,7 @@ def test_every_role_of_a_build_can_fall_back(place: Place, role: str, phase: str
     assert (event["agent"], event["next"], event["phase"]) == ("scripted:one", "scripted:two", phase)
 
 
+@pytest.mark.thorough
 def test_fallbacks_are_launches_too(place: Place) -> None:
     agents(place, limit_in(3600))
     place.segue("run", "plan.md", "--agent", "command,scripted", code=3, SEGUE_LIMITS__LAUNCHES="1")
@@ -116,6 +119,7 @@ def test_fallbacks_are_launches_too(place: Place) -> None:
     assert who(place) == [("1", "command"), ("1", "scripted")], "the second launch was the last"
 
 
+@pytest.mark.thorough
 def test_a_limit_while_planning_parks_the_run_also_across_a_kill(place: Place) -> None:
     limit = f"Claude AI usage limit reached|{int(time.time()) + 3600}"
     place.script(f"[[on]]\nphase = 'outline'\nattempt = 1\nlimit = '{limit}'\nexit_code = 1\n" + TWO)
@@ -137,6 +141,7 @@ def test_cloud_agents_and_local_ones_are_not_mixed(place: Place) -> None:
     assert "cannot take turns" in done.stderr
 
 
+@pytest.mark.thorough
 def test_roles_of_the_command_line_hold_after_resume(place: Place) -> None:
     place.script("[[on]]\nphase = 'execute'\ntask = 2\nattempt = 1\nexit_code = 1\n" + TWO)
     place.segue("run", GOAL, "--agent", "scripted:big", "--agent", "verify=scripted:small", code=3)

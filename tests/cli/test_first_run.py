@@ -7,7 +7,6 @@ import os
 import pty
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -16,6 +15,7 @@ from segue.cli.terminal.output import AGENT_VARIABLES
 from segue.sim.launchers import write_launchers
 from tests.cli.place import DEADLINE, Place
 from tests.cli.test_spec import SPEC, TASKS
+from tests.shebang import shebang
 
 _CLAUDE_ANSWER = {
     **{"type": "result", "subtype": "success", "is_error": False, "session_id": "s"},
@@ -24,7 +24,7 @@ _CLAUDE_ANSWER = {
 }
 _TOOLS = ("git", "sh", "make", "touch", "true", "cat", "env", "bwrap")
 _CODEX_USAGE = {"input_tokens": 10, "cached_input_tokens": 0, "output_tokens": 5}
-_PROGRAM = """#!{python} -IS
+_PROGRAM = """{shebang}
 import json, re, sys
 words = sys.argv[1:]
 if words == ["--version"]:
@@ -71,7 +71,7 @@ def install(place: Place, *names: str, logged_in: bool = True) -> None:
             continue
         version, lines = _ANSWERS[name]
         said = {True: '{"loggedIn": true} Logged in', False: '{"loggedIn": false} Not logged in'}[logged_in]
-        text = _PROGRAM.format(python=sys.executable, version=version, status=said, lines=lines)
+        text = _PROGRAM.format(shebang=shebang("-IS"), version=version, status=said, lines=lines)
         (folder / name).write_text(text)
         (folder / name).chmod(0o755)
     for name in filter(shutil.which, _TOOLS):
@@ -111,6 +111,7 @@ def answer(
     return seen.decode()
 
 
+@pytest.mark.quick("codex")
 @pytest.mark.parametrize("agent", ["claude", "codex", "cursor"])
 def test_whoever_is_installed_does_the_work(place: Place, agent: str) -> None:
     install(place, agent)
@@ -121,6 +122,7 @@ def test_whoever_is_installed_does_the_work(place: Place, agent: str) -> None:
     assert place.segue("run", "--yes").stdout.strip() == "No pending tasks to process."
 
 
+@pytest.mark.quick("codex")
 @pytest.mark.parametrize("agent", ["claude", "codex"])
 def test_the_agent_judges_a_feature_when_no_key_is_set(place: Place, agent: str) -> None:
     install(place, agent)
@@ -179,6 +181,7 @@ def test_a_yes_with_e_writes_settings_that_are_trusted(place: Place) -> None:
     assert place.segue("run").stdout.strip() == "No pending tasks to process."
 
 
+@pytest.mark.thorough
 def test_no_is_no_and_options_change_what_was_found(place: Place) -> None:
     install(place, "claude", "codex")
     (place.repo / "second.md").write_text("- [ ] one\n- [ ] two\n")

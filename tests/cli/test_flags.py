@@ -71,6 +71,7 @@ def test_a_flow_of_the_users_own_is_stored_with_its_run(place: Place) -> None:
     assert place.json("status", "last")["flow"] == "mine"
 
 
+@pytest.mark.thorough
 def test_last_means_the_newest_run_that_works_on_tasks(place: Place) -> None:
     place.script("")
     place.segue("run", "plan.md", "--task", "1")

@@ -53,6 +53,7 @@ def test_the_rule_decides_what_is_old_enough(place: Place) -> None:
     assert place.json("gc", SEGUE_GC__KEEP_DAYS="0")["removed"] == []
 
 
+@pytest.mark.thorough
 def test_uncommitted_work_goes_only_by_force(kept: Place) -> None:
     folder = tree(kept)
     said = collected(kept, "--older-than", "0")
@@ -105,6 +106,7 @@ def test_git_forgets_a_work_tree_that_was_deleted_by_hand(kept: Place) -> None:
     assert kept.git("worktree", "list").count("\n") == 1
 
 
+@pytest.mark.thorough
 def test_lanes_of_a_run_that_is_over_go_unless_they_hold_work(kept: Place) -> None:
     folder, last = worktrees(kept), kept.last_run()
     for number in (1, 2, 3):
@@ -123,6 +125,7 @@ def test_lanes_of_a_run_that_is_over_go_unless_they_hold_work(kept: Place) -> No
     assert [path.name for path in folder.iterdir() if not path.name.endswith(".lock")] == []
 
 
+@pytest.mark.thorough
 def test_a_run_that_can_go_on_keeps_everything(place: Place) -> None:
     place.script(UNFINISHED + WORK)
     run(place, code=3)
@@ -166,6 +169,7 @@ def test_throw_away_folders_and_locks_that_guard_nothing(place: Place) -> None:
     assert list((own / "plans").glob("plan-*.lock")), "this one guards a state"
 
 
+@pytest.mark.thorough
 def test_links_are_not_followed(place: Place) -> None:
     place.script(WORK)
     place.segue("run", "plan.md")
@@ -183,6 +187,7 @@ def test_links_are_not_followed(place: Place) -> None:
     assert (elsewhere / folder.name / "summary.json").is_file()
 
 
+@pytest.mark.thorough
 def test_what_was_buffered_for_a_database_stays(place: Place) -> None:
     place.script(WORK)
     place.segue("run", "plan.md")

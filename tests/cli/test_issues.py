@@ -83,6 +83,7 @@ def test_what_an_agent_says_on_an_issue_mentions_nobody(shop: Place, desk: HubDe
     assert "@acme" not in before + after
 
 
+@pytest.mark.thorough
 def test_an_issue_that_is_edited_at_work_is_done_as_it_was(shop: Place, desk: HubDesk) -> None:
     shop.script('[[on]]\ntask = "1"\nwait_for = "GATE"\nwrite = { f1 = "x" }\n[[on]]\nwrite = { f2 = "x" }\n')
     running = shop.start("run", *NAMED)

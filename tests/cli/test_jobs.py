@@ -161,6 +161,7 @@ def test_work_that_i_accept_is_part_of_the_result(place: Place) -> None:
     assert place.git("worktree", "list").count("\n") == 1
 
 
+@pytest.mark.thorough
 def test_work_that_does_not_fit_is_accepted_when_i_have_merged_it(place: Place) -> None:
     fails = "if [ $SEGUE_TASK = 2 ]; then echo half > f1; exit 1; fi"
     meet(place, 3, f"{fails}; echo $SEGUE_TASK > f$SEGUE_TASK")
@@ -175,6 +176,7 @@ def test_work_that_does_not_fit_is_accepted_when_i_have_merged_it(place: Place) 
     assert (place.repo / "f1").read_text() == "half\n"
 
 
+@pytest.mark.thorough
 def test_work_that_i_skip_is_left_out_and_kept(place: Place) -> None:
     place.script(BROKEN + WORK)
     place.segue("run", "plan.md", "--jobs", "3", code=3)
@@ -185,6 +187,7 @@ def test_work_that_i_skip_is_left_out_and_kept(place: Place) -> None:
     assert [place.git("show", f"{ref}:f2") for ref in kept] == ["half"]
 
 
+@pytest.mark.thorough
 def test_all_agents_at_work_are_adopted_after_kill_9(place: Place) -> None:
     place.script(GATED + 'append = { "started{task}" = "x\\n" }\n')
     process = place.start("run", "plan.md", "--jobs", "3")
@@ -233,6 +236,7 @@ def test_a_feature_keeps_its_phases(feature: Place) -> None:
     assert sorted(path.name for path in (feature.repo / "done").iterdir()) == ["T001", "T002", "T003"]
 
 
+@pytest.mark.thorough
 def test_steps_that_an_agent_planned_are_built_at_once(place: Place) -> None:
     steps = [step(name, depends_on=[]) for name in "abc"]
     place.script(plan(*steps) + WORK)
@@ -241,6 +245,7 @@ def test_steps_that_an_agent_planned_are_built_at_once(place: Place) -> None:
     assert len(list(place.repo.glob("f*"))) == 3
 
 
+@pytest.mark.thorough
 def test_cloud_agents_start_from_what_all_have_done(cloud: Cloud) -> None:
     cloud.script(*({"prompt": f"Write {name}", "write": {name: name}} for name in ("one", "two", "three")))
     done = cloud.place.segue("run", "plan.md", "--flow", "execute", "--jobs", "2")

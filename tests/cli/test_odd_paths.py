@@ -27,6 +27,7 @@ NAMES = {
 }
 
 
+@pytest.mark.quick("spaces-worktree")
 @pytest.mark.parametrize("more", [(), ("--worktree",)], ids=["in place", "worktree"])
 @pytest.mark.parametrize("name", NAMES.values(), ids=list(NAMES))
 def test_a_repository_may_be_anywhere(place: Place, name: bytes, more: tuple[str, ...]) -> None:

@@ -99,6 +99,7 @@ def test_a_cloud_that_is_away_at_the_launch_is_waited_for(place: Place, cloud: S
     assert place.json("status", "last")["waiting"] == []
 
 
+@pytest.mark.thorough
 def test_a_cloud_that_stays_away_parks_the_run_and_resume_continues(place: Place, cloud: Service) -> None:
     cloud.away()
     done = place.segue(*RUN, code=7, SEGUE_LIMITS__PATIENCE="1")
@@ -113,6 +114,7 @@ def test_a_cloud_that_stays_away_parks_the_run_and_resume_continues(place: Place
     assert len(launches(cloud)) == 3
 
 
+@pytest.mark.thorough
 def test_an_agent_at_work_is_found_again_after_its_cloud_was_away(place: Place, cloud: Service) -> None:
     loopback.post(
         f"{cloud.url}/_sim/script", json={"on": [{"launch": 1, "hold": True}, {}]}
@@ -150,6 +152,7 @@ def test_a_service_that_does_not_exist_is_not_waited_for(place: Place, cloud: Se
 # ---- judges
 
 
+@pytest.mark.thorough
 def test_a_judge_that_is_away_is_waited_for_and_then_the_run_parks(place: Place) -> None:
     place.script(WRITES)
     with serve(llm_app(check_script([{"judge": {"default": True}}], LlmScript))) as judge:
@@ -184,6 +187,7 @@ def away(cluster: Cluster) -> Iterator[None]:
         cluster.start()
 
 
+@pytest.mark.thorough
 def test_a_database_that_is_away_at_the_start_is_waited_for(place: Place, cluster: Cluster) -> None:
     place.script(WRITES)
     with away(cluster):
@@ -222,6 +226,7 @@ def test_a_database_that_does_not_exist_is_not_waited_for(place: Place, cluster:
     assert "nobody" in done.stderr
 
 
+@pytest.mark.thorough
 def test_segue_stop_ends_the_wait_for_a_cloud(place: Place, cloud: Service) -> None:
     cloud.away()
     process = place.start(*RUN)

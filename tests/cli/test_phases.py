@@ -59,6 +59,7 @@ def test_three_phases_with_a_fresh_process_each(cursor: Place) -> None:
     assert cursor.git("status", "--porcelain") == "", "stet leaves nothing in the user's status"
 
 
+@pytest.mark.thorough
 def test_without_stet_the_review_is_skipped(cursor: Place) -> None:
     without_stet(cursor)
     cursor.segue("run", "plan.md")
@@ -96,6 +97,7 @@ def test_findings_are_addressed_until_none_is_left(cursor: Place) -> None:
     assert len(cursor.subjects()) == 2, "one commit for the task, one for the round"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("policy", "code"), [("warn", 0), ("fail", 3)])
 def test_findings_that_remain(cursor: Place, policy: str, code: int) -> None:
     agent = cursor.root / "agent.toml"
@@ -109,6 +111,7 @@ def test_findings_that_remain(cursor: Place, policy: str, code: int) -> None:
     assert task["verdict"] == ("PARTIAL" if policy == "warn" else None)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("policy", "code", "reviews"), [("fail", 3, 1), ("retry_once", 3, 2), ("skip", 0, 1)]
 )
@@ -134,6 +137,7 @@ def test_a_session_of_somebody_else_stops_and_asks(cursor: Place) -> None:
     assert "stet finish" in done.stderr
 
 
+@pytest.mark.thorough
 def test_dismissed_findings_are_not_addressed(cursor: Place) -> None:
     agent = cursor.root / "agent.toml"
     agent.write_text('[[on]]\nmode = "agent"\nwrite = { "code.py" = "BAD = True\\n" }\n')

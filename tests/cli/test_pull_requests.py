@@ -50,6 +50,7 @@ def stop_at_two(hosted: Hosted) -> None:
     (hosted.place.root / "script.toml").write_text(WORK)
 
 
+@pytest.mark.quick("github")
 def test_a_run_becomes_one_pull_request(hosted: Hosted) -> None:
     place = hosted.place
     before = place.git("rev-parse", "HEAD")
@@ -67,6 +68,7 @@ def test_a_run_becomes_one_pull_request(hosted: Hosted) -> None:
     assert place.git("status", "--porcelain") == ""
 
 
+@pytest.mark.thorough
 def test_work_that_needs_a_person_is_a_draft_until_it_is_done(hosted: Hosted) -> None:
     place = hosted.place
     stop_at_two(hosted)
@@ -82,6 +84,7 @@ def test_work_that_needs_a_person_is_a_draft_until_it_is_done(hosted: Hosted) ->
     assert "needs a human" not in body_of(pull).replace("\\", "")
 
 
+@pytest.mark.thorough
 def test_what_people_write_into_it_stays(hosted: Hosted) -> None:
     place = hosted.place
     stop_at_two(hosted)
@@ -94,6 +97,7 @@ def test_what_people_write_into_it_stays(hosted: Hosted) -> None:
     assert body_of(pull).count("segue:run=") == 1
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("fault", ["reset_after", "bad_gateway"])
 def test_an_answer_that_is_lost_makes_no_second_one(hosted: Hosted, fault: str) -> None:
     post = "POST /repos/*/*/pulls" if hosted.service == "github" else "POST /projects/*/merge_requests"
@@ -102,6 +106,7 @@ def test_an_answer_that_is_lost_makes_no_second_one(hosted: Hosted, fault: str) 
     assert len(hosted.pulls()) == 1
 
 
+@pytest.mark.quick("github")
 def test_what_is_missing_is_found_before_anything_starts(hosted: Hosted) -> None:
     place = hosted.place
     token = "GITHUB_TOKEN" if hosted.service == "github" else "GITLAB_TOKEN"
@@ -125,6 +130,7 @@ def test_what_is_missing_is_found_before_anything_starts(hosted: Hosted) -> None
     assert hosted.pulls() == []
 
 
+@pytest.mark.quick("gitlab")
 def test_settings_that_cannot_work_are_refused(hosted: Hosted) -> None:
     place = hosted.place
     said = place.segue("run", "plan.md", "--pr", code=2, SEGUE_DELIVERY_PER="story").stderr
@@ -139,6 +145,7 @@ def test_settings_that_cannot_work_are_refused(hosted: Hosted) -> None:
     assert "Branch nowhere does not exist on origin" in said
 
 
+@pytest.mark.quick("gitlab")
 def test_commits_that_others_pushed_are_never_overwritten(hosted: Hosted) -> None:
     place = hosted.place
     stop_at_two(hosted)
@@ -167,6 +174,7 @@ def test_a_changed_remote_gets_nothing(hosted: Hosted, tmp_path: Path) -> None:
     assert hosted.pulls() == []
 
 
+@pytest.mark.thorough
 def test_the_record_for_programs_names_the_pull_request(hosted: Hosted) -> None:
     done = hosted.place.segue("run", "plan.md", "--pr", "--json")
     last = json.loads(done.stdout.splitlines()[-1])
@@ -176,6 +184,7 @@ def test_the_record_for_programs_names_the_pull_request(hosted: Hosted) -> None:
     assert hosted.place.json("status", "last")["delivery"]["url"] == event["url"]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("moment", ["before", "after"])
 def test_a_kill_between_push_and_record_makes_no_second_one(
     place: Place, moment: str, request: pytest.FixtureRequest

@@ -80,6 +80,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Place:
     return found
 
 
+@pytest.mark.thorough
 def test_fewer_checks_would_have_saved_the_fixes(recorded: Place) -> None:
     place = recorded
     before = hashlib.sha256(place.database.read_bytes()).digest()
@@ -112,6 +113,7 @@ def test_another_number_of_fixes(recorded: Place) -> None:
     assert recorded.json("replay", "--policy", "limits.resolutions=2")["differ"] == 0
 
 
+@pytest.mark.thorough
 def test_a_task_that_was_given_up_would_have_been_sent_back(place: Place) -> None:
     place.env["SEGUE_LIMITS__RESOLUTIONS"] = "1"
     record_checks(place, code=3)

@@ -27,6 +27,7 @@ def who(place: Place, phase: str = "execute") -> list[tuple[str, str]]:
     return place.rows("select task, agent from orchestrator_steps where phase = ? order by seq", phase)
 
 
+@pytest.mark.quick("Error: 401 Unauthorized: invalid api key-auth")
 @pytest.mark.parametrize(
     ("line", "kind"),
     [
@@ -125,6 +126,7 @@ def test_an_agent_that_only_edits_cannot_judge(place: Place) -> None:
     assert "cannot judge" in done.stderr
 
 
+@pytest.mark.thorough
 def test_a_follow_up_goes_to_the_agent_that_had_the_conversation(place: Place) -> None:
     """A fallback cannot go on with somebody else's session."""
     place.script("[[on]]\nphase = 'verify'\nattempt = 1\nverdict = { unmet = 'all' }\n")

@@ -71,6 +71,7 @@ def test_a_repository_inside_is_another_one(failed: Place) -> None:
     failed.segue("status", "last", "--repo", str(inside), code=2)
 
 
+@pytest.mark.thorough
 def test_a_linked_work_tree_means_its_own_runs_or_else_those_of_the_repository(failed: Place) -> None:
     linked = failed.root / "linked"
     failed.git("worktree", "add", "-q", "-b", "side", str(linked))
@@ -91,6 +92,7 @@ def test_a_database_that_does_not_exist_has_no_run(place: Place) -> None:
         assert not gone.exists()
 
 
+@pytest.mark.thorough
 def test_skipping_everything_is_said(failed: Place) -> None:
     for key in ("1", "2", "3"):
         failed.segue("task", "skip", key, "--reason", "not now")

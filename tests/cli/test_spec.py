@@ -77,6 +77,7 @@ def test_a_feature_is_found_carried_and_ticked(feature: Place) -> None:
     assert changed == ["specs/001-greeting/tasks.md", "specs/001-greeting/state.json"], "the score only"
 
 
+@pytest.mark.thorough
 def test_each_task_starts_from_the_branch_of_the_one_before(feature: Place) -> None:
     feature.segue("run", "specs/001-greeting")
     branches = feature.git("branch", "--format=%(refname:short)").split()
@@ -114,6 +115,7 @@ def test_what_is_missing_goes_back_to_the_agent(feature: Place) -> None:
     assert [text for text in prompts if "check: sh -c '! ls done/*1': NOT MET" in text]
 
 
+@pytest.mark.thorough
 def test_ticks_and_state_are_not_committed_with_the_work(feature: Place) -> None:
     feature.segue("run")
     assert feature.git("diff", "--name-only", "main", "segue/001-greeting/T003").split() == [
@@ -123,6 +125,7 @@ def test_ticks_and_state_are_not_committed_with_the_work(feature: Place) -> None
     ]
 
 
+@pytest.mark.thorough
 def test_after_two_follow_ups_a_human_is_asked(feature: Place) -> None:
     feature.more_config("")
     feature.config(
@@ -138,6 +141,7 @@ def test_after_two_follow_ups_a_human_is_asked(feature: Place) -> None:
     assert "! ls done/*1" in record["error"]
 
 
+@pytest.mark.thorough
 def test_a_person_accepts_and_skips(feature: Place) -> None:
     checks = [["sh", "-c", f"! ls done/*{number}"] for number in (1, 2, 3)]  # each task breaks one
     feature.config(
@@ -172,6 +176,7 @@ def test_what_a_skipped_task_left_stays_on_its_branch(feature: Place) -> None:
     assert "half" in feature.git("ls-tree", "--name-only", "segue/001-greeting/T001").split()
 
 
+@pytest.mark.thorough
 def test_a_feature_by_its_bare_name(feature: Place) -> None:
     feature.segue("run", "001-greeting", "--task", "T001")
     assert "- [x] T001" in (folder(feature) / "tasks.md").read_text()
@@ -204,6 +209,7 @@ def test_no_task_recognised_says_what_was_seen(feature: Place) -> None:
         assert "1 boxes" in done.stderr
 
 
+@pytest.mark.thorough
 def test_kill_9_between_tasks_keeps_tick_and_state_together(feature: Place) -> None:
     feature.script('[[on]]\nwrite = { "done/{task}" = "x" }\ndelay = 0.2\n')
     feature.more_config('judged_by = "checks"\nchecks = [["test", "-d", "done"]]\n')
@@ -241,6 +247,7 @@ def test_tasks_as_headings_are_run_and_marked(feature: Place) -> None:
     assert [task["status"] for task in feature.json("task", "list")["tasks"]] == ["done", "done"]
 
 
+@pytest.mark.thorough
 def test_two_lists_of_the_same_tasks_need_a_choice(feature: Place) -> None:
     path = rewrite(feature, TWO_LISTS)
     for command in (["task", "list"], ["run", "--dry-run"], ["run"]):
@@ -252,6 +259,7 @@ def test_two_lists_of_the_same_tasks_need_a_choice(feature: Place) -> None:
     assert path.read_text() == TWO_LISTS.replace("[ ] T001", "[x] T001")
 
 
+@pytest.mark.thorough
 def test_the_only_feature_is_found_without_specify(feature: Place) -> None:
     feature.git("rm", "-rq", ".specify")
     feature.git("commit", "--quiet", "-m", "no .specify")
@@ -261,6 +269,7 @@ def test_the_only_feature_is_found_without_specify(feature: Place) -> None:
     assert "- [x] T001" in (folder(feature) / "tasks.md").read_text()
 
 
+@pytest.mark.thorough
 def test_a_checkpoint_is_a_gate_where_wanted(feature: Place) -> None:
     text = "- [ ] T001 One\n\n**Checkpoint**: It starts\n\n- [ ] T002 Two\n- [ ] T003\n"
     path = rewrite(feature, text)
@@ -274,6 +283,7 @@ def test_a_checkpoint_is_a_gate_where_wanted(feature: Place) -> None:
     assert path.read_text() == text.replace("[ ]", "[x]")
 
 
+@pytest.mark.thorough
 def test_parts_of_a_feature(feature: Place) -> None:
     text = "## Phase 1\n- [ ] T001 [US1] One\n\n**Checkpoint**: ok\n## Phase 2\n- [ ] T002 Two\n- [ ] T003\n"
     path = rewrite(feature, text)
@@ -305,6 +315,7 @@ def at_terminal(place: Place, typed: str, *arguments: str) -> tuple[int, str]:
     return process.wait(place.patience), said.decode(errors="replace")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("typed", "code", "done"), [("y\n", 0, 3), ("n\n", 3, 1)])
 def test_a_person_at_the_terminal_is_asked_at_a_gate(
     feature: Place, typed: str, code: int, done: int

@@ -46,6 +46,7 @@ def test_an_agent_at_work_is_adopted_after_kill_9(place: Place) -> None:
     assert place.rows("select count(*) from orchestrator_events where type = 'step.adopted'") == [(1,)]
 
 
+@pytest.mark.thorough
 def test_resume_after_the_agent_ended_without_segue(place: Place) -> None:
     place.script(GATED)
     process = place.start("run", "plan.md")
@@ -145,6 +146,7 @@ def test_runs_in_different_repositories_do_not_touch_each_other(tmp_path: Path) 
         assert len(one.subjects()) == 3
 
 
+@pytest.mark.thorough
 def test_detached_runs_are_followed_with_logs(place: Place) -> None:
     place.script('[[on]]\nwrite = { "f{task}" = "x" }\ndelay = 0.2\n')
     done = place.segue("run", "plan.md", "--detach", "--json")
@@ -155,6 +157,7 @@ def test_detached_runs_are_followed_with_logs(place: Place) -> None:
     until(lambda: identity.start_time(launch["pid"]) is None, "the background process is gone")
 
 
+@pytest.mark.thorough
 def test_a_task_taken_back_in_the_state_file_is_done_again(place: Place) -> None:
     place.script('[[on]]\nappend = { "f{task}" = "x" }\n')
     place.segue("run", "plan.md")

@@ -54,6 +54,7 @@ def kill_in_task_3(place: Place, *command: str) -> None:
     place.gate.touch()
 
 
+@pytest.mark.quick("emptied-run")
 @pytest.mark.parametrize("again", [("resume",), ("run", "plan.md")], ids=["resume", "run"])
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
 def test_no_finished_task_is_launched_again_without_its_state_file(
@@ -73,6 +74,7 @@ def test_no_finished_task_is_launched_again_without_its_state_file(
     assert {key: after["task_hashes"][key] for key in "12"} == before["task_hashes"]
 
 
+@pytest.mark.thorough
 def test_an_older_state_file_is_brought_up_to_date(place: Place) -> None:
     place.script(FAIL)
     place.segue("run", "plan.md", "--task", "1")
@@ -96,6 +98,7 @@ def test_a_rebuilt_state_file_still_knows_what_the_tasks_said(place: Place) -> N
     assert "--plan-changed keep" in done.stderr
 
 
+@pytest.mark.thorough
 def test_what_a_person_decided_survives_the_loss_of_the_state_file(place: Place) -> None:
     place.script('[[on]]\ntask = "1"\nexit_code = 1\n[[on]]\nappend = { "f{task}" = "x" }\n')
     place.segue("run", "plan.md", code=3)
@@ -148,6 +151,7 @@ def test_a_running_source_is_not_restarted(place: Place) -> None:
     assert process.wait(DEADLINE) == 130
 
 
+@pytest.mark.quick("deleted")
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
 def test_the_state_of_a_feature_is_rebuilt_with_its_branch(feature: Place, damage: Damage) -> None:
     judged = 'judged_by = "checks"\nchecks = [["true"]]\n'
@@ -175,6 +179,7 @@ def test_the_state_of_a_feature_is_rebuilt_with_its_branch(feature: Place, damag
     )
 
 
+@pytest.mark.thorough
 def test_a_feature_killed_before_its_state_was_written_resumes(feature: Place) -> None:
     feature.script('[[on]]\nwait_for = "GATE"\nwrite = { "done/{task}" = "x" }\n')
     feature.more_config('judged_by = "checks"\nchecks = [["test", "-d", "done"]]\n')
@@ -188,6 +193,7 @@ def test_a_feature_killed_before_its_state_was_written_resumes(feature: Place) -
     assert (folder(feature) / "tasks.md").read_text().count("[x]") == 3
 
 
+@pytest.mark.thorough
 def test_the_plan_an_agent_made_is_rebuilt(place: Place) -> None:
     place.script(TWO + '[[on]]\ntask = "2"\nphase = "execute"\nexit_code = 1\n')
     place.segue("run", GOAL, code=3)
@@ -216,6 +222,7 @@ def make_anew(place: Place) -> None:
     place.git("commit", "-q", "-m", "anew")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("state", ["kept", "lost"])
 def test_a_repository_made_anew_is_asked_about(place: Place, state: str) -> None:
     place.script('[[on]]\nappend = { "f{task}" = "x" }\n')
@@ -309,6 +316,7 @@ def test_a_second_machine_continues_where_the_work_is(place: Place) -> None:
     assert len(second.subjects()) == 3
 
 
+@pytest.mark.quick("resume")
 @pytest.mark.parametrize("command", [("resume",), ("run", "plan.md")], ids=["resume", "run"])
 def test_a_second_machine_without_the_work_is_refused(place: Place, command: tuple[str, ...]) -> None:
     place.script(FAIL)
@@ -325,6 +333,7 @@ def test_a_second_machine_without_the_work_is_refused(place: Place, command: tup
     assert second.subjects() == []
 
 
+@pytest.mark.thorough
 def test_a_run_whose_repository_is_not_here_is_refused(place: Place) -> None:
     place.script(FAIL)
     place.segue("run", "plan.md", code=3)

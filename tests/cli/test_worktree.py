@@ -17,7 +17,6 @@ from tests.cli.place import DEADLINE, Place, until
 from tests.cli.test_build import GOAL, TWO
 from tests.cli.test_cloud import Cloud, cloud
 from tests.cli.test_spec import TASKS, feature, folder, state
-from tests.patience import seeds
 
 __all__ = ["cloud", "feature"]
 
@@ -99,6 +98,7 @@ def test_merged_with_what_came_meanwhile(place: Place) -> None:
     assert (place.repo / "f3").is_file()
 
 
+@pytest.mark.quick("detached")
 @pytest.mark.parametrize("obstacle", ["conflict", "dirty", "elsewhere", "detached"])
 def test_what_cannot_be_merged_is_kept(place: Place, obstacle: str) -> None:
     place.script(WORK)
@@ -121,6 +121,7 @@ def test_what_cannot_be_merged_is_kept(place: Place, obstacle: str) -> None:
     assert place.json("status", "last")["state"] == "done"
 
 
+@pytest.mark.thorough
 def test_a_merge_that_failed_is_made_again_without_the_agent(place: Place) -> None:
     place.script(WORK)
     meanwhile(place, "printf other > mine.txt")
@@ -181,6 +182,7 @@ def test_a_run_whose_merge_could_not_be_tried_is_not_done(place: Place) -> None:
     assert branches(place) == ["main"]
 
 
+@pytest.mark.thorough
 def test_a_later_run_builds_on_work_that_is_not_merged(place: Place) -> None:
     place.script(WORK)
     run(place)
@@ -203,6 +205,7 @@ def test_a_run_in_place_is_told_of_work_that_is_not_merged(place: Place) -> None
     assert (place.repo / "f4").is_file()
 
 
+@pytest.mark.thorough
 def test_runs_of_different_plans_work_side_by_side(place: Place) -> None:
     place.script("[[on]]\nhang = true\n")
     other = place.root / "other.md"
@@ -218,6 +221,7 @@ def test_runs_of_different_plans_work_side_by_side(place: Place) -> None:
     assert place.git("status", "--porcelain") == ""
 
 
+@pytest.mark.thorough
 def test_the_same_plan_started_twice_at_once_is_one_run(place: Place) -> None:
     place.script("[[on]]\nhang = true\n")
     grace = {"SEGUE_LIMITS__KILL_GRACE": "0.2"}
@@ -245,6 +249,7 @@ def test_a_run_in_place_is_not_disturbed_by_a_merge(place: Place) -> None:
     assert process.wait(DEADLINE) == 130
 
 
+@pytest.mark.thorough
 def test_in_the_background(place: Place) -> None:
     place.script(WORK)
     run(place, "--detach")
@@ -286,8 +291,9 @@ def test_an_agent_at_work_is_adopted_after_kill_9(place: Place) -> None:
     assert place.git("status", "--porcelain") == ""
 
 
+@pytest.mark.thorough
 @pytest.mark.torture
-@pytest.mark.parametrize("seed", seeds(3))
+@pytest.mark.parametrize("seed", range(3))
 def test_random_kills_lose_and_double_nothing(tmp_path: Path, seed: int) -> None:
     place = Place.make(tmp_path, "".join(f"## Task {n}\nDo {n}.\n\n" for n in range(1, 7)))
     place.script('[[on]]\nappend = { "started" = "{task}\\n" }\ndelay = 0.05\nwrite = { "f{task}" = "x" }\n')
@@ -312,6 +318,7 @@ def test_random_kills_lose_and_double_nothing(tmp_path: Path, seed: int) -> None
 UNFINISHED = '[[on]]\ntask = "2"\nsay = "I claim to be done."\n'
 
 
+@pytest.mark.thorough
 def test_a_decision_and_the_rest_of_the_run(place: Place) -> None:
     place.script(UNFINISHED + WORK)
     done = run(place, code=3)
@@ -324,6 +331,7 @@ def test_a_decision_and_the_rest_of_the_run(place: Place) -> None:
     assert len(place.json("status")) == 1, "without --worktree the same run went on"
 
 
+@pytest.mark.thorough
 def test_a_work_tree_that_was_deleted_is_made_again(place: Place) -> None:
     place.script(UNFINISHED + WORK)
     run(place, code=3)

@@ -20,7 +20,7 @@ from tests.system.test_merging import RUN, commit
 __all__ = ["repo"]
 pytestmark = [
     pytest.mark.torture,
-    pytest.mark.skipif(compiler() is None, reason="needs a C compiler and Linux"),
+    pytest.mark.skipif(compiler() is None, reason="no C compiler is installed"),
 ]
 STEP = 9
 """Every how many calls git is killed; SEGUE_CRASH_SEED chooses the first."""

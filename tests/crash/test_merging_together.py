@@ -46,6 +46,7 @@ def start(repo: Path, work: str) -> subprocess.Popen[bytes]:
     )
 
 
+@pytest.mark.thorough
 def test_every_lane_gets_its_work_onto_the_branch_once(repo: Path) -> None:
     rng, base = random.Random(SEED), git(repo, "rev-parse", "HEAD")
     git(repo, "branch", RUN)

@@ -18,7 +18,7 @@ from tests.crash.trial import new_database, try_fault
 
 pytestmark = [
     pytest.mark.torture,
-    pytest.mark.skipif(compiler() is None, reason="needs a C compiler and Linux"),
+    pytest.mark.skipif(compiler() is None, reason="no C compiler is installed"),
 ]
 POINTS = 2
 """How many points each test takes."""
@@ -27,6 +27,7 @@ AT = 180
 SEED = int(os.environ.get("SEGUE_CRASH_SEED", "20772"))
 
 
+@pytest.mark.quick("plan-sqlite-all killed")
 @pytest.mark.parametrize(
     ("store", "fault"), [*(("sqlite", fault) for fault in KILLS), ("postgres", "all killed")]
 )
@@ -50,6 +51,7 @@ def test_resume_works_after_a_kill_at_any_durable_call(
         assert total, "no call was counted"
 
 
+@pytest.mark.quick("all killed, state file deleted")
 @pytest.mark.parametrize("fault", [fault for fault in FAULTS if fault not in KILLS])
 def test_resume_works_after_any_fault(fault: str, tmp_path: Path) -> None:
     """In the middle of the second task, when there is something to lose."""

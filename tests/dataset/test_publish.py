@@ -197,6 +197,7 @@ def test_the_card_names_the_licence_and_the_report_what_was_found(published: tup
             assert str(place.root / "home") not in path.read_text("utf-8", "replace")
 
 
+@pytest.mark.quick("sqlite")
 def test_secrets_that_slipped_in_are_masked(database: str, tmp_path: Path) -> None:
     with connect(database) as store:
         asyncio.run(fill(store))
@@ -210,6 +211,7 @@ def test_secrets_that_slipped_in_are_masked(database: str, tmp_path: Path) -> No
     assert "a/x" not in found
 
 
+@pytest.mark.thorough
 def test_a_call_that_was_interrupted_is_repeated(database: str, tmp_path: Path) -> None:
     class Interrupting(Cleaner):
         def clean(self, place: str, value: Any) -> Any:
@@ -226,6 +228,7 @@ def test_a_call_that_was_interrupted_is_repeated(database: str, tmp_path: Path) 
     assert (tmp_path / "out" / "README.md").exists()
 
 
+@pytest.mark.thorough
 def test_another_folder_is_not_written_over(published: tuple[Place, Path], tmp_path: Path) -> None:
     place, folder = published
     (tmp_path / "thesis.txt").write_text("mine")

@@ -55,6 +55,7 @@ def test_only_outer_objects_count_and_equal_ones_are_one() -> None:
     assert "differ" in the_object('{"steps": [1]} {"steps": [2]}', "steps")
 
 
+@pytest.mark.quick("text1", "text4")
 @pytest.mark.parametrize(
     "text",
     [

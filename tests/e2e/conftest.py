@@ -16,7 +16,7 @@ from segue.sim.llm.app import llm_app
 from segue.system.http.server import start_server
 from tests import loopback
 from tests.cli.place import PLAN, Place
-from tests.e2e.install import AGENTS, BIN, banner, skipped
+from tests.e2e.install import AGENTS, BIN, skipped
 
 KEY = "sim-0123456789abcdef"
 ACP = ("gemini", "opencode")
@@ -66,35 +66,24 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "e2e: drives real command lines, which `make e2e` installs")
 
 
-_LONG = ("gemini", "opencode")
-"""They take seconds to start, and one adapter drives both."""
-_ONCE = ("three_tasks[gemini]", "sandbox[opencode-bwrap standard]")
-"""What is tried with one of them all the same."""
+IN_MAKE_TEST = "test_a_plan_of_three_tasks"
+"""What `make test` tries with each program that is installed; the rest of this folder is for `make e2e`."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip what is missing instead of failing; leave what takes long for little to `make thorough`."""
+    """Skip what is missing instead of failing."""
     reasons, here = skipped(), Path(__file__).parent
     for item in items:
         if item.path.parent == here:
             item.add_marker(pytest.mark.e2e)
+            if item.name.partition("[")[0] != IN_MAKE_TEST:
+                item.add_marker(pytest.mark.thorough)
             called = getattr(item, "callspec", None)
             name = called.params.get("real") if called else None
-            if name in _LONG and not any(part in item.name for part in _ONCE):
-                item.add_marker(pytest.mark.thorough)
             if name is not None and name not in AGENTS:
                 item.add_marker(pytest.mark.skip(reason=f"{name} is not among these versions"))
             if name in reasons:
                 item.add_marker(pytest.mark.skip(reason=f"{name}: {reasons[name]}"))
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say loudly what was not tested, where people look last."""
-    missed = any(
-        report.nodeid.startswith("tests/e2e/") for report in terminalreporter.stats.get("skipped", ())
-    )
-    if missed and (reasons := skipped()):
-        terminalreporter.write(banner(reasons), red=True, bold=True)
 
 
 @dataclass

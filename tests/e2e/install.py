@@ -1,6 +1,6 @@
 """Installs the real command lines that the tests in this folder drive, into a folder that git ignores.
 
-What cannot be installed is skipped, and said so loudly; the others are tested all the same. SEGUE_E2E=oldest
+What cannot be installed is named and skipped; the others are tested all the same. SEGUE_E2E=oldest
 means the oldest versions that Segue supports, SEGUE_E2E=latest whatever npm has today.
 """
 
@@ -57,15 +57,16 @@ def skipped() -> dict[str, str]:
     except (OSError, ValueError):
         known = {}
     there = installed()
-    missing = {name: "it is not installed; run `make e2e`" for name in AGENTS if AGENTS[name] not in there}
-    return missing | known
+    missing = {name: "it is not installed" for name in AGENTS if AGENTS[name] not in there}
+    return missing | known | {name: "it needs node" for name in AGENTS.keys() - missing if _lacks_node(name)}
 
 
-def banner(reasons: dict[str, str]) -> str:
-    """The reasons, so that nobody overlooks them."""
-    lines = [f"SKIPPED, NOT TESTED: {name}: {reason}" for name, reason in sorted(reasons.items())]
-    stars = "*" * max(map(len, lines))
-    return "\n".join(["", stars, *lines, stars, ""])
+def _lacks_node(agent: str) -> bool:
+    """Return whether the program is a script of node, and there is none."""
+    if shutil.which("node", path=_environment()["PATH"]):
+        return False
+    with (BIN / agent).open("rb") as program:
+        return b"node" in program.readline(80)
 
 
 def main() -> None:
@@ -76,8 +77,8 @@ def main() -> None:
     reasons |= {name: said for name in AGENTS.keys() - reasons.keys() if (said := _broken(name))}
     SKIPPED.write_text(json.dumps(reasons))
     reasons |= _install_sdk()
-    if reasons:
-        sys.stderr.write(banner(reasons))
+    for name, reason in sorted(reasons.items()):
+        sys.stderr.write(f"Not installed, so not tested: {name}: {reason}\n")
 
 
 def _install() -> dict[str, str]:

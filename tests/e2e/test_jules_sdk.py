@@ -31,7 +31,9 @@ console.log(JSON.stringify({
 """
 
 
-@pytest.mark.skipif(not JULES_SDK.is_file() or not shutil.which("node"), reason="the SDK is not installed")
+@pytest.mark.skipif(
+    not JULES_SDK.is_file() or not shutil.which("node"), reason="the SDK of Jules or node is not installed"
+)
 def test_the_sdk_runs_and_reads(tmp_path: Path) -> None:
     bare = bare_repository(tmp_path)
     url, stop = start_server(JULES.build_app(None, {REPO: bare}))

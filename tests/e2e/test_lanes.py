@@ -109,7 +109,7 @@ def test_a_python_package_with_an_editable_install(tmp_path: Path) -> None:
 
 
 @pytest.mark.thorough
-@pytest.mark.skipif(shutil.which("npm") is None, reason="needs npm")
+@pytest.mark.skipif(shutil.which("npm") is None, reason="npm is not installed")
 @pytest.mark.parametrize("isolation", ["bwrap", "none"])
 def test_an_npm_project(tmp_path: Path, isolation: str) -> None:
     """With bubblewrap the user's dependencies are used; else each lane installs its own."""

@@ -85,6 +85,7 @@ def diff(page: Served, run: str) -> Any:
     return page.data(f"/runs/{run}/steps/{step['seq']}")
 
 
+@pytest.mark.thorough
 def test_everything_is_seen_from_elsewhere(fleet: Fleet, elsewhere: Place, page: Served, run: str) -> None:
     proof = elsewhere.segue("proof", run, "1").stdout
     assert "the file f1 exists" in proof, "the sentence of the criterion is in the repository alone"

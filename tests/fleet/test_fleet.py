@@ -31,6 +31,7 @@ def test_work_comes_back_as_a_pushed_branch(fleet: Fleet) -> None:
     assert str(fleet.machines[0].root) not in str(spec), "nothing of a machine is stored"
 
 
+@pytest.mark.thorough
 def test_work_without_a_remote_is_fetched_from_the_database(fleet: Fleet) -> None:
     before, run = fleet.submit("plan.md", "plan.md", "--agent", "scripted")
     fleet.machine().start("--jobs", "1")
@@ -108,6 +109,7 @@ def test_powerful_settings_of_who_submits_need_the_owner(fleet: Fleet) -> None:
     )
 
 
+@pytest.mark.thorough
 def test_a_run_is_stopped_and_continued_from_elsewhere(fleet: Fleet) -> None:
     log, opened = gate(fleet)
     (run,) = fleet.submit("plan.md")
@@ -128,6 +130,7 @@ def test_a_queued_run_is_stopped_without_a_worker(fleet: Fleet) -> None:
     assert fleet.ask("SELECT count(*) FROM procrastinate.procrastinate_jobs WHERE status = 'todo'") == [(0,)]
 
 
+@pytest.mark.thorough
 def test_a_person_accepts_and_skips_from_elsewhere(fleet: Fleet) -> None:
     fleet.commit(
         script__toml='[[on]]\ntask = "1"\nexit_code = 1\n[[on]]\ntask = "2"\nexit_code = 1\n',
@@ -250,6 +253,7 @@ def test_another_machine_continues_from_the_last_finished_step(fleet: Fleet) -> 
     ]
 
 
+@pytest.mark.thorough
 def test_a_machine_that_comes_back_finds_itself_fenced_and_ends_its_agent(fleet: Fleet) -> None:
     log, opened = gate(fleet)
     (run,) = fleet.submit("plan.md", "--task", "1")

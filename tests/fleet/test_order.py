@@ -119,6 +119,7 @@ def test_a_schedule_begins_runs_with_what_the_branch_has_then(fleet: Fleet) -> N
     assert fleet.ask(found) == [(run,)], "it began one run"
 
 
+@pytest.mark.thorough
 def test_a_schedule_that_was_missed_is_begun_late_and_once(fleet: Fleet) -> None:
     fleet.share()
     fleet.user.segue(

@@ -51,6 +51,7 @@ def test_a_run_whose_bell_was_lost_is_rung_for_again(fleet: Fleet) -> None:
     fleet.until(run, "done")
 
 
+@pytest.mark.thorough
 def test_bells_that_ring_twice_launch_one_agent(fleet: Fleet) -> None:
     log, opened = gate(fleet)
     (run,) = fleet.submit("plan.md", "--task", "1")
@@ -94,6 +95,7 @@ def test_an_agent_survives_the_process_that_drives_its_run(fleet: Fleet) -> None
     assert count(fleet, "segue_fleet.failures") == 0, "nobody is to blame"
 
 
+@pytest.mark.thorough
 def test_a_run_that_two_machines_cannot_drive_needs_a_person(fleet: Fleet) -> None:
     """They may work on its repository, but not with the settings that come with it."""
     fleet.user.env["SEGUE_CHECKS"] = '["true"]'
@@ -153,6 +155,7 @@ def _are(log: Path, number: int) -> bool:
     return launches(log) == number
 
 
+@pytest.mark.thorough
 def test_workers_hear_of_runs_after_their_connections_broke(fleet: Fleet) -> None:
     log, opened = gate(fleet)
     (run,) = fleet.submit("plan.md", "--task", "1")
@@ -167,7 +170,7 @@ def test_workers_hear_of_runs_after_their_connections_broke(fleet: Fleet) -> Non
     assert fleet.state(run) == "stopped"
 
 
-@pytest.mark.skipif(compiler() is None, reason="needs a C compiler")
+@pytest.mark.skipif(compiler() is None, reason="no C compiler is installed")
 @pytest.mark.thorough
 def test_clocks_of_machines_do_not_matter(fleet: Fleet) -> None:
     """One is a day ahead, one a day behind; who drives a run is decided by the clock of the database."""

@@ -126,6 +126,7 @@ def test_work_that_passes_tests_of_somebody_else_is_independent(start: Start) ->
     assert not list((loop.root / "apart").iterdir())
 
 
+@pytest.mark.thorough
 def test_who_tests_sees_the_base_and_nothing_of_the_work(start: Start) -> None:
     seen: list[str] = []
 
@@ -166,6 +167,7 @@ def test_test_that_the_judge_upholds_sends_the_agent_back(start: Start) -> None:
     assert len(jobs(loop, "tester")) == 1
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("judge", [OneJudge(uphold=False), None])
 def test_test_that_nobody_upholds_is_dropped_and_named(start: Start, judge: OneJudge | None) -> None:
     work = write({"calc.py": RIGHT, "test_calc.py": WEAK})
@@ -200,6 +202,7 @@ def test_later_task_that_breaks_independent_tests_is_sent_back(start: Start) -> 
     assert (proof_of(loop, "2").level, proof_of(loop, "2").held) == (Level.HELD, (1, 1))
 
 
+@pytest.mark.thorough
 def test_requirement_is_not_met_without_independent_tests(start: Start) -> None:
     loop = start(write({"calc.py": RIGHT, "test_calc.py": WEAK}), lambda _job: Outcome("No."))
     loop.policy = Policy(independent=True, require=Level.INDEPENDENT)

@@ -45,6 +45,7 @@ PROJECTS: dict[str, tuple[Mapping[str, str], list[list[str]]]] = {
 }
 
 
+@pytest.mark.quick("sh-namespaces-standard", "sh-landlock-standard")
 @pytest.mark.parametrize("strength", Strength)
 @pytest.mark.parametrize("isolation", each("bwrap", "namespaces", "landlock"))
 @pytest.mark.parametrize("tool", PROJECTS)

@@ -79,6 +79,7 @@ def make(root: Path, work: str) -> Place:
     return place
 
 
+@pytest.mark.quick("namespaces", "copy")
 @pytest.mark.parametrize("means", each("bwrap", "namespaces", "copy"))
 def test_honest_independent_tasks_never_collide(tmp_path: Path, means: str) -> None:
     place = make(tmp_path, HONEST)
@@ -91,6 +92,7 @@ def test_honest_independent_tasks_never_collide(tmp_path: Path, means: str) -> N
     assert len(list(place.repo.glob("tests/test_part*.py"))) == 4
 
 
+@pytest.mark.quick("copy")
 @pytest.mark.parametrize("means", each("bwrap", "namespaces", "copy"))
 def test_what_fails_together_is_never_merged(tmp_path: Path, means: str) -> None:
     place = make(tmp_path, TOGETHER)

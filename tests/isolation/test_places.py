@@ -33,6 +33,7 @@ def folder(request: pytest.FixtureRequest) -> Iterator[Path]:
         yield Path(name)
 
 
+@pytest.mark.quick("/tmp-namespaces", "/dev/shm-namespaces")
 @pytest.mark.parametrize("isolation", each("bwrap", "namespaces"))
 def test_what_the_command_names_is_seen_in_the_strict_sandbox(folder: Path, isolation: str) -> None:
     repo, tools, scripts = folder / "a repository", folder / "tools", folder / "scripts"

@@ -104,6 +104,7 @@ def test_an_agent_may_commit_if_the_user_opens_git(place: Place) -> None:
     assert "own" in place.subjects()
 
 
+@pytest.mark.quick("namespaces", "landlock")
 @pytest.mark.parametrize("isolation", each("bwrap", "namespaces", "landlock"))
 def test_an_agent_is_asked_to_end_before_it_is_killed(place: Place, isolation: str) -> None:
     body = (
@@ -171,6 +172,7 @@ def test_a_container_gets_the_work_tree_and_nothing_secret(place: Place) -> None
     assert shutil.which("docker") != str(runtime)
 
 
+@pytest.mark.quick("namespaces standard", "landlock strict")
 @pytest.mark.parametrize("sandbox", each("bwrap standard", "namespaces standard", "landlock strict"))
 def test_segues_own_secrets_are_hidden_also_when_its_state_is_elsewhere(place: Place, sandbox: str) -> None:
     means, strength = sandbox.split()

@@ -204,6 +204,7 @@ def test_a_runtime_error_is_found_by_its_statement(tmp_path: Path, rls_server: s
     assert "part.sql:4: the migration fails" in found(report)[0]
 
 
+@pytest.mark.thorough
 def test_profiles_made_by_a_trigger(tmp_path: Path, rls_server: str) -> None:
     schema = """
     create table profiles (id uuid primary key references auth.users on delete cascade,
@@ -310,6 +311,7 @@ def test_rights_to_single_columns(tmp_path: Path, rls_server: str) -> None:
     assert "anon update" not in allowed(report, "accounts")
 
 
+@pytest.mark.thorough
 def test_other_schemas_if_they_are_exposed(tmp_path: Path, rls_server: str) -> None:
     schema = """
     create schema api; create table api.notes (id serial primary key, user_id uuid not null);

@@ -13,6 +13,7 @@ LEAKING = sorted((CORPUS / "leaking").glob("*.sql"))
 SOUND = sorted((CORPUS / "sound").glob("*.sql"))
 
 
+@pytest.mark.quick("bucket_open_to_all_users", "project_moved_to_another_org")
 @pytest.mark.parametrize("schema", LEAKING, ids=lambda path: path.stem)
 def test_a_leak_is_found_where_it_is(tmp_path: Path, rls_server: str, schema: Path) -> None:
     text = schema.read_text()
@@ -22,6 +23,7 @@ def test_a_leak_is_found_where_it_is(tmp_path: Path, rls_server: str, schema: Pa
     assert all(error.startswith(place) for error in errors), errors
 
 
+@pytest.mark.quick("function_with_the_callers_rights", "roles_given_by_the_server")
 @pytest.mark.parametrize("schema", SOUND, ids=lambda path: path.stem)
 def test_a_sound_schema_passes(tmp_path: Path, rls_server: str, schema: Path) -> None:
     assert found(checked(tmp_path, rls_server, schema.read_text())) == []

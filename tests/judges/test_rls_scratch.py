@@ -21,6 +21,7 @@ from tests.cli.place import processes_with, until
 from tests.judges.rls_place import ON, RIGHT, TODOS, allowed, checked, found, project
 
 
+@pytest.mark.quick("create role evil superuser", "select pg_read_file('/etc/passwd')")
 @pytest.mark.parametrize(
     "evil",
     [
@@ -274,6 +275,7 @@ def test_columns_of_many_kinds_are_filled(tmp_path: Path, rls_server: str) -> No
     assert allowed(report, "things") == {"user A read own"}
 
 
+@pytest.mark.thorough
 def test_rows_that_cannot_be_made_are_said_to_be_so(tmp_path: Path, rls_server: str) -> None:
     schema = """
     create table odd (id serial primary key, user_id uuid not null,
@@ -314,6 +316,7 @@ def test_a_large_project(tmp_path: Path, rls_server: str) -> None:
     assert len(report.as_check().output) < 250_000
 
 
+@pytest.mark.thorough
 def test_the_server_goes_when_the_check_breaks_down(tmp_path: Path) -> None:
     homes = []
 

@@ -34,6 +34,7 @@ def decisions(place: Place) -> list[str]:
     return [event["by"] for event in place.events("task.marked") if event["by"]]
 
 
+@pytest.mark.quick("auto-over_http")
 @pytest.mark.parametrize("connect", [over_stdio, over_http])
 @pytest.mark.parametrize("mode", MODES)
 def test_work_is_handed_over_watched_and_proven(place: Place, connect: Connect, mode: str) -> None:
@@ -59,6 +60,7 @@ def test_work_is_handed_over_watched_and_proven(place: Place, connect: Connect, 
     assert place.subjects() == ["Task 1: Write one.", "Task 2: Write two.", "Task 3: Write three."]
 
 
+@pytest.mark.thorough
 def test_a_run_outlives_the_server_and_knows_nothing_of_its_host(place: Place) -> None:
     meeting = place.root / "meeting"
     argv = [
@@ -139,6 +141,7 @@ def test_a_gate_is_passed_and_a_run_is_stopped(place: Place) -> None:
     asyncio.run(talk())
 
 
+@pytest.mark.thorough
 def test_a_plan_is_rejected_and_approved_through_the_agent(place: Place) -> None:
     other = plan(step("c")).replace("phase = 'outline'", "phase = 'outline'\nattempt = 2")
     place.script(other + plan(step("a"), step("b")))
@@ -183,6 +186,7 @@ sys.exit(subprocess.run(sys.argv[1:], env=env).returncode)
 """
 
 
+@pytest.mark.quick("command1")
 @pytest.mark.parametrize("command", [COMMAND, (sys.executable, "-c", _CLEAN, *COMMAND)])
 def test_an_agent_of_a_run_may_only_look(place: Place, command: tuple[str, ...]) -> None:
     """Also one whose agent gives the programs it starts a clean environment."""

@@ -35,6 +35,7 @@ from segue.system.redact import Redactor
 from segue.system.services import Services
 from tests import loopback
 from tests.notify.servers import certificate, mail_server, webhook
+from tests.shebang import shebang
 
 NASTY = Notification(
     "needs_human",
@@ -245,7 +246,7 @@ def test_unsafe_mail_settings_are_refused(more: dict[str, Any], said: str) -> No
         settings(email=mail_settings(25, **more))
 
 
-FAKE = """#!{python}
+FAKE = """{shebang}
 import json, pathlib, sys
 pathlib.Path({out!r}).write_text(json.dumps(sys.argv[1:]))
 sys.exit({code})
@@ -259,13 +260,13 @@ def test_the_desktop_shows_the_notification(tmp_path: Path, monkeypatch: pytest.
     (problem,) = send(options, NASTY)
     assert "notify-send cannot be found" in problem
     program = tmp_path / "notify-send"
-    program.write_text(FAKE.format(python=sys.executable, out=str(tmp_path / "said"), code=0))
+    program.write_text(FAKE.format(shebang=shebang(), out=str(tmp_path / "said"), code=0))
     program.chmod(0o755)
     assert send(options, NASTY) == []
     *_, dashes, title, body = json.loads((tmp_path / "said").read_text())
     assert (dashes, title) == ("--", "Segue: Done Bcc: all@example.org gnp")
     assert body == "&lt;!channel&gt; &amp; &lt;b&gt;text&lt;/b&gt;\nsecond line with [redacted]"
-    program.write_text(FAKE.format(python=sys.executable, out=str(tmp_path / "said"), code=3))
+    program.write_text(FAKE.format(shebang=shebang(), out=str(tmp_path / "said"), code=3))
     assert "exit code 3" in send(options, NASTY)[0]
 
 

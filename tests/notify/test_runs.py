@@ -6,6 +6,8 @@ import json
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from tests.cli.place import Place, until
 from tests.notify.servers import Hook, webhook
 
@@ -68,6 +70,7 @@ def end(process: subprocess.Popen[str]) -> None:
     process.wait()
 
 
+@pytest.mark.thorough
 def test_a_usage_limit_is_reported_once_however_often_the_run_is_resumed(tmp_path: Path) -> None:
     place = Place.make(tmp_path)
     with webhook() as hook:
@@ -81,6 +84,7 @@ def test_a_usage_limit_is_reported_once_however_often_the_run_is_resumed(tmp_pat
         assert sent(hook)[0][1].startswith("Usage limit: parked until ")
 
 
+@pytest.mark.thorough
 def test_a_notification_that_a_kill_prevented_is_sent_after_the_resume(tmp_path: Path) -> None:
     place = Place.make(tmp_path)
     with webhook() as hook:

@@ -121,6 +121,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
     return Checkout(tmp_path_factory.mktemp("cheats"), BASE)
 
 
+@pytest.mark.quick("nothing else")
 @pytest.mark.parametrize("change", CHEATS.values(), ids=CHEATS.keys())
 def test_a_cheat_is_refused(project: Checkout, change: Files) -> None:
     result = project.check(change)

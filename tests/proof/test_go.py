@@ -91,6 +91,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
     return Checkout(tmp_path_factory.mktemp("cheats"), BASE)
 
 
+@pytest.mark.quick("the tests deleted")
 @pytest.mark.parametrize("change", CHEATS.values(), ids=CHEATS.keys())
 def test_a_cheat_is_refused(project: Checkout, change: Files) -> None:
     result = project.check(change, FAST)
@@ -98,6 +99,7 @@ def test_a_cheat_is_refused(project: Checkout, change: Files) -> None:
     assert result.reason
 
 
+@pytest.mark.quick("command1")
 @pytest.mark.parametrize("command", [GO, ("make", "test")])
 def test_honest_work_is_proved(tmp_path: Path, command: tuple[str, ...]) -> None:
     result = Checkout(tmp_path, BASE).check(HONEST, command)

@@ -13,7 +13,7 @@ from segue.domain.proof import CheckState, Seal
 from tests.proof.packages import node_modules
 from tests.proof.projects import Checkout, Files, needs_sandbox
 
-pytestmark = needs_sandbox
+pytestmark = [needs_sandbox, pytest.mark.thorough]  # npm installs the runners
 
 JEST = """const calc = require("../calc.js");
 

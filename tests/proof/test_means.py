@@ -29,6 +29,12 @@ TELLING: dict[str, tuple[Means, ...]] = {
     "right-in-another-folder": ("copy",),
 }
 """Products that look whether they are being checked, and by which means they still get away with it."""
+QUICK = (
+    "venv-with-a-finder",
+    "tests-ask-git",
+    "replaces-tests-while-they-run",
+    "editable-install-of-old-code",
+)
 HOOKS = ("PYTHONPATH", "PYTEST_ADDOPTS", "PYTEST_PLUGINS", "NODE_OPTIONS")
 """Variables that load code into programs; our own must not reach the cases."""
 
@@ -136,6 +142,7 @@ def test_there_are_fifty() -> None:
     assert len({case.name for case in CASES}) == len(CASES) == 50
 
 
+@pytest.mark.quick("venv-with-a-finder", "replaces-tests-while-they-run")
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_cases_are_what_they_say(case: Case, folder: Path) -> None:
     """The base is green, honest work passes without Segue, and a cheat's product is wrong."""
@@ -155,6 +162,7 @@ def test_cases_are_what_they_say(case: Case, folder: Path) -> None:
         assert project.run(case.truth).stdout != "3\n"
 
 
+@pytest.mark.quick(*(f"{means}-{name}" for name in QUICK for means in ("namespaces", "copy")))
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 @pytest.mark.parametrize("means", MEANS)
 def test_verdicts_are_the_same_under_every_means(means: Means, case: Case, folder: Path) -> None:

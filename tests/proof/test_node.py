@@ -82,6 +82,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
     return Checkout(tmp_path_factory.mktemp("cheats"), BASE)
 
 
+@pytest.mark.quick("a weaker assertion")
 @pytest.mark.parametrize("change", CHEATS.values(), ids=CHEATS.keys())
 def test_a_cheat_is_refused(project: Checkout, change: Files) -> None:
     about_npm = {"package.json", ".npmrc"} & change.keys()
@@ -90,6 +91,7 @@ def test_a_cheat_is_refused(project: Checkout, change: Files) -> None:
     assert result.reason
 
 
+@pytest.mark.quick("node test/calc.test.js")
 @pytest.mark.parametrize("command", ["npm test", "make test", "node --test test/", "node test/calc.test.js"])
 def test_honest_work_is_proved(tmp_path: Path, command: str) -> None:
     result = Checkout(tmp_path, BASE).check(HONEST, command.split())

@@ -116,6 +116,7 @@ def test_a_go_mod_keeps_the_replacements_of_the_base() -> None:
     assert merge_control("go.mod", base, head) == "module a\n\nrequire y v1\n\nreplace x => ../x\n"
 
 
+@pytest.mark.thorough
 @given(st.text(max_size=200), st.text(max_size=200))
 def test_merging_any_text_is_safe(base: str, head: str) -> None:
     for name in ("pyproject.toml", "setup.cfg", "package.json", "Cargo.toml", "go.mod"):

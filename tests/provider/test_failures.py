@@ -26,6 +26,7 @@ def failing(**options: Any) -> Exception:
     return caught.value
 
 
+@pytest.mark.quick("quota")
 @pytest.mark.parametrize("case", CASES)
 def test_a_failure_has_the_class_that_routers_know(asking: Asking, case: str) -> None:
     entry, kind = CASES[case]
@@ -38,6 +39,7 @@ def test_a_failure_has_the_class_that_routers_know(asking: Asking, case: str) ->
     assert asking.leftovers() == []
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("case", ["crash", "quota"])
 def test_a_router_does_not_launch_again(asking: Asking, case: str) -> None:
     entry, kind = CASES[case]
@@ -59,6 +61,7 @@ def test_a_router_falls_back_to_another_model(asking: Asking) -> None:
     assert response.choices[0].message.content == "second"
 
 
+@pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # a coroutine of LiteLLM's
 @pytest.mark.parametrize("case", ["crash", "empty", "quota"])
 def test_a_router_falls_back_in_a_stream(asking: Asking, case: str) -> None:
@@ -78,6 +81,7 @@ def test_a_router_falls_back_in_a_stream(asking: Asking, case: str) -> None:
     assert len(asking.launches()) == 2
 
 
+@pytest.mark.quick("crash-sync", "crash-async")
 @pytest.mark.parametrize(
     ("case", "way"), [("crash", "sync"), ("quota", "sync"), *((case, "async") for case in CASES)]
 )
@@ -107,6 +111,7 @@ LIMITED = (
 )
 
 
+@pytest.mark.thorough
 def test_a_limit_whose_end_is_known_is_remembered_for_its_model(asking: Asking) -> None:
     asking.script(f'{LIMITED}[[on]]\nsay = "here"\n')
     first, second = failing(), failing()
@@ -149,11 +154,13 @@ def test_a_program_that_prints_plain_text_answers_with_it(asking: Asking, stream
         assert answer.choices[0].message.content == "Plain\n  words"
 
 
+@pytest.mark.thorough
 def test_the_words_of_stderr_are_told(asking: Asking) -> None:
     asking.script('[[on]]\nstderr = "the flux capacitor is empty"\nexit_code = 3\n')
     assert "the flux capacitor is empty" in str(failing())
 
 
+@pytest.mark.thorough
 def test_the_callers_time_limit_holds(asking: Asking) -> None:
     asking.config("[limits]\nkill_grace = 0.1\n")
     asking.script('[[on]]\nfaults = ["hang"]\n')
@@ -163,6 +170,7 @@ def test_the_callers_time_limit_holds(asking: Asking) -> None:
     assert error.num_retries == 0
 
 
+@pytest.mark.thorough
 def test_an_agent_that_prints_too_much_is_ended(asking: Asking) -> None:
     asking.config("[provider]\noutput_bytes = 100000\n[limits]\nkill_grace = 0.1\n")
     asking.script('[[on]]\nfaults = ["long_line"]\n')
@@ -171,6 +179,7 @@ def test_an_agent_that_prints_too_much_is_ended(asking: Asking) -> None:
     assert "output_limit" in str(error)
 
 
+@pytest.mark.thorough
 def test_who_waits_too_long_for_a_process_may_try_again(asking: Asking) -> None:
     asking.config("[provider]\nprocesses = 1\n[limits]\nkill_grace = 0.1\n")
     asking.script('[[on]]\nlaunch = 1\nfaults = ["hang"]\n[[on]]\nsay = "fine"\n')
@@ -192,6 +201,7 @@ def test_who_waits_too_long_for_a_process_may_try_again(asking: Asking) -> None:
     assert len(asking.launches()) == 1
 
 
+@pytest.mark.thorough
 def test_a_missing_program_is_no_service(asking: Asking) -> None:
     asking.config('[agents.cursor]\nagent_cmd = "no-such-program"\n')
     error = failing()
@@ -207,6 +217,7 @@ def test_a_wrong_setting_is_named(asking: Asking) -> None:
     assert "provider.processes" in str(failing())
 
 
+@pytest.mark.thorough
 def test_an_unknown_model_is_the_callers_mistake(asking: Asking) -> None:
     with pytest.raises(litellm.NotFoundError, match="does not know the model"):
         litellm.completion(model="composer-cli/nope", messages=HELLO)
@@ -254,6 +265,7 @@ def test_what_an_agent_cannot_take_is_refused_and_not_dropped(asking: Asking, ca
     assert asking.launches() == []
 
 
+@pytest.mark.thorough
 def test_text_in_parts_is_kept(asking: Asking) -> None:
     asking.script('[[on]]\ncontains = "one\\ntwo"\nsay = "both"\n')
     parts = [{"type": "text", "text": "one"}, {"type": "text", "text": "two"}]

@@ -17,6 +17,7 @@ import pytest
 from segue.prompts.transcript import ChatMessage, Speaker, write_transcript
 from tests.cli.place import until
 from tests.provider.place import HELLO, MODEL, Asking, agents_of, at_work, litellm, provider
+from tests.shebang import shebang
 
 
 @pytest.fixture(autouse=True)
@@ -129,6 +130,7 @@ def test_streams_bring_the_same_answer_in_pieces(asking: Asking) -> None:
         assert used.total_tokens == 12
 
 
+@pytest.mark.thorough
 def test_calls_come_from_any_loop_and_any_thread(asking: Asking) -> None:
     async def once() -> str:
         response = await litellm.acompletion(model=MODEL, messages=HELLO)
@@ -167,6 +169,7 @@ def test_of_64_calls_only_so_many_run_at_once_and_none_is_lost(asking: Asking) -
     assert asking.leftovers() == []
 
 
+@pytest.mark.thorough
 def test_a_stream_that_is_given_up_ends_its_agent(asking: Asking) -> None:
     asking.config("[limits]\nkill_grace = 0.3\n")
     asking.script('[[on]]\nfaults = ["hang"]\n')
@@ -200,6 +203,7 @@ def test_a_call_that_is_cancelled_ends_its_agent(asking: Asking) -> None:
     until(lambda: not agents_of(asking), "the agent to end")
 
 
+@pytest.mark.thorough
 def test_closing_ends_agents_and_leaves_nothing(asking: Asking) -> None:
     asking.config("[limits]\nkill_grace = 0.3\n")
     asking.script('[[on]]\nfaults = ["hang"]\n')
@@ -225,6 +229,7 @@ def test_closing_ends_agents_and_leaves_nothing(asking: Asking) -> None:
 ACP = ("gemini", "copilot", "opencode", "qwen", "vibe", "cursor-acp")
 
 
+@pytest.mark.quick("vibe")
 @pytest.mark.parametrize("agent", ACP)
 def test_agents_of_the_client_protocol_are_models(
     asking: Asking, agent: str, monkeypatch: pytest.MonkeyPatch
@@ -269,6 +274,7 @@ def test_a_stream_brings_words_while_the_agent_still_speaks(asking: Asking) -> N
     assert "".join(pieces) == "One\ntwo"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("model", [MODEL, "gemini-cli/default"])
 def test_a_stream_of_pieces_brings_the_whole_message_once(
     asking: Asking, model: str, monkeypatch: pytest.MonkeyPatch
@@ -282,7 +288,7 @@ def test_a_stream_of_pieces_brings_the_whole_message_once(
     assert "".join(pieces) == words
 
 
-HOLDS = """#!{python}
+HOLDS = """{shebang}
 import pathlib, subprocess, sys, time
 child = subprocess.Popen([{program!r}, *sys.argv[1:]], stdout=subprocess.PIPE)
 pieces = 0
@@ -296,6 +302,7 @@ sys.exit(child.wait())
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("agent", "model", "program", "mark"),
     [
@@ -313,7 +320,7 @@ def test_words_of_an_agent_are_heard_before_it_says_the_next(
     asking.script(f'[[on]]\nsay = "{words}"\n')
     heard, holds = asking.root / "heard", asking.root / "holds"
     text = {"python": sys.executable, "program": str(asking.root / "bin" / program), "mark": mark}
-    holds.write_text(HOLDS.format(**text, heard=str(heard)))
+    holds.write_text(HOLDS.format(**text, shebang=shebang(), heard=str(heard)))
     holds.chmod(0o755)
     asking.config(f'[agents.{agent}]\nagent_cmd = "{holds}"\n')
     pieces = []

@@ -60,6 +60,7 @@ def test_single(asking: Asking) -> None:
     assert (root["kind"], leaf["kind"], leaf["parent"]) == ("profile", "cli", root["id"])
 
 
+@pytest.mark.thorough
 def test_fallback_goes_on_until_somebody_answers(asking: Asking, vendor: str) -> None:
     plays(vendor, {"reply": "from the vendor", "usage": {"input": 7, "output": 2}})
     asking.config(f'[profiles.safe]\nkind = "fallback"\nmodels = ["{MODEL}", "sim"]\n{alias(vendor)}')
@@ -74,6 +75,7 @@ def test_fallback_goes_on_until_somebody_answers(asking: Asking, vendor: str) ->
     assert asked["temperature"] == 0.5
 
 
+@pytest.mark.thorough
 def test_fallback_without_an_answer_fails_as_the_last_one_did(asking: Asking) -> None:
     asking.config(f'[profiles.safe]\nkind = "fallback"\nmodels = ["{MODEL}", "composer-cli/gpt-5.5"]\n')
     asking.script('[[on]]\nlaunch = 1\nexit_code = 3\n[[on]]\nfaults = ["quota"]\n')
@@ -95,6 +97,7 @@ def test_the_majority_of_a_fan_out_wins(asking: Asking, vendor: str) -> None:
     assert [span["part"] for span in candidates] == ["candidate"] * 3
 
 
+@pytest.mark.thorough
 def test_a_judge_chooses(asking: Asking, vendor: str) -> None:
     plays(
         vendor,
@@ -110,6 +113,7 @@ def test_a_judge_chooses(asking: Asking, vendor: str) -> None:
     assert [span["part"] for span in trace(response)] == ["", "candidate", "candidate", "judge"]
 
 
+@pytest.mark.thorough
 def test_a_judge_that_babbles_does_not_spoil_the_answer(asking: Asking, vendor: str) -> None:
     plays(vendor, {"match": "Answer 1:", "reply": "Hard to say."}, {"match": "", "reply": "one"})
     asking.config(
@@ -121,6 +125,7 @@ def test_a_judge_that_babbles_does_not_spoil_the_answer(asking: Asking, vendor: 
     assert "the judge chose none" in trace(response)[0]["note"]
 
 
+@pytest.mark.thorough
 def test_a_fan_out_bears_the_failure_of_some(asking: Asking) -> None:
     asking.config(f'[profiles.panel]\nkind = "fan_out"\nmodels = ["{MODEL}", "composer-cli/gpt-5.5"]\n')
     asking.script('[[on]]\nlaunch = 1\nexit_code = 3\n[[on]]\nsay = "alone"\n')
@@ -143,6 +148,7 @@ def test_draft_critique_revise(asking: Asking, vendor: str) -> None:
     assert [span["part"] for span in trace(response)] == ["", "draft", "critique", "revision"]
 
 
+@pytest.mark.thorough
 def test_a_content_critic_saves_the_revision(asking: Asking) -> None:
     asking.config(
         f'[profiles.careful]\nkind = "revise"\ndraft = "{MODEL}"\ncritique = "{MODEL}"\nrounds = 3\n'
@@ -152,6 +158,7 @@ def test_a_content_critic_saves_the_revision(asking: Asking) -> None:
     assert len(asking.launches()) == 2
 
 
+@pytest.mark.thorough
 def test_profiles_in_profiles_make_one_tree_with_one_sum(asking: Asking) -> None:
     asking.config(
         f'[profiles.inner]\nkind = "single"\nmodel = "{MODEL}"\n[profiles.outer]\nkind = "fan_out"\n'

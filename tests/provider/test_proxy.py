@@ -104,6 +104,7 @@ def test_an_alias_answers_with_usage_and_cost(proxy: Proxy) -> None:
     assert float(raw.headers["x-litellm-response-cost"]) == pytest.approx(7.0)
 
 
+@pytest.mark.quick("composer-cli/composer-2.5")
 @pytest.mark.parametrize("model", [MODEL, "composite/profile/safe"])
 def test_models_and_profiles_answer_and_stream(proxy: Proxy, model: str) -> None:
     proxy.asking.script('[[on]]\nsay = "Good day!"\n')
@@ -208,6 +209,7 @@ def test_an_empty_model_is_a_bad_request(proxy: Proxy) -> None:
         )
 
 
+@pytest.mark.quick("False-composite/profile/nope", "True-gpt-5")
 @pytest.mark.parametrize("model", ["nobody-cli/x", "gpt-5", "composite/profile/nope", "", "claude-cli"])
 @pytest.mark.parametrize("stream", [False, True])
 def test_an_unknown_model_is_refused_at_once(proxy: Proxy, model: str, stream: bool) -> None:
@@ -246,6 +248,7 @@ def test_eight_at_once(proxy: Proxy) -> None:
     assert [answer.choices[0].message.content for answer in answers] == ["x"] * 16
 
 
+@pytest.mark.quick("12")
 @pytest.mark.parametrize("calls", [12, pytest.param(10_000, marks=pytest.mark.thorough)])
 def test_thousands_of_calls_leave_nothing_behind(proxy: Proxy, calls: int) -> None:
     """The answers are right, memory stays as it is, and no process or file is left."""

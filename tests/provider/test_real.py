@@ -17,7 +17,7 @@ from tests.provider.place import Asking, litellm
 
 pytestmark = pytest.mark.skipif(
     not {AGENTS["claude"], AGENTS["codex"]}.issubset(installed()),
-    reason="the real command lines are not installed; run `make e2e`",
+    reason="the real command lines are not installed",
 )
 
 

@@ -47,6 +47,7 @@ def test_a_call_is_stored_as_one_tree_without_the_words(panel: Asking) -> None:
     assert "secret answer" not in str(panel.spans())
 
 
+@pytest.mark.thorough
 def test_logs_show_the_tree(panel: Asking) -> None:
     ask()
     provider.close()
@@ -62,6 +63,7 @@ def test_logs_show_the_tree(panel: Asking) -> None:
     assert "14 tokens" in third
 
 
+@pytest.mark.thorough
 def test_the_run_of_a_provider_is_nothing_to_resume(panel: Asking) -> None:
     ask()
     command = [sys.executable, "-m", "segue", "resume"]
@@ -79,11 +81,13 @@ def test_nothing_is_stored_when_nobody_wants_it(panel: Asking) -> None:
     assert not (panel.state / "segue.db").exists()
 
 
+@pytest.mark.thorough
 def test_a_store_that_fails_does_not_fail_the_call(panel: Asking) -> None:
     panel.config(f'database_url = "{panel.root}/no/such/folder/x.db"\n{PANEL}')
     assert ask().choices[0].message.content == "secret answer"
 
 
+@pytest.mark.thorough
 def test_spans_stand_under_the_callers_with_the_names_of_the_conventions(panel: Asking) -> None:
     memory = InMemorySpanExporter()
     provider = otel_trace.get_tracer_provider()

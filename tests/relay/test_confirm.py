@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from segue.relay.proposal import Proposal, show_argument
 from tests.cli.place import DEADLINE, SEGUE, until
 from tests.relay.place import Relay, RelayPlace
+from tests.shebang import shebang
 
 CONFIG = """
 [relay]
@@ -148,7 +149,7 @@ def test_without_a_terminal_the_relay_does_not_start(tmp_path: Path) -> None:
     assert "the relay has none" in place.segue("serve", code=2).stderr
 
 
-FAKE = """#!{python}
+FAKE = """{shebang}
 import json, os, pathlib, sys, time
 folder = pathlib.Path({folder!r})
 (folder / "asked.json").write_text(json.dumps(sys.argv))
@@ -162,7 +163,7 @@ sys.exit(int((folder / "answer").read_text()))
 def test_a_dialog_asks(tmp_path: Path) -> None:
     folder = tmp_path / "bin"
     folder.mkdir()
-    (folder / "zenity").write_text(FAKE.format(python=sys.executable, folder=str(folder)))
+    (folder / "zenity").write_text(FAKE.format(shebang=shebang(), folder=str(folder)))
     (folder / "zenity").chmod(0o755)
     place = make(tmp_path, "desktop", timeout=DEADLINE)
     place.env["PATH"] = f"{folder}{os.pathsep}{place.env['PATH']}"

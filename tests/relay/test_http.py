@@ -198,6 +198,7 @@ def test_slow_clients_are_cut(relay: Relay) -> None:
     assert relay.run("hello", who="still there").status_code == 200
 
 
+@pytest.mark.thorough
 def test_a_hundred_at_once_and_the_limits_hold(tmp_path: Path) -> None:
     for name in ("live", "most"):
         (tmp_path / name).mkdir()

@@ -113,6 +113,7 @@ def bridge(machine: str, url: str, action: str, token: str, **env: str) -> dict[
     return told
 
 
+@pytest.mark.thorough
 def test_two_machines_with_tls_and_a_token(tmp_path: Path, machines: tuple[str, str]) -> None:
     here, there = machines
     cert, key = certificate(tmp_path)

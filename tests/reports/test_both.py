@@ -81,6 +81,7 @@ def test_the_same_figures_on_both_databases(tmp_path: Path, postgres: str) -> No
     assert all(on_sqlite[2][name] for name in ("settings", "differences"))
 
 
+@pytest.mark.quick("runs", "errors")
 @pytest.mark.parametrize("question", [question for question in QUERIES if question != "trials"])
 def test_every_question_can_be_copied_as_it_stands(question: str, tmp_path: Path, postgres: str) -> None:
     import psycopg

@@ -30,6 +30,7 @@ def cells() -> dict[str, Trial]:
     return {**dict(rate_cells()), **dict(difference_cells()), **dict(paired_cells())}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("cell", HARDEST)
 def test_the_hardest_cells_contain_the_truth(cell: str) -> None:
     """A hundred rounds with a fixed seed: enough to see an interval that counts cases as independent."""

@@ -72,6 +72,7 @@ def test_a_task_from_start_to_finish(place: Place) -> None:
     assert place.git("status", "--porcelain") == ""
 
 
+@pytest.mark.thorough
 def test_the_exclusion_is_written_once_and_keeps_what_was_there(place: Place) -> None:
     exclude = place.repo / ".git" / "info" / "exclude"
     exclude.write_bytes(b"*.log")
@@ -133,6 +134,7 @@ def test_a_partial_fix_converges_although_run_skips_the_hunk(place: Place) -> No
     assert lines(review(place, base, again=True)) == []
 
 
+@pytest.mark.quick("fix1")
 @pytest.mark.parametrize("fix", [{"calc.py": None}, {"calc.py": "a = 1\n"}, {"calc.py": "x\n" * 30}])
 def test_what_is_gone_from_the_diff_is_no_finding(place: Place, fix: dict[str, str | None]) -> None:
     place.play(EVAL)
@@ -143,6 +145,7 @@ def test_what_is_gone_from_the_diff_is_no_finding(place: Place, fix: dict[str, s
     assert lines(review(place, base, again=True)) == []
 
 
+@pytest.mark.thorough
 def test_what_is_still_wrong_is_reported_once(place: Place) -> None:
     place.play(EVAL)
     base = place.head
@@ -169,6 +172,7 @@ def test_a_session_of_somebody_else_is_left_alone(place: Place) -> None:
     assert (place.repo / ".review" / "session.json").read_bytes() == before
 
 
+@pytest.mark.thorough
 def test_a_session_that_replaced_ours_is_somebody_elses(place: Place) -> None:
     base = place.head
     middle = place.commit({"calc.py": "x = 1\n"})
@@ -188,6 +192,7 @@ def test_our_session_that_somebody_finished_is_opened_again(place: Place) -> Non
     assert lines(review(place, base, again=True)) == [("calc.py", 1)]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("old", [True, "human"])
 def test_early_builds_without_the_json_flag(place: Place, old: bool | str) -> None:
     place.play(EVAL, no_json_flag=old)
@@ -198,6 +203,7 @@ def test_early_builds_without_the_json_flag(place: Place, old: bool | str) -> No
     assert lines(review(place, base, again=True)) == []
 
 
+@pytest.mark.quick("False-bad_request-LLM bad request")
 @pytest.mark.parametrize(
     ("fault", "why"),
     [
@@ -242,6 +248,7 @@ def test_a_corrupt_session_needs_a_person(place: Place) -> None:
     assert "corrupted" in finish(place)
 
 
+@pytest.mark.thorough
 def test_a_hanging_review_is_killed_and_can_be_repeated(place: Place) -> None:
     place.play(EVAL, hang=True)
     base = place.head
@@ -321,6 +328,7 @@ def test_an_id_that_stet_finds_ambiguous_does_no_harm(place: Place) -> None:
     asyncio.run(reviewer(place).dismiss(place.subject(base), told))
 
 
+@pytest.mark.thorough
 def test_git_gets_a_name_where_the_user_has_none(place: Place) -> None:
     place.play(EVAL)
     base = place.head
@@ -344,6 +352,7 @@ def test_finish_that_fails_is_a_warning(place: Place) -> None:
     assert "by hand: stet finish" in warning
 
 
+@pytest.mark.thorough
 def test_when_to_finish(place: Place) -> None:
     base = place.head
     place.commit({"calc.py": "x = 1\n"})
@@ -355,6 +364,7 @@ def test_when_to_finish(place: Place) -> None:
         assert has_session(place) is after_run
 
 
+@pytest.mark.thorough
 def test_one_session_for_the_whole_run(place: Place) -> None:
     place.play(EVAL)
     first = place.head
@@ -366,6 +376,7 @@ def test_one_session_for_the_whole_run(place: Place) -> None:
     assert lines(review(place, second, task="2", finish="run")) == both
 
 
+@pytest.mark.thorough
 def test_commands_of_the_users_own(place: Place) -> None:
     place.play(EVAL)
     base = place.head

@@ -56,6 +56,7 @@ def test_the_models(tmp_path: Path) -> None:
         assert answer.json()["choices"][0]["message"]["content"] == "From the script"
 
 
+@pytest.mark.quick("arguments3-wrong.toml: on[0].sayy: ")
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

@@ -16,6 +16,7 @@ PUSHING = 100
 WATCHED = 50
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("many", [100, pytest.param(1000, marks=pytest.mark.thorough)])
 def test_many_agents_at_once(tmp_path: Path, many: int) -> None:
     before = threading.active_count()

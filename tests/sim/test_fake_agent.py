@@ -379,6 +379,7 @@ class TestLaunchers:
         subprocess.run([sys.executable, "-c", code, awkward, sim.root / "bin"], check=True)
         assert sim("--version").returncode == 0
 
+    @pytest.mark.thorough
     def test_a_whole_run_is_rehearsed(self, place: Place) -> None:
         written = place.segue("sim", "bin", "./bin").stdout.splitlines()
         assert [Path(line).name for line in written] == list(PROGRAMS)

@@ -62,6 +62,7 @@ def test_a_finding_in_json(place: Place) -> None:
     assert (place.repo / ".review" / "lock").exists()
 
 
+@pytest.mark.thorough
 def test_the_human_shape(place: Place) -> None:
     base = opened(place)
     name = session(place)["findings"][0]["id"][:7]
@@ -124,6 +125,7 @@ def test_a_finding_that_is_reported_again_stands_twice_and_cannot_be_dismissed(p
     assert place.call("dismiss", name).returncode == 0
 
 
+@pytest.mark.thorough
 def test_a_dismissed_finding_hides_its_hunk_from_run_but_not_from_rerun(place: Place) -> None:
     opened(place)
     name = session(place)["findings"][0]["id"]
@@ -134,6 +136,7 @@ def test_a_dismissed_finding_hides_its_hunk_from_run_but_not_from_rerun(place: P
     assert [entry["line"] for entry in findings(place.call("rerun", "--json"))] == [2]
 
 
+@pytest.mark.thorough
 def test_another_start_replaces_the_session_and_leaves_an_orphan(place: Place) -> None:
     first = opened(place)
     second = place.head
@@ -283,6 +286,7 @@ def test_a_failure_in_the_middle_leaves_a_session_that_run_completes(place: Plac
     assert len(findings(place.call("run", "--json"))) == 1
 
 
+@pytest.mark.thorough
 def test_a_corrupt_session(place: Place) -> None:
     base = place.head
     place.commit({"calc.py": "x = 1\n"})

@@ -42,6 +42,7 @@ def test_gh_works_on_issues(desk: HubDesk, tmp_path: Path) -> None:
     assert "Could not resolve" in gh("issue", "view", "99", code=1)
 
 
+@pytest.mark.thorough
 @needs_gh
 def test_gh_takes_a_pull_request_from_draft_to_merge(desk: HubDesk, tmp_path: Path) -> None:
     gh, alice = (GhProgram(tmp_path / who, desk, f"{who}-token") for who in ("bot", "alice"))

@@ -46,6 +46,7 @@ def pattern(line: str) -> str:
     return text
 
 
+@pytest.mark.thorough
 def test_the_whole_transcript(place: Place) -> None:
     base = place.head
     place.commit({"calc.py": "a = 1\nb = 2\nc = 3\nd = eval(s)\n"})

@@ -76,6 +76,7 @@ def labels(desk: HubDesk, number: int) -> list[str]:
     return [label["name"] for label in desk.bot.get(f"{REPO}/issues/{number}").json()["labels"]]
 
 
+@pytest.mark.quick("False")
 @pytest.mark.parametrize("enterprise", [False, True])
 def test_it_keeps_the_promises_of_sources(desk: HubDesk, enterprise: bool) -> None:
     desk.url += "/api/v3" if enterprise else ""
@@ -181,6 +182,7 @@ def test_what_is_done_and_closed_stays_in_the_list(desk: HubDesk) -> None:
     assert again[0].status is TaskStatus.DONE
 
 
+@pytest.mark.quick("bad_gateway")
 @pytest.mark.parametrize("fault", ["reset_after", "bad_gateway", "secondary_limit", "primary_limit", "reset"])
 def test_a_comment_is_written_once_whatever_happens(tmp_path: Path, fault: Any) -> None:
     faults = [GithubFault(fault=fault, on="POST /repos/*/*/issues/*/comments", times=1, retry_after=1)]

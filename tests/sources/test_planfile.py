@@ -254,6 +254,7 @@ def mark_some(folder: Path, keys: list[str], both_ready: Barrier) -> None:
             source.mark(task, done(int(task.key)))
 
 
+@pytest.mark.thorough
 def test_two_processes_marking_at_once_lose_nothing(tmp_path: Path) -> None:
     keys = [str(number) for number in range(1, 41)]
     plan_file(tmp_path, "".join(f"## Task {key}\n\nDo {key}.\n" for key in keys))

@@ -304,6 +304,7 @@ def test_another_task_with_the_id_of_a_done_one_is_pending(tmp_path: Path) -> No
     assert "not in tasks.md: T002." in notices(source)
 
 
+@pytest.mark.thorough
 def test_two_processes_lose_nothing(tmp_path: Path) -> None:
     feature(tmp_path, "".join(f"- [ ] T{n:03} Task {n}\n" for n in range(40)))
     context = multiprocessing.get_context("spawn")

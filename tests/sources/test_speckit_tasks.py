@@ -433,6 +433,7 @@ def test_any_bytes_are_read(data: bytes) -> None:
         parse(data)
 
 
+@pytest.mark.quick(" ", "[", "#")
 @pytest.mark.parametrize(
     "text", [" ", "[ ", "[", "|", "#", "*", "~~", "- [", "T001, ", "[a]", "Task ", "<!-- ", "status:"]
 )

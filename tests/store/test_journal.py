@@ -194,6 +194,7 @@ def test_events_outside_steps_are_stored_soon_without_anybody_asking(database: s
     asyncio.run(main())
 
 
+@pytest.mark.thorough
 def test_a_flood_of_events_waits_for_the_database_and_loses_nothing(database: str) -> None:
     async def main() -> None:
         with connect(database) as store:
@@ -206,6 +207,7 @@ def test_a_flood_of_events_waits_for_the_database_and_loses_nothing(database: st
     asyncio.run(main())
 
 
+@pytest.mark.thorough
 def test_a_payload_of_ten_megabytes_comes_back(database: str) -> None:
     text = ("é\x00\ud800" + "x" * 997) * 10_000
 

@@ -198,6 +198,7 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.thorough
 def test_a_process_that_is_killed_while_the_database_is_away_loses_nothing(
     cluster: Cluster, tmp_path: Path
 ) -> None:
@@ -240,6 +241,7 @@ def test_a_process_that_is_killed_while_the_database_is_away_loses_nothing(
     assert not spool.exists()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("cut", [0, 1, 7])
 def test_a_replay_that_was_interrupted_changes_nothing_twice(
     cluster: Cluster, tmp_path: Path, cut: int

@@ -165,6 +165,7 @@ push.push_run(open_database(sys.argv[1]), open_database(sys.argv[2]), sys.argv[3
 """
 
 
+@pytest.mark.quick("0")
 @pytest.mark.parametrize("merges", [0, 1, 3, 12])
 def test_a_push_that_is_killed_goes_on_where_it_stopped(source: str, target: str, merges: int) -> None:
     run_id = work(source, events=100)

@@ -177,6 +177,7 @@ def test_files_are_written_once_and_newer_ones_become_further_files(tmp_path: Pa
     assert written[0].read_text() == "-- mine"
 
 
+@pytest.mark.thorough
 def test_the_store_keeps_its_promises_behind_a_transaction_pooler(postgres: str) -> None:
     with pooler_of(postgres) as (pooler, url):
         check_store(lambda: connect(url))

@@ -120,7 +120,7 @@ def make_brief_folder(place: Path) -> None:
     leave_memory()
     with brief_folder(place) as folder:
         assert folder.parent == place
-        (place / ".segue-1-0-left.tmp" / "inner").mkdir(parents=True)
+        (place / ".segue-1-999999999999-left.tmp" / "inner").mkdir(parents=True)
         clear_temporary(place)
         assert names(place) == [folder.name]
 

@@ -339,6 +339,7 @@ NAMES = st.sampled_from(["file", "second", "a", "a/b", "a/c/d", "ü b", "log.txt
 TEXTS = st.sampled_from(["", "old\n", "second\n", "*.txt\na\n", "precious\n"])
 
 
+@pytest.mark.thorough
 @given(st.dictionaries(NAMES, st.none() | TEXTS, max_size=5), st.booleans(), st.booleans())
 @settings(
     max_examples=10,
@@ -384,7 +385,8 @@ def _text(repo: Path, name: str) -> str:
     return subprocess.run(["git", "show", name], cwd=repo, check=True, capture_output=True).stdout.decode()
 
 
-@pytest.mark.skipif(compiler() is None, reason="needs a C compiler and Linux")
+@pytest.mark.quick("1")
+@pytest.mark.skipif(compiler() is None, reason="no C compiler is installed")
 @pytest.mark.parametrize("part", range(1, 5))
 def test_after_a_kill_at_any_durable_call_nothing_is_lost(pool: Pool, part: int, tmp_path: Path) -> None:
     """Everything is killed at once, git too, while lanes are opened, prepared or removed."""
@@ -392,7 +394,7 @@ def test_after_a_kill_at_any_durable_call_nothing_is_lost(pool: Pool, part: int,
 
 
 @pytest.mark.thorough
-@pytest.mark.skipif(compiler() is None, reason="needs a C compiler and Linux")
+@pytest.mark.skipif(compiler() is None, reason="no C compiler is installed")
 def test_after_a_kill_at_every_durable_call_nothing_is_lost(
     repo: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

@@ -198,6 +198,7 @@ def test_another_clone_continues_in_the_same_state(
     assert machines.pack_if_changed(second, packed.digest) is None, "the same state has the same digest"
 
 
+@pytest.mark.quick("windows")
 @pytest.mark.parametrize("name", ["windows", "new", "encoded"])
 def test_uncommitted_files_keep_every_byte(machines: Machines, name: str) -> None:
     first, second = machines.clone("one"), machines.clone("two")
@@ -246,6 +247,7 @@ def test_a_repository_inside_is_named_and_the_rest_is_packed(machines: Machines)
     assert git(second, "status", "--porcelain") == "?? new"
 
 
+@pytest.mark.quick("--orphan=x")
 @pytest.mark.parametrize("head", ["", "--orphan=x", "other", "0" * 40])
 def test_damaged_work_is_refused(machines: Machines, head: str) -> None:
     first, clone = machines.clone("one"), machines.clone("two")
@@ -408,6 +410,7 @@ def test_who_lacks_the_base_is_told_to_fetch_it(machines: Machines) -> None:
     assert "segue/run" in said, "it has the commit, though on no branch"
 
 
+@pytest.mark.quick("main", "segue//x")
 @pytest.mark.parametrize("name", ["main", "segue/../main", "segue/", "-segue/x", "segue/x.lock", "segue//x"])
 def test_only_branches_of_segue_are_touched(machines: Machines, name: str) -> None:
     clone = machines.clone("one")
@@ -446,7 +449,8 @@ def test_a_remote_that_is_gone_is_named_with_a_hint(machines: Machines) -> None:
     assert "network" in caught.value.hint
 
 
-@pytest.mark.skipif(compiler() is None, reason="needs a C compiler and Linux")
+@pytest.mark.quick("3")
+@pytest.mark.skipif(compiler() is None, reason="no C compiler is installed")
 @pytest.mark.parametrize("part", range(1, 7))
 def test_a_kill_at_any_durable_call_can_be_repeated(machines: Machines, part: int, tmp_path: Path) -> None:
     """Everything is killed at once, git too, while a mirror, a clone or the state in it is made."""
@@ -454,7 +458,7 @@ def test_a_kill_at_any_durable_call_can_be_repeated(machines: Machines, part: in
 
 
 @pytest.mark.thorough
-@pytest.mark.skipif(compiler() is None, reason="needs a C compiler and Linux")
+@pytest.mark.skipif(compiler() is None, reason="no C compiler is installed")
 def test_a_kill_at_every_durable_call_can_be_repeated(machines: Machines, tmp_path: Path) -> None:
     at = 1
     while check_kill(machines, tmp_path, at):

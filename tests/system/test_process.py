@@ -303,6 +303,7 @@ def test_forgetting_removes_what_was_kept(tmp_path: Path) -> None:
     assert list(jobs.iterdir()) == []
 
 
+@pytest.mark.thorough
 def test_a_run_that_prints_a_lot_stays_small(tmp_path: Path) -> None:
     size = 80_000_000
     seen = finish_driver(

@@ -252,6 +252,7 @@ def test_the_lock_is_held_as_long_as_the_agent_works_and_not_by_the_agent(
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
+@pytest.mark.thorough
 @pytest.mark.torture
 @pytest.mark.parametrize("turns", [3, pytest.param(60, marks=pytest.mark.thorough)])
 def test_segue_killed_at_any_moment_starts_the_agent_exactly_once(tmp_path: Path, turns: int) -> None:
@@ -269,6 +270,7 @@ def test_segue_killed_at_any_moment_starts_the_agent_exactly_once(tmp_path: Path
         assert stage.nothing_left(), turn
 
 
+@pytest.mark.thorough
 @pytest.mark.torture
 @pytest.mark.parametrize("turns", [2, pytest.param(40, marks=pytest.mark.thorough)])
 def test_ctrl_c_at_any_moment_leaves_nothing(tmp_path: Path, turns: int) -> None:

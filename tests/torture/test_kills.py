@@ -29,15 +29,8 @@ def new_run(store: Store, tasks: int = TASKS) -> Run:
     return run
 
 
-@pytest.mark.parametrize(
-    ("workers", "wanted"),
-    [
-        (1, 30),
-        (4, 60),
-        pytest.param(1, 200, marks=pytest.mark.thorough),
-        pytest.param(4, 400, marks=pytest.mark.thorough),
-    ],
-)
+@pytest.mark.thorough
+@pytest.mark.parametrize(("workers", "wanted"), [(1, 30), (4, 60), (1, 200), (4, 400)])
 def test_nothing_is_lost_and_nothing_is_doubled(
     database: str, workers: int, wanted: int, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
@@ -107,6 +100,7 @@ def was_interrupted(store: Store) -> bool:
     return any(row["tries"] > 1 for batch in store.table("steps") for row in batch)
 
 
+@pytest.mark.quick("postgres-False")
 @pytest.mark.parametrize("reconciles", [True, False])
 def test_only_reconcile_keeps_an_interrupted_launch_from_being_repeated(
     database: str, reconciles: bool, tmp_path: Path

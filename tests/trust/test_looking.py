@@ -122,6 +122,7 @@ def trap(tmp_path: Path) -> Iterator[Trap]:
         yield trap
 
 
+@pytest.mark.quick("sizes")
 @pytest.mark.parametrize("clone", CLONES)
 def test_a_look_starts_nothing_and_stays_inside(trap: Trap, clone: str) -> None:
     CLONES[clone](trap)
@@ -156,6 +157,7 @@ def test_what_acts_is_refused_before_it_starts(trap: Trap) -> None:
         assert not trap.was_called(), call
 
 
+@pytest.mark.thorough
 def test_the_page_says_why_it_cannot_resume(tmp_path: Path) -> None:
     with trapped(Place.make(tmp_path)) as trap:
         trap.place.segue("run", "plan.md", "--agent", "scripted", "--pause-after-task", code=3)
@@ -176,6 +178,7 @@ def test_the_trap_works(trap: Trap) -> None:
     assert "canary.sh" in trap.ran.read_text()
 
 
+@pytest.mark.quick("links")
 @pytest.mark.parametrize("clone", [name for name in CLONES if name != "linked_settings"])
 def test_no_page_starts_anything_or_shows_what_is_outside(trap: Trap, clone: str) -> None:
     CLONES[clone](trap)

@@ -24,6 +24,7 @@ LOOKS: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.quick("settings")
 @pytest.mark.parametrize("clone", [name for name in CLONES if name != "linked_settings"])
 def test_tools_that_look_start_nothing_and_stay_inside(tmp_path: Path, clone: str) -> None:
     place = Place.make(tmp_path)

@@ -83,6 +83,7 @@ def test_without_a_terminal_a_run_is_refused_with_the_command_to_type(trap: Trap
     assert trap.place.json("status") == []
 
 
+@pytest.mark.quick("resume", "agent try scripted hello")
 @pytest.mark.parametrize(
     "words", ["check", "resume", "notify test", "agent try scripted hello", "bridge run hello"]
 )
@@ -158,6 +159,7 @@ def test_a_resumed_run_says_that_settings_changed(trap: Trap) -> None:
     assert marks(trap) == ["ran", "evil"]
 
 
+@pytest.mark.thorough
 def test_a_background_run_inherits_trust_for_one_call(trap: Trap) -> None:
     trap.place.segue("run", "plan.md", "--task", "1", "--trust", "--detach")
     trap.place.segue("logs", "-f")
@@ -250,6 +252,7 @@ def test_init_writes_what_needs_no_question(trap: Trap) -> None:
     trap.place.segue("run", "plan.md", "--agent", "scripted", "--task", "1", "--allow-dirty")
 
 
+@pytest.mark.thorough
 def test_the_demo_needs_no_trust(trap: Trap) -> None:
     trap.place.segue("demo", "feature", "--dir", str(trap.place.repo / "demo"))
     assert marks(trap) == []

@@ -23,9 +23,7 @@ if TYPE_CHECKING:
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 _browsers: list[tuple[subprocess.Popen[bytes], Path]] = []
 PHONE = {"width": 390, "height": 844}
-needs_chromium = pytest.mark.skipif(
-    CHROMIUM is None, reason="NO CHROMIUM: the page was not tried in a browser; `make browser` installs it"
-)
+needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
 
 
 @contextmanager

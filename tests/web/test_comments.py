@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.cli.place import Place, until
 from tests.cli.test_build import GOAL, plan, prompt_of, step, tasks
 from tests.web.place import Served
@@ -11,6 +13,7 @@ TWO = plan(step("a"), step("b"))
 WORK = '[[on]]\nphase = "execute"\nappend = { "f{task}" = "the work of {task}\\n" }\n'
 
 
+@pytest.mark.thorough
 def test_a_plan_is_edited_rejected_and_approved(place: Place, served: Served) -> None:
     place.script(OTHER + TWO)
     place.segue("run", GOAL, "--approve", code=3)

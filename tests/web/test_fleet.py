@@ -78,6 +78,7 @@ def test_a_run_without_a_worker_is_shown_as_waiting(watched: Watched) -> None:
     assert (queue["runs"], queue["served"], watched.lost["workers"]) == ([watched.working], False, [])
 
 
+@pytest.mark.thorough
 def test_the_page_says_what_the_command_says(watched: Watched) -> None:
     until(lambda: watched.data()["workers"][0]["runs"] == [watched.working], "the worker is shown at work")
     shown, said = watched.data(), watched.fleet.user.json("fleet", "status")

@@ -58,6 +58,7 @@ def written(database: str) -> str:
     return busy().write(database)
 
 
+@pytest.mark.thorough
 def test_events_are_found_paged_and_filtered(written: str) -> None:
     with connect(written, read_only=True) as store:
         known = store.query("SELECT run_id, seq, step, type, data FROM orchestrator_events")
@@ -118,6 +119,7 @@ def test_every_figure_leads_to_what_is_behind_it(written: str) -> None:
         assert {step["state"] for step in behind["steps"]} == {"failed"}
 
 
+@pytest.mark.thorough
 def test_the_page_says_what_the_command_says(written: str) -> None:
     for query, chosen in (
         ({}, Selection()),
@@ -193,6 +195,7 @@ def test_a_line_of_a_megabyte_is_one_row(place: Place, served: Served) -> None:
     assert "<b>" not in shown
 
 
+@pytest.mark.quick("/recovery-segue demo")
 @pytest.mark.parametrize(
     ("path", "words"),
     [

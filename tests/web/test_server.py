@@ -242,6 +242,7 @@ def test_empty_pages_say_what_to_do(served: Served) -> None:
     assert "segue run plan.md" in served.get("/tasks").text
 
 
+@pytest.mark.thorough
 def test_a_task_is_retried_from_the_page(place: Place, served: Served) -> None:
     place.script(FAILS_ONCE)
     place.segue("run", "plan.md", code=3)
@@ -293,6 +294,7 @@ def test_a_run_is_stopped_and_resumed_from_the_page(place: Place, served: Served
     until(lambda: served.data("/runs.json")["runs"][0]["state"] == "done", "the run to end")
 
 
+@pytest.mark.thorough
 def test_a_resume_that_is_refused_says_why(place: Place, served: Served) -> None:
     place.script(FAILS_ONCE)
     place.segue("run", "plan.md", code=3)
@@ -339,6 +341,7 @@ def test_run_serve_shows_the_run_and_ends_with_it(place: Place) -> None:
         fetch(lines[1]["link"])
 
 
+@pytest.mark.thorough
 def test_a_run_can_be_stopped_from_the_page_beside_it(place: Place) -> None:
     place.script(f"[[on]]\ndelay = 300\n{WRITES}")
     log = place.root / "run.out"

@@ -34,7 +34,7 @@ async def run_bench(
     try:
         async with asyncio.TaskGroup() as group:
             waiting = [group.create_task(decide(case)) for case in every]
-    except* Exception as several:
+    except ExceptionGroup as several:
         # A wrong key fails every case alike: the first failure says it all.
         raise several.exceptions[0] from None
     return BenchReport(tuple(task.result() for task in waiting))
