@@ -16,7 +16,7 @@ from segue.config.settings import Settings
 from segue.domain.errors import NeedsHuman, SegueError
 from segue.system.files import private_folder, write_atomic
 from segue.system.git.repository import Repository
-from segue.system.isolation.isolate import Isolation, Means, capture_inside
+from segue.system.isolation.isolate import MOUNTING, Isolation, capture_inside
 from segue.system.lane import has_content, list_ignored, list_shared, match
 from segue.system.process.capture import child_environment, probe
 from segue.system.redact import Redactor
@@ -75,13 +75,13 @@ class LaneSetup:
         names = ", ".join(found[:5]) + (" …" if len(found) > 5 else "")
         return (
             f"The lanes do not have {names}, which git ignores. To give them to each lane, set lane_setup, "
-            "lane_copy or lane_link (docs/guides/parallel.md#lanes)."
+            "lane_copy or lane_link (`segue help parallel`)."
         )
 
     @property
     def _is_mounted(self) -> bool:
         """Whether the lanes see what they share without links."""
-        return self._isolation.chosen.means is Means.BWRAP
+        return self._isolation.chosen.means in MOUNTING
 
     def _copy_all(self, lane: Path) -> None:
         paths = self._lacking(lane, self._settings.lane_copy, "lane_copy")

@@ -15,7 +15,6 @@ from segue.domain.delivery import FeedbackItem
 from segue.domain.errors import Locked, UsageError, WorkspaceError
 from segue.domain.role import Role
 from segue.domain.run import Run, RunSpec, RunState
-from segue.domain.workspace import Snapshot
 from segue.flow.context import Building, Judging, Reviewing
 from segue.flow.launch import AgentChain
 from segue.ports import Carrier, Source, Store
@@ -24,7 +23,7 @@ from segue.runtime.app import App
 from segue.runtime.delivering import aim, is_merged
 from segue.runtime.past import Past, refuse_absent, settle_resume, settle_start
 from segue.runtime.plan import RunPlan, check_chains, judges_of, plan_run, replan_run
-from segue.runtime.preconditions import check_preconditions
+from segue.runtime.preconditions import SETTINGS, check_clean, check_preconditions
 from segue.runtime.units import ALL, Units
 from segue.runtime.wiring import (
     check_programs,
@@ -43,7 +42,6 @@ from segue.system.process.processes import Processes
 from segue.system.services import Services
 from segue.view.run import FOLDED, RunView
 
-SETTINGS = "segue.toml"
 _CUT_OFF = (RunState.RUNNING, RunState.PARKED, RunState.STOPPED)
 """States in which a run whose tasks are all done may still have to record its end."""
 
@@ -383,19 +381,6 @@ def exclude_state_files(home: Repository, source: Source, place: Repository | No
             clear_temporary(folder)
     if place is not None:
         place.own = home.own
-
-
-def check_clean(now: Snapshot, allow_dirty: bool) -> None:
-    """Refuse to mix the user's uncommitted work with an agent's."""
-    if not now.dirty or allow_dirty:
-        return
-    names = ", ".join(now.files[:5]) + (" …" if len(now.files) > 5 else "")
-    hint = "Commit or stash them, or start with --allow-dirty"
-    if not now.head:  # git stash needs a commit
-        hint = 'Make the first commit: git add --all && git commit -m "Begin", or start with --allow-dirty'
-    raise WorkspaceError(
-        f"The work tree has uncommitted changes: {names}", kept="Nothing was touched.", hint=hint
-    )
 
 
 @contextlib.contextmanager

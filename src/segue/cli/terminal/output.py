@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import sys
 from collections.abc import Iterable, Sequence
@@ -43,8 +44,11 @@ def cut_start(path: str, room: int) -> str:
 
 
 def program() -> str:
-    """Return how to call Segue: by name if it is on PATH, else by its path."""
-    return "segue" if shutil.which("segue") else sys.argv[0]
+    """Return how to call Segue in a shell: by name if it is on PATH, else as it was called."""
+    if shutil.which("segue"):
+        return "segue"
+    as_module = Path(sys.argv[0]).name == "__main__.py"
+    return shlex.join([sys.executable, "-m", "segue"] if as_module else sys.argv[:1])
 
 
 def is_interactive(stream: Any) -> bool:
@@ -129,12 +133,13 @@ class Printer(Struct, frozen=True):
 def report_error(error: Exception, *, as_json: bool) -> int:
     """Print what happened, what was kept and what to do next; return the exit code."""
     if not isinstance(error, SegueError):
+        from segue.system.extras import explain_import
         from segue.system.files import explain_full_disk
 
-        full = explain_full_disk(error)
-        if full is None:
+        known = explain_full_disk(error) or explain_import(error)
+        if known is None:
             return _report_bug(error)
-        error = full
+        error = known
     if as_json:
         body = {
             "message": error.message,

@@ -1,6 +1,6 @@
 """What an agent that tries to get out achieves in each sandbox; tests/isolation asserts exactly this.
 
-docs/guides/sandbox.md shows it as a table.
+`segue help sandbox` shows it as a table.
 """
 
 from __future__ import annotations
@@ -31,6 +31,8 @@ ATTEMPTS: Final = {
 NOT_STOPPED: Final = {
     "bwrap strict": frozenset(),
     "bwrap standard": frozenset({"loopback", "abstract_socket", "unix_socket"}),
+    "namespaces strict": frozenset(),
+    "namespaces standard": frozenset({"loopback", "abstract_socket", "unix_socket"}),
     "landlock strict": frozenset({"git_history", "git_control", "unix_socket"}),
     "landlock standard": frozenset({"git_history", "git_control", "unix_socket", "write_tmp", "loopback"}),
 }
