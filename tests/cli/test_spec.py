@@ -102,8 +102,9 @@ def test_dry_run_shows_the_context_of_the_task(feature: Place) -> None:
 
 
 def test_what_is_missing_goes_back_to_the_agent(feature: Place) -> None:
-    feature.script('[[on]]\nphase = "resolve"\nwrite = { "proof" = "x" }\n' + WORK)
-    feature.more_config('judged_by = "checks"\nchecks = [["test", "-f", "proof"]]\n')
+    fixes = '[[on]]\nphase = "resolve"\nwrite = { "proof" = "x" }\ndelete = ["done/T001"]\n'
+    feature.script(fixes + WORK)
+    feature.more_config('judged_by = "checks"\nchecks = [["sh", "-c", "! ls done/*1"]]\n')
     feature.segue("run", "--task", "T001")
     steps = [key for (key,) in feature.rows("select key from orchestrator_steps order by seq")]
     assert [k.removeprefix("task/T001/") for k in steps if "verify" in k or "resolve" in k] == [
@@ -111,7 +112,7 @@ def test_what_is_missing_goes_back_to_the_agent(feature: Place) -> None:
         "verify/1",
     ]
     prompts = [text for (text,) in feature.rows("select text from orchestrator_prompts")]
-    assert [text for text in prompts if "check: test -f proof: NOT MET" in text]
+    assert [text for text in prompts if "check: sh -c '! ls done/*1': NOT MET" in text]
 
 
 @pytest.mark.thorough
@@ -128,7 +129,7 @@ def test_ticks_and_state_are_not_committed_with_the_work(feature: Place) -> None
 def test_after_two_follow_ups_a_human_is_asked(feature: Place) -> None:
     feature.more_config("")
     feature.config(
-        'agent = "scripted"\njudged_by = "checks"\nchecks = [["test", "-f", "never"]]\n'
+        'agent = "scripted"\njudged_by = "checks"\nchecks = [["sh", "-c", "! ls done/*1"]]\n'
         '[agents.scripted]\nscript = "script.toml"\n'
     )
     done = feature.segue("run", code=3)
@@ -137,13 +138,14 @@ def test_after_two_follow_ups_a_human_is_asked(feature: Place) -> None:
     record = state(feature)["tasks"]["T001"]
     assert record["status"] == "failed"
     assert record["attempts"] == 3
-    assert "test -f never" in record["error"]
+    assert "! ls done/*1" in record["error"]
 
 
 @pytest.mark.thorough
 def test_a_person_accepts_and_skips(feature: Place) -> None:
+    checks = [["sh", "-c", f"! ls done/*{number}"] for number in (1, 2, 3)]  # each task breaks one
     feature.config(
-        'agent = "scripted"\njudged_by = "checks"\nchecks = [["test", "-f", "never"]]\n'
+        f'agent = "scripted"\njudged_by = "checks"\nchecks = {checks}\n'
         '[agents.scripted]\nscript = "script.toml"\n[limits]\nresolutions = 0\n'
     )
     feature.segue("run", code=3)

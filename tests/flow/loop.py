@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
+from segue.domain.before import KnownFailures
 from segue.domain.budget import Budget
 from segue.domain.events import AgentStarted, Event, Recorded
 from segue.domain.failure import Failure, FailureKind
@@ -22,11 +23,21 @@ from segue.domain.run import Run, RunSpec
 from segue.domain.scenario import Scenario
 from segue.domain.task import Completion, Task, TaskKind, TaskList, TaskStatus
 from segue.domain.verdict import Verdict
-from segue.flow.context import Checking, Judging, Policy, ReadVerdict, Reviewing, RunContext
+from segue.flow.context import (
+    Checking,
+    Judging,
+    Policy,
+    ReadVerdict,
+    Reviewing,
+    RunContext,
+    RunSurvey,
+    Survey,
+)
 from segue.flow.launch import ChosenAgent, Launcher
 from segue.flow.phase import PRESETS, make_flow
 from segue.flow.phases.registry import PHASES
 from segue.flow.scheduler import run_tasks
+from segue.flow.survey import end_survey
 from segue.ports import (
     Capabilities,
     Installation,
@@ -190,6 +201,10 @@ class Loop:
     budget: Budget = field(default_factory=Budget)
     checks: tuple[tuple[str, ...], ...] = ()
     sealed: bool = False
+    survey: RunSurvey | None = None
+    """Says what is red before the first launch, where checks are not sealed."""
+    patience: float = 30.0
+    """How long the first launch waits for that."""
     scenarios: tuple[Scenario, ...] = ()
     reviewer: Reviewer | None = None
     judge: Judge | None = None
@@ -220,7 +235,10 @@ class Loop:
 
     async def _session(self, chosen: Sequence[str]) -> None:
         async with self.context() as context:
-            await run_tasks(context, chosen)
+            try:
+                await run_tasks(context, chosen)
+            finally:
+                await end_survey(context)
 
     @asynccontextmanager
     async def context(self) -> AsyncGenerator[RunContext, None]:
@@ -254,6 +272,7 @@ class Loop:
                     judging=self.judging(),
                     testing=TestsApart(repo, self.root / "apart", run.id),
                     resumed_by_person=self.resumed_by_person,
+                    survey=Survey(self.patience),
                 )
             finally:
                 await store.close(journal)
@@ -267,7 +286,7 @@ class Loop:
     def checking(self) -> Checking:
         """Checks in the work tree itself, or sealed."""
         if not self.sealed:
-            return Checking(self.checks, self.run_check)
+            return Checking(self.checks, self.run_check, survey=self.survey)
         sealer = Sealer(self.repo, self.repo / ".git", self.root / "scratch", SealOptions(timeout=300))
         return Checking(
             self.checks,
@@ -275,10 +294,18 @@ class Loop:
             scenarios=self.scenarios,
             run_scenario=sealer.try_scenario,
             try_mutants=sealer.try_mutants,
+            survey=sealer.survey,
         )
 
     async def run_check(
-        self, argv: Sequence[str], base: str, head: str, *, kind: TaskKind, expected_red: Collection[str] = ()
+        self,
+        argv: Sequence[str],
+        base: str,
+        head: str,
+        *,
+        kind: TaskKind,
+        expected_red: Collection[str] = (),
+        before: KnownFailures | None = None,
     ) -> CheckResult:
         """Run a check in the work tree itself: these tests are not about the seal."""
         done = subprocess.run(list(argv), cwd=self.repo, capture_output=True, text=True, check=False)

@@ -38,6 +38,16 @@ def test_open_findings_are_listed_and_nothing_is_simply_green(place: Place, serv
     assert diff["path"] == "code.py"
 
 
+def test_what_was_red_before_is_said_on_top(place: Place, served: Served) -> None:
+    place.script(UNUSED)
+    place.more_config('checks = [["test", "-d", "nowhere"]]\n')
+    place.segue("run", "plan.md", "--task", "1")
+    run = place.last_run()
+    [check] = served.data(f"/runs/{run}")["before"]
+    assert (check["state"], check["words"]) == ("red", "`test -d nowhere` fails already")
+    assert "`test -d nowhere` fails already" in served.get(f"/runs/{run}").text
+
+
 def test_runs_are_searched_and_filtered_by_the_address(place: Place, served: Served) -> None:
     for name in ("one", "two_%"):
         spec = replace(SPEC, repo=f"/srv/{name}", source=f"{name}.md", agent=f"agent-{name}")

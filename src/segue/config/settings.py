@@ -343,7 +343,7 @@ class Settings(Options, frozen=True):
     control_files: tuple[str, ...] = ()
     """More files that decide whether checks pass (globs): checks use them as they were before the task."""
     known_failures: tuple[str, ...] = ()
-    """Tests that may fail (globs of their ids), because they did before."""
+    """Tests and checks that may fail (globs of test ids and commands), because they did before."""
     check_setup: Commands = Commands()
     """Commands that make a clean tree ready for the checks, e.g. `["npm ci"]`; they may use the network."""
     check_teardown: Commands = Commands()

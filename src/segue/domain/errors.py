@@ -2,6 +2,7 @@
 
 SegueError                    1   unexpected
 ├── UsageError                2   wrong words on the command line or in the configuration
+│   ├── CheckUnready          2   a check of the run cannot start, as it is
 │   └── SourceError           2   the plan (or other source) cannot be read
 │       └── TwoLists          2   it lists the same tasks twice; a person must choose
 ├── WorkspaceError            2   the repository is not fit to start in
@@ -40,6 +41,10 @@ class UsageError(SegueError):
     """The command line or the configuration is wrong."""
 
     exit_code = 2
+
+
+class CheckUnready(UsageError):
+    """A check cannot start on what the run begins with, so no agent is launched; a person repairs it."""
 
 
 class SourceError(UsageError):

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 import msgspec
 
+from segue.domain.before import BaseCheck
 from segue.domain.criterion import CriterionVerdict
 from segue.domain.evidence import Hit
 from segue.domain.failure import Failure, FailureKind
@@ -244,6 +245,15 @@ class ContractMade(Event, frozen=True):
     require: Level | None = None
     files: dict[str, str] = {}
     """Digests of the files that agents must not change."""
+
+
+class BaseChecked(Event, frozen=True):
+    """The checks ran on what the run begins with, before an agent is launched: what fails is known."""
+
+    type: ClassVar[str] = "base.checked"
+    base: str
+    """The commit."""
+    checks: tuple[BaseCheck, ...]
 
 
 class Tampered(Event, frozen=True):

@@ -47,7 +47,7 @@ class CheckState(StrEnum):
     CONTESTED = "contested"
     """A test that fails now was changed by the agent: somebody must decide which version is right."""
     NOTHING = "nothing"
-    """There is nothing to check yet: the runner found no tests, as in a young project."""
+    """It says nothing about the task: there are no tests yet, or it failed before as it does now."""
     BROKEN = "broken"
     """The check itself could not be run."""
 
@@ -112,13 +112,17 @@ class CheckResult(msgspec.Struct, frozen=True, omit_defaults=True):
     """Whether it is a black-box scenario."""
     of: str = ""
     """The earlier task whose proof was run again; empty: it is about the task itself."""
+    known: tuple[str, ...] = ()
+    """Tests that fail and did before the run; the command itself, where its exit code is meant."""
+    repaired: tuple[str, ...] = ()
+    """Those among the failures known before the run that pass now, each time they were tried."""
 
     @property
     def exercises(self) -> bool:
         """Whether it looks at what was changed; where no program was changed, it need not."""
         if self.noticed is None:
             return bool(self.proved) or NOT_EXERCISED not in self.weaknesses
-        return self.noticed
+        return self.noticed or bool(self.repaired)
 
     @property
     def ok(self) -> bool:

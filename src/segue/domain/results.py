@@ -7,6 +7,7 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
+from segue.domain.before import BaseCheck
 from segue.domain.evidence import Hit
 from segue.domain.failure import Failure
 from segue.domain.finding import DismissReason, Finding, Severity
@@ -96,6 +97,12 @@ class CheckOutput(Output, frozen=True):
     checks: tuple[CheckResult, ...] = ()
     tree: str = ""
     """The git tree they ran on."""
+
+
+class BaseOutput(Output, frozen=True):
+    """What the checks said before the first launch."""
+
+    checks: tuple[BaseCheck, ...] = ()
 
 
 class MutantOutput(Output, frozen=True):
@@ -207,7 +214,7 @@ class FinalOutput(Output, frozen=True):
 
 OUTPUTS: tuple[type[Output], ...] = (
     *(SnapshotOutput, LaunchOutput, CheckOutput, MutantOutput, ReviewOutput, JudgeOutput, SearchOutput),
-    *(DiagnosticOutput, ChoiceOutput, CommitOutput, EndOutput, FinalOutput),
+    *(DiagnosticOutput, ChoiceOutput, CommitOutput, EndOutput, FinalOutput, BaseOutput),
 )
 """What the steps of tasks store, in the order of a task's life."""
 

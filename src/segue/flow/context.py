@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from msgspec import Struct, field
 
+from segue.domain.before import BaseCheck, KnownFailures
 from segue.domain.events import Event
 from segue.domain.evidence import Evidence
 from segue.domain.finding import DismissReason, Finding
@@ -87,13 +89,27 @@ class RunCheck(Protocol):
     """Runs a check on a tree, out of the agent's reach."""
 
     async def __call__(
-        self, argv: Sequence[str], base: str, head: str, *, kind: TaskKind, expected_red: Collection[str] = ()
+        self,
+        argv: Sequence[str],
+        base: str,
+        head: str,
+        *,
+        kind: TaskKind,
+        expected_red: Collection[str] = (),
+        before: KnownFailures | None = None,
     ) -> CheckResult:
-        """Compare the tree `head` with `base`, which a task began with; `expected_red` tests may fail."""
+        """Compare the tree `head` with `base`, which a task began with; `expected_red` tests may fail.
+
+        `before` is what was red before the run.
+        """
 
 
 RunScenario = Callable[[Scenario, str | None, str], Awaitable[CheckResult]]
 """Tries a scenario on the second tree and, unless it is None, on the first, where it should fail."""
+
+
+RunSurvey = Callable[[Sequence[str], str], Awaitable[BaseCheck]]
+"""Runs a check on a tree that nobody has worked on."""
 
 
 async def _nothing_to_prepare() -> None:
@@ -126,6 +142,10 @@ class Checking(Struct, frozen=True):
     """None: scenarios are not run."""
     try_mutants: TryMutants | None = None
     """None: mutants are not tried."""
+    survey: RunSurvey | None = None
+    """None: nobody asks what is red before the first launch."""
+    known_failures: tuple[str, ...] = ()
+    """Globs of tests and commands that may fail, by the user's word."""
 
 
 class WrittenTests(Protocol):
@@ -193,6 +213,14 @@ class Building(Struct, frozen=True):
     """Who decides what follows a failed verdict: the judge, or chance."""
 
 
+class Survey(Struct):
+    """The checks on what the run begins with, while they run; `flow/survey.py` begins and awaits them."""
+
+    patience: float = 30.0
+    """Seconds that the first launch waits for them; then they run beside it."""
+    work: asyncio.Task[None] | None = None
+
+
 class RunContext(Struct, frozen=True):
     """The filled sockets of one run."""
 
@@ -218,6 +246,8 @@ class RunContext(Struct, frozen=True):
 
     touched: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """The files that tasks changed in earlier attempts, done or not, where several are worked on at once."""
+    survey: Survey = field(default_factory=Survey)
+    """What was red before the first launch of this session."""
     lane: Lane | None = None
     """Where the task is worked on, beside others; None: one task at a time."""
 

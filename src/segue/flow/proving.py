@@ -75,7 +75,8 @@ def level_of(checks: Sequence[CheckResult], *, judged: bool) -> tuple[Level, lis
     least = Level.JUDGED if judged else Level.CHANGED
     said = [check for check in own if check.state is not CheckState.NOTHING and not check.scenario]
     if not said:
-        return least, ["there is nothing to check yet" if checks else "no checks ran", *reasons]
+        nothing = [] if any(check.known for check in own) else ["there is nothing to check yet"]
+        return least, [*(nothing if checks else ["no checks ran"]), *reasons]
     if not any(check.exercises for check in said):
         return least, ["no check is known to exercise the change", *reasons]
     if all(check.seal is Seal.NONE for check in said):

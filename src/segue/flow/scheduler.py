@@ -18,6 +18,7 @@ from segue.flow.commit import is_last_commit
 from segue.flow.context import RunContext
 from segue.flow.gates import Gates
 from segue.flow.phases.outline import outline
+from segue.flow.survey import survey
 from segue.flow.task import end_event, run_task
 from segue.ports import StepFacts
 
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 async def run_tasks(context: RunContext, chosen: Collection[str] = (), lanes: Lanes | None = None) -> None:
     """Run every pending task (of the chosen ones); raises NeedsHuman when one could not be finished."""
     if context.building is not None:
+        if not (context.cloud or context.building.outline.is_planned()):
+            await survey(context, (await context.workspace.snapshot()).head)
         await outline(context, context.building)
         await _end_dropped(context)
     tally, pending = Tally(context), PendingTasks(context, chosen)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from segue.domain.delivery import is_feedback
-from segue.domain.errors import CredentialsError, Unfinished
+from segue.domain.errors import CheckUnready, CredentialsError, Unfinished
 from segue.domain.events import StateImported, TaskEnded, TaskMarked, TaskStarted
 from segue.domain.results import EndOutput, LaunchOutput, SnapshotOutput, StepResult, read_as
 from segue.domain.run import StepState
@@ -22,6 +22,7 @@ from segue.flow.phases.check import check
 from segue.flow.phases.plan import PLAN
 from segue.flow.proving import is_enough, prove
 from segue.flow.state import PhaseEnd, TaskState
+from segue.flow.survey import survey
 from segue.ports import StepFacts
 
 _MOST_SEALS = 3
@@ -37,6 +38,8 @@ async def run_task(context: RunContext, task: Task, waited: tuple[str, str] = ("
     lane = context.lane.number if context.lane is not None else 0
     started = await context.journal.emit(TaskStarted(task.key, task.title, task.kind, lane, *waited))
     state = await _start(context, task, started.ts)
+    if task.kind is not TaskKind.HUMAN:
+        await _ask_checks(context, state)
     context.source.announce(task, context.journal.run.id)
     try:
         ended = await _run_phases(context, state)
@@ -78,6 +81,18 @@ def end_event(task: str, ending: EndOutput) -> TaskEnded:
         ending.replanned,
         ending.proof,
     )
+
+
+async def _ask_checks(context: RunContext, state: TaskState) -> None:
+    """Find out what is red before the first launch; whoever repairs a check that cannot start may commit."""
+    folder = f"{state.folder}/"
+    begun = any(step.phase != "base" for step in context.journal.steps(folder))
+    try:
+        await survey(context, state.base.head, begun=begun)
+    except CheckUnready:
+        if not begun:
+            await context.journal.redo(folder)
+        raise
 
 
 async def _run_phases(context: RunContext, state: TaskState) -> PhaseEnd:

@@ -8,8 +8,10 @@ import msgspec
 from msgspec import Struct, field
 
 from segue.domain.amounts import list_some
+from segue.domain.before import KnownFailures
 from segue.domain.proof import CheckState
 from segue.domain.task import TaskKind
+from segue.proof.before import Before
 from segue.proof.paths import matches_any
 from segue.proof.report import Canary, CaseResult, Report, TestOutcome
 
@@ -62,6 +64,18 @@ class Runs(Struct, frozen=True):
     """Globs of tests that may fail."""
     expected_red: Collection[str] = ()
     """Tests of earlier test-first tasks, which may fail."""
+    command: str = ""
+    known: KnownFailures = KnownFailures()
+    """What was red before the run."""
+    unready: bool = False
+    """Whether the command could not start on the base."""
+    still_unready: bool = False
+    """Whether it cannot start on the new code either."""
+
+    @property
+    def before(self) -> Before:
+        """What was red before, and what is forgiven because of it."""
+        return Before(self.command, self.base.report, self.base.exit_code, self.known, self.touched)
 
 
 class Decision(Struct, frozen=True):
@@ -78,6 +92,8 @@ class Decision(Struct, frozen=True):
     contested: tuple[str, ...] = ()
     noticed: bool | None = None
     weaknesses: tuple[str, ...] = field(default=())
+    known: tuple[str, ...] = ()
+    repaired: tuple[str, ...] = ()
 
 
 def decide(runs: Runs) -> Decision:
@@ -105,14 +121,37 @@ def _by_exit_code(runs: Runs) -> Decision:
     """Without test ids, the exit code counts; the command proves something if it failed on the base."""
     if runs.regress.exit_code == 0 and runs.new.exit_code == 0:
         proved = ("",) if runs.base.exit_code not in (0, None) else ()
-        return Decision(CheckState.PASSED, proved=proved, noticed=_noticed(runs))
-    if runs.new.exit_code == 0 and runs.command_is_new:
+        return Decision(CheckState.PASSED, proved=proved, noticed=_noticed(runs), repaired=_repaired(runs))
+    if runs.new.exit_code == 0 and (runs.command_is_new or runs.unready):
         weak = "the command's own files are new, so the agent wrote its own check"
-        return Decision(CheckState.PASSED, noticed=_noticed(runs), weaknesses=(weak,))
+        return Decision(
+            CheckState.PASSED, noticed=_noticed(runs), weaknesses=(weak,), repaired=_repaired(runs)
+        )
+    if _is_known(runs):
+        return _says_nothing(runs)
     if runs.touched and runs.new.exit_code == 0:
         reason = "It fails with the control files of the base and passes with the changed ones."
         return Decision(CheckState.CONTESTED, reason, "regress")
     return Decision(CheckState.FAILED, _exit_words(runs.new), "new" if runs.new.exit_code else "regress")
+
+
+def _is_known(runs: Runs) -> bool:
+    """Return whether the command fails as it did before the run, so that its exit code says nothing."""
+    if not runs.before.fails or runs.new.exit_code in (0, None) or runs.new.report is not None:
+        return False
+    # A check that the task made able to start, and that fails then, is about the task.
+    return not runs.command_is_new and (runs.still_unready or not runs.unready)
+
+
+def _says_nothing(runs: Runs) -> Decision:
+    words = "could not start" if runs.unready else "failed"
+    reason = f"It {words} before the run, and still does, so it says nothing about the task."
+    weak = f"`{runs.command}` {words} before the run too, so it shows nothing"
+    return Decision(CheckState.NOTHING, reason, known=(runs.command,), weaknesses=(weak,))
+
+
+def _repaired(runs: Runs) -> tuple[str, ...]:
+    return runs.before.repaired(*((run.report, run.exit_code) for run in (runs.regress, runs.new)))
 
 
 def _exit_words(run: Observed) -> str:
@@ -120,7 +159,7 @@ def _exit_words(run: Observed) -> str:
 
 
 def _nothing(runs: Runs) -> Decision:
-    if runs.new.exit_code in (0, 5):
+    if runs.new.exit_code in (0, 5) or (runs.before.fails and runs.new.exit_code is not None):
         return Decision(CheckState.NOTHING, "There are no tests yet.")
     return Decision(CheckState.FAILED, f"No tests ran. {_exit_words(runs.new)}")
 
@@ -228,9 +267,13 @@ def _by_tests(runs: Runs) -> Decision:
     failing = _unexpected(report, runs)
     if failing:
         return Decision(CheckState.FAILED, f"{count(failing)}: {some(failing)}.", failing=failing)
+    also: tuple[str, ...] = ()
     if runs.new.exit_code != 0 and not report.failed:
         reason = f"All tests passed, but the command failed. {_exit_words(runs.new)}"
-        return Decision(CheckState.FAILED, reason)
+        was_empty = runs.base.report is not None and not runs.base.tests
+        if not runs.before.fails or was_empty or runs.new.exit_code is None:
+            return Decision(CheckState.FAILED, reason)
+        also = (f"`{runs.command}` failed before the run too, although its tests passed",)
     proved, idle = _shown(runs)
     return Decision(
         CheckState.PASSED,
@@ -238,8 +281,15 @@ def _by_tests(runs: Runs) -> Decision:
         proved=proved,
         idle=idle,
         noticed=_noticed(runs),
-        weaknesses=(*_removed(runs), *report.weaknesses),
+        weaknesses=(*_removed(runs), *report.weaknesses, *also),
+        known=(*_known(report, runs), *((runs.command,) if also else ())),
+        repaired=_repaired(runs),
     )
+
+
+def _known(report: Report, runs: Runs) -> tuple[str, ...]:
+    """Return what fails and did before the run."""
+    return tuple(sorted(key for key in report.failed if runs.before.forgives(report.tests[key])))
 
 
 def _removed(runs: Runs) -> tuple[str, ...]:
@@ -284,7 +334,7 @@ def _unexpected(report: Report, runs: Runs) -> tuple[str, ...]:
 
 def _may_fail(case: CaseResult, runs: Runs) -> bool:
     red = case.id in runs.expected_red or (bool(case.file) and case.file in runs.expected_red)
-    return red or matches_any(case.id, runs.allowed)
+    return red or matches_any(case.id, runs.allowed) or runs.before.forgives(case)
 
 
 def _shown(runs: Runs) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shlex
+import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -12,13 +13,15 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from segue.domain.before import KnownFailures
 from segue.domain.proof import NOT_EXERCISED, CheckResult, CheckState, Contested
 from segue.domain.task import TaskKind
 from segue.proof.compose import Comparison, Control, Recipe
-from segue.proof.decide import Decision, Observed, Runs, decide
+from segue.proof.decide import Decision, Observed, Runs, decide, some
 from segue.proof.execute import Sandbox
+from segue.proof.obstacles import find_obstacle
 from segue.proof.options import SealOptions
-from segue.proof.paths import PathKind
+from segue.proof.paths import PathKind, matches_any
 from segue.proof.runners import FALLBACKS, LAST, RUNNERS, Project, Runner
 from segue.proof.sabotage import sabotage
 from segue.proof.words import describe
@@ -26,6 +29,8 @@ from segue.system.files import private_folder, write_atomic
 
 _CONTESTED_BYTES = 20 * 1024
 _NOTHING_RAN = Observed(None)
+_OLD = 3600.0
+"""Seconds after which a remembered result is looked at again before somebody is blamed because of it."""
 Redact = Callable[[str], str]
 """Removes secrets from a text that is kept."""
 _First = TypeVar("_First")
@@ -44,18 +49,26 @@ class SealedCheck(Struct):
     kind: TaskKind
     expected_red: frozenset[str]
     redact: Redact
+    known: KnownFailures = KnownFailures()
+    """What was red before the run."""
     armed: tuple[Runner, ...] = ()
     """The runners that are asked for a report."""
 
     async def run(self, cache: Path, base: str) -> CheckResult:
         """Run what is needed, decide, and describe the result."""
         control = await self.comparison.control_changed()
-        calibrated = await self._base(cache, base)
+        is_old = cache.exists() and time.time() - cache.stat().st_mtime > _OLD
+        calibrated = await self.observe_base(cache, base)
         runs, recipe = await self._wave(calibrated, control)
         decision = decide(runs)
+        if is_old and decision.state not in (CheckState.PASSED, CheckState.NOTHING):
+            # What was true then may not be now, such as the date; nobody is blamed for that.
+            cache.unlink(missing_ok=True)
+            runs = replace(runs, base=await self.observe_base(cache, base))
+            decision = decide(runs)
         if decision.state is CheckState.PASSED and self.kind is not TaskKind.TEST_FIRST:
             runs = await self._look_closer(runs, recipe)
-            decision = decide(runs)
+            decision = await self._repeat(decide(runs), runs, recipe)
         decision = self._weaknesses(decision, runs, recipe, control)
         contested = await self._contested(decision, runs, control)
         return describe(shlex.join(self.argv), decision, runs, control, contested)
@@ -65,17 +78,44 @@ class SealedCheck(Struct):
         if self.options.teardown:
             await self.place.tear_down(await self.comparison.compose(Recipe("head", "head")))
 
-    async def _base(self, cache: Path, base: str) -> Observed:
+    async def _repeat(self, decision: Decision, runs: Runs, recipe: Recipe) -> Decision:
+        """Try again what was repaired: a test that flips by itself proves nothing."""
+        if not decision.repaired:
+            return decision
+        base, new = await _together(self._run(Recipe("base", "base")), self._run(recipe))
+        before = replace(runs.before, report=base.report, exit_code=base.exit_code)
+        sure = set(before.repaired((new.report, new.exit_code))).intersection(decision.repaired)
+        flaky = tuple(key for key in decision.repaired if key not in sure)
+        if not flaky:
+            return decision
+        dropped = {"" if key == runs.command else key for key in flaky}
+        return replace(
+            decision,
+            repaired=tuple(sorted(sure)),
+            proved=tuple(key for key in decision.proved if key not in dropped),
+            weaknesses=(*decision.weaknesses, f"flaky, so it proves nothing: {some(flaky)}"),
+        )
+
+    async def observe_base(self, cache: Path, base: str) -> Observed:
         """Return how the check ends on the base, and find out how it reports."""
         if cache.exists():
             known = msgspec.json.decode(cache.read_bytes(), type=Observed)
-            self.armed = tuple(one for one in (*RUNNERS, *LAST, *FALLBACKS) if one.name in known.runners)
+            self.armed = tuple(
+                one
+                for one in (*RUNNERS, *LAST, *FALLBACKS)
+                if one.name in known.runners or (one not in FALLBACKS and self._is_new(one))
+            )
             return known
         seen = await self._calibrate(Recipe("base", "base")) if base else _NOTHING_RAN
         if base and seen.exit_code is not None:
             private_folder(cache.parent)
             write_atomic(cache, self.redact(msgspec.json.encode(seen).decode()).encode())
         return seen
+
+    def _is_new(self, runner: Runner) -> bool:
+        """Return whether a runner applies to the work but did not to the base."""
+        before, now = self.comparison.base.keys(), self.comparison.kinds.keys()
+        return runner.applies(Project(self.argv, now)) and not runner.applies(Project(self.argv, before))
 
     async def _calibrate(self, recipe: Recipe) -> Observed:
         """Try the ways to get a report until one works."""
@@ -117,7 +157,9 @@ class SealedCheck(Struct):
                 break
             again = await self._run(replace(recipe, control=wider))
             first = runs.regress if base.tests or not again.tests else again
-            tried = replace(runs, new=again, regress=first, sabotage=None)
+            tried = replace(
+                runs, new=again, regress=first, sabotage=None, still_unready=self._is_unready(again)
+            )
             # What cannot be believed says less than the failure without the agent's control files.
             if state is not CheckState.FAILED or decide(tried).state is not CheckState.REFUTED:
                 runs, recipe = tried, replace(recipe, control=wider)
@@ -165,7 +207,9 @@ class SealedCheck(Struct):
         return await asyncio.to_thread(sabotage, files)
 
     def _runs(self, base: Observed, regress: Observed, new: Observed, control: Sequence[str]) -> Runs:
-        comparison = self.comparison
+        comparison, command, known = self.comparison, shlex.join(self.argv), self.known
+        if matches_any(command, self.options.known_failures):
+            known = KnownFailures(known.tests | {command}, known.repaired)
         return Runs(
             base,
             regress,
@@ -177,7 +221,14 @@ class SealedCheck(Struct):
             code_changed=bool(comparison.changed(PathKind.CODE, PathKind.MERGED)),
             allowed=self.options.known_failures,
             expected_red=self.expected_red,
+            command=command,
+            known=known,
+            unready=self._is_unready(base),
+            still_unready=self._is_unready(new),
         )
+
+    def _is_unready(self, seen: Observed) -> bool:
+        return find_obstacle(self.argv, seen, self.comparison.kinds.keys()) is not None
 
     def _weaknesses(self, decision: Decision, runs: Runs, recipe: Recipe, control: Sequence[str]) -> Decision:
         if decision.state is not CheckState.PASSED:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Literal
 
 from msgspec import Struct
@@ -24,3 +25,5 @@ class SealOptions(Struct, frozen=True):
     """How checks are kept apart: `auto` takes the first of the others that works here."""
     timeout: float = 600
     """Seconds that one run of a check may take."""
+    bases: Path | None = None
+    """Where results on trees that nobody works on are kept for all runs; None: with the run."""

@@ -5,15 +5,18 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import shlex
+import time
 from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
 import msgspec
 
+from segue.domain.before import BaseCheck, BaseState, KnownFailures
 from segue.domain.proof import CheckResult, CheckState, Seal
 from segue.domain.scenario import Scenario
 from segue.domain.task import TaskKind
+from segue.proof.bases import input_facts, machine_facts
 from segue.proof.compose import Comparison, Composed
 from segue.proof.decide import some
 from segue.proof.examine import Redact, SealedCheck
@@ -26,6 +29,7 @@ from segue.proof.paths import Classifier, PathKind
 from segue.proof.runners import Ended
 from segue.proof.scenarios import run_scenario
 from segue.proof.setup import CheckSetupFailed
+from segue.proof.survey import Surroundings, conclude
 from segue.proof.trees import TreeEntry, common_dir, list_tree, read_text
 from segue.system.files import private_folder
 from segue.system.git.objects import Objects
@@ -70,18 +74,21 @@ class Sealer:
         *,
         kind: TaskKind = TaskKind.BUILD,
         expected_red: Collection[str] = (),
+        before: KnownFailures | None = None,
     ) -> CheckResult:
-        """Run the command on trees made of the base and the head; return what it says about the task."""
-        before, after = await asyncio.gather(list_tree(self._objects, base), list_tree(self._objects, head))
-        paths = {**after, **before}
+        """Run the command on trees made of the base and the head; return what it says about the task.
+
+        `before` is what was red before the run.
+        """
+        old, after = await asyncio.gather(list_tree(self._objects, base), list_tree(self._objects, head))
+        paths = {**after, **old}
         found = any(find_program(argv, place) for place in (self._trees.root, self._trees.home))
         if not found and argv[0].removeprefix("./") not in paths:
-            reason = f"There is no program {argv[0]}: install it, or correct the check."
-            return CheckResult(shlex.join(argv), None, "", CheckState.BROKEN, reason)
+            return CheckResult(shlex.join(argv), None, "", CheckState.BROKEN, _no_program(argv))
         named = await find_named(argv, paths.keys(), partial(read_text, self._objects, paths))
         place, known = await self._place(after)
         classifier = Classifier(named, self._options.control_files, self._modules())
-        comparison = Comparison(self._objects, classifier, before, after)
+        comparison = Comparison(self._objects, classifier, old, after)
         examination = SealedCheck(
             tuple(argv),
             named,
@@ -91,8 +98,9 @@ class Sealer:
             kind,
             frozenset(expected_red),
             self._redact,
+            before or KnownFailures(),
         )
-        cache = self._scratch / "base" / f"{self._key(argv, base)}.json"
+        cache = await self._remember(argv, base)
         try:
             result = await examination.run(cache, base)
         except CheckSetupFailed as error:
@@ -173,15 +181,55 @@ class Sealer:
             weaknesses.append("the network was open")
         return msgspec.structs.replace(result, seal=seal, weaknesses=tuple(dict.fromkeys(weaknesses)))
 
-    def _key(self, argv: Sequence[str], base: str) -> str:
-        """Return what a result on the base belongs to: tree, command, means and environment."""
+    async def survey(self, argv: Sequence[str], base: str) -> BaseCheck:
+        """Run the command on a tree that nobody has worked on; say whether it can judge work at all."""
+        command, tree = shlex.join(argv), await list_tree(self._objects, base)
+        found = any(find_program(argv, place) for place in (self._trees.root, self._trees.home))
+        if not found and argv[0].removeprefix("./") not in tree:
+            is_inside = "/" in argv[0] and not argv[0].startswith("/")
+            state = BaseState.RED if is_inside else BaseState.UNREADY
+            return BaseCheck(command, state, by_code=True, reason=_no_program(argv), missing=(argv[0],))
+        read = partial(read_text, self._objects, tree)
+        named = await find_named(argv, tree.keys(), read)
+        place, _ = await self._place(tree)
+        classifier = Classifier(named, self._options.control_files, self._modules())
+        comparison = Comparison(self._objects, classifier, tree, tree)
+        parts = (tuple(argv), named, comparison, place, self._options, TaskKind.BUILD)
+        check = SealedCheck(*parts, frozenset(), self._redact)
+        tests = [path for path, kind in comparison.kinds.items() if kind is PathKind.TEST]
+        alone = partial(place.run, argv, Composed({}), ())
+        around = Surroundings(tuple(argv), frozenset(tree), tests, read, alone, self._options.timeout)
+        cache, began = await self._remember(argv, base), time.monotonic()
+        is_known = cache.exists()
+        try:
+            result = await conclude(await check.observe_base(cache, base), around)
+        except CheckSetupFailed as error:
+            reason, _, said = error.message.partition("\n")
+            result = BaseCheck(command, BaseState.UNREADY, reason=reason, output=said)
+        finally:
+            await check.tear_down()
+        if result.state is BaseState.UNREADY:  # whoever repairs it may do so outside of the tree
+            cache.unlink(missing_ok=True)
+        seconds = 0.0 if is_known else round(time.monotonic() - began, 3)
+        return msgspec.structs.replace(result, output=self._redact(result.output), seconds=seconds)
+
+    async def _remember(self, argv: Sequence[str], base: str) -> Path:
+        """Return where a result on the base is kept: by tree, command, means and environment."""
+        tree = (await self._objects.git("rev-parse", f"{base}^{{tree}}")).out.decode() if base else ""
+        options = msgspec.structs.replace(self._options, known_failures=(), bases=None)
+        inputs = input_facts(self._inputs, self._scratch) if self._inputs is not None else []
         sealed = (
             str(self._choice.means),
             str(self._trees.home),
-            sorted(environment({}, network=True).items()),
+            machine_facts(environment({}, network=True)),
         )
-        facts = msgspec.json.encode((list(argv), base, repr(self._options), self._inputs, sealed))
-        return hashlib.sha256(facts).hexdigest()[:32]
+        facts = msgspec.json.encode((list(argv), tree, repr(options), inputs, sealed))
+        name = f"{hashlib.sha256(facts).hexdigest()[:32]}.json"
+        return (self._options.bases or self._scratch / "base") / name
+
+
+def _no_program(argv: Sequence[str]) -> str:
+    return f"There is no program {argv[0]}: install it, or correct the check."
 
 
 def choose_means(isolation: Isolation, wanted: str = "auto") -> SandboxChoice:

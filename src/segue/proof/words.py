@@ -22,7 +22,7 @@ def describe(
     return CheckResult(
         command,
         run.exit_code,
-        _output(decision, run),
+        _output(decision, run, runs),
         decision.state,
         _reason(decision, changed),
         ", ".join(report.runners) if report else "",
@@ -35,6 +35,8 @@ def describe(
         decision.noticed,
         weaknesses=decision.weaknesses,
         changed=tuple(changed),
+        known=decision.known,
+        repaired=decision.repaired,
     )
 
 
@@ -44,8 +46,8 @@ def _reason(decision: Decision, changed: Sequence[str]) -> str:
     return f"{decision.reason} The check used the base's version of: {', '.join(changed[:10])}."
 
 
-def _output(decision: Decision, run: Observed) -> str:
-    """Return the messages of failed tests, and the end of the output."""
+def _output(decision: Decision, run: Observed, runs: Runs) -> str:
+    """Return the messages of failed tests, and the end of the output unless it also names known failures."""
     parts = []
     report = run.report
     if decision.state is not CheckState.PASSED and report is not None:
@@ -55,6 +57,6 @@ def _output(decision: Decision, run: Observed) -> str:
             parts.append(f"{key}\n{message[-_MESSAGE:]}" if message else key)
     if not parts:
         parts.append(run.output.strip()[-_TAIL:])
-    else:
+    elif report is not None and not any(runs.before.forgives(report.tests[key]) for key in report.failed):
         parts.append("\n".join(run.output.strip().splitlines()[-10:]))
     return "\n\n".join(part for part in parts if part)

@@ -82,6 +82,11 @@ def _describe_check(event: e.CheckRun) -> str:
     return f"check {event.command}: {found.state}" + (f": {found.reason}" if found.reason else "")
 
 
+def _describe_base(event: e.BaseChecked) -> str:
+    red = [check.words for check in event.checks if check.words]
+    return "; ".join(red) or "the checks pass before the first launch"
+
+
 def _describe_review(event: e.Reviewed) -> str:
     if event.failure:
         return f"reviewer failed: {event.failure}"
@@ -138,6 +143,7 @@ _DESCRIPTIONS: dict[type[e.Event], Callable[[Any], str | None]] = {
     e.PlanRevised: lambda v: f"plan of {format_count(len(v.new), 'step')}: {v.reason}",
     e.AgentReplaced: lambda v: f"{v.agent} is unavailable ({v.reason}): switched to {v.next}",
     e.CheckRun: _describe_check,
+    e.BaseChecked: _describe_base,
     e.Tampered: lambda v: "tampering: " + " ".join(finding.text for finding in v.findings),
     e.SearchDone: lambda v: f"searched {v.query!r}: {v.failure or format_count(len(v.results), 'result')}",
     e.DiagnosticRun: _describe_diagnostic,

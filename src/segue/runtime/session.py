@@ -13,6 +13,7 @@ from msgspec import Struct
 from segue.config.load import environment_of
 from segue.config.settings import FinalSettings
 from segue.domain.errors import (
+    CheckUnready,
     CredentialsError,
     HandedOver,
     Interrupted,
@@ -38,6 +39,7 @@ from segue.flow.final import FinalCommand, FinalReport, run_final_commands
 from segue.flow.hooks import run_hooks
 from segue.flow.launch import Launcher
 from segue.flow.scheduler import run_tasks
+from segue.flow.survey import end_survey
 from segue.ports import Journal, Observer, ReviewSubject, Store, Workspace
 from segue.proof.guard import LaunchGuard
 from segue.proof.independent import TestsApart
@@ -215,6 +217,7 @@ class _Session:
                     if self._returned is not None:
                         await self._returned.run(context)
             finally:
+                await end_survey(context)
                 await _end_review(context)
             await self._account_for_all()
             if lanes is not None:
@@ -400,7 +403,7 @@ def state_after(error: SegueError | None) -> RunState:
     """Return the state of a run that an error has ended, or nothing."""
     if error is None:
         return RunState.DONE
-    if isinstance(error, NeedsHuman | CredentialsError):
+    if isinstance(error, NeedsHuman | CredentialsError | CheckUnready):
         return RunState.NEEDS_HUMAN
     if isinstance(error, ServiceAway | StoreAway):
         return RunState.PARKED

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from segue.config.load import LoadedSettings
+from segue.domain.before import BaseCheck, KnownFailures
 from segue.domain.errors import CredentialsError, SegueError, ToolMissing, UsageError
 from segue.domain.finding import DismissReason, Finding
 from segue.domain.options import OptionError, Options, read_options
@@ -190,15 +191,25 @@ def make_checking(app: App, repo: Repository, folder: Path, examine: Examine | N
             teardown=tuple(settings.check_teardown),
             network=settings.check_network,
             timeout=settings.check_timeout,
+            bases=app.state_dir.absolute() / "bases",
         )
         home = top_of(app.repo) if is_beside(repo.root, app.state_dir) else None
         redact, isolation = app.redactor().text, app.isolation()
         return Sealer(repo.root, repo.git_dir, folder, options, redact, isolation, home)
 
     async def check(
-        argv: Sequence[str], base: str, head: str, *, kind: TaskKind, expected_red: Collection[str] = ()
+        argv: Sequence[str],
+        base: str,
+        head: str,
+        *,
+        kind: TaskKind,
+        expected_red: Collection[str] = (),
+        before: KnownFailures | None = None,
     ) -> CheckResult:
-        return await sealer().check(argv, base, head, kind=kind, expected_red=expected_red)
+        return await sealer().check(argv, base, head, kind=kind, expected_red=expected_red, before=before)
+
+    async def survey(argv: Sequence[str], base: str) -> BaseCheck:
+        return await sealer().survey(argv, base)
 
     async def try_scenario(scenario: Scenario, base: str | None, head: str) -> CheckResult:
         return await sealer().try_scenario(scenario, base, head)
@@ -220,6 +231,8 @@ def make_checking(app: App, repo: Repository, folder: Path, examine: Examine | N
         scenarios=settings.proof.scenarios,
         run_scenario=try_scenario,
         try_mutants=try_mutants,
+        survey=survey,
+        known_failures=settings.known_failures,
     )
 
 

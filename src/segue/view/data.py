@@ -54,6 +54,7 @@ def run_data(run: Run, view: RunView) -> dict[str, Any]:
             {"service": wait.service, "reason": wait.reason, "since": since, "until": wait.until}
             for since, wait in view.waits.values()
         ],
+        "before": view.before.data,
         "lanes": lanes_data(view, time.time()),
         "tasks": [task_data(view, task) for task in view.tasks.values()],
     }

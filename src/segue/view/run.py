@@ -14,6 +14,7 @@ from segue.domain.proof import Level, Proof
 from segue.domain.run import RunState
 from segue.domain.task import TaskKind
 from segue.domain.verdict import Result
+from segue.view.before import RedBefore
 from segue.view.task import TaskView, end_state, end_verdict
 from segue.view.work import Work
 
@@ -61,6 +62,8 @@ class RunView(Struct):
     """How often work did not fit what others had merged meanwhile."""
     delivery: e.WorkDelivered | None = None
     """What became of the work: a pull request, for example."""
+    before: RedBefore = field(default_factory=RedBefore)
+    """What the checks said before the first launch."""
     asked: bool = False
     """Whether the last session ended because a person has to look, and nobody has continued since."""
     _steps: dict[str, _StepView] = field(default_factory=dict)
@@ -251,6 +254,7 @@ class RunView(Struct):
         task.state = end_state(event)
         task.proof = event.proof if task.state == "done" else None
         self._repeat_later(task)
+        self.before.end(event)
         if event.done:
             self.comments.pop(event.task, None)
             self.branch = event.branch
@@ -407,6 +411,7 @@ _FOLDS: dict[type[e.Event], Callable[[RunView, Any, e.Recorded], None]] = {
     e.PlanRevised: RunView._plan_revised,
     e.AgentReplaced: RunView._replaced,
     e.SearchDone: RunView._searched,
+    e.BaseChecked: lambda view, event, _at: view.before.know(event),
     e.WorkDelivered: lambda view, event, _at: setattr(view, "delivery", event),
     e.DiagnosticRun: lambda view, _event, at: view.work.tick(at.ts),
 }

@@ -49,6 +49,7 @@ def query_run(request: PageRequest) -> Data:
         "open": [describe_step(step) for step in steps if step["state"] == "started" and working],
         "tasks": _describe_tasks(store, run, view, keys, steps),
         "whole": [describe_step(step) for step in whole if step["phase"] not in HIDDEN],
+        "before": view.before.data,
         "pull_request": describe_request(view),
         "lanes": query_lanes(store, run, view, working, SIZE),
         "timeline": _build_timeline(run, state, [*whole, *steps], view),

@@ -78,7 +78,7 @@ async def find_leftovers(rule: Rule, store: Store) -> AsyncIterator[Leftover]:
         if path.is_dir() and rule.is_over(runs.get(path.name)):
             why = "an agent may still be running" if _is_supervised(path) else ""
             yield Leftover("run", path, size_of(path), path.name, why)
-    for found in (*_scratch(rule), *_locks(rule, runs)):
+    for found in (*_scratch(rule), *_bases(rule), *_locks(rule, runs)):
         yield found
 
 
@@ -153,6 +153,13 @@ def _scratch(rule: Rule) -> Iterator[Leftover]:
         for path in _entries(rule, name):
             if pattern.fullmatch(path.name) and path.is_dir() and time.time() - newest(path) >= age:
                 yield Leftover("scratch", path, size_of(path))
+
+
+def _bases(rule: Rule) -> Iterator[Leftover]:
+    """Yield results of checks on trees that no run has begun with for long; they can be had again."""
+    for path in _entries(rule, "bases"):
+        if path.suffix == ".json" and path.is_file() and rule.is_old(newest(path)):
+            yield Leftover("scratch", path, size_of(path))
 
 
 def _locks(rule: Rule, runs: dict[str, Run]) -> Iterator[Leftover]:

@@ -88,6 +88,8 @@ def _print_run(run: Run, view: RunView, output: Printer) -> None:
         output.text(describe_wait(run))
     elif run.note:
         output.text(run.note)
+    for words in view.before.words:
+        output.text(words)
     for task in view.tasks.values():
         if task.state in ("needs_human", "blocked"):
             output.text(f"Task {task.key}: {task.reason}")

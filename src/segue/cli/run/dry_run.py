@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 
 from segue.cli.run.forecast import show_forecast
 from segue.cli.runs import read_past
 from segue.cli.terminal.output import Printer
 from segue.domain.amounts import format_count
+from segue.domain.errors import SegueError
 from segue.domain.kinds.recognise import with_kinds
 from segue.domain.role import Role
 from segue.domain.task import Task, TaskKind, without_secrets
 from segue.flow.earlier import read_earlier
 from segue.flow.phase import Flow
+from segue.flow.survey import read_known
 from segue.ports import Capabilities, Outline, Source
 from segue.prompts.task import execute_prompt, list_earlier, plan_prompt
 from segue.runtime.app import App
@@ -29,6 +33,7 @@ from segue.runtime.plan import (
 )
 from segue.runtime.units import ALL, Units, select_tasks
 from segue.runtime.wiring import make_agent
+from segue.system.git.repository import Repository
 from segue.system.process.processes import Processes
 
 _NONCE = "dry-run"
@@ -54,8 +59,9 @@ def dry_run(
     check_rewritten(source, app.loaded.settings.plan_changed)
     if listing.read_as:
         output.note(listing.read_as)
-    for notice in listing.notices:
-        output.warn(notice.show(source.address))
+    shown = (notice.show(source.address) for notice in listing.notices)
+    for words in (*shown, *_known_failures(app, source)):
+        output.warn(words)
     tasks = pending_tasks(listing, select_tasks(listing, only, start, units))
     redact = app.redactor().text
     can, earlier = _capabilities(app), read_past(app, source, read_earlier)
@@ -66,9 +72,9 @@ def dry_run(
         if task.kind is TaskKind.HUMAN:
             _print_human(facts, heading, output)
             continue
-        shown = without_secrets(task, redact)
+        cleaned = without_secrets(task, redact)
         changed = _describe_earlier(redact(list_earlier(earlier, task.key)), before)
-        for phase, prompt in _prompts(shown, redact(source.context(task)), flow, can.cloud, changed):
+        for phase, prompt in _prompts(cleaned, redact(source.context(task)), flow, can.cloud, changed):
             if output.json:
                 output.record({**facts, "phase": phase, "prompt": prompt})
             else:
@@ -80,6 +86,23 @@ def dry_run(
         f"{format_count(len(tasks), 'task')}; nothing was launched.{_caveats(can)}" if tasks else NO_TASKS
     )
     return 0
+
+
+def _known_failures(app: App, source: Source) -> list[str]:
+    """Say what an earlier run found red on the commit that this one would begin with; nothing is run."""
+    commands = [app.redactor().text(shlex.join(argv)) for argv in app.loaded.settings.checks]
+    if not commands:
+        return []
+    try:
+        head = asyncio.run(_read_head(app))
+    except SegueError:
+        return []  # a run would say what is wrong with the repository
+    known = read_past(app, source, lambda store, key: read_known(store, key, head))
+    return [known[command].words for command in commands if command in known and known[command].words]
+
+
+async def _read_head(app: App) -> str:
+    return await (await Repository.open(app.repo)).head()
 
 
 def _find_mistakes(app: App, source: Source, only: Sequence[str], start: str | None, units: Units) -> None:

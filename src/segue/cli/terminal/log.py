@@ -21,6 +21,7 @@ from segue.domain.events import (
     AgentText,
     AgentThought,
     AgentTool,
+    BaseChecked,
     Event,
     NoticeGiven,
     PatchMade,
@@ -36,7 +37,7 @@ from segue.domain.events import (
 )
 from segue.ports import Observer
 
-_WARNINGS = (StateImported, NoticeGiven, RunParked, WaitBegan, WaitEnded, TaskCollided)
+_WARNINGS = (StateImported, NoticeGiven, BaseChecked, RunParked, WaitBegan, WaitEnded, TaskCollided)
 _SILENT = (AgentOutput, AgentRaw, AgentText, AgentThought, AgentTool, PatchMade)
 _FIELDS = (
     *("task", "phase", "attempt", "agent", "model", "argv0", "pid", "exit_code", "signal", "adopted"),

@@ -12,6 +12,7 @@ from segue.domain.amounts import format_duration
 from segue.domain.budget import Budget
 from segue.domain.events import (
     AgentReplaced,
+    BaseChecked,
     DiagnosticRun,
     Event,
     NoticeGiven,
@@ -62,7 +63,7 @@ class Progress(Struct):
         text = describe_event(recorded)
         if not text:
             return
-        if isinstance(recorded.event, _NEWS):
+        if isinstance(recorded.event, _NEWS) or _is_red(recorded.event):
             self.news.append((recorded.ts / 1000, text))
         key = _task_of(recorded)
         if key is not None:
@@ -86,6 +87,10 @@ class Progress(Struct):
     def estimate(self, now: float) -> Estimate | None:
         """Return how long the rest takes; None: nothing is known yet."""
         return estimate(self.view, self.earlier, self.jobs, now)
+
+
+def _is_red(event: Event) -> bool:
+    return isinstance(event, BaseChecked) and any(check.words for check in event.checks)
 
 
 def describe_waits(view: RunView, now: float) -> Iterator[str]:

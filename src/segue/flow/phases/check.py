@@ -29,6 +29,7 @@ from segue.flow.phases.resolve import resolve
 from segue.flow.ratchet import name_broken_tasks, proofs_to_run, run_again
 from segue.flow.scenarios import scenarios_of
 from segue.flow.state import PhaseEnd, TaskState
+from segue.flow.survey import known_before, settle, written_first
 from segue.ports import StepFacts
 from segue.prompts.judge import contested_text
 
@@ -123,13 +124,15 @@ async def _run_checks(
     context: RunContext, state: TaskState, commands: tuple[tuple[str, ...], ...], tree: str, key: str
 ) -> tuple[CheckResult, ...]:
     """Run commands on a tree, compared with what the task began with; what they say becomes events."""
+    await settle(context)
     checking, task = context.checking, state.task
     red = {*_expected_red(context, state), *dropped_tests(context, state)}
     results: list[CheckResult] = []
     for argv in commands:
         began = time.monotonic()
         base, head = await lay_tests(context, state, shlex.join(argv), tree)
-        result = await checking.run(argv, base, head, kind=task.kind, expected_red=red)
+        before = known_before(context, task, context.redact(shlex.join(argv)))
+        result = await checking.run(argv, base, head, kind=task.kind, expected_red=red, before=before)
         result = explain_failure(context, state, name_broken_tasks(context, state, result))
         result = _cleaned(context, result)
         results.append(result)
@@ -169,13 +172,7 @@ def _cleaned(context: RunContext, result: CheckResult) -> CheckResult:
 
 def _expected_red(context: RunContext, state: TaskState) -> Collection[str]:
     """Return the tests that may still fail: those of test-first tasks for work still to come."""
-    written = {
-        test
-        for one in context.view.tasks.values()
-        if one.kind == TaskKind.TEST_FIRST and one.proof is not None
-        for check in one.proof.checks
-        for test in check.proved
-    }
+    written = written_first(context)
     return written if written and _is_more_to_build(context, state) else ()
 
 

@@ -45,6 +45,8 @@ class CheckCard(msgspec.Struct, frozen=True, kw_only=True):
     broken: tuple[str, ...]
     proved: tuple[str, ...]
     idle: tuple[str, ...]
+    known: tuple[str, ...]
+    repaired: tuple[str, ...]
     contested: tuple[ContestedCard, ...]
     noticed: bool | None
     seal: Seal

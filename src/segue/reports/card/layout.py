@@ -128,8 +128,10 @@ def _describe_tests(check: CheckCard) -> Iterator[str]:
     """Yield what the tests show, with the names of those that matter."""
     named = (
         ("proved by", check.proved),
+        ("repaired", tuple(test for test in check.repaired if test not in check.proved)),
         ("no longer pass", check.broken),
-        ("fail", tuple(test for test in check.failing if test not in check.broken)),
+        ("fail", tuple(test for test in check.failing if test not in (*check.broken, *check.known))),
+        ("failed before the run too", check.known),
         ("pass without the change", check.idle),
         ("control files changed", check.changed),
     )

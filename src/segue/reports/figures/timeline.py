@@ -9,7 +9,7 @@ from segue.flow.phases.verify import VERIFY
 from segue.reports.charts import escape_text, wrap_svg
 from segue.reports.timeline import Bar, Timeline, TimelineRow
 
-_LABELS = {"sleep": "Waiting for usage limit"}
+_LABELS = {"sleep": "Waiting for usage limit", "before": "Check what it begins with"}
 
 SIGNS = {"PASS": "✓", "FAIL": "✗", "PARTIAL": "◐"}
 
