@@ -18,7 +18,7 @@ from segue.domain.run import Run
 from segue.runtime import registry
 from segue.sources.recognise import recognise
 from segue.store.address import check_address, is_postgres, sqlite_path
-from segue.system.files import private_folder, write_error
+from segue.system.files import check_writable, private_folder, write_error
 from segue.system.reading import work_tree
 from segue.system.secrets import secret_folder
 
@@ -132,13 +132,20 @@ class App(Struct, frozen=True):
         spools = self.state_dir / "runs" if buffered else None
         return connect(self.database(), read_only, spools, patience, self.tell, redactor, opened)
 
+    def check_writable(self) -> None:
+        """Refuse a state folder and a database that could not be made or written; nothing is made."""
+        database = self.database()
+        places = [self.state_dir, *([] if is_postgres(database) else [sqlite_path(database)])]
+        for place in places:
+            check_writable(place)
+
     def run_folder(self, run_id: str) -> Path:
         """Return the private folder where the supervisor of a run keeps what its agents print."""
         return private_folder(private_folder(self.state_dir / "runs") / run_id)
 
     def guard_folder(self, run_id: str) -> Path:
         """Return where a run keeps what its agents must not touch."""
-        return self.run_folder(run_id) / "guard"
+        return self.state_dir / "runs" / run_id / "guard"
 
     def source(self, named: str | None, repo: Path, kind: str | None = None) -> Source:
         """Open the source that was named, or the one that is found; `kind` says which variant is meant."""

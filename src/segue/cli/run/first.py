@@ -30,7 +30,7 @@ from segue.runtime.first_run import (
     needs_agent,
     needs_source,
 )
-from segue.runtime.open import SETTINGS, check_clean
+from segue.runtime.ready import SETTINGS, check_clean
 from segue.runtime.sources import FoundSource
 from segue.runtime.suggested_check import SuggestedCheck, suggest_check
 from segue.system.git.looking import look
@@ -116,7 +116,7 @@ def _refuse_dirty(app: App, named: str | None) -> None:
     repo, now = asyncio.run(look(app.repo))
     own = [*source.own_files, *source.kept_out, repo.root.resolve() / SETTINGS]
     if any(repo.root.resolve() / name not in own for name in now.files):
-        check_clean(now, allow_dirty=False)
+        check_clean(now)
 
 
 def find_source(app: App, ask: Printer | None) -> str:

@@ -12,7 +12,7 @@ import click
 from msgspec import Struct
 
 from segue.cli.terminal.display import observer
-from segue.cli.terminal.log import open_log
+from segue.cli.terminal.log import open_log, refuse_log
 from segue.cli.terminal.output import Printer, announce_page, error_text
 from segue.cli.terminal.progress import Progress
 from segue.domain.errors import AtGate, AtPlan, TwoLists, UsageError
@@ -54,6 +54,7 @@ async def start(
     units: Units = ALL,
 ) -> int:
     """Run a source and return the exit code."""
+    refuse_log(app.loaded.settings.log)
     async with open_run(app, named, tuple(only), start, restart=restart, units=units) as opened:
         if opened is None:
             return report_nothing(output)

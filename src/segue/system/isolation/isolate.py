@@ -92,6 +92,7 @@ class Isolation:
     def __init__(self, options: SandboxOptions | None = None) -> None:
         """Without options nothing is isolated."""
         self._options = options or SandboxOptions()
+        self._unwritten: bytes | None = None
 
     @property
     def strength(self) -> Strength:
@@ -183,9 +184,16 @@ class Isolation:
         except (OSError, ValueError, KeyError, AttributeError, msgspec.ValidationError):
             pass
         found = bubblewrap.find_bubblewrap()
-        if note and note.parent.is_dir() and found.in_time:
-            write_atomic(note, json.dumps({"key": key, "bwrap": msgspec.to_builtins(found)}).encode(), False)
+        if found.in_time:
+            self._unwritten = json.dumps({"key": key, "bwrap": msgspec.to_builtins(found)}).encode()
         return found
+
+    def _remember(self) -> None:
+        """Write down what was found out, with the first program that is started inside: not before."""
+        folder, note = self._options.state_dir, self._unwritten
+        self._unwritten = None
+        if note and folder and folder.is_dir():
+            write_atomic(folder / "isolation.json", note, durable=False)
 
     def enclose(
         self,
@@ -204,6 +212,7 @@ class Isolation:
         Unless it `shares`, a lane has nothing of the user's work tree, so that it can be given its own.
         """
         chosen, env = self.chosen, {**env, **lane_variables(root)}
+        self._remember()
         if chosen.means is Means.NONE:
             return Enclosed(tuple(argv), env)
         home = self._home_of(root) if chosen.means is Means.BWRAP else None
