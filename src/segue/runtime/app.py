@@ -54,6 +54,8 @@ class App(Struct, frozen=True):
     """The configuration file the user named."""
     tell: Callable[[str], None] | None = None
     """Called when a command waits for the database; without it, only runs at work wait for theirs."""
+    stands_for: Path | None = None
+    """The user's repository, where `repo` is a copy of it: checks have what is installed there."""
     made_redactor: Redactor | None = None
     """What removes secrets, where that is made once; without it, each use looks for secrets again."""
 
@@ -159,8 +161,11 @@ class App(Struct, frozen=True):
         """Return whether an agent plans the tasks of a source."""
         from segue.ports import Source
 
-        name = self._find_source(self._request_source(named, work_tree(self.repo)))
-        return registry.load("sources", name).outline is not Source.outline
+        return registry.load("sources", self.find_kind(named)).outline is not Source.outline
+
+    def find_kind(self, named: str | None) -> str:
+        """Return which variant of a source was named, or is found, without opening it."""
+        return self._find_source(self._request_source(named, work_tree(self.repo)))
 
     def _request_source(self, named: str | None, repo: Path) -> SourceRequest:
         from segue.ports import SourceRequest

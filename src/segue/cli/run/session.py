@@ -142,7 +142,7 @@ def _tell_or_raise(error: UsageError, output: Printer) -> None:
 async def show_session(
     opened: OpenRun, output: Printer, verbose: bool, page: PageOptions = NO_PAGE
 ) -> SessionEnd:
-    """Drive a run in this process and show it."""
+    """Drive a run in this process, show it, and say how it ended."""
     if output.json:
         output.record(_launch_record(opened, os.getpid()))
     if opened.warning:
@@ -152,16 +152,23 @@ async def show_session(
     if opened.fresh and opened.plan.listing.read_as:
         output.note(opened.plan.listing.read_as)
     async with _serve_page(opened, output, page):
-        with (
-            observer(output, lambda: _progress(opened), opened.run.id, verbose) as display,
-            open_log(opened.app.loaded.settings.log) as logs,
-            _notifier(opened, output) as notifier,
-        ):
-            ended = await run_session(opened, [display, *logs, notifier])
+        ended = await watch_session(opened, output, verbose)
         from segue.cli.run.summary import summarise  # the first agent need not wait for it
 
         summarise(opened, ended, output)
     return ended
+
+
+async def watch_session(
+    opened: OpenRun, output: Printer, verbose: bool, *, is_saved: bool = True
+) -> SessionEnd:
+    """Drive a run in this process and show what happens."""
+    with (
+        observer(output, lambda: _progress(opened), opened.run.id if is_saved else "", verbose) as display,
+        open_log(opened.app.loaded.settings.log) as logs,
+        _notifier(opened, output) as notifier,
+    ):
+        return await run_session(opened, [display, *logs, notifier])
 
 
 @asynccontextmanager

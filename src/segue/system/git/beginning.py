@@ -19,7 +19,7 @@ _TIMEOUT = 300.0
 
 async def can_be_new(folder: Path) -> bool:
     """Return whether `new_repository` would make one; raises WorkspaceError if git could not commit there."""
-    if folder.exists() and not _is_new(folder):
+    if not is_new_place(folder):
         return False
     known = next(place for place in (folder, *folder.parents) if place.is_dir())
     if (await run_git(known, "var", "GIT_AUTHOR_IDENT")).exit_code != 0:
@@ -74,13 +74,13 @@ async def without_new_refs(repo: Repository, *, wanted: bool = True) -> AsyncIte
         raise
 
 
-def _is_new(folder: Path) -> bool:
-    """Return whether there is nothing in the folder but perhaps a repository without commits.
+def is_new_place(folder: Path) -> bool:
+    """Return whether a folder is missing, or has nothing in it but perhaps a repository without commits.
 
     That may be what is left of one whose making was killed.
     """
     if not folder.is_dir():
-        return False
+        return not folder.exists()
     git_dir, inside = folder / ".git", {path.name for path in folder.iterdir()}
     if inside != {".git"}:
         return not inside
