@@ -86,7 +86,7 @@ ACTING = frozenset(
             "bench judge",
             "bench proof",
         ),
-        *("serve", "mcp", "follow", "db shell", "dataset publish", "sim slack", "sim ntfy"),
+        *("rehearse", "serve", "mcp", "follow", "db shell", "dataset publish", "sim slack", "sim ntfy"),
         *("fleet init", "fleet limit", "fleet status", "submit", "worker", "fetch"),
         *("schedule add", "schedule list", "schedule remove"),
     )

@@ -1,4 +1,4 @@
-"""Ask before the simulated agent uses up a real plan: its notes are no work, and yet tasks are marked done."""
+"""Ask before the simulated agent uses up a plan: its notes are no work, and yet tasks are marked done."""
 
 from __future__ import annotations
 

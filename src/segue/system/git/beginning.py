@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 from segue.domain.errors import WorkspaceError
@@ -45,19 +45,19 @@ async def new_repository(folder: Path) -> bool:
     return True
 
 
-@contextmanager
-def undo_new_repository(folder: Path) -> Iterator[None]:
-    """Remove the repository that is made in the block, at its end, with the folders that were missing."""
+def undo_of(folder: Path) -> Callable[[], None]:
+    """Return what removes a repository that is made there from now on, with the folders that are missing."""
     missing = [place for place in (folder, *folder.parents) if not place.exists()]
     had_git = (folder / ".git").exists()
-    try:
-        yield
-    finally:
+
+    def remove() -> None:
         if not had_git:
             shutil.rmtree(folder / ".git", ignore_errors=True)
         with contextlib.suppress(OSError):  # somebody else has put something there
             for place in missing:
                 place.rmdir()
+
+    return remove
 
 
 @asynccontextmanager
