@@ -7,6 +7,7 @@ import sys
 PARTS = {
     "--segue-supervisor": "segue.system.supervisor.main:main",
     "--segue-landlock": "segue.system.isolation.landlock:main",
+    "--segue-namespaces": "segue.system.isolation.namespaces:main",
     "--segue-postgres": "segue.system.postgres.child:main",
     "--segue-scripted": "segue.agents.scripted.child:main",
     "--segue-acp": "segue.agents.acp.child:main",

@@ -13,6 +13,7 @@ import pytest
 from segue.system.isolation.isolate import Isolation, SandboxOptions
 from segue.system.isolation.policy import Strength
 from segue.system.process.capture import child_environment
+from tests.isolation.means import each
 
 PACKAGE = '{"name": "thing", "version": "1.0.0", "scripts": {"test": "node -e \\"require(\'helper\')\\""}}'
 PROJECTS: dict[str, tuple[Mapping[str, str], list[list[str]]]] = {
@@ -45,7 +46,7 @@ PROJECTS: dict[str, tuple[Mapping[str, str], list[list[str]]]] = {
 
 
 @pytest.mark.parametrize("strength", Strength)
-@pytest.mark.parametrize("isolation", ["bwrap", "landlock"])
+@pytest.mark.parametrize("isolation", each("bwrap", "namespaces", "landlock"))
 @pytest.mark.parametrize("tool", PROJECTS)
 def test_a_build_works(tmp_path: Path, tool: str, isolation: str, strength: Strength) -> None:
     if shutil.which(tool) is None:

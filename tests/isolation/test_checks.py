@@ -1,15 +1,16 @@
-"""Checks in the sandbox: sealed ones, and those that run in place."""
+"""What checks cannot do to the machine, by each means."""
 
 from __future__ import annotations
 
-import asyncio
+import secrets
+import shutil
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
 from segue.proof.options import SealOptions
-from segue.proof.seal import Sealer
-from segue.system.isolation.isolate import Isolation, SandboxOptions
+from tests.isolation.means import each
 from tests.proof.projects import Checkout, needs_sandbox
 
 KERNEL = "#!/bin/sh\nset -e\ncat /proc/sys/kernel/core_pattern > /proc/sys/kernel/core_pattern\n"
@@ -23,22 +24,27 @@ def test_a_sealed_check_cannot_change_the_kernel(tmp_path: Path) -> None:
     assert "core_pattern" in result.output
 
 
-@pytest.mark.parametrize("isolation", ["bwrap", "landlock"])
-def test_a_check_in_place_changes_nothing_outside(tmp_path: Path, isolation: str) -> None:
-    # Not in the machine's temporary folder, which Landlock leaves open.
-    outside = Path(__file__).resolve().parents[2] / ".pytest_cache" / f"written-by-{isolation}"
-    outside.parent.mkdir(exist_ok=True)
-    script = f"#!/bin/sh\ntouch inside.txt && echo x > {outside}\n"
-    project = Checkout(tmp_path, {"check.sh": script, "a.txt": "a"}, SealOptions(sandbox=False, timeout=300))
-    head = project.commit({"a.txt": "b"})
-    sandbox = Isolation(SandboxOptions(isolation=isolation))
-    places = (project.root, project.root / ".git", project.scratch, project.options)
-
-    async def check() -> str:
-        sealer = Sealer(*places, isolation=sandbox)
-        await sealer.prepare()
-        return (await sealer.check(["sh", "check.sh"], project.base, head)).output
-
-    said = asyncio.run(check())
-    assert not outside.exists()
-    assert f'sandbox.write = ["{outside}"]' in said
+@pytest.mark.parametrize("means", each("bwrap", "namespaces", "copy"))
+@pytest.mark.parametrize("beside", ["temporary", "elsewhere"])
+def test_a_check_changes_neither_the_work_tree_nor_what_is_beside_it(
+    tmp_path: Path, means: Literal["bwrap", "namespaces", "copy"], beside: str
+) -> None:
+    folder = tmp_path
+    if beside == "elsewhere":
+        folder = Path(__file__).resolve().parents[2] / ".pytest_cache" / f"checked-{secrets.token_hex(4)}"
+        folder.mkdir(parents=True)
+    try:
+        outside, root = folder / "outside.txt", folder / "project"
+        script = (
+            f"#!/bin/sh\ntouch inside.txt\n[ -e inside.txt ] || exit 9\n"
+            f"echo x > '{outside}'\necho x > '{root}/a.txt'\n[ \"$(cat a.txt)\" != '' ]\n"
+        )
+        project = Checkout(folder, {"check.sh": script, "a.txt": "a"}, SealOptions(means=means, timeout=300))
+        result = project.check({"a.txt": "b"}, ["sh", "check.sh"])
+        assert result.exit_code == 0, result
+        assert not outside.exists()
+        assert (project.root / "a.txt").read_text() == "b"
+        assert not (project.root / "inside.txt").exists()
+    finally:
+        if beside == "elsewhere":
+            shutil.rmtree(folder)

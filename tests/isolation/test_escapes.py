@@ -20,6 +20,7 @@ import pytest
 
 from segue.system.isolation.limits import ATTEMPTS, NOT_STOPPED
 from tests.cli.place import PLAN, Place, processes_with
+from tests.isolation.means import each
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 HOSTILE = Path(__file__).with_name("hostile.py")
@@ -130,7 +131,7 @@ def _short(root: Path, stack: contextlib.ExitStack) -> str:
     return f"/proc/self/fd/{folder}/s"
 
 
-@pytest.mark.parametrize("sandbox", NOT_STOPPED)
+@pytest.mark.parametrize("sandbox", each(*NOT_STOPPED))
 def test_a_hostile_agent_achieves_what_the_table_says(outside: Outside, sandbox: str) -> None:
     isolation, strength = sandbox.split()
     assert outside.attack(isolation, strength) == NOT_STOPPED[sandbox]

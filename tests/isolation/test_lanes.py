@@ -25,6 +25,7 @@ from segue.system.isolation.isolate import Isolation, SandboxOptions, capture_in
 from segue.system.isolation.policy import Strength, shown_temporary
 from segue.system.process.capture import child_environment
 from tests.cli.place import Place
+from tests.isolation.means import MOUNTER, each, needs
 from tests.proof.projects import needs_sandbox
 from tests.system.test_git import git
 
@@ -42,7 +43,7 @@ class Project:
         git(self.repo, "init", "--quiet", "--initial-branch=main")
         git(self.repo, "config", "user.name", "Test")
         git(self.repo, "config", "user.email", "test@localhost")
-        self.options = SandboxOptions(isolation="bwrap", state_dir=self.state, home=self.repo)
+        self.options = SandboxOptions(isolation=MOUNTER, state_dir=self.state, home=self.repo)
 
     def write(self, **files: str) -> None:
         for name, text in files.items():
@@ -137,6 +138,7 @@ def test_git_works_in_a_lane_and_cannot_be_changed(project: Project) -> None:
     assert (lane / ".git").read_text().startswith(f"gitdir: {project.repo}")
 
 
+@needs("bwrap")
 def test_files_of_tmp_may_vanish_while_the_sandbox_starts(project: Project, tmp_path: Path) -> None:
     """bubblewrap gives up when a file that it shows vanishes: brief ones are hidden, else it is repeated."""
     for name in ("kept.txt", "tmpab12_xyz", "segue-inside-abc"):
@@ -171,7 +173,7 @@ def test_what_the_user_hides_is_hidden_in_a_lane(project: Project) -> None:
     project.commit()
     project.write(**{".env": "KEY=1"})
     hide = (project.repo / ".env", project.repo / "secret")
-    project.options = SandboxOptions(isolation="bwrap", state_dir=project.state, home=project.repo, hide=hide)
+    project.options = SandboxOptions(isolation=MOUNTER, state_dir=project.state, home=project.repo, hide=hide)
     lane = project.lane()
     for place in (project.repo, lane):
         assert "KEY" not in project.run(lane, "cat", f"{place}/.env")
@@ -185,7 +187,7 @@ def test_more_can_be_shared(project: Project) -> None:
     lane = project.lane()
     assert "rows" not in project.run(lane, "cat", "data/big")
     project.options = SandboxOptions(
-        isolation="bwrap", state_dir=project.state, home=project.repo, shared=("data",)
+        isolation=MOUNTER, state_dir=project.state, home=project.repo, shared=("data",)
     )
     assert project.run(lane, "cat", "data/big") == "rows"
 
@@ -198,7 +200,7 @@ def test_other_work_trees_are_seen_where_they_are(project: Project) -> None:
     assert project.run(project.repo, "pwd") == str(project.repo)
 
 
-@pytest.mark.parametrize("isolation", ["none", "bwrap"])
+@pytest.mark.parametrize("isolation", each("none", "bwrap", "namespaces"))
 def test_everything_in_a_lane_knows_its_number_and_its_ports(project: Project, isolation: str) -> None:
     project.write(file="x")
     project.commit()
@@ -308,7 +310,7 @@ def test_git_works_in_the_checks_of_a_lane(project: Project) -> None:
 
 
 def test_who_cannot_install_in_a_lane_is_told_what_helps() -> None:
-    said = Isolation(SandboxOptions(isolation="bwrap")).explain(
+    said = Isolation(SandboxOptions(isolation=MOUNTER)).explain(
         "npm error EROFS: read-only file system, mkdir '/home/me/app/node_modules/left-pad'"
     )
     assert "lane_copy" in said
@@ -322,7 +324,7 @@ def test_a_run_in_its_own_work_tree_has_the_users_settings_at_their_path(tmp_pat
     (place.repo / ".env").write_text("KEY=1\n")
     argv = json.dumps(["sh", "-c", "pwd > where; cat .env > seen; git log -1 --format=%s > log"])
     place.config(f'agent = "command"\n[agents.command]\nargv = {argv}\n')
-    place.segue("run", "plan.md", "--task", "1", "--worktree", "--isolation", "bwrap")
+    place.segue("run", "plan.md", "--task", "1", "--worktree", "--isolation", MOUNTER)
     branch = f"segue/{place.last_run()}"
     said = [place.git("show", f"{branch}:{name}").strip() for name in ("where", "seen", "log")]
     assert said == [os.path.realpath(place.repo), "KEY=1", "Ignore"]

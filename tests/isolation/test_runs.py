@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import signal
 import sys
@@ -14,6 +13,8 @@ from typing import Any
 import pytest
 
 from tests.cli.place import DEADLINE, PLAN, Place, processes_with, until
+from tests.isolation.means import MOUNTER, each, needs, run_by
+from tests.proof.projects import needs_sandbox
 
 AGENT = """
 import os, pathlib, signal, sys, time
@@ -45,36 +46,35 @@ def ended(place: Place) -> dict[str, Any]:
     return found
 
 
-def without_bwrap(place: Place) -> str:
-    """A PATH with everything but bubblewrap."""
-    folder = place.root / "programs"
-    folder.mkdir()
-    for directory in reversed(place.env["PATH"].split(os.pathsep)):
-        for program in Path(directory).iterdir() if Path(directory).is_dir() else ():
-            link = folder / program.name
-            if program.name != "bwrap" and os.access(program, os.X_OK):
-                link.unlink(missing_ok=True)
-                link.symlink_to(program)
-    return str(folder)
-
-
+@needs_sandbox
 def test_the_head_and_the_status_say_what_is_in_force(place: Place) -> None:
     agent(place, "")
     done = place.segue("run", "plan.md", "--task", "1")
-    assert "Agents are isolated by bwrap, standard." in done.stderr
-    assert place.json("status", "last")["isolation"] == "bwrap standard"
-    assert place.events("run.started")[0]["isolation"] == "bwrap standard"
+    assert f"Agents are isolated by {MOUNTER}, standard." in done.stderr
+    assert place.json("status", "last")["isolation"] == f"{MOUNTER} standard"
+    assert place.events("run.started")[0]["isolation"] == f"{MOUNTER} standard"
 
 
-def test_auto_takes_landlock_where_bubblewrap_is_missing(place: Place) -> None:
+@needs("namespaces")
+def test_auto_takes_namespaces_where_bubblewrap_is_missing(place: Place) -> None:
     agent(place, "")
-    done = place.segue("run", "plan.md", "--task", "1", PATH=without_bwrap(place))
-    assert "isolated by landlock, standard (bubblewrap (bwrap) is not installed)" in done.stderr
+    done = run_by("namespaces", place, "run", "plan.md", "--task", "1")
+    assert "isolated by namespaces, standard." in done.stderr
+
+
+@needs("landlock")
+def test_auto_takes_landlock_where_namespaces_are_forbidden(place: Place) -> None:
+    agent(place, "")
+    done = run_by("copy", place, "run", "plan.md", "--task", "1")
+    assert done.returncode == 0
+    assert "isolated by landlock, standard (" in done.stderr
+    assert "this machine allows no user namespaces" in done.stderr
 
 
 def test_a_named_means_that_is_missing_starts_nothing(place: Place) -> None:
     agent(place, "")
-    done = place.segue("run", "plan.md", "--isolation", "bwrap", code=5, PATH=without_bwrap(place))
+    done = run_by("namespaces", place, "run", "plan.md", "--isolation", "bwrap")
+    assert done.returncode == 5
     assert "bubblewrap (bwrap) is not installed" in done.stderr
     assert "apt install bubblewrap" in done.stderr
     assert not (place.repo / "work.txt").exists()
@@ -104,7 +104,7 @@ def test_an_agent_may_commit_if_the_user_opens_git(place: Place) -> None:
     assert "own" in place.subjects()
 
 
-@pytest.mark.parametrize("isolation", ["bwrap", "landlock"])
+@pytest.mark.parametrize("isolation", each("bwrap", "namespaces", "landlock"))
 def test_an_agent_is_asked_to_end_before_it_is_killed(place: Place, isolation: str) -> None:
     body = (
         "def note(number, _):\n"
@@ -171,10 +171,9 @@ def test_a_container_gets_the_work_tree_and_nothing_secret(place: Place) -> None
     assert shutil.which("docker") != str(runtime)
 
 
-@pytest.mark.parametrize(("means", "strength"), [("bwrap", "standard"), ("landlock", "strict")])
-def test_segues_own_secrets_are_hidden_also_when_its_state_is_elsewhere(
-    place: Place, means: str, strength: str
-) -> None:
+@pytest.mark.parametrize("sandbox", each("bwrap standard", "namespaces standard", "landlock strict"))
+def test_segues_own_secrets_are_hidden_also_when_its_state_is_elsewhere(place: Place, sandbox: str) -> None:
+    means, strength = sandbox.split()
     token = Path(place.env["XDG_STATE_HOME"]) / "segue" / "private" / "page" / "token"
     token.parent.mkdir(parents=True)
     token.write_text("a token of the page")
@@ -191,6 +190,7 @@ pathlib.Path("found.txt").write_text(found)
     assert (place.repo / "found.txt").read_text() in ("FileNotFoundError", "PermissionError")
 
 
+@needs_sandbox
 def test_temporary_files_are_its_own_whatever_the_machine_has(place: Place) -> None:
     with (
         tempfile.TemporaryDirectory(prefix="claude-") as own,
@@ -205,6 +205,6 @@ pathlib.Path("{own}", "scratch").write_text("x")
 pathlib.Path("seen.txt").write_text(pathlib.Path("{data}", "input").read_text())
 """
         agent(place, body)
-        place.segue("run", "plan.md", "--task", "1", "--isolation", "bwrap")
+        place.segue("run", "plan.md", "--task", "1", "--isolation", MOUNTER)
         assert (place.repo / "seen.txt").read_text() == "seen"
         assert not list(Path(own).iterdir())

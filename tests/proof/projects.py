@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from segue.domain.proof import CheckResult, Seal
+from segue.domain.proof import CheckResult
 from segue.domain.task import TaskKind
-from segue.proof.bubblewrap import seal_strength
 from segue.proof.options import SealOptions
 from segue.proof.seal import Sealer
+from segue.system.isolation.isolate import Isolation, Means
 
 PYTEST = ("env", "PYTEST_DISABLE_PLUGIN_AUTOLOAD=1", sys.executable, "-m", "pytest", "-q")
 """Without the plug-ins of this environment, which take longer to load than the tests."""
@@ -25,8 +25,13 @@ Files = Mapping[str, str | None]
 """Texts by path; None removes a file."""
 
 needs_sandbox = pytest.mark.skipif(
-    seal_strength(Path("/"))[0] is not Seal.SEALED, reason=f"no sandbox here: {seal_strength(Path('/'))[1]}"
+    Isolation().mounter.means is Means.NONE, reason=f"no sandbox here: {Isolation().mounter.why}"
 )
+
+
+def works(means: str) -> bool:
+    """Return whether checks can be sealed by these means on this machine."""
+    return means == "copy" or Isolation().try_means(Means(means)).means is not Means.NONE
 
 
 class Checkout:

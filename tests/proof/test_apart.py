@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -87,9 +88,11 @@ def test_interface_lists_public_names_of_the_files_that_are_named(tmp_path: Path
     ]
 
 
-@pytest.mark.parametrize("sandbox", [True, False])
-def test_checks_run_tests_that_are_not_in_the_work_tree(tmp_path: Path, sandbox: bool) -> None:
-    options = SealOptions(timeout=300, sandbox=sandbox)
+@pytest.mark.parametrize("means", ["auto", "copy"])
+def test_checks_run_tests_that_are_not_in_the_work_tree(
+    tmp_path: Path, means: Literal["auto", "copy"]
+) -> None:
+    options = SealOptions(timeout=300, means=means)
     place = Checkout(tmp_path, {"readme.md": "x\n"}, options)
     head = place.commit({"calc.py": "def one():\n    return 1\n"})
 

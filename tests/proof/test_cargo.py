@@ -104,8 +104,8 @@ def test_honest_work_is_proved(tmp_path: Path) -> None:
 
 
 @pytest.mark.thorough
-def test_without_a_sandbox_the_work_tree_is_left_as_it_was(tmp_path: Path) -> None:
-    project = Checkout(tmp_path, BASE, SealOptions(sandbox=False, timeout=120))
+def test_a_copy_leaves_the_work_tree_as_it_was(tmp_path: Path) -> None:
+    project = Checkout(tmp_path, BASE, SealOptions(means="copy", timeout=120))
     result = project.check(HONEST, CARGO)
     assert result.state is CheckState.PASSED, result
     assert not project.git("status", "--porcelain")

@@ -230,9 +230,9 @@ def test_what_npm_cannot_find_is_a_failure_and_a_missing_program_is_broken(tmp_p
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("runner", ["jest", "vitest", "mocha"])
-def test_without_a_sandbox_the_work_tree_is_left_as_it_was(tmp_path: Path, runner: str) -> None:
+def test_a_copy_leaves_the_work_tree_as_it_was(tmp_path: Path, runner: str) -> None:
     project = make(tmp_path, runner)
-    project.options = replace(project.options, sandbox=False)
+    project.options = replace(project.options, means="copy")
     result = project.check(PROJECTS[runner][1], ["npm", "test"])
     assert result.state is CheckState.PASSED, result
     assert not project.git("status", "--porcelain")

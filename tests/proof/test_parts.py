@@ -1,8 +1,9 @@
-"""The parts of sealed checks: kinds of paths, merged files, sabotage, JUnit, swapping in place."""
+"""The parts of sealed checks: kinds of paths, merged files, sabotage, JUnit, copies."""
 
 from __future__ import annotations
 
 import ast
+import asyncio
 import json
 import signal
 import subprocess
@@ -15,7 +16,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from segue.domain.proof import CheckState, Seal
-from segue.proof.bubblewrap import seal_strength
 from segue.proof.merge import merge_control
 from segue.proof.named import named_files, parts_of
 from segue.proof.options import SealOptions
@@ -24,7 +24,8 @@ from segue.proof.report import Reason, TestOutcome, explain
 from segue.proof.runners import Stage
 from segue.proof.runners.junit import read_junit
 from segue.proof.sabotage import break_python, sabotage
-from segue.proof.swap import restore, swap
+from segue.proof.seal import choose_means, seal_strength
+from segue.system.isolation.isolate import Isolation
 from tests.proof.projects import UNITTEST, Checkout, Files
 
 
@@ -228,13 +229,13 @@ BASE: Files = {
 }
 
 
-def test_checks_run_in_place_where_there_is_no_sandbox(tmp_path: Path) -> None:
-    project = Checkout(tmp_path, BASE, SealOptions(sandbox=False, timeout=300))
+def test_checks_run_on_a_copy_where_nothing_can_be_mounted(tmp_path: Path) -> None:
+    project = Checkout(tmp_path, BASE, SealOptions(means="copy", timeout=300))
     right = project.check({"shop.py": "def total(prices):\n    return sum(prices, 0)\n"}, UNITTEST)
     assert right.state is CheckState.PASSED, right
     assert right.noticed is True
     assert right.seal is Seal.WEAK
-    assert any("in place" in one for one in right.weaknesses)
+    assert any("a copy in another folder" in one for one in right.weaknesses)
     assert project.git("status", "--porcelain") == ""
     weak = str(BASE["tests/test_shop.py"]).replace(", 3)", ", 42)")
     wrong = project.check(
@@ -244,39 +245,34 @@ def test_checks_run_in_place_where_there_is_no_sandbox(tmp_path: Path) -> None:
     assert project.git("status", "--porcelain") == ""
 
 
-def test_swapped_files_come_back_after_a_kill(tmp_path: Path) -> None:
-    root, files, scratch = tmp_path / "root", tmp_path / "files", tmp_path / "scratch"
-    for path, text in (
-        ("root/a", "mine"),
-        ("root/b/gone", "mine too"),
-        ("files/a", "other"),
-        ("files/c/d", "new"),
-    ):
-        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / path).write_text(text)
-    (root / "a").chmod(0o755)
-    call = f"swap({scratch!r}, {root!r}, {files!r}, ['a', 'c/d'], ['b/gone'], [])"
-    code = f"import os, signal\nfrom pathlib import PosixPath\nfrom segue.proof.swap import swap\n{call}\n"
-    done = subprocess.run([sys.executable, "-c", f"{code}os.kill(os.getpid(), signal.SIGKILL)"], check=False)
+def test_a_copy_is_checked_whatever_the_work_tree_is_at(tmp_path: Path) -> None:
+    """As when lanes are merged, or when cloud agents have worked: what is checked is checked out nowhere."""
+    project = Checkout(tmp_path, BASE, SealOptions(means="copy", timeout=300))
+    head = project.commit({"shop.py": "def total(prices):\n    return 42\n"})
+    project.git("reset", "--quiet", "--hard", project.base)
+    result = asyncio.run(project.sealer().check(UNITTEST, project.base, head))
+    assert result.state is CheckState.FAILED, result
+
+
+def test_what_a_killed_check_left_is_deleted_by_the_next(tmp_path: Path) -> None:
+    project = Checkout(tmp_path, BASE, SealOptions(means="copy", timeout=300))
+    code = (
+        "import asyncio, os, signal, sys\nfrom pathlib import Path\n"
+        "from segue.proof.execute import workplace\n\n"
+        "async def work():\n"
+        f"    async with workplace(Path({str(project.scratch)!r}), True) as (folder, _):\n"
+        "        print(folder, flush=True)\n        os.kill(os.getpid(), signal.SIGKILL)\n\n"
+        "asyncio.run(work())\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
     assert done.returncode == -signal.SIGKILL
-    assert (root / "a").read_text() == "other"
-    assert not (root / "b/gone").exists()
-    restore(scratch)
-    assert {path.relative_to(root).as_posix() for path in root.rglob("*")} == {"a", "b", "b/gone"}
-    assert (root / "a").read_text() == "mine"
-    assert (root / "a").stat().st_mode & 0o777 == 0o755
-    assert (root / "b/gone").read_text() == "mine too"
-    restore(scratch)
-
-
-def test_nothing_is_swapped_twice(tmp_path: Path) -> None:
-    (tmp_path / "root").mkdir()
-    (tmp_path / "files").mkdir()
-    swap(tmp_path / "scratch", tmp_path / "root", tmp_path / "files", [], [], [])
-    restore(tmp_path / "scratch")
-    assert not (tmp_path / "scratch/swap").exists()
+    left = Path(done.stdout.strip())
+    assert left.is_dir()
+    project.prepare()
+    assert not left.exists()
+    assert list((project.scratch / "runs").iterdir()) == []
 
 
 def test_the_strength_of_the_seal_is_explained() -> None:
-    seal, why = seal_strength(Path.cwd())
+    seal, why = seal_strength(choose_means(Isolation()))
     assert seal is Seal.SEALED or why

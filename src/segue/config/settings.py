@@ -374,7 +374,7 @@ class Settings(Options, frozen=True):
     summary: str | None = None
     """Where a run writes a summary in Markdown when it ends: a file, or `github` for the job summary of
     GitHub Actions."""
-    isolation: Literal["auto", "bwrap", "landlock", "container", "none", "require"] = "auto"
+    isolation: Literal["auto", "bwrap", "namespaces", "landlock", "container", "none", "require"] = "auto"
     """The sandbox of agents and checks: `auto` takes the strongest that works here, and `require` starts
     nothing without one."""
     state_dir: Path | None = None

@@ -131,7 +131,11 @@ class Comparison:
         files = set(guarded) & set(entries)
         for path in [path for path in entries if any(path[:end] in files for end in _slashes(path))]:
             del entries[path]
-        return tuple(path for path in guarded if path in entries and not entries[path].is_link)
+        return tuple(
+            path
+            for path in guarded
+            if path in entries and not (entries[path].is_link or entries[path].is_module)
+        )
 
 
 def _slashes(path: str) -> list[int]:

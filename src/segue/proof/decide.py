@@ -28,6 +28,8 @@ class Observed(msgspec.Struct, frozen=True, omit_defaults=True):
     """How it was asked for its report."""
     hook_failed: bool = False
     """Whether a hook could not be loaded, so that another way must be tried."""
+    changed: tuple[str, ...] = ()
+    """Tests and control files that were rewritten while it ran."""
 
     @property
     def tests(self) -> int:
@@ -80,6 +82,10 @@ class Decision(Struct, frozen=True):
 
 def decide(runs: Runs) -> Decision:
     """Return what the runs say about the task."""
+    for name, run in (("regress", runs.regress), ("new", runs.new)):
+        if rewritten := sorted(set(run.changed) - set(runs.base.changed)):
+            reason = f"The check's own files were rewritten while it ran: {some(rewritten)}."
+            return Decision(CheckState.REFUTED, reason, name)
     if runs.new.report is None and runs.base.report is None:
         return _by_exit_code(runs)
     if not runs.base.tests and not runs.new.tests and runs.new.report is not None:

@@ -21,7 +21,6 @@ from segue.proof.options import SealOptions
 from segue.proof.paths import PathKind
 from segue.proof.runners import FALLBACKS, LAST, RUNNERS, Project, Runner
 from segue.proof.sabotage import sabotage
-from segue.proof.swap import InPlace
 from segue.proof.words import describe
 from segue.system.files import private_folder, write_atomic
 
@@ -40,7 +39,7 @@ class SealedCheck(Struct):
     named: frozenset[str]
     """The files that the command consists of."""
     comparison: Comparison
-    place: Sandbox | InPlace
+    place: Sandbox
     options: SealOptions
     kind: TaskKind
     expected_red: frozenset[str]

@@ -6,37 +6,141 @@ import asyncio
 import os
 import secrets
 import shutil
+import tempfile
 from collections.abc import AsyncIterator, Awaitable, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 from pathlib import Path
+from typing import Protocol
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from segue.domain.errors import ToolMissing
-from segue.proof.bubblewrap import Mounts, wrap
 from segue.proof.compose import Composed
+from segue.proof.copies import editable_paths, furnish_copy, read_all
 from segue.proof.decide import Observed
 from segue.proof.inputs import Dependencies, Inputs, Trees, caches_within, place_copies, user_site_places
+from segue.proof.mounts import Mounts, wrap
 from segue.proof.options import SealOptions
 from segue.proof.runners import Ended, Runner, Stage, read_report
 from segue.proof.setup import Setup, place_installed
 from segue.proof.trees import write_tree
 from segue.system.files import private_folder
 from segue.system.git.objects import Objects
+from segue.system.identity import start_time
+from segue.system.isolation.isolate import SandboxChoice
 from segue.system.isolation.policy import git_link
 from segue.system.lane import lane_variables
 from segue.system.process.capture import Captured, TookTooLong, capture, child_environment
 
 _SIDE_BY_SIDE = 2
 _KEPT_OUTPUT = 8 * 1024**2
+TEMPORARY_CHECK = "segue-check-"
+"""How the names of folders begin in which copies are."""
 _DROPPED = ("TMPDIR", "TEMP", "TMP", "SSH_AUTH_SOCK", "XDG_RUNTIME_DIR", "SHELL")
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy")
 
 
+class TreeCommand(Struct, frozen=True):
+    """A command on a tree."""
+
+    argv: tuple[str, ...]
+    env: Mapping[str, str]
+    work: Path
+    """The folder of this run."""
+    tree: Path
+    network: bool
+    timeout: float
+    inputs: Mapping[str, Path] = field(default_factory=dict)
+    """Folders of dependencies by their path in the tree."""
+    built_at: Path | None = None
+    """Where dependencies were installed, if that was in another folder."""
+    guarded: Sequence[str] = ()
+    """Files that the command must not change."""
+    readable: Sequence[Path] = ()
+    writable: Sequence[Path] = ()
+
+
+class CheckMeans(Protocol):
+    """How a command is kept away from what it must not see and change."""
+
+    def seen_at(self, tree: Path) -> Path:
+        """Return the path at which a command sees the tree."""
+        ...
+
+    async def run(self, order: TreeCommand) -> Ended:
+        """Run a command on a tree."""
+        ...
+
+
+class Mounted(Struct, frozen=True):
+    """Shows the tree at the repository's own path."""
+
+    choice: SandboxChoice
+    trees: Trees
+
+    def seen_at(self, tree: Path) -> Path:  # noqa: ARG002 - wherever it is
+        """Return the path of the user's work tree."""
+        return self.trees.home
+
+    async def run(self, order: TreeCommand) -> Ended:
+        """Run a command in namespaces of its own."""
+        git, inputs = self._git_for(order.work), {**self._git_entry(order.work), **order.inputs}
+        empty = private_folder(order.work / "empty")
+        inputs |= dict.fromkeys(caches_within(order.inputs), empty)
+        mounts = Mounts(
+            self.trees.home, order.tree, order.guarded, inputs, order.readable, order.writable, git
+        )
+        line = wrap(self.choice, order.argv, mounts, order.env, order.network)
+        return await run_bounded(capture(line, order.work, order.env, order.timeout, limit=_KEPT_OUTPUT))
+
+    def _git_for(self, work: Path) -> Path | None:
+        """Return git's folder, and write a `.git` that leads there, if the work tree is seen elsewhere."""
+        if self.trees.root == self.trees.home or not (self.trees.root / ".git").is_file():
+            return None
+        common, text = git_link(self.trees.root)
+        (work / "git-link").write_text(text)
+        return common
+
+    def _git_entry(self, work: Path) -> dict[str, Path]:
+        link, own = work / "git-link", self.trees.home / ".git"
+        return {".git": link if link.exists() else own} if own.exists() else {}
+
+
+class Copied(Struct, frozen=True):
+    """Runs commands where the tree is, in a folder of its own."""
+
+    trees: Trees
+    git_dir: Path
+    objects: Objects
+
+    def seen_at(self, tree: Path) -> Path:
+        """Return where the tree is."""
+        return tree
+
+    async def run(self, order: TreeCommand) -> Ended:
+        """Run a command on the tree, after what names the user's work tree was made to name the tree."""
+        command = (order.argv, order.env)
+        roots = [self.trees.home, self.trees.root, *([order.built_at] if order.built_at else [])]
+        places = (order.tree, order.work, roots, order.inputs, self.git_dir, self.objects)
+        copied = await asyncio.to_thread(furnish_copy, *places, command, order.guarded)
+        argv, env = copied.command(*command)
+        if paths := editable_paths(order.argv, order.env, copied.renamed):
+            env["PYTHONPATH"] = os.pathsep.join(filter(None, (env.get("PYTHONPATH"), *paths)))
+        before = await asyncio.to_thread(read_all, order.tree, order.guarded)
+        ended = await run_bounded(capture(argv, order.tree, env, order.timeout, limit=_KEPT_OUTPUT))
+        after = await asyncio.to_thread(read_all, order.tree, order.guarded)
+        changed = tuple(path for path in before if before[path] != after[path])
+        return replace(ended, changed=changed)
+
+
 class Sandbox:
-    """Runs checks on trees of their own, mounted at the repository's path."""
+    """Runs checks on trees of their own."""
 
     def __init__(
         self,
+        means: CheckMeans,
         trees: Trees,
         scratch: Path,
         options: SealOptions,
@@ -44,7 +148,7 @@ class Sandbox:
         inputs: Inputs,
         dependencies: Dependencies,
     ) -> None:
-        self._trees, self._root, self._scratch, self._options = trees, trees.home, scratch, options
+        self._means, self._trees, self._scratch, self._options = means, trees, scratch, options
         self._objects, self._inputs = objects, inputs
         self._slots = asyncio.Semaphore(_SIDE_BY_SIDE)
         self._dependencies = dependencies
@@ -55,13 +159,13 @@ class Sandbox:
 
     async def run(self, argv: Sequence[str], composed: Composed, armed: Sequence[Runner]) -> Observed:
         """Run the command on the tree and return how it ended; nothing of it is left."""
-        async with self._slots, workplace(self._scratch) as (work, token):
+        async with self._slots, self._workplace() as (work, token):
             stage, ended = await self._run(tuple(argv), composed, armed, work, token)
             return observe(stage, armed, ended)
 
     async def try_out(self, argv: Sequence[str], composed: Composed, script: Path | None = None) -> Ended:
         """Run a command that is no check; with a script, Python (its first word) runs the script with it."""
-        async with self._slots, workplace(self._scratch) as (work, token):
+        async with self._slots, self._workplace() as (work, token):
             words = with_script(argv, script, work / "hooks")
             return (await self._run(words, composed, (), work, token))[1]
 
@@ -70,20 +174,36 @@ class Sandbox:
     ) -> tuple[Stage, Ended]:
         tree, hooks, reports = work / "tree", work / "hooks", work / "reports"
         await self._write(composed, tree)
-        git, inputs = self._git_for(work), self._inputs_for(work)
+        inputs = {path: self._trees.find(path) for path in self._dependencies.visible}
+        inputs = {path: place for path, place in inputs.items() if place.exists()}
+        built_at = None
         if self._setup is not None:
             place = await self._install(composed)
             inputs |= await asyncio.to_thread(place_installed, place, tree)
-        stage = Stage(argv, self._root, tree, hooks, reports, token, composed.tests)
+            built_at = place / "tree"
+        stage = Stage(argv, self._means.seen_at(tree), tree, hooks, reports, token, composed.tests)
         env = self._environment(join_variables(runner.arm(stage) for runner in armed), token)
-        readable = (hooks, *self._dependencies.linked, *user_site_places(self._dependencies))
-        mounts = Mounts(self._root, tree, composed.guarded, inputs, readable, (reports,), git)
-        line = wrap(argv, mounts, env, self._options.network)
-        return stage, await self._bounded(line, env)
+        order = TreeCommand(
+            argv,
+            env,
+            work,
+            tree,
+            self._options.network,
+            self._options.timeout,
+            inputs=inputs,
+            built_at=built_at,
+            guarded=composed.guarded,
+            readable=(hooks, *self._dependencies.linked, *user_site_places(self._dependencies)),
+            writable=(reports,),
+        )
+        return stage, await self._means.run(order)
+
+    def _workplace(self) -> AbstractAsyncContextManager[tuple[Path, str]]:
+        return workplace(self._scratch, isinstance(self._means, Copied))
 
     async def tear_down(self, composed: Composed) -> None:
         """Run the commands that follow a check; how they end does not matter."""
-        async with workplace(self._scratch) as (work, _):
+        async with self._workplace() as (work, _):
             await self._write(composed, work / "tree")
             for command in self._options.teardown:
                 await self._run_open(command, work / "tree")
@@ -102,29 +222,9 @@ class Sandbox:
     async def _run_open(self, argv: Sequence[str], tree: Path) -> Ended:
         """Run a setup command: with the network, and free to write the tree."""
         env = environment({}, network=True)
-        line = wrap(argv, Mounts(self._root, tree), env, network=True)
-        return await self._bounded(line, env)
-
-    async def _bounded(self, line: Sequence[str], env: Mapping[str, str]) -> Ended:
-        limit = self._options.timeout
-        return await run_bounded(capture(line, self._scratch, env, limit, limit=_KEPT_OUTPUT))
-
-    def _git_for(self, work: Path) -> Path | None:
-        """Return git's folder, and write a `.git` that leads there, if the work tree is seen elsewhere."""
-        if self._trees.root == self._trees.home or not (self._trees.root / ".git").is_file():
-            return None
-        common, text = git_link(self._trees.root)
-        (work / "git-link").write_text(text)
-        return common
-
-    def _inputs_for(self, work: Path) -> dict[str, Path]:
-        """Return what is mounted into the tree: dependencies without their caches, and git's folder."""
-        inputs = {path: self._trees.find(path) for path in self._dependencies.visible}
-        inputs = {path: place for path, place in inputs.items() if place.exists()}
-        link, own = work / "git-link", self._root / ".git"
-        git = {".git": link if link.exists() else own} if own.exists() else {}
-        empty = dict.fromkeys(caches_within(self._trees, inputs), private_folder(work / "empty"))
-        return git | inputs | empty
+        async with self._workplace() as (work, _):
+            order = TreeCommand(tuple(argv), env, work, tree, True, self._options.timeout)
+            return await self._means.run(order)
 
     def _environment(self, variables: Mapping[str, str], token: str) -> dict[str, str]:
         # It has a temporary folder of its own, but with `check_network` not its own ports.
@@ -139,16 +239,37 @@ class Sandbox:
 
 
 @asynccontextmanager
-async def workplace(scratch: Path) -> AsyncIterator[tuple[Path, str]]:
-    """Yield a folder for one run, and a random word."""
+async def workplace(scratch: Path, elsewhere: bool) -> AsyncIterator[tuple[Path, str]]:
+    """Yield a folder for one run, and a random word.
+
+    Elsewhere: in a temporary folder, so that no tool that looks into the folders above finds something there.
+    """
     token = f"s{secrets.token_hex(6)}"
-    work = private_folder(scratch / "runs" / token)
+    runs = private_folder(scratch / "runs")
+    own = work = runs / f"{os.getpid()}-{token}"
+    if elsewhere:
+        work = Path(os.path.realpath(tempfile.mkdtemp(prefix=TEMPORARY_CHECK)))
+        own.symlink_to(work)
     try:
-        (work / "hooks").mkdir()
-        (work / "reports").mkdir()
+        for name in ("hooks", "reports"):
+            private_folder(work / name)
         yield work, token
     finally:
-        await asyncio.to_thread(shutil.rmtree, work, ignore_errors=True)
+        await asyncio.to_thread(_clear, own)
+
+
+def sweep(scratch: Path) -> None:
+    """Delete what checks have left whose process was killed."""
+    for own in (scratch / "runs").glob("*-s*"):
+        pid = own.name.partition("-")[0]
+        if pid.isdigit() and start_time(int(pid)) is None:
+            _clear(own)
+
+
+def _clear(own: Path) -> None:
+    shutil.rmtree(os.path.realpath(own), ignore_errors=True)
+    if own.is_symlink():
+        own.unlink()
 
 
 def with_script(argv: Sequence[str], script: Path | None, folder: Path) -> tuple[str, ...]:
@@ -179,7 +300,8 @@ def observe(stage: Stage, armed: Sequence[Runner], ended: Ended) -> Observed:
     for runner in armed:
         output = runner.clean(output)
     names = tuple(runner.name for runner in armed)
-    return Observed(ended.exit_code, report, output[-64 * 1024 :], names, hook_failed=blind)
+    kept = output[-64 * 1024 :]
+    return Observed(ended.exit_code, report, kept, names, hook_failed=blind, changed=ended.changed)
 
 
 def environment(variables: Mapping[str, str], network: bool) -> dict[str, str]:

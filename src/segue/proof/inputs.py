@@ -10,14 +10,14 @@ import asyncio
 import hashlib
 import os
 import shutil
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
 import msgspec
 
 from segue.proof.notes import decode_note, encode_note
 from segue.system.files import private_folder, write_atomic
-from segue.system.isolation.toolchain import prefixes
+from segue.system.isolation.toolchain import follow, prefixes
 from segue.system.lane import has_content, is_dependency
 from segue.system.process.capture import capture, child_environment
 
@@ -236,7 +236,9 @@ def _linked(folder: Path) -> Iterator[Path]:
     """Yield where a virtual environment leads: to its Python, and to packages installed as editable."""
     if not (folder / "pyvenv.cfg").is_file():
         return
-    yield from prefixes(Path(os.path.realpath(folder / "bin/python")).parent)
+    yield Path(os.path.realpath(folder))
+    for place in follow(folder / "bin/python"):
+        yield from prefixes(place.parent)
     for file in folder.glob("lib/python*/site-packages/*.pth"):
         lines = file.read_text("utf-8", "replace").splitlines()
         yield from (
@@ -259,10 +261,10 @@ def new_folders(root: Path, inputs: Inputs, tracked: Collection[str]) -> tuple[s
     return tuple(path for path in fresh if is_dependency(root / path) and not (root / path).is_symlink())
 
 
-def caches_within(trees: Trees, folders: Collection[str]) -> tuple[str, ...]:
+def caches_within(folders: Mapping[str, Path]) -> tuple[str, ...]:
     """Return caches inside of dependencies, which an agent's own runs may have filled."""
     names = (".cache", ".vite", ".vite-temp")
-    return tuple(f"{path}/{name}" for path in folders for name in names if (trees.find(path) / name).is_dir())
+    return tuple(f"{path}/{name}" for path in folders for name in names if (folders[path] / name).is_dir())
 
 
 def place_copies(inputs: Inputs, scratch: Path, tree: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from msgspec import Struct
 
 
@@ -18,7 +20,7 @@ class SealOptions(Struct, frozen=True):
     """Commands that run after each check; with any of them, `setup` runs before each check too."""
     network: bool = False
     """Whether checks may use the network."""
-    sandbox: bool = True
-    """False: never use bubblewrap; checks run in place, weakly sealed."""
+    means: Literal["auto", "bwrap", "namespaces", "copy"] = "auto"
+    """How checks are kept apart: `auto` takes the first of the others that works here."""
     timeout: float = 600
     """Seconds that one run of a check may take."""

@@ -14,11 +14,10 @@ import msgspec
 from segue.domain.proof import CheckResult, CheckState, Seal
 from segue.domain.scenario import Scenario
 from segue.domain.task import TaskKind
-from segue.proof.bubblewrap import seal_strength
 from segue.proof.compose import Comparison, Composed
 from segue.proof.decide import some
 from segue.proof.examine import Redact, SealedCheck
-from segue.proof.execute import Sandbox, find_program
+from segue.proof.execute import Copied, Mounted, Sandbox, environment, find_program, sweep
 from segue.proof.inputs import Dependencies, Inputs, Trees, compare_inputs, list_inputs
 from segue.proof.mutants import count_noticed, make_mutants
 from segue.proof.named import find_named
@@ -27,13 +26,10 @@ from segue.proof.paths import Classifier, PathKind
 from segue.proof.runners import Ended
 from segue.proof.scenarios import run_scenario
 from segue.proof.setup import CheckSetupFailed
-from segue.proof.swap import InPlace, restore
 from segue.proof.trees import TreeEntry, common_dir, list_tree, read_text
 from segue.system.files import private_folder
 from segue.system.git.objects import Objects
-from segue.system.isolation.isolate import Isolation
-
-_SWITCHED_OFF = "checks run in place, because the sandbox is switched off"
+from segue.system.isolation.isolate import Isolation, Means, SandboxChoice
 
 
 class Sealer:
@@ -54,16 +50,18 @@ class Sealer:
         `home` is the user's work tree, if this one is beside it: what it lacks is taken from there.
         """
         self._redact = redact
-        self._isolation = isolation or Isolation()
+        used = isolation or Isolation()
+        self._choice = choose_means(used, options.means)
+        used.remember()
+        self._git_dir = git_dir
         self._root, self._scratch, self._options = root.resolve(), scratch, options
         self._trees = Trees(self._root, home.resolve() if home is not None else self._root)
         self._objects = Objects(common_dir(git_dir))
         self._inputs: Inputs | None = None
-        self._seal = seal_strength(self._root) if options.sandbox else (Seal.WEAK, _SWITCHED_OFF)
 
     async def prepare(self) -> None:
         """List what checks need beside the repository's files, before an agent starts."""
-        self.restore()
+        await asyncio.to_thread(sweep, self._scratch)
         self._inputs = await list_inputs(self._trees, private_folder(self._scratch))
 
     async def check(
@@ -149,27 +147,21 @@ class Sealer:
         mutants = await asyncio.to_thread(make_mutants, texts, most)
         return await count_noticed(place, commands, Composed(after), mutants) if mutants else None
 
-    async def _place(self, head: Mapping[str, TreeEntry]) -> tuple[Sandbox | InPlace, Dependencies]:
+    async def _place(self, head: Mapping[str, TreeEntry]) -> tuple[Sandbox, Dependencies]:
         """Return where commands run, and how dependencies differ from what they were."""
         if self._inputs is None:
             await self.prepare()
         assert self._inputs is not None
         known = await asyncio.to_thread(compare_inputs, self._trees, self._inputs, head)
-        if self._seal[0] is not Seal.SEALED:
-            in_place = InPlace(
-                *(self._root, self._scratch, self._options, self._objects, head), isolation=self._isolation
-            )
-            return in_place, known
-        sandbox = Sandbox(self._trees, self._scratch, self._options, self._objects, self._inputs, known)
-        return sandbox, known
-
-    def restore(self) -> None:
-        """Put back files that a check swapped in the work tree before its process was killed."""
-        restore(self._scratch)
+        copied = self._choice.means is Means.NONE
+        copies = Copied(self._trees, self._git_dir, self._objects)
+        means = copies if copied else Mounted(self._choice, self._trees)
+        parts = (self._trees, self._scratch, self._options, self._objects, self._inputs, known)
+        return Sandbox(means, *parts), known
 
     def _label(self, result: CheckResult, dependencies: Dependencies) -> CheckResult:
         """Say how well the check was sealed."""
-        seal, why = self._seal
+        seal, why = seal_strength(self._choice)
         weaknesses = [*result.weaknesses, *([why] if why else [])]
         if dependencies.extended:
             seal = Seal.WEAK
@@ -179,13 +171,33 @@ class Sealer:
         if dependencies.rewritten:
             seal = Seal.NONE
             weaknesses.append(f"dependencies not sealed, files were changed: {some(dependencies.rewritten)}")
-        if self._options.network or self._seal[0] is not Seal.SEALED:
+        if self._options.network or self._choice.means is Means.NONE:
             weaknesses.append("the network was open")
         return msgspec.structs.replace(result, seal=seal, weaknesses=tuple(dict.fromkeys(weaknesses)))
 
     def _key(self, argv: Sequence[str], base: str) -> str:
-        facts = msgspec.json.encode((list(argv), base, repr(self._options), self._inputs))
+        """Return what a result on the base belongs to: tree, command, means and environment."""
+        sealed = (
+            str(self._choice.means),
+            str(self._trees.home),
+            sorted(environment({}, network=True).items()),
+        )
+        facts = msgspec.json.encode((list(argv), base, repr(self._options), self._inputs, sealed))
         return hashlib.sha256(facts).hexdigest()[:32]
+
+
+def choose_means(isolation: Isolation, wanted: str = "auto") -> SandboxChoice:
+    """Return what shows checks their tree; NONE stands for a copy in another folder, and says why."""
+    if wanted == "copy":
+        return SandboxChoice(Means.NONE, why="a copy is wanted")
+    return isolation.mounter if wanted == "auto" else isolation.try_means(Means(wanted))
+
+
+def seal_strength(choice: SandboxChoice) -> tuple[Seal, str]:
+    """Return how well checks are sealed by these means, and what is missing."""
+    if choice.means is Means.NONE:
+        return Seal.WEAK, f"checks run on a copy in another folder ({choice.why})"
+    return Seal.SEALED, choice.why
 
 
 def _module(entry: Path) -> str:

@@ -115,4 +115,4 @@ def _new_in(tree: Path, composed: Composed) -> Installed:
             (folders if is_dependency(tree / path) else others).append(path)
             names.remove(name)
         others += [f"{prefix}{name}" for name in files if f"{prefix}{name}" not in composed.entries]
-    return Installed(sorted(folders), sorted(others))
+    return Installed(sorted(folders), sorted(path for path in others if path != ".git"))

@@ -23,9 +23,14 @@ class TreeEntry(Struct, frozen=True):
         """Whether it is a symbolic link."""
         return self.mode == _LINK
 
+    @property
+    def is_module(self) -> bool:
+        """Whether it is a submodule, whose files are in another repository."""
+        return self.mode == GITLINK
+
 
 async def list_tree(objects: Objects, tree: str) -> dict[str, TreeEntry]:
-    """Return the files of a commit or tree, without gitlinks; an empty name stands for no files."""
+    """Return the files and submodules of a commit or tree; an empty name stands for none."""
     if not tree:
         return {}
     done = await objects.git("ls-tree", "-r", "-z", "--full-tree", tree)
@@ -34,22 +39,21 @@ async def list_tree(objects: Objects, tree: str) -> dict[str, TreeEntry]:
         facts, _, path = line.partition(b"\t")
         if path:
             mode, _, ident = facts.decode().split(" ")
-            if mode != GITLINK:
-                found[path.decode("utf-8", "surrogateescape")] = TreeEntry(mode, ident)
+            found[path.decode("utf-8", "surrogateescape")] = TreeEntry(mode, ident)
     return found
 
 
 async def read_text(objects: Objects, entries: Mapping[str, TreeEntry], path: str) -> str:
-    """Return a file as text; empty if it does not exist, or is a link."""
+    """Return a file as text; empty if it does not exist, or is a link or a submodule."""
     entry = entries.get(path)
-    if entry is None or entry.is_link:
+    if entry is None or entry.is_link or entry.is_module:
         return ""
     return (await objects.git("cat-file", "blob", entry.id)).out.decode("utf-8", "replace")
 
 
 async def write_tree(objects: Objects, entries: Mapping[str, TreeEntry], folder: Path) -> None:
     """Write files to a new folder; no filter and no hook of the repository has a say."""
-    folder.mkdir(parents=True)
+    folder.mkdir(parents=True, exist_ok=True)
     if not entries:
         return
     index = folder.with_name(f"{folder.name}.index")
@@ -57,6 +61,7 @@ async def write_tree(objects: Objects, entries: Mapping[str, TreeEntry], folder:
     lines = b"".join(
         f"{entry.mode} {entry.id} 0\t{path}".encode("utf-8", "surrogateescape") + b"\0"
         for path, entry in entries.items()
+        if not entry.is_module
     )
     await objects.git("update-index", "-z", "--index-info", stdin=lines, variables=variables)
     prefix = f"--prefix={folder}/"
@@ -64,6 +69,17 @@ async def write_tree(objects: Objects, entries: Mapping[str, TreeEntry], folder:
     parallel = ("-c", "checkout.workers=0")
     await objects.git(*parallel, "checkout-index", "--all", "--force", "--quiet", prefix, variables=variables)
     index.unlink()
+    for path in (path for path, entry in entries.items() if entry.is_module):
+        await _write_module(objects, path, entries[path].id, folder / path)
+
+
+async def _write_module(objects: Objects, path: str, commit: str, folder: Path) -> None:
+    """Write the files of a submodule that was fetched; of others there is an empty folder, as in a clone."""
+    own = Objects(objects.common_dir / "modules" / path)
+    if (own.common_dir / "objects").is_dir() and await own.has(commit):
+        await write_tree(own, await list_tree(own, commit), folder)
+    else:
+        folder.mkdir(parents=True)
 
 
 def common_dir(git_dir: Path) -> Path:

@@ -17,7 +17,7 @@ from segue.config.trust import trust_command
 from segue.domain.errors import SegueError, ToolMissing
 from segue.domain.proof import Seal
 from segue.ports import Agent, Installation, Problem
-from segue.proof.bubblewrap import seal_strength
+from segue.proof.seal import choose_means, seal_strength
 from segue.runtime.app import App
 from segue.runtime.behaviour import known_behaviour, see_behaviour
 from segue.runtime.plan import has_model_judge
@@ -25,7 +25,7 @@ from segue.runtime.suggested_check import suggest_check
 from segue.runtime.wiring import agent_names, check_programs, make_agent
 from segue.store.address import is_postgres, masked
 from segue.system.git.looking import look
-from segue.system.isolation.isolate import Means
+from segue.system.isolation.isolate import MOUNTING, Means
 from segue.system.process.container import containment
 from segue.system.process.processes import Processes
 from segue.system.reading import work_tree
@@ -171,7 +171,7 @@ def _isolation(app: App) -> list[HealthCheck]:
     """Try out every means that isolates agents, and say which one a run here would have."""
     isolation, named = app.isolation(), app.loaded.settings.sandbox.image
     rows = []
-    for means in (Means.BWRAP, Means.LANDLOCK, *([Means.CONTAINER] if named else [])):
+    for means in (*MOUNTING, Means.LANDLOCK, *([Means.CONTAINER] if named else [])):
         found = isolation.try_means(means, again=True)
         works = found.means is not Means.NONE
         detail = "; ".join(filter(None, ("works" if works else "", found.why)))
@@ -187,7 +187,7 @@ def _isolation(app: App) -> list[HealthCheck]:
 
 def _seal(app: App) -> HealthCheck:
     """Say how well checks can be kept out of an agent's reach here."""
-    strength, why = seal_strength(app.repo)
+    strength, why = seal_strength(choose_means(app.isolation()))
     fix = "Install bubblewrap, e.g. apt install bubblewrap" if sys.platform.startswith("linux") else ""
     detail = f"{strength}: {why}" if why else strength.value
     return HealthCheck("sealed checks", strength is Seal.SEALED, detail, fix, needed=False)

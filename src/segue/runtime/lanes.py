@@ -16,7 +16,7 @@ from segue.config.settings import Settings
 from segue.domain.errors import NeedsHuman, SegueError
 from segue.system.files import private_folder, write_atomic
 from segue.system.git.repository import Repository
-from segue.system.isolation.isolate import Isolation, Means, capture_inside
+from segue.system.isolation.isolate import MOUNTING, Isolation, capture_inside
 from segue.system.lane import has_content, list_ignored, list_shared, match
 from segue.system.process.capture import child_environment, probe
 from segue.system.redact import Redactor
@@ -81,7 +81,7 @@ class LaneSetup:
     @property
     def _is_mounted(self) -> bool:
         """Whether the lanes see what they share without links."""
-        return self._isolation.chosen.means is Means.BWRAP
+        return self._isolation.chosen.means in MOUNTING
 
     def _copy_all(self, lane: Path) -> None:
         paths = self._lacking(lane, self._settings.lane_copy, "lane_copy")

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--isolation",
-    type=click.Choice(["auto", "bwrap", "landlock", "container", "none", "require"]),
+    type=click.Choice(["auto", "bwrap", "namespaces", "landlock", "container", "none", "require"]),
     help="The sandbox of agents and checks; auto takes the strongest that works here.",
 )
 @click.option(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import sys
 from collections.abc import Iterable, Sequence
@@ -43,8 +44,11 @@ def cut_start(path: str, room: int) -> str:
 
 
 def program() -> str:
-    """Return how to call Segue: by name if it is on PATH, else by its path."""
-    return "segue" if shutil.which("segue") else sys.argv[0]
+    """Return how to call Segue in a shell: by name if it is on PATH, else as it was called."""
+    if shutil.which("segue"):
+        return "segue"
+    as_module = Path(sys.argv[0]).name == "__main__.py"
+    return shlex.join([sys.executable, "-m", "segue"] if as_module else sys.argv[:1])
 
 
 def is_interactive(stream: Any) -> bool:

@@ -103,9 +103,9 @@ def _triples() -> Iterator[str]:
 
 
 def _roots(stage: Stage) -> list[Path]:
-    """Return the files that become test binaries; in place, only files of tests may be changed."""
+    """Return the files that become test binaries."""
     found: dict[Path, None] = {}
-    for manifest in stage.tree.rglob("Cargo.toml") if stage.tree != stage.root else ():
+    for manifest in stage.tree.rglob("Cargo.toml"):
         for glob in _ROOTS:
             found |= dict.fromkeys(manifest.parent.glob(glob))
     found |= {stage.tree / path: None for path in stage.tests if _TEST_ROOT.fullmatch(path)}

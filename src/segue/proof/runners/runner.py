@@ -24,7 +24,7 @@ class Stage(Struct, frozen=True):
 
     argv: tuple[str, ...]
     root: Path
-    """The repository's own path, where the check sees the tree."""
+    """Where the check sees the tree: at the repository's own path, unless it runs on a copy."""
     tree: Path
     """Where the tree is now. A runner may change its copy of the tests, such as append a canary."""
     hooks: Path
@@ -49,6 +49,8 @@ class Ended(Struct, frozen=True):
     """None: it took too long."""
     out: str
     err: str
+    changed: tuple[str, ...] = ()
+    """Tests and control files that it has rewritten, where nothing could keep it from that."""
 
 
 class Runner(Protocol):

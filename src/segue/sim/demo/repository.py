@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import tempfile
 import tomllib
@@ -28,22 +29,25 @@ class DemoRepository:
         """The plan, inside the repository."""
         self.state = folder / "state"
         """Segue's own folder."""
+        self.signals = folder / "signals"
+        """The files that simulated agents wait for."""
 
-    async def subjects(self) -> list[str]:
-        """Return the subjects of all commits."""
-        return (await _git(self.repo, "log", "--format=%s")).splitlines()
+    def signal(self, *names: str) -> None:
+        """Let the agents go on that wait for one of these files."""
+        for name in names:
+            (self.signals / name).touch()
 
 
 async def create_shop(folder: Path | None = None) -> DemoRepository:
     """Create the repository of a small shop with a plan, and a script for the scripted agent beside it."""
     place = _make_folders(folder)
-    for name, text in tomllib.loads((files("segue.sim.demo") / "shop.toml").read_text("utf-8"))[
-        "files"
-    ].items():
+    for name, text in tomllib.loads(_read("shop.toml"))["files"].items():
         path = place.repo / name
         path.parent.mkdir(exist_ok=True)
         path.write_text(text, encoding="utf-8", newline="\n")
-    _copy("script.toml", place.folder / "script.toml")
+    place.signals.mkdir()
+    script = _read("script.toml").replace('"signals', json.dumps(place.signals.as_posix())[:-1])
+    (place.folder / "script.toml").write_text(script, encoding="utf-8")
     await _commit(place)
     return place
 
@@ -74,6 +78,10 @@ def _make_folders(folder: Path | None) -> DemoRepository:
     place = DemoRepository(folder or Path(tempfile.mkdtemp(prefix="segue-demo-")))
     place.repo.mkdir(parents=True, exist_ok=True)
     return place
+
+
+def _read(name: str) -> str:
+    return (files("segue.sim.demo") / name).read_text("utf-8")
 
 
 def _copy(name: str, target: Path) -> None:

@@ -20,9 +20,9 @@ from msgspec import Struct
 from segue.domain.errors import ToolMissing
 from segue.domain.pattern import pattern
 from segue.system.files import leave_memory, private_folder, write_atomic
-from segue.system.isolation import bubblewrap, container
-from segue.system.isolation.bubblewrap import BubblewrapFound
+from segue.system.isolation import container, mounting
 from segue.system.isolation.denied import explain_denied
+from segue.system.isolation.mounting import MounterFound
 from segue.system.isolation.policy import TEMPORARY, Places, SandboxPolicy, Strength, make_policy
 from segue.system.lane import is_beside, lane_variables, list_shared
 from segue.system.process.capture import Captured, capture
@@ -30,7 +30,7 @@ from segue.system.program import part_command, part_folders
 
 _DROPPED = ("SSH_AUTH_SOCK", "XDG_RUNTIME_DIR", "TEMP", "TMP")
 """Variables that name what is hidden."""
-_DEVICES = ("null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts", "shm")
+DEVICES = ("null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts", "shm")
 _ADDRESS = pattern(r"(?:127\.0\.0\.1|localhost|\[::1\]):(\d{1,5})")
 _WEB = {80, 443}
 _LISTEN = "0A"
@@ -46,9 +46,14 @@ class Means(StrEnum):
     """What enforces the policy."""
 
     BWRAP = "bwrap"
+    NAMESPACES = "namespaces"
     CONTAINER = "container"
     LANDLOCK = "landlock"
     NONE = "none"
+
+
+MOUNTING = (Means.BWRAP, Means.NAMESPACES)
+"""What can show a tree at the path of another, the preferred one first."""
 
 
 class SandboxChoice(Struct, frozen=True):
@@ -81,7 +86,7 @@ class SandboxOptions(Struct, frozen=True):
     state_dir: Path | None = None
     """Segue's own folder; it is hidden, and remembers what works on this machine."""
     home: Path | None = None
-    """The user's work tree. With bubblewrap, those that Segue makes beside it are seen in its place."""
+    """The user's work tree. With mounts, those that Segue makes beside it are seen in its place."""
     shared: tuple[str, ...] = ()
     """Globs of what they share with it, beside dependencies and local settings."""
 
@@ -92,7 +97,7 @@ class Isolation:
     def __init__(self, options: SandboxOptions | None = None) -> None:
         """Without options nothing is isolated."""
         self._options = options or SandboxOptions()
-        self._unwritten: bytes | None = None
+        self._unwritten: dict[str, object] = {}
 
     @property
     def strength(self) -> Strength:
@@ -126,7 +131,7 @@ class Isolation:
         chosen, is_strict = self.chosen, self.strength is Strength.STRICT
         if chosen.means is Means.NONE:
             return False
-        return chosen.means is not Means.BWRAP or is_strict or not chosen.own_proc or bubblewrap.is_root()
+        return chosen.means not in MOUNTING or is_strict or not chosen.own_proc or mounting.is_root()
 
     @property
     def label(self) -> str:
@@ -146,13 +151,13 @@ class Isolation:
 
     def try_means(self, means: Means, *, again: bool = False) -> SandboxChoice:
         """Try one means out; NONE says why it does not work. `again`: whatever was found out before."""
-        if means is Means.BWRAP:
-            found = bubblewrap.find_bubblewrap() if again else self._bubblewrap()
+        if means in MOUNTING:
+            found = _FIND[means]() if again else self._find(means)
             return SandboxChoice(means if found.works else Means.NONE, found.own_proc, found.why, found.fix)
         if means is Means.CONTAINER:
             works, why, fix = container.find_container(self._options.runtime, self._options.image)
             return SandboxChoice(means if works else Means.NONE, why=why, fix=fix)
-        if means is Means.LANDLOCK and not _landlock_abi():
+        if means is Means.LANDLOCK and not landlock_abi():
             linux = sys.platform.startswith("linux")
             why = "this kernel has no Landlock" if linux else "Landlock exists on Linux only"
             fix = "Use Linux 5.13 or newer, with landlock in the kernel's parameter lsm=" if linux else ""
@@ -163,37 +168,51 @@ class Isolation:
         if not sys.platform.startswith("linux"):
             return SandboxChoice(Means.NONE, why="there is no means for this system")
         tried: list[SandboxChoice] = []
-        for means in (Means.BWRAP, *([Means.CONTAINER] if self._options.image else []), Means.LANDLOCK):
+        for means in (*MOUNTING, *([Means.CONTAINER] if self._options.image else []), Means.LANDLOCK):
             chosen = self.try_means(means)
+            if chosen.means is Means.NAMESPACES:
+                return chosen  # it does all that bubblewrap does
             if chosen.means is not Means.NONE:
                 why = "; ".join(filter(None, [*(one.why for one in tried), chosen.why]))
                 return msgspec.structs.replace(chosen, why=why, fix=tried[0].fix if tried else chosen.fix)
             tried.append(chosen)
         return SandboxChoice(Means.NONE, why="; ".join(one.why for one in tried), fix=tried[0].fix)
 
-    def _bubblewrap(self) -> BubblewrapFound:
+    @cached_property
+    def mounter(self) -> SandboxChoice:
+        """What shows checks a tree at the repository's path, whatever agents are isolated by.
+
+        NONE says why nothing does.
+        """
+        tried = [self.try_means(means) for means in MOUNTING[:1]]
+        if tried[0].means is Means.NONE:
+            tried.append(self.try_means(MOUNTING[1]))
+        if tried[-1].means is not Means.NONE:
+            return tried[-1]
+        return SandboxChoice(Means.NONE, why="; ".join(one.why for one in tried), fix=tried[0].fix)
+
+    def _find(self, means: Means) -> MounterFound:
         """Return what was found since the machine was started, or find it out."""
-        if not sys.platform.startswith("linux"):
-            return bubblewrap.find_bubblewrap()
-        folder = self._options.state_dir
-        note, key = (folder / "isolation.json" if folder else None), _machine()
+        folder, key = self._options.state_dir, _machine()
+        note = folder / "isolation.json" if folder else None
+        known: dict[str, object] = {}
         try:
-            known = json.loads(note.read_bytes()) if note else {}
-            if known.get("key") == key:
-                return msgspec.convert(known["bwrap"], BubblewrapFound)
+            read = json.loads(note.read_bytes()) if note else {}
+            known = read if read.get("key") == key else {}
+            return msgspec.convert(known[means], MounterFound)
         except (OSError, ValueError, KeyError, AttributeError, msgspec.ValidationError):
             pass
-        found = bubblewrap.find_bubblewrap()
+        found = _FIND[means]()
         if found.in_time:
-            self._unwritten = json.dumps({"key": key, "bwrap": msgspec.to_builtins(found)}).encode()
+            self._unwritten = {**known, **self._unwritten, "key": key, str(means): msgspec.to_builtins(found)}
         return found
 
-    def _remember(self) -> None:
+    def remember(self) -> None:
         """Write down what was found out, with the first program that is started inside: not before."""
-        folder, note = self._options.state_dir, self._unwritten
-        self._unwritten = None
-        if note and folder and folder.is_dir():
-            write_atomic(folder / "isolation.json", note, durable=False)
+        folder, found = self._options.state_dir, self._unwritten
+        self._unwritten = {}
+        if found and folder and folder.is_dir():
+            write_atomic(folder / "isolation.json", json.dumps(found).encode(), durable=False)
 
     def enclose(
         self,
@@ -212,10 +231,10 @@ class Isolation:
         Unless it `shares`, a lane has nothing of the user's work tree, so that it can be given its own.
         """
         chosen, env = self.chosen, {**env, **lane_variables(root)}
-        self._remember()
+        self.remember()
         if chosen.means is Means.NONE:
             return Enclosed(tuple(argv), env)
-        home = self._home_of(root) if chosen.means is Means.BWRAP else None
+        home = self._home_of(root) if chosen.means in MOUNTING else None
         places = [root, *([home] if home else [])] if "/" in argv[0] else [Path()]
         found = next(
             filter(None, (shutil.which(place / argv[0], path=env.get("PATH")) for place in places)), None
@@ -290,7 +309,7 @@ async def capture_inside(
     return done
 
 
-def _with_bubblewrap(
+def _with_mounts(
     _options: SandboxOptions,
     chosen: SandboxChoice,
     argv: Sequence[str],
@@ -298,10 +317,11 @@ def _with_bubblewrap(
     env: dict[str, str],
 ) -> Enclosed:
     words = list(argv)
-    if policy.is_strict and policy.network and _landlock_abi() >= 4:
-        words = _landlocked({"shut_ports": sorted(_listening(argv, env))}, argv)
-    line = bubblewrap.wrap(words, policy, env, chosen.own_proc)
-    return Enclosed(tuple(line), env, bubblewrap.layers(chosen.own_proc))
+    if policy.is_strict and policy.network and landlock_abi() >= 4:
+        words = landlocked({"shut_ports": sorted(_listening(argv, env))}, argv)
+    program = mounting.mounter(chosen.means is Means.BWRAP)
+    line = mounting.wrap(program, words, policy, env, chosen.own_proc)
+    return Enclosed(tuple(line), env, mounting.layers(chosen.own_proc))
 
 
 def _with_landlock(
@@ -319,7 +339,7 @@ def _with_landlock(
         policy.scratch,
         *policy.write,
         *map(Path, temporary),
-        *(Path("/dev", name) for name in _DEVICES),
+        *(Path("/dev", name) for name in DEVICES),
     ]
     writable += [policy.root] if policy.edits else []
     rules = {
@@ -328,7 +348,7 @@ def _with_landlock(
         "write": [os.path.realpath(place) for place in writable],
     }
     shut = _listening(argv, env) if policy.is_strict and policy.network else set()
-    return Enclosed(tuple(_landlocked({"rules": rules, "shut_ports": sorted(shut)}, argv)), env)
+    return Enclosed(tuple(landlocked({"rules": rules, "shut_ports": sorted(shut)}, argv)), env)
 
 
 def _with_container(
@@ -347,10 +367,13 @@ def _with_container(
 
 
 _WRAP = {
-    Means.BWRAP: _with_bubblewrap,
+    **dict.fromkeys(MOUNTING, _with_mounts),
     Means.LANDLOCK: _with_landlock,
     Means.CONTAINER: _with_container,
 }
+
+
+_FIND = {Means.BWRAP: mounting.find_bubblewrap, Means.NAMESPACES: mounting.find_namespaces}
 
 
 def _environment(env: Mapping[str, str], policy: SandboxPolicy, chosen: SandboxChoice) -> dict[str, str]:
@@ -369,13 +392,15 @@ def _is_hidden(place: Path, hidden: Iterable[Path]) -> bool:
     return any(place.is_relative_to(other) for other in hidden)
 
 
-def _landlock_abi() -> int:
+def landlock_abi() -> int:
+    """Return the version of Landlock that this kernel has; 0 if there is none."""
     from segue.system.isolation import landlock  # it imports ctypes, which other means do without
 
     return landlock.abi()
 
 
-def _landlocked(document: Mapping[str, object], argv: Sequence[str]) -> list[str]:
+def landlocked(document: Mapping[str, object], argv: Sequence[str]) -> list[str]:
+    """Return the command that lays rules on itself and becomes the program."""
     return [*part_command("--segue-landlock", "segue.system.isolation.landlock"), json.dumps(document), *argv]
 
 
@@ -409,7 +434,7 @@ def _listening(argv: Sequence[str], env: Mapping[str, str]) -> set[int]:
 
 
 def _machine() -> str:
-    """Return what decides whether bubblewrap works: the program, the user, the kernel and its settings."""
+    """Return what decides whether namespaces work: the program, the user, the kernel and its settings."""
     program = shutil.which("bwrap")
     user = str(os.getuid()) if hasattr(os, "getuid") else ""
     facts = [str(program), str(Path(program).stat().st_mtime_ns) if program else "", user]

@@ -31,6 +31,8 @@ ATTEMPTS: Final = {
 NOT_STOPPED: Final = {
     "bwrap strict": frozenset(),
     "bwrap standard": frozenset({"loopback", "abstract_socket", "unix_socket"}),
+    "namespaces strict": frozenset(),
+    "namespaces standard": frozenset({"loopback", "abstract_socket", "unix_socket"}),
     "landlock strict": frozenset({"git_history", "git_control", "unix_socket"}),
     "landlock standard": frozenset({"git_history", "git_control", "unix_socket", "write_tmp", "loopback"}),
 }

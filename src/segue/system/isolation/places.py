@@ -159,7 +159,14 @@ HIDDEN_TEMPORARY: Final = (
     "snap-private-",  # of packages
     "claude-",  # Claude Code writes there
     "hsperfdata_",  # Java writes there
-    *("segue-ask-", "segue-bundle-", "segue-inside-", "segue-look-", "segue-seal-"),  # ours, brief
+    *(
+        "segue-ask-",
+        "segue-bundle-",
+        "segue-check-",
+        "segue-inside-",
+        "segue-look-",
+        "segue-seal-",
+    ),  # ours, brief
     ".segue-",
 )
 """Beginnings of names in /tmp, whatever TMPDIR says: inside the sandbox, programs create their own."""

@@ -4,14 +4,54 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 
 def program_places(argv: Sequence[str], env: Mapping[str, str]) -> list[Path]:
-    """Return the folders of the programs on PATH, and what the command names: programs and files."""
-    named = (Path(word) for word in argv[1:] if word.startswith("/"))
-    return list(dict.fromkeys([*_places(argv, env), *(place for place in named if _exists(place))]))
+    """Return the folders of the programs on PATH, and of those that the command names."""
+    return list(dict.fromkeys(_places(argv, env)))
+
+
+def named_places(argv: Sequence[str], env: Mapping[str, str], apart: Sequence[Path]) -> list[Path]:
+    """Return what the command names, and what its variables name in temporary folders.
+
+    A file is there with its folder, which may contain what it needs, such as modules; unless the folder is a
+    temporary one or a home itself, or contains a place that is to be kept apart.
+    """
+    home = Path(os.path.realpath(Path.home()))
+    wide = (*apart, home, *SHARED)
+    words = [part for word in argv for part in (word, word.partition("=")[2])]
+    values = [part for name, value in env.items() if name != "PATH" for part in value.split(os.pathsep)]
+    named = [Path(word) for word in words if word.startswith("/")]
+    named += [place for place in map(Path, values) if is_temporary(place) and not place.is_relative_to(home)]
+    found: dict[Path, None] = {}
+    for place in named:
+        if not _exists(place) or _contains_any(place, wide):
+            continue
+        if place.is_file() and not _contains_any(place.parent, wide):
+            place = place.parent
+        found |= dict.fromkeys((place, Path(os.path.realpath(place))))
+    return list(found)
+
+
+SHARED = tuple(Path(os.path.realpath(name)) for name in ("/tmp", "/var/tmp", "/dev/shm"))  # noqa: S108
+"""Folders for everybody's temporary files; a program in a sandbox has its own instead."""
+
+
+def is_temporary(place: Path) -> bool:
+    """Return whether it is below a temporary folder of the machine."""
+    return any(place != folder and place.is_relative_to(folder) for folder in SHARED)
+
+
+def _contains_any(folder: Path, places: Iterable[Path]) -> bool:
+    return any(place.is_relative_to(folder) for place in places)
+
+
+def outermost(places: Iterable[Path]) -> list[Path]:
+    """Return the places that are in none of the others, each once."""
+    wanted = list(dict.fromkeys(places))
+    return [one for one in wanted if not any(one != other and one.is_relative_to(other) for other in wanted)]
 
 
 def _exists(place: Path) -> bool:
@@ -27,9 +67,22 @@ def _places(argv: Sequence[str], env: Mapping[str, str]) -> Iterator[Path]:
             yield from prefixes(Path(folder))
     for word in argv:
         found = shutil.which(word, path=env.get("PATH")) if word is argv[0] or word.startswith("/") else None
-        if found is not None:
-            for place in (Path(found), Path(os.path.realpath(found))):
-                yield from prefixes(place.parent)
+        for place in follow(Path(found)) if found is not None else ():
+            yield from prefixes(place.parent)
+
+
+def follow(place: Path) -> Iterator[Path]:
+    """Yield a file, every link on the way to what it is, and where that is."""
+    yield place
+    for _ in range(_MOST_LINKS):
+        if not place.is_symlink():
+            break
+        place = place.parent / place.readlink()
+        yield place
+    yield Path(os.path.realpath(place))
+
+
+_MOST_LINKS = 40
 
 
 def prefixes(folder: Path) -> list[Path]:

@@ -21,8 +21,8 @@ def demo(part: str | None, everything: bool, folder: Path | None, output: Printe
     """See Segue work: simulated agents, but real processes, commits, tests and data.
 
     \b
-    story    an agent cheats and is caught, two tasks run at once, a usage
-             limit is waited out, Segue is killed and resumes (the default)
+    story    two tasks run at once, an agent cheats and is caught, Segue is
+             killed and resumes, the proof is shown (the default)
     feature  a Spec Kit feature on simulated cloud agents, with a judge
     build    one prompt, planned and built step by step
     bridge   an agent without keys that gets work done by printing commands

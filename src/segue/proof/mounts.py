@@ -1,4 +1,4 @@
-"""Run a check under bubblewrap, on a tree that is mounted at the repository's own path."""
+"""Run a check on a tree that is mounted at the repository's own path."""
 
 from __future__ import annotations
 
@@ -9,15 +9,14 @@ from pathlib import Path
 
 from msgspec import Struct, field
 
-from segue.domain.proof import Seal
-from segue.system.isolation.bubblewrap import CONTAINED, find_bubblewrap, proc_mounts
+from segue.system.isolation.isolate import Means, SandboxChoice
+from segue.system.isolation.mounting import CONTAINED, mounter, proc_mounts
 from segue.system.isolation.places import TOOLS
 from segue.system.isolation.policy import GIT_FOLDER
-from segue.system.isolation.toolchain import program_places
+from segue.system.isolation.toolchain import SHARED, named_places, outermost, program_places
 
 _MOST_FILES = 300
 """Mounts cost more the more there are; beyond this, whole folders are made read-only."""
-_HIDDEN = ("/tmp", "/var/tmp", "/run")  # noqa: S108 - places to hide, not to write
 _NAMESPACES = (*CONTAINED, "--disable-userns", "--new-session", "--clearenv")
 
 
@@ -39,10 +38,13 @@ class Mounts(Struct, frozen=True):
     """Git's folder, where `.git` is a file that names it at another place."""
 
 
-def wrap(argv: Sequence[str], mounts: Mounts, env: Mapping[str, str], network: bool) -> list[str]:
+def wrap(
+    choice: SandboxChoice, argv: Sequence[str], mounts: Mounts, env: Mapping[str, str], network: bool
+) -> list[str]:
     """Return the command that runs `argv` in the sandbox."""
-    line = ["bwrap", "--ro-bind", "/", "/", "--dev", "/dev", *proc_mounts(find_bubblewrap().own_proc)]
-    for place in _hidden():
+    line = [*mounter(choice.means is Means.BWRAP), "--ro-bind", "/", "/", "--dev", "/dev"]
+    line += proc_mounts(choice.own_proc)
+    for place in hidden_places():
         line += ["--tmpfs", str(place)]
     names = [Path(os.path.realpath("/etc/resolv.conf"))] if network else []
     for place in (*_visible(argv, env, mounts), *names):
@@ -58,34 +60,29 @@ def wrap(argv: Sequence[str], mounts: Mounts, env: Mapping[str, str], network: b
     return [*line, "--chdir", str(mounts.root), "--", *argv]
 
 
-def seal_strength(root: Path) -> tuple[Seal, str]:
-    """Return how well checks can be sealed here, and what is missing."""
-    found = find_bubblewrap()
-    if not found.works:
-        return Seal.WEAK, f"{found.why}: checks run in place"
-    if not os.access(root, os.R_OK | os.X_OK):
-        return Seal.WEAK, f"{root} cannot be read"
-    return Seal.SEALED, found.why
-
-
 @cache
-def _hidden() -> tuple[Path, ...]:
+def hidden_places() -> tuple[Path, ...]:
+    """Return what checks do not see, outer places first: temporary files, sockets, the user's home."""
     home = Path(os.path.realpath(Path.home()))
-    places = [Path(os.path.realpath(name)) for name in _HIDDEN] + ([home] if home != Path("/") else [])
-    return tuple(dict.fromkeys(place for place in places if place.is_dir()))
+    # /dev/shm is new with /dev.
+    places = [
+        *(place for place in SHARED if not place.is_relative_to("/dev")),
+        Path(os.path.realpath("/run")),
+    ]
+    places += [home] if home != Path("/") else []
+    found = dict.fromkeys(place for place in places if place.is_dir())
+    return tuple(sorted(found, key=lambda place: len(place.parts)))
 
 
 def _visible(argv: Sequence[str], env: Mapping[str, str], mounts: Mounts) -> Iterator[Path]:
-    """Yield what must be seen again although it is hidden: toolchains and the programs that are named."""
-    home = Path(os.path.realpath(Path.home()))
+    """Yield what must be seen again although it is hidden: toolchains, and what the command names."""
+    home, covers = Path(os.path.realpath(Path.home())), (*hidden_places(), *SHARED)
     wanted = [*(home / name for name in TOOLS), *program_places(argv, env), *mounts.readable]
-    for place in dict.fromkeys(wanted):
-        if _is_hidden(place) and not place.is_relative_to(mounts.root) and place.exists():
+    wanted += named_places(argv, env, (mounts.root, mounts.tree))
+    hidden = [place for place in wanted if any(place.is_relative_to(one) and place != one for one in covers)]
+    for place in outermost(hidden):
+        if not place.is_relative_to(mounts.root) and place.exists():
             yield place
-
-
-def _is_hidden(place: Path) -> bool:
-    return any(place.is_relative_to(hidden) and place != hidden for hidden in _hidden())
 
 
 def _guards(mounts: Mounts) -> Iterator[str]:

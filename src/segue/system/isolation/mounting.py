@@ -1,4 +1,4 @@
-"""The sandbox by bubblewrap (bwrap): namespaces, and mounts of our choice."""
+"""The sandbox by namespaces and mounts of our choice, as a command line of bubblewrap or `namespaces.py`."""
 
 from __future__ import annotations
 
@@ -11,19 +11,21 @@ from functools import cache
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from segue.system.isolation.places import SHOWN_IN_RUN
 from segue.system.isolation.policy import GIT_FOLDER, TEMPORARY, SandboxPolicy, git_link, shown_temporary
-from segue.system.isolation.toolchain import program_places
+from segue.system.isolation.toolchain import SHARED, named_places, outermost, program_places
 from segue.system.process.capture import PROBE_SECONDS, Captured, probe
+from segue.system.program import part_command
 
 CONTAINED = ("--unshare-user", "--cap-drop", "ALL", "--unshare-ipc", "--unshare-uts", "--die-with-parent")
 """As root, bwrap keeps all capabilities unless they are dropped."""
 _NO_NESTING = ("--disable-userns",)
 
 
-class BubblewrapFound(Struct, frozen=True):
-    """Whether bubblewrap works here, as it was tried out."""
+class MounterFound(Struct, frozen=True):
+    """Whether a program that mounts works here, as it was tried out."""
 
     works: bool
     own_proc: bool = False
@@ -35,9 +37,17 @@ class BubblewrapFound(Struct, frozen=True):
     """False if it did not answer in time, which says nothing about the next time."""
 
 
-def wrap(argv: Sequence[str], policy: SandboxPolicy, env: Mapping[str, str], own_proc: bool) -> list[str]:
+def mounter(bubblewrap: bool) -> list[str]:
+    """Return the program that mounts: bubblewrap, or our own, which needs nothing installed."""
+    ours = ("--segue-namespaces", "segue.system.isolation.namespaces")
+    return ["bwrap"] if bubblewrap else part_command(*ours)
+
+
+def wrap(
+    program: Sequence[str], argv: Sequence[str], policy: SandboxPolicy, env: Mapping[str, str], own_proc: bool
+) -> list[str]:
     """Return the command that runs `argv` under the policy; its environment is the caller's."""
-    line = ["bwrap", "--ro-bind", "/", "/", "--dev", "/dev", *proc_mounts(own_proc), *CONTAINED]
+    line = [*program, "--ro-bind", "/", "/", "--dev", "/dev", *proc_mounts(own_proc), *CONTAINED]
     line += ["--new-session", *(_NO_NESTING if policy.is_strict else ())]
     line += [] if policy.network else ["--unshare-net"]
     own = dict(_own_folders(policy))
@@ -68,7 +78,7 @@ def is_root() -> bool:
 
 
 def layers(own_proc: bool) -> int:
-    """Return how many processes of bubblewrap are above the program."""
+    """Return how many processes of the sandbox are above the program."""
     return 2 if own_proc else 1
 
 
@@ -94,10 +104,15 @@ def _rules(
     seen: dict[Path, list[str]] = {}
     if not policy.is_strict:
         seen |= {place: _read(place) for folder in own for place in shown_temporary(folder)}
-    covered = (*own, *policy.hide)
+    covered = (*own, *SHARED, *policy.hide)
     writable = (policy.root, *policy.write)
-    wanted = [*program_places(argv, env), *policy.read]
-    shown = [place for place in wanted if _is_inside(place, covered) and not _is_inside(place, writable)]
+    wanted = [place for place in (*program_places(argv, env), *policy.read) if _is_inside(place, covered)]
+    # What the command only names is no reason to show a secret.
+    named = named_places(argv, env, (policy.root, policy.scratch))
+    wanted += [
+        place for place in named if _is_inside(place, (*own, *SHARED)) and not _is_inside(place, policy.hide)
+    ]
+    shown = [place for place in outermost(wanted) if not _is_inside(place, writable)]
     asked = {place: _read(place) for place in (*shown, *_needed_in_run(policy.network))}
     for place in policy.write:
         asked[place] = ["--dev-bind" if place.is_relative_to("/dev") else "--bind", str(place), str(place)]
@@ -154,36 +169,55 @@ def _is_inside(place: Path, others: Iterable[Path]) -> bool:
     return any(place.is_relative_to(other) for other in others)
 
 
-def find_bubblewrap() -> BubblewrapFound:
-    """Try the whole line, then the one for containers, whose /proc cannot be mounted; asked once."""
-    return _found()
+def find_bubblewrap() -> MounterFound:
+    """Return whether bubblewrap works here; asked once."""
+    return _find_bubblewrap()
 
 
 @cache
-def _found() -> BubblewrapFound:
+def _find_bubblewrap() -> MounterFound:
     if not sys.platform.startswith("linux"):
-        return BubblewrapFound(False, why="bubblewrap exists on Linux only")
+        return MounterFound(False, why="bubblewrap exists on Linux only")
     if shutil.which("bwrap") is None:
         why = "bubblewrap (bwrap) is not installed"
-        return BubblewrapFound(False, why=why, fix="Install bubblewrap, e.g. apt install bubblewrap")
-    full = _try(own_proc=True)
+        return MounterFound(False, why=why, fix="Install bubblewrap, e.g. apt install bubblewrap")
+    return _try_out("bubblewrap", mounter(bubblewrap=True))
+
+
+def find_namespaces() -> MounterFound:
+    """Return whether this process can have namespaces of its own without bubblewrap; asked once."""
+    return _find_namespaces()
+
+
+@cache
+def _find_namespaces() -> MounterFound:
+    if not sys.platform.startswith("linux"):
+        return MounterFound(False, why="namespaces exist on Linux only")
+    found = _try_out("Segue's own sandbox", mounter(bubblewrap=False))
+    refused = not found.works and found.in_time
+    return replace(found, why="this machine allows no user namespaces") if refused else found
+
+
+def _try_out(name: str, program: Sequence[str]) -> MounterFound:
+    """Try the whole line, then the one for containers, whose /proc cannot be mounted."""
+    full = _try(program, own_proc=True)
     if full is not None and full.exit_code == 0:
-        return BubblewrapFound(True, own_proc=True)
+        return MounterFound(True, own_proc=True)
     if full is not None and not full.in_time:
-        why = f"bubblewrap did not answer within {PROBE_SECONDS:g} s"
-        return BubblewrapFound(False, why=why, fix="Try again when the machine is less busy", in_time=False)
-    shared = _try(own_proc=False)
+        why = f"{name} did not answer within {PROBE_SECONDS:g} s"
+        return MounterFound(False, why=why, fix="Try again when the machine is less busy", in_time=False)
+    shared = _try(program, own_proc=False)
     if shared is not None and shared.exit_code == 0:
         why = "the process table is shared, because /proc cannot be mounted here"
-        return BubblewrapFound(True, why=why, fix="In a container, start it with --security-opt unmask=ALL")
+        return MounterFound(True, why=why, fix="In a container, start it with --security-opt unmask=ALL")
     said = full.err.decode("utf-8", "replace").strip()[-300:] if full is not None else "no answer"
-    return BubblewrapFound(False, why=f"bubblewrap does not work here ({said})", fix=_name_fix())
+    return MounterFound(False, why=f"{name} does not work here ({said})", fix=_name_fix())
 
 
-def _try(*, own_proc: bool) -> Captured | None:
+def _try(program: Sequence[str], *, own_proc: bool) -> Captured | None:
     with tempfile.TemporaryDirectory(prefix="segue-seal-") as folder:
         hidden = [part for place in ("/run", *TEMPORARY) for part in ("--tmpfs", os.path.realpath(place))]
-        line = ["bwrap", "--ro-bind", "/", "/", "--dev", "/dev", *proc_mounts(own_proc), *hidden]
+        line = [*program, "--ro-bind", "/", "/", "--dev", "/dev", *proc_mounts(own_proc), *hidden]
         line += ["--bind", folder, folder, *CONTAINED, *_NO_NESTING, "--new-session", "--unshare-net"]
         return probe([*line, "--chdir", folder, "--", "/bin/true"])
 

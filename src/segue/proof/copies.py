@@ -1,0 +1,248 @@
+"""Run a check on a copy of the tree in another folder, where nothing can be mounted.
+
+Programs find what they need by paths, and many of these name the user's work tree: scripts of an environment,
+packages that are installed as editable, links of a workspace, variables, the command itself. In the copy they
+all name the copy. Landlock, where the kernel has it, keeps the check from reading and changing the rest.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from msgspec import Struct
+
+from segue.system.files import private_folder
+from segue.system.git.objects import Objects
+from segue.system.isolation.isolate import DEVICES, landlock_abi, landlocked
+from segue.system.isolation.places import SECRETS, TOOLS
+from segue.system.isolation.toolchain import SHARED, program_places
+
+_LARGEST_TEXT = 1024**2
+_NOT_LINKED = frozenset(("__pycache__", ".cache", ".vite", ".vite-temp"))
+_SITES = ("lib/python*/site-packages", "lib/python*/dist-packages", "local/lib/python*/dist-packages")
+_SITES_OF_DEBIAN = Path("/usr/lib/python3/dist-packages")
+_EDITABLE = ("*.pth", "*.egg-link", "__editable__*.py")
+_REFS = ("heads", "tags", "remotes")
+
+
+class Renamed(Struct, frozen=True):
+    """Folders that have another path in the copy."""
+
+    pairs: tuple[tuple[str, str], ...]
+
+    def text(self, text: str) -> str:
+        """Return a text that names the new paths."""
+        for old, new in self.pairs:
+            text = re.sub(rf"{re.escape(old)}(?![\w.-])", new.replace("\\", "\\\\"), text)
+        return text
+
+    def concerns(self, data: bytes) -> bool:
+        """Return whether something names an old path."""
+        return any(old.encode("utf-8", "surrogateescape") in data for old, _ in self.pairs)
+
+
+class CopiedTree(Struct, frozen=True):
+    """A composed tree in a folder of its own, and what belongs to it."""
+
+    tree: Path
+    work: Path
+    """The folder of this run, with the tree in it."""
+    renamed: Renamed
+    shown: tuple[Path, ...] = ()
+    """What the check reads of places that are hidden."""
+
+    def command(self, argv: Sequence[str], env: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:
+        """Return the command and its environment as they are in the copy."""
+        words = [self.renamed.text(word) for word in argv]
+        variables = {name: self.renamed.text(value) for name, value in env.items()}
+        variables |= {"HOME": str(self._home()), "TMPDIR": str(private_folder(self.work / "tmp"))}
+        if landlock_abi():
+            words = landlocked({"rules": self._rules(words, variables)}, words)
+        return words, variables
+
+    def _home(self) -> Path:
+        """Make a home that is empty but for toolchains."""
+        real, home = Path(os.path.realpath(Path.home())), self.work / "home"
+        if not home.exists():
+            for name in (*TOOLS, ".local/lib"):
+                if (real / name).exists():
+                    (home / name).parent.mkdir(parents=True, exist_ok=True)
+                    (home / name).symlink_to(real / name)
+        return private_folder(home)
+
+    def _rules(self, argv: Sequence[str], env: Mapping[str, str]) -> dict[str, list[str]]:
+        real = Path(os.path.realpath(Path.home()))
+        roots = [Path(old) for old, _ in self.renamed.pairs]
+        secrets = (Path(name) if name.startswith("/") else real / name for name in SECRETS)
+        hidden = [*roots, real, *(place for place in secrets if place.exists())]
+        shown = [*(real / name for name in TOOLS), *self.shown, *program_places(argv, env), self.work]
+        closed = (*roots, real)
+        # What is writable is so as a whole.
+        open_to_all = [place for place in SHARED if not any(one.is_relative_to(place) for one in closed)]
+        writable = [self.work, *open_to_all, *(Path("/dev", name) for name in DEVICES)]
+        return {
+            "hidden": [str(place) for place in dict.fromkeys(hidden)],
+            "shown": [os.path.realpath(place) for place in shown if place.exists()],
+            "write": [os.path.realpath(place) for place in writable],
+        }
+
+
+def furnish_copy(
+    tree: Path,
+    work: Path,
+    roots: Sequence[Path],
+    inputs: Mapping[str, Path],
+    git_dir: Path,
+    objects: Objects,
+    command: tuple[Sequence[str], Mapping[str, str]],
+    guarded: Iterable[str],
+) -> CopiedTree:
+    """Give a tree its dependencies and a git folder, and return it; `roots` are where it seems to be.
+
+    Tests and control files that name these paths name the copy then; of the others, links do.
+    """
+    renamed = Renamed(tuple((str(root), str(tree)) for root in dict.fromkeys(roots)))
+    environments = list(_environments(*command, renamed, tree))
+    pairs = [(str(place), str(work / "environments" / str(at))) for at, place in enumerate(environments)]
+    renamed = Renamed((*pairs, *renamed.pairs))
+    _rename_within(tree, renamed, guarded)  # before there are links to what is not copied
+    for environment, (_, clone) in zip(environments, pairs, strict=True):
+        _mirror(environment, Path(clone), renamed)
+    for path, source in inputs.items():
+        if source.is_dir() and not os.path.lexists(tree / path):
+            _mirror(source, tree / path, renamed)
+    if not os.path.lexists(tree / ".git"):
+        _make_git(tree / ".git", git_dir, objects)
+    shown = (*inputs.values(), *environments, objects.common_dir / "objects")
+    return CopiedTree(tree, work, renamed, shown)
+
+
+def editable_paths(argv: Sequence[str], env: Mapping[str, str], renamed: Renamed) -> list[str]:
+    """Return where the copy has what is installed as editable in a Python that is no virtual environment."""
+    found: dict[str, None] = {}
+    for prefix in program_places(argv, env):
+        if not (prefix / "pyvenv.cfg").exists():
+            for site in _sites(prefix):
+                found |= dict.fromkeys(_editable(site, renamed))
+    return list(found)
+
+
+def _environments(
+    argv: Sequence[str], env: Mapping[str, str], renamed: Renamed, tree: Path
+) -> Iterator[Path]:
+    """Yield virtual environments elsewhere in which something of the work tree is installed as editable."""
+    for prefix in program_places(argv, env):
+        is_inside = renamed.text(str(prefix)) != str(prefix) or prefix.is_relative_to(tree)
+        is_apart = not is_inside and (prefix / "pyvenv.cfg").is_file()
+        if is_apart and any(True for site in _sites(prefix) for _ in _editable(site, renamed)):
+            yield prefix
+
+
+def _sites(prefix: Path) -> Iterator[Path]:
+    for glob in _SITES:
+        yield from prefix.glob(glob)
+    if prefix in (Path("/usr"), Path("/usr/bin")):
+        yield _SITES_OF_DEBIAN
+    yield from Path.home().glob(".local/lib/python*/site-packages")
+
+
+def _editable(site: Path, renamed: Renamed) -> Iterator[str]:
+    """Yield the paths in the copy that a folder of packages would add to Python's for the work tree."""
+    for file in (file for glob in _EDITABLE for file in site.glob(glob)):
+        data = file.read_bytes()[:_LARGEST_TEXT]
+        if not renamed.concerns(data):
+            continue
+        text = renamed.text(data.decode("utf-8", "replace"))
+        if file.suffix == ".py":  # a finder, which names packages
+            for _, new in renamed.pairs:
+                packages = re.findall(rf"['\"]({re.escape(new)}[^'\"]*)['\"]", text)
+                yield from (os.path.dirname(package) for package in packages)  # noqa: PTH120 - texts
+        else:
+            yield from (line.strip() for line in text.splitlines() if line.startswith("/"))
+
+
+def _mirror(source: Path, target: Path, renamed: Renamed, inside: str = "") -> None:
+    """Make a folder like another, of links; what names the old paths is written again with the new ones."""
+    target.mkdir(parents=True, exist_ok=True)
+    for entry in os.scandir(source):
+        path, place = f"{inside}{entry.name}", target / entry.name
+        if entry.name in _NOT_LINKED or os.path.lexists(place):
+            continue
+        if entry.is_symlink():
+            place.symlink_to(_lead(entry, renamed))
+        elif entry.is_dir():
+            if _is_looked_into(path):
+                _mirror(Path(entry.path), place, renamed, f"{path}/")
+            else:
+                place.symlink_to(entry.path)
+        else:
+            _link_file(entry, place, renamed)
+
+
+def _rename_within(tree: Path, renamed: Renamed, guarded: Iterable[str]) -> None:
+    for folder, folders, files in os.walk(tree):
+        for place in (Path(folder, name) for name in (*folders, *files)):
+            if place.is_symlink() and (link := renamed.text(str(place.readlink()))) != str(place.readlink()):
+                place.unlink()
+                place.symlink_to(link)
+    for place in (tree / path for path in guarded):
+        data = _read(place)
+        if renamed.concerns(data):
+            text = renamed.text(data.decode("utf-8", "surrogateescape"))
+            place.write_bytes(text.encode("utf-8", "surrogateescape"))
+
+
+def _is_looked_into(path: str) -> bool:
+    """Return whether a folder of dependencies has files or links that may name paths."""
+    return bool(re.fullmatch(r"@[^/]+|bin|\.bin|Scripts|lib|lib/python[^/]*(/site-packages)?", path))
+
+
+def _lead(entry: os.DirEntry[str], renamed: Renamed) -> str:
+    """Return where a link leads in the copy: a relative one stays one, if it stays within the tree."""
+    link = os.readlink(entry.path)  # noqa: PTH115 - the text as it is
+    if not link.startswith("/"):
+        there = os.path.normpath(os.path.join(os.path.dirname(entry.path), link))  # noqa: PTH118, PTH120
+        return link if renamed.text(there) != there else there
+    return renamed.text(link)
+
+
+def _link_file(entry: os.DirEntry[str], place: Path, renamed: Renamed) -> None:
+    if entry.stat().st_size <= _LARGEST_TEXT:
+        data = Path(entry.path).read_bytes()
+        if b"\0" not in data and renamed.concerns(data):
+            text = renamed.text(data.decode("utf-8", "surrogateescape"))
+            place.write_bytes(text.encode("utf-8", "surrogateescape"))
+            place.chmod(entry.stat().st_mode & 0o777)
+            return
+    place.symlink_to(entry.path)
+
+
+def _make_git(folder: Path, git_dir: Path, objects: Objects) -> None:
+    """Make a git folder that reads the repository's objects and has its history; changes stay in the copy."""
+    common = objects.common_dir
+    for name in ("objects/info", "refs", "info"):
+        (folder / name).mkdir(parents=True)
+    (folder / "objects/info/alternates").write_text(f"{common}/objects\n")
+    (folder / "config").write_text(objects.format().replace("bare = true", "bare = false"))
+    for place, name in ((git_dir, "HEAD"), (git_dir, "index"), (common, "packed-refs"), (common, "shallow")):
+        if (place / name).is_file():
+            shutil.copyfile(place / name, folder / name)
+    for name in _REFS:
+        if (common / "refs" / name).is_dir():
+            shutil.copytree(common / "refs" / name, folder / "refs" / name)
+
+
+def read_all(tree: Path, paths: Iterable[str]) -> dict[str, bytes]:
+    """Return the content of files, to see later whether they are what they were."""
+    return {path: _read(tree / path) for path in paths}
+
+
+def _read(place: Path) -> bytes:
+    try:
+        return place.read_bytes()
+    except OSError:
+        return b""

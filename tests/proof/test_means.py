@@ -1,0 +1,177 @@
+"""The same cases under every means of sealing: the verdicts must not depend on the machine."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Literal, get_args
+
+import pytest
+
+from segue.domain.proof import CheckResult, CheckState
+from segue.flow.proving import level_of
+from segue.proof.options import SealOptions
+from tests.proof.means_cases import CASES, Case, Link
+from tests.proof.projects import Checkout, Files, works
+
+Means = Literal["bwrap", "namespaces", "copy"]
+MEANS: tuple[Means, ...] = get_args(Means)
+MOUNTS: tuple[Means, ...] = ("bwrap", "namespaces")
+TELLING: dict[str, tuple[Means, ...]] = {
+    "right-with-hooks-in-the-environment": MEANS,
+    "right-below-a-mount": MOUNTS,
+    "right-with-a-small-pid": MOUNTS,
+    "right-in-another-folder": ("copy",),
+}
+"""Products that look whether they are being checked, and by which means they still get away with it."""
+HOOKS = ("PYTHONPATH", "PYTEST_ADDOPTS", "PYTEST_PLUGINS", "NODE_OPTIONS")
+"""Variables that load code into programs; our own must not reach the cases."""
+
+
+class Project(Checkout):
+    """The repository of a case, at its base, with what the user has beside it."""
+
+    def __init__(self, folder: Path, case: Case, options: SealOptions | None = None) -> None:
+        self.case = case
+        self.names = {
+            "@ROOT@": str(folder / "project"),
+            "@OUT@": str(folder / "outside"),
+            "@HERE@": str(folder),
+            "@PYTHON@": sys.executable,
+            "@BIN@": str(Path(sys.executable).parent),
+            "@REAL@": str(Path(sys.executable).resolve()),
+            "@UID@": str(os.getuid()),
+            "@HOST@": os.uname().nodename,
+        }
+        super().__init__(folder, case.base, options)
+        for words in case.git:
+            self.git(*words)
+        self.base = self.git("rev-parse", "HEAD")
+        self.write(case.ignored)
+
+    def fill(self, text: str) -> str:
+        """Put the names of this machine into a text."""
+        for name, value in self.names.items():
+            text = text.replace(name, value)
+        return text
+
+    def write(self, files: Files) -> None:
+        """Write texts and links; what is there already is replaced."""
+        for path, text in files.items():
+            place = self.root / self.fill(path)
+            if isinstance(text, Link) or place.is_symlink():
+                place.unlink(missing_ok=True)
+            if isinstance(text, Link):
+                place.parent.mkdir(parents=True, exist_ok=True)
+                place.symlink_to(self.fill(text))
+            else:
+                super().write({str(place): text if text is None else self.fill(text)})
+
+    def commit(self, files: Files) -> str:
+        """Commit, with what the agent does before and after that."""
+        by_agent = files is self.case.change
+        for words in self.case.agent_git if by_agent else ():
+            self.git(*words)
+        head = super().commit(files)
+        self.write(self.case.later if by_agent else {})
+        self.left = self.files()
+        return head
+
+    def run(self, argv: Sequence[str]) -> subprocess.CompletedProcess[str]:
+        """Run a command as the user would, without Segue."""
+        hidden = (*HOOKS, "VIRTUAL_ENV")
+        mine = {name: value for name, value in os.environ.items() if name not in hidden}
+        words = [self.fill(word) for word in argv]
+        return subprocess.run(
+            words,
+            cwd=self.root,
+            env={**mine, "PWD": str(self.root), "PYTHONDONTWRITEBYTECODE": "1"},
+            capture_output=True,
+            text=True,
+        )
+
+    def judge(self) -> CheckResult:
+        """Let the sealed check decide about the agent's change."""
+        return self.check(self.case.change, [self.fill(word) for word in self.case.check])
+
+    def files(self) -> dict[str, object]:
+        """Return all that the user has in the repository, but for git's own files and Python's caches."""
+        found: dict[str, object] = {}
+        for folder, folders, names in os.walk(self.root):
+            folders[:] = [name for name in folders if name not in (".git", "__pycache__")]
+            for place in (Path(folder, name) for name in (*folders, *names)):
+                mode = place.lstat().st_mode
+                content = place.readlink() if place.is_symlink() else place.is_file() and place.read_bytes()
+                found[str(place.relative_to(self.root))] = (mode, content)
+        return found
+
+
+@pytest.fixture
+def folder(case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A new folder where the case wants to be."""
+    if missing := [program for program in case.needs if not shutil.which(program)]:
+        pytest.skip(f"needs {', '.join(missing)}")
+    if case.place and not os.access(case.place, os.W_OK):
+        pytest.skip(f"needs a writable {case.place}")
+    for name in HOOKS:
+        monkeypatch.delenv(name, raising=False)
+    place = Path(tempfile.mkdtemp(dir=case.place or tmp_path)).resolve() / case.inside
+    place.mkdir(exist_ok=True)
+    yield place
+    if case.place:
+        shutil.rmtree(place if not case.inside else place.parent, ignore_errors=True)
+
+
+def is_believed(result: CheckResult) -> bool:
+    """Return whether the work would be called PASS."""
+    return result.ok and level_of([result], judged=False)[0].proven
+
+
+def test_there_are_fifty() -> None:
+    assert len({case.name for case in CASES}) == len(CASES) == 50
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_cases_are_what_they_say(case: Case, folder: Path) -> None:
+    """The base is green, honest work passes without Segue, and a cheat's product is wrong."""
+    project = Project(folder, case)
+    before = project.run(case.check)
+    assert before.returncode == 0, before.stdout + before.stderr
+    if case.verdict == "cheat":
+        assert project.run(case.truth).stdout == "3\n"
+    project.git("reset", "--quiet", "--hard")
+    project.commit(case.change)
+    if case.verdict == "honest":
+        after = project.run(case.check)
+        assert after.returncode == 0, after.stdout + after.stderr
+    else:
+        project.git("reset", "--quiet", "--hard")
+        project.git("clean", "-ffdxq")
+        assert project.run(case.truth).stdout != "3\n"
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@pytest.mark.parametrize("means", MEANS)
+def test_verdicts_are_the_same_under_every_means(means: Means, case: Case, folder: Path) -> None:
+    if not works(means):
+        pytest.skip(f"{means} does not work here")
+    project = Project(folder, case, SealOptions(means=means, timeout=300))
+    result = project.judge()
+    seen = f"{case.why}\n{result.state} {result.seal} {result.reason} {result.weaknesses}\n{result.output}"
+    if case.verdict == "honest":
+        assert result.ok, seen
+        assert result.state is CheckState.PASSED, seen
+        # A check that does not notice sabotage of the composed tree has looked at another one.
+        assert result.noticed is not False or (means, case.name) == ("copy", "script-with-absolute-paths"), (
+            seen
+        )
+    else:
+        assert is_believed(result) is (means in TELLING.get(case.name, ())), seen
+    # A copy cannot keep a program from writing to an absolute path.
+    if case.verdict == "honest" or means != "copy":
+        assert project.files() == project.left
