@@ -70,6 +70,13 @@ def test_what_the_checks_say_today(place: Place) -> None:
     assert shown[checks + 2] == "  true: passed"
 
 
+def test_checks_have_what_is_installed_in_the_repository(place: Place) -> None:
+    write(place, ".gitignore", "vendor/\n")
+    write(place, "vendor/check.sh", "exit 0\n", commit=False)
+    place.config('agent = "scripted"\nchecks = ["sh vendor/check.sh"]\n')
+    assert "  sh vendor/check.sh: passed" in rehearse(place, "plan.md", "--jobs", "2")
+
+
 def test_a_feature_a_table_and_a_sentence(place: Place) -> None:
     write(place, "specs/001-greeting/spec.md", SPEC)
     write(place, "specs/001-greeting/tasks.md", TASKS, commit=False)

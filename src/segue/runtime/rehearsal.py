@@ -25,10 +25,12 @@ from segue.config.settings import (
 )
 from segue.domain.errors import UsageError
 from segue.domain.kinds.recognise import with_kinds
+from segue.domain.role import Role
 from segue.domain.task import Task, TaskKind
 from segue.domain.workspace import Snapshot
 from segue.notify.options import NotifySettings
 from segue.ports import Source
+from segue.runtime import registry
 from segue.runtime.app import App
 from segue.runtime.first_run import needs_agent
 from segue.runtime.plan import RunPlan, draft_run, judges_of, kind_rules
@@ -52,8 +54,6 @@ _OWNER = "owner"
 _KEPT = "Nothing was started."
 _SOURCES = ("planfile", "speckit", "table", "taskmaster", "prompt")
 """Sources that are files: others ask a service or a program, and write there what is done."""
-_UNSEEN = ("review", "independent")
-"""Phases that look at real work."""
 
 
 class Rehearsal(Struct, frozen=True):
@@ -78,7 +78,7 @@ class Rehearsal(Struct, frozen=True):
         found = {
             f"review ({reviewer})": self.real.flow.has("review") and reviewer != "none",
             "independent tests": self.real.flow.has("independent"),
-            f"the judge {self.real.judge}": _simulated_judge(self.real) != self.real.judge,
+            f"the judge {self.real.judge}": _simulated_judge(self.real) not in (None, self.real.judge),
             f'delivery = "{settings.delivery}"': settings.delivery is not None,
             "hooks of Spec Kit": bool(source.hooks),
             "gates": bool(settings.gates),
@@ -224,7 +224,7 @@ def _rehearsing(app: App, plan: RunPlan, state: Path, clone: Path) -> App:
     The simulated agent writes notes, so its tasks are asked for no more than documentation is.
     """
     settings = app.loaded.settings
-    phases = tuple(name for name in plan.flow.names if name not in _UNSEEN)
+    phases = tuple(phase.name for phase in plan.flow.phases if phase.role is not Role.TEST)
     loaded = _with(
         app,
         **dict.fromkeys(("model", "repo", "source", "base", "delivery", "summary", "require"), None),
@@ -267,8 +267,10 @@ def _with(app: App, **changes: Any) -> LoadedSettings:
 
 def _simulated_judge(plan: RunPlan) -> str | None:
     """Return who judges in a rehearsal: the checks as they are, the simulated agent for everybody else."""
-    panel = [name if name == "checks" else "agent" for name in judges_of(plan.judge)]
-    return ",".join(dict.fromkeys(panel)) or None
+    judges = judges_of(plan.judge)
+    checks = [name for name in judges if name != "agent" and registry.says("judges", name, "by_checks")]
+    others = ["agent"] if len(judges) > len(checks) else []
+    return ",".join([*others, *checks]) or None
 
 
 def _simulated_kinds(app: App, plan: RunPlan) -> dict[str, str]:
