@@ -176,11 +176,13 @@ def test_the_simulated_agent_asks_before_it_uses_up_a_plan(place: Place) -> None
     assert len(place.subjects()) == 3
 
 
-@pytest.mark.parametrize("agents", ["command,scripted", "verify=scripted:big"])
-def test_it_asks_in_every_role(place: Place, agents: str) -> None:
+def test_it_asks_in_every_role_and_after_every_mistake(place: Place) -> None:
     stop_notes(place)
-    place.config('agent = "claude"\n')
-    assert SIMULATED in place.segue("run", "plan.md", "--agent", agents, code=2).stderr
+    place.config('agent = "command"\nagents.command.argv = ["true"]\n')
+    refused = place.segue("run", "plan.md", "--agent", "command,scripted:big", code=2).stderr
+    assert SIMULATED in refused
+    for words in (["plan.md", "--task", "9"], ["plans.md"], ["plan.md", "--pr"]):
+        assert SIMULATED not in place.segue("run", *words, "--agent", "scripted", code=2).stderr
 
 
 def test_everything_that_suggests_a_try_suggests_a_rehearsal(place: Place) -> None:

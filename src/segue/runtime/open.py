@@ -28,6 +28,7 @@ from segue.runtime.plan import (
     replan_run,
 )
 from segue.runtime.ready import (
+    Confirm,
     Parts,
     ReadyRun,
     at_place,
@@ -105,10 +106,12 @@ async def open_run(
     *,
     restart: bool = False,
     units: Units = ALL,
+    confirm: Confirm = lambda: None,
 ) -> AsyncIterator[OpenRun | None]:
     """Check everything, lock the repository, find or create the run; None when there is nothing to do.
 
-    With `restart` all tasks are pending again. Nothing is made or written before the last refusal.
+    With `restart` all tasks are pending again. Nothing is made or written before the last refusal; when there
+    is no other, `confirm` is called.
     """
     home = await _find_home(app, app.source(named, app.repo, kind))
     source = app.source(named, home.root, kind)
@@ -125,14 +128,14 @@ async def open_run(
             draft = _try(lambda: draft_run(app, source, only, start, units))
             ready = None
             if draft is not None and (restart or _has_work(draft, run)):
-                ready = await make_ready(draft, home, last, held, undo)
+                ready = await make_ready(draft, home, last, held, undo, confirm)
             past = settle_start(app, source, before, last, restart)
         plan = plan_run(app, source, only, start, units)
         if not _has_work(plan, run):
             _tell_nothing(app, source, plan, past)
             yield None
             return
-        ready = ready or await make_ready(plan, home, last, held, undo)
+        ready = ready or await make_ready(plan, home, last, held, undo, confirm)
         store = held.enter_context(app.store())
         opened = await _open_ready(plan, ready, store, home, held, undo)
         undo.pop_all()

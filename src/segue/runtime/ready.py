@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 
 from msgspec import Struct
@@ -39,6 +39,8 @@ from segue.system.services import Services
 from segue.view.run import FOLDED, RunView
 
 SETTINGS = "segue.toml"
+Confirm = Callable[[], None]
+"""Asks a person for the last word on a run that can start; raises if it is no."""
 _PLACE = ("worktree", "lanes", "onto", "base", "into", "remote")
 
 
@@ -76,9 +78,9 @@ class ReadyRun(Struct, frozen=True):
 
 
 async def make_ready(
-    plan: RunPlan, home: Repository, last: Run | None, held: ExitStack, undo: ExitStack
+    plan: RunPlan, home: Repository, last: Run | None, held: ExitStack, undo: ExitStack, confirm: Confirm
 ) -> ReadyRun:
-    """Find every reason not to start. Only then a new repository is made, which `undo` removes."""
+    """Find every reason not to start, then `confirm`. A new repository is made late; `undo` removes it."""
     app, run = plan.app, unfinished(last)
     said = check_preconditions(app.loaded.settings, plan.source) if run is None else []
     parts, warnings = await build_parts(plan, home)
@@ -92,19 +94,27 @@ async def make_ready(
         spec, placed = await _choose_place(plan, parts, home, last)
         spec, aimed = await aim(app, parts.services, home, spec)
         clean = run is None and not parts.cloud and not app.loaded.settings.allow_dirty
-        lock = None if spec.worktree else await _lock_in_place(home, run, clean, held)
+        lock = await _lock(home, run, spec, clean, held, confirm)
     return ReadyRun(parts, spec, run, lock, [*warnings, *said, placed, aimed])
 
 
-async def _lock_in_place(home: Repository, run: Run | None, clean: bool, held: ExitStack) -> RepoLock:
-    """Lock the user's work tree, which must be `clean`; the first lock there is made when it is."""
-    is_new = not RepoLock.exists(home.git_dir)
-    if clean and is_new:
+async def _lock(
+    home: Repository, run: Run | None, spec: RunSpec, clean: bool, held: ExitStack, confirm: Confirm
+) -> RepoLock | None:
+    """Lock the user's work tree, if the run works there and it is clean; the file is made last."""
+    if spec.worktree is not None:
+        confirm()
+        return None
+
+    def take() -> RepoLock:
+        return held.enter_context(lock_repository(home, run.id if run else ""))
+
+    # Where another run may be at work, what it does is not to be called uncommitted.
+    lock = take() if RepoLock.exists(home.git_dir) else None
+    if clean:
         check_clean(await home.snapshot())
-    lock = held.enter_context(lock_repository(home, run.id if run else ""))
-    if clean and not is_new:  # or what the other run is doing would be called uncommitted
-        check_clean(await home.snapshot())
-    return lock
+    confirm()
+    return lock or take()
 
 
 async def build_parts(plan: RunPlan, repo: Repository) -> tuple[Parts, list[str]]:

@@ -178,14 +178,12 @@ def run(
         from segue.cli.run.dry_run import dry_run as print_prompts
 
         return print_prompts(app, source, only, start, output, units)
-    from segue.cli.run.simulated import confirm_simulated
-
-    confirm_simulated(app, source, yes, name_options(), output)
     gates = _choose_gates(app, source, approve, pause_after_task, output.at_terminal() and not detach)
     if gates != set(app.loaded.settings.gates):
         more["gates"] = sorted(gates)
         app = settings.load(**more)
     page = _page_options(serve or stay, stay, detach)
+    confirm = _confirmation(app, source, yes, output)
 
     def begin(app: App) -> Coroutine[None, None, int]:
         return session.start(
@@ -195,9 +193,20 @@ def run(
             verbose=verbose,
             page=page,
             units=units,
+            confirm=confirm,
         )
 
     return _run_decided(settings, more, app, begin, output)
+
+
+def _confirmation(app: App, source: str | None, yes: bool, output: Printer) -> Callable[[], None]:
+    """Return what asks whether the simulated agent may use up a real source, once it could start."""
+    from segue.cli.run.simulated import confirm_simulated, only_writes_notes
+
+    if yes or not only_writes_notes(app):
+        return lambda: None
+    words = name_options()
+    return lambda: confirm_simulated(source, words, output)
 
 
 def _fork_nursery() -> None:

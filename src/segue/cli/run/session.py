@@ -23,6 +23,7 @@ from segue.runtime.app import App
 from segue.runtime.open import OpenRun, open_run, reopen_run
 from segue.runtime.plan import NO_TASKS
 from segue.runtime.preconditions import Undecided
+from segue.runtime.ready import Confirm
 from segue.runtime.session import SessionEnd, run_session
 from segue.runtime.units import ALL, Units
 from segue.runtime.wiring import make_run_notifier
@@ -52,10 +53,12 @@ async def start(
     verbose: bool = False,
     page: PageOptions = NO_PAGE,
     units: Units = ALL,
+    confirm: Confirm = lambda: None,
 ) -> int:
     """Run a source and return the exit code."""
     refuse_log(app.loaded.settings.log)
-    async with open_run(app, named, tuple(only), start, restart=restart, units=units) as opened:
+    chosen = (app, named, tuple(only), start)
+    async with open_run(*chosen, restart=restart, units=units, confirm=confirm) as opened:
         if opened is None:
             return report_nothing(output)
         if not opened.fresh:

@@ -19,13 +19,8 @@ _WHY = (
 )
 
 
-def confirm_simulated(app: App, source: str | None, yes: bool, words: Sequence[str], output: Printer) -> None:
-    """Ask whether the simulated agent may work on a real source; `words` are those of the command line.
-
-    Who has given it a script wants what the script says, and so does an experiment.
-    """
-    if yes or not _only_writes_notes(app) or os.environ.get("SEGUE_TRIAL"):
-        return
+def confirm_simulated(source: str | None, words: Sequence[str], output: Printer) -> None:
+    """Ask whether the simulated agent may work on a real source; `words` are those of the command line."""
     rehearse = join(["segue", "rehearse", *([source] if source else [])])
     if not output.at_terminal():
         raise UsageError(
@@ -38,10 +33,13 @@ def confirm_simulated(app: App, source: str | None, yes: bool, words: Sequence[s
         raise UsageError("Not started.", kept="Nothing was changed.", hint=rehearse)
 
 
-def _only_writes_notes(app: App) -> bool:
-    """Return whether the simulated agent plays a role, and no script says how."""
+def only_writes_notes(app: App) -> bool:
+    """Return whether the simulated agent plays a role, and nobody has said how.
+
+    Who has given it a script wants what the script says, and so does an experiment.
+    """
     settings, roles = app.loaded.settings, app.loaded.settings.roles
     named = [settings.agent, *(getattr(roles, name) for name in roles.__struct_fields__)]
     chains = (name.split(",") for name in named if name)
     used = any(choice.split(":")[0].strip() == _AGENT for chain in chains for choice in chain)
-    return used and not settings.agents.get(_AGENT, {}).get("script")
+    return used and not settings.agents.get(_AGENT, {}).get("script") and not os.environ.get("SEGUE_TRIAL")
