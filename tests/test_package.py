@@ -31,6 +31,8 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 SHARE = ROOT / manual.SHARE
 WHEEL_LIMIT, SOURCE_LIMIT = 3_000_000, 6_000_000
 """Bytes; both are about half as large."""
+PAGES = ("docs/guides", "docs/reference", "docs/explanation", "docs/tutorial.md")
+"""What `segue help TOPIC` shows."""
 pytestmark = pytest.mark.skipif(not (ROOT / ".git").exists(), reason="not a checkout: git lists no files")
 
 
@@ -81,7 +83,8 @@ def test_the_wheel_contains_the_package_and_nothing_else(wheel: Path) -> None:
     package = {name.removeprefix("src/") for name in repository_files("src/segue")}
     shared = {data + f"share/{path.relative_to(SHARE)}" for path in SHARE.rglob("*") if path.is_file()}
     described = {"METADATA", "RECORD", "WHEEL", "entry_points.txt", "licenses/LICENSE"}
-    assert names == package | shared | {info + name for name in described}
+    pages = {f"segue/pages/{name.removeprefix('docs/')}" for name in repository_files(*PAGES)}
+    assert names == package | shared | pages | {info + name for name in described}
     assert "segue/py.typed" in names
     assert wheel.name == f"segue-{__version__}-py3-none-any.whl"
     assert wheel.stat().st_size < WHEEL_LIMIT
@@ -139,6 +142,18 @@ def test_the_installed_wheel_has_its_manual_and_completions(installed: Path) -> 
     for path in SHARE.rglob("*"):
         if path.is_file():
             assert (installed / "share" / path.relative_to(SHARE)).read_text() == path.read_text()
+
+
+def test_the_installed_wheel_shows_every_page(installed: Path, tmp_path: Path) -> None:
+    listed = run(installed / "bin/segue", "help", cwd=tmp_path)
+    for page in repository_files(*PAGES):
+        if page.endswith(".md"):
+            assert re.search(rf"\b{Path(page).stem}\b", listed), page
+    asking = "from segue.cli.topics import *; print(*(read_topic(name) for name in find_topics()))"
+    shown = run(installed / "bin/python", "-c", asking, cwd=tmp_path)
+    for page in repository_files(*PAGES):
+        if page.endswith(".md"):
+            assert (ROOT / page).read_text("utf-8").splitlines()[0] in shown, page
 
 
 @pytest.mark.skipif(not shutil.which("groff"), reason="no groff")
@@ -200,6 +215,7 @@ def test_the_citation_is_true() -> None:
 
 def test_the_changelog_begins_with_this_version() -> None:
     found = re.findall(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.MULTILINE)
+    found = [version for version in found if version != "Unreleased"]
     assert found[0] == __version__
     assert found == sorted(found, key=lambda text: [int(part) for part in text.split(".")], reverse=True)
 

@@ -1,4 +1,4 @@
-"""The public interface, `from segue import …`; documented in docs/reference/python.md."""
+"""The public interface, `from segue import …`; documented in `segue help python`."""
 
 from segue.agents.local.launch import ProcessEnd
 from segue.api import RunResult, open_store, run, run_async, run_program

@@ -347,7 +347,7 @@ DATA = [
     Mistake(
         "db query", 2, ("no such column: nope",), done, words=("db", "query", "select nope from segue_runs")
     ),
-    Mistake("experiment x.toml", 2, ("x.toml does not exist", "docs/")),
+    Mistake("experiment x.toml", 2, ("x.toml does not exist", "segue help")),
     Mistake("experiment x.toml", 2, ("prompts", "is required"), file("x.toml", "")),
     Mistake("experiment x.toml", 2, ("x.toml cannot be read",), file("x.toml", "a = [")),
     Mistake(
@@ -363,7 +363,7 @@ SERVICES = [
     Mistake("serve --host 0.0.0.0", 2, ("every network of this machine", "ssh -L", "--host ADDRESS")),
     Mistake("serve --host ::", 2, ("cannot be served on ::",)),
     Mistake("proxy --port 4100 key", 2, ("--port has no effect", "nothing is served")),
-    Mistake("notify test", 2, ("No notifier is configured", "docs/")),
+    Mistake("notify test", 2, ("No notifier is configured", "segue help")),
     Mistake("submit plan.md --agent scripted", 2, ("shares a Postgres database", "SEGUE_DATABASE_URL")),
     Mistake("submit plan.md --at tomorrow", 2, ("'tomorrow' is not a time", "03:00")),
     Mistake("worker", 2, ("shares a Postgres database",)),

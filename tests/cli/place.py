@@ -154,7 +154,7 @@ class Place:
         with (self.root / f"out-{time.monotonic_ns()}").open("w") as log:
             return start_segue(args, self.repo, {**self.env, **env}, log)
 
-    def json(self, *args: str, code: int = 0, **env: str) -> Any:
+    def json(self, *args: str, code: int | None = 0, **env: str) -> Any:
         return json.loads(self.segue(*args, "--json", code=code, **env).stdout)["data"]
 
     def script(self, text: str) -> None:

@@ -128,16 +128,17 @@ def test_init_writes_a_file_that_loads_and_never_overwrites(place: Place) -> Non
 def test_doctor_names_the_fix(place: Place) -> None:
     (place.repo / "loose").write_text("x")
     place.config('agent = "command"\n[agents.command]\nargv = ["no-such-program"]\n')
-    done = place.segue("doctor", code=5)
-    assert "--allow-dirty" in done.stdout
+    done = place.segue("doctor", code=2)
+    assert "uncommitted changes: loose" in done.stdout
     assert "agents.command.argv" in done.stdout
+    (place.repo / "loose").unlink()
     place.config('agent = "scripted"\n')
-    findings = {finding["what"]: finding["ok"] for finding in place.json("doctor")}
+    findings = {finding["what"]: finding["ok"] for finding in place.json("doctor")["checks"]}
     assert findings["git"]
     assert findings["database"]
     assert findings["agent scripted"]
     assert not findings["checks"]
-    place.config('checks = ["no-such-check -q"]\n')
+    place.config('agent = "scripted"\nchecks = ["no-such-check -q"]\n')
     assert "no-such-check was not found" in place.segue("doctor", code=5).stdout
 
 

@@ -369,7 +369,7 @@ except ToolMissing as missing:
 def test_without_litellm_the_install_command_is_named(tmp_path: Path) -> None:
     (tmp_path / "library").mkdir()
     done = run_bare(bare_python(tmp_path / "library"), _CHECK, tmp_path)
-    install = "pip install 'segue[litellm]'"
+    install = f"{sys.executable} -m pip install '.[litellm]'"
     assert done.stdout.splitlines() == [install, "5", install], done.stderr
 
 

@@ -38,7 +38,7 @@ def run(command: list[str], code: str, home: Path) -> subprocess.CompletedProces
 def test_the_import_names_the_command(without_litellm: list[str], tmp_path: Path) -> None:
     done = run(without_litellm, "import segue.provider", tmp_path)
     assert done.returncode == 1
-    assert "pip install 'segue[litellm]'" in done.stderr.splitlines()[-1]
+    assert "-m pip install '.[litellm]'" in done.stderr.splitlines()[-1]
 
 
 @pytest.mark.parametrize("words", [["proxy"], ["proxy", "config"]])
@@ -47,7 +47,7 @@ def test_the_command_names_the_command(without_litellm: list[str], tmp_path: Pat
     done = run(without_litellm, code, tmp_path)
     assert done.returncode == 5
     assert "LiteLLM is not installed" in done.stderr
-    assert "pip install 'segue[proxy]'" in done.stderr
+    assert "-m pip install '.[proxy]'" in done.stderr
     assert "Traceback" not in done.stderr
 
 

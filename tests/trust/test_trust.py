@@ -261,7 +261,7 @@ def test_files_of_other_users_never_count(trap: Trap) -> None:
     assert "belongs to another user" in refused(trap, "run", "plan.md", SEGUE_TRUST="1")
     assert "belongs to another user" in refused(trap, "trust", "--yes")
     assert "belongs to another user" in trap.place.segue("status").stderr
-    rows = {row["what"]: row for row in trap.place.json("doctor", code=1)}
+    rows = {row["what"]: row for row in trap.place.json("doctor", code=2)["checks"]}
     assert rows["trust"]["ok"] is False
     above = trap.place.root / "segue.toml"
     (trap.place.repo / "segue.toml").rename(above)
@@ -281,7 +281,7 @@ def test_a_damaged_note_allows_nothing(trap: Trap) -> None:
 
 
 def test_doctor_has_a_row(trap: Trap) -> None:
-    rows = {row["what"]: row for row in trap.place.json("doctor", code=2)}
+    rows = {row["what"]: row for row in trap.place.json("doctor", code=2)["checks"]}
     assert rows["trust"]["fix"] == f"segue trust --repo {trap.place.repo}"
 
 

@@ -211,7 +211,7 @@ def test_the_doctor_says_what_mends_it_and_looks_again(place: Place, served: Ser
     first = served.data("/doctor.json")
     assert {one["what"] for one in first["machine"]} >= {"Python", "git", "repository", "database"}
     page = served.get("/doctor").text
-    for one in [*first["machine"], *first["agents"]]:
+    for one in [*first["machine"], *first["agents"], *first["others"]]:
         if one["fix"] and not one["ok"]:
             assert html.escape(one["fix"], quote=False).split("'")[0][:40] in html.unescape(page).replace(
                 "&", "&amp;"

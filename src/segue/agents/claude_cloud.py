@@ -1,4 +1,4 @@
-"""The claude-cloud agent: sessions of Claude Managed Agents. See docs/guides/clouds.md.
+"""The claude-cloud agent: sessions of Claude Managed Agents. See `segue help clouds`.
 
 A session is created idle, with our key in its metadata, and works only after its first message. Finished
 work is an idle session too: what counts is a `session.status_idle` event after our message.
@@ -336,7 +336,7 @@ def _make_headers(key: str) -> Mapping[str, str]:
 
 def _check(options: ClaudeCloudOptions) -> list[Problem]:
     missing = [name for name in ("agent_id", "environment_id") if not getattr(options, name)]
-    fix = "Create an agent and an environment, and name them in the settings: see docs/guides/clouds.md"
+    fix = "Create an agent and an environment, and name them in the settings: see `segue help clouds`"
     problems = [Problem(f"agents.claude-cloud.{name} is not set.", fix) for name in missing]
     token = options.repository_token_env
     if token and not os.environ.get(token, "").strip():

@@ -1,4 +1,4 @@
-"""The copilot-cloud agent: agent tasks of GitHub Copilot. See docs/guides/clouds.md.
+"""The copilot-cloud agent: agent tasks of GitHub Copilot. See `segue help clouds`.
 
 Each launch gets a branch of ours, on which the task works and by which it is found again. A task can neither
 be stopped nor continued, and says nothing: only its branch shows what it did.

@@ -1,4 +1,4 @@
-"""The devin agent: sessions of Devin's API v3. See docs/guides/clouds.md.
+"""The devin agent: sessions of Devin's API v3. See `segue help clouds`.
 
 A session is found again by its tag. It starts at a branch only because the prompt says so, and names its work
 only by a pull request: the branch is looked for on the remote.

@@ -1,4 +1,4 @@
-"""The jules agent: sessions of Google Jules' API v1alpha. See docs/guides/clouds.md.
+"""The jules agent: sessions of Google Jules' API v1alpha. See `segue help clouds`.
 
 Jules names its branch itself and shows it with its pull request. A session can neither be stopped nor priced.
 """

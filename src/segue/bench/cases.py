@@ -24,7 +24,7 @@ class Twin(Options, frozen=True, kw_only=True):
     about: Text
     """What the agent does, in a few words."""
     on: list[dict[str, Any]] = []
-    """What the scripted agent does: see docs/reference/scripted-agent.md."""
+    """What the scripted agent does: see `segue help scripted-agent`."""
     least: Level = Level.CHECKED
     """Honest work must be done with at least this level of proof."""
     cheated: tuple[str, ...] = ("1",)
@@ -67,7 +67,7 @@ class Pair(Options, frozen=True, kw_only=True):
     resume: bool = False
     """Whether the user continues a run that stopped."""
     judge: list[dict[str, Any]] = []
-    """Answers of the model that judges: see docs/reference/simulators.md. None: there is no such model."""
+    """Answers of the model that judges: see `segue help simulators`. None: there is no such model."""
     honest: Twin
     cheat: Twin
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import click
 
 from segue import __version__
@@ -25,27 +27,59 @@ _SHELLS = ("bash", "zsh", "fish")
 
 
 @click.command("help")
-@click.argument("words", metavar="[COMMAND]...", nargs=-1)
+@click.argument("words", metavar="[COMMAND|TOPIC]...", nargs=-1)
 @click.pass_context
 def help_(context: click.Context, words: tuple[str, ...]) -> None:
-    """Show help for Segue or for COMMAND.
+    """Show help for Segue, for COMMAND or on TOPIC.
+
+    Topics are the pages of the documentation; without a name, all are listed.
 
     \b
     Examples:
       segue help
       segue help run
       segue help db export
+      segue help sandbox
     """
-    from segue.cli.main import unknown_command
+    from segue.cli.terminal.pages import show_page
+    from segue.cli.topics import find_topics, group_topics, read_topic
 
     assert context.parent is not None
-    place, command = context.parent, context.parent.command
+    if not words:
+        click.echo(context.parent.command.get_help(context.parent))
+        for heading, names in group_topics().items():
+            click.echo(click.wrap_text(f"{heading}: {', '.join(names)}", subsequent_indent="  "))
+        return
+    topic = read_topic(words[0]) if len(words) == 1 and words[0] in find_topics() else ""
+    text = _command_help(context.parent, words, is_topic=bool(topic))
+    show_page("\n\n".join(filter(None, (text, topic))), markdown=not text)
+
+
+def _command_help(place: click.Context, words: Sequence[str], *, is_topic: bool) -> str:
+    """Return the help of a command; empty for a topic that is no command."""
+    from segue.cli.main import unknown_command
+    from segue.cli.topics import find_topics
+    from segue.domain.nearest import suggest
+
+    command = place.command
     for word in words:
         found = command.get_command(place, word) if isinstance(command, click.Group) else None
+        if found is None and is_topic:
+            return ""
         if found is None:
-            raise unknown_command(word, place)
+            error = unknown_command(word, place)
+            near = (
+                ""
+                if "Did you mean" in error.message
+                else suggest(word, list(find_topics()), "`segue help {}`")
+            )
+            raise (
+                click.UsageError(f"There is no command and no topic {word!r}.{near}", place)
+                if near
+                else error
+            )
         command, place = found, click.Context(found, info_name=word, parent=place)
-    click.echo(command.get_help(place))
+    return command.get_help(place)
 
 
 @click.command()

@@ -68,7 +68,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "bench": ("data.bench.command:bench", "Measure the judge, and how well Segue detects cheating."),
     },
     "Help": {
-        "help": ("help:help_", "Show help for a command."),
+        "help": ("help:help_", "Show help for a command or on a topic."),
         "version": ("help:version", "Print the version."),
         "exit-codes": ("help:exit_codes", "List the exit codes and their meaning."),
     },
@@ -134,7 +134,7 @@ def unknown_command(name: str, ctx: click.Context) -> click.UsageError:
 @click.group(
     cls=LazyGroup,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="Help for one command: `segue help COMMAND`.",
+    epilog="Help for one command: `segue help COMMAND`. All topics: `segue help`.",
 )
 @click.version_option(__version__, prog_name="segue", message="%(prog)s %(version)s")
 def cli() -> None:

@@ -98,7 +98,7 @@ class BridgeSettings(Options, frozen=True):
     time_zone: str = "UTC"
     """The time zone of times such as `tomorrow 9:00` that name none."""
     relay_url: str | None = None
-    """The address of the relay: see docs/guides/relay.md."""
+    """The address of the relay: see `segue help relay`."""
     relay_token_env: str = "SEGUE_RELAY_TOKEN"
     """The environment variable with the relay's token."""
     relay_token_file: Path | None = None
@@ -106,7 +106,7 @@ class BridgeSettings(Options, frozen=True):
     relay_timeout: Seconds = 900
     """Seconds an action may take."""
     extensions: tuple[str, ...] = ()
-    """More commands that agents may use: see docs/guides/bridge.md."""
+    """More commands that agents may use: see `segue help bridge`."""
     listen: str = "127.0.0.1"
     """The address `segue bridge serve` listens on."""
     port: Port = 8377

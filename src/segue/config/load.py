@@ -288,7 +288,7 @@ def _check_simulator(name: str) -> None:
     """Refuse a variable for a simulator that none of them reads."""
     if name.startswith(_SIMULATORS):
         message = f"{name}: no simulator reads this variable.{suggest(name, sorted(SIMULATORS), '{}')}"
-        raise UsageError(message, hint="See docs/guides/rehearsing.md")
+        raise UsageError(message, hint="See: segue help rehearsing")
 
 
 def _path_of(variable: str) -> str:

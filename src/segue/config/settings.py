@@ -236,7 +236,7 @@ class FlowSettings(Options, frozen=True):
 
 
 class ProofSettings(Options, frozen=True):
-    """Evidence beyond the checks: see docs/explanation/proof.md."""
+    """Evidence beyond the checks: see `segue help proof`."""
 
     independent: bool = False
     """Let an agent in the role `test` write tests from each task's text alone; the work must pass them."""
@@ -247,7 +247,7 @@ class ProofSettings(Options, frozen=True):
 
 
 class SandboxSettings(Options, frozen=True):
-    """What agents and checks may see and change: see docs/guides/sandbox.md."""
+    """What agents and checks may see and change: see `segue help sandbox`."""
 
     strength: Literal["standard", "strict"] = "standard"
     """`strict` hides your whole home but for the agent's own configuration and your toolchains."""
@@ -409,14 +409,14 @@ class Settings(Options, frozen=True):
     notifiers: dict[str, dict[str, Any]] = {}
     """Options per notifier that is a plug-in; naming one switches it on."""
     deliveries: dict[str, dict[str, Any]] = {}
-    """Options per delivery: see docs/guides/pull-requests.md."""
+    """Options per delivery: see `segue help pull-requests`."""
     flows: dict[str, FlowSettings] = {}
     """Flows of your own, each a list of phases."""
     reviewers: dict[str, dict[str, Any]] = {}
-    """Options per reviewer: see docs/guides/reviewing.md."""
+    """Options per reviewer: see `segue help reviewing`."""
     profiles: dict[str, dict[str, Any]] = {}
-    """Models composed of several models: see docs/guides/litellm.md."""
+    """Models composed of several models: see `segue help litellm`."""
     agents: dict[str, dict[str, Any]] = {}
     """Options per agent: see `segue agent schema NAME`."""
     acp: dict[str, dict[str, Any]] = {}
-    """More agents that speak the Agent Client Protocol: see docs/guides/agents.md."""
+    """More agents that speak the Agent Client Protocol: see `segue help agents`."""

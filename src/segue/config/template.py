@@ -18,7 +18,7 @@ _AGENTS = """
 # argv = ["./agent.sh"]                 # any program: it reads the prompt on stdin and runs in the repository
 """
 _USERS_OWN = {"relay", "worker"}
-"""Tables that belong into the user's own file: see docs/guides/relay.md and docs/guides/fleet.md."""
+"""Tables that belong into the user's own file: see `segue help relay` and `segue help fleet`."""
 
 EXAMPLES = {
     "agent": "claude",

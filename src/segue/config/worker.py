@@ -10,7 +10,7 @@ from segue.domain.options import NonNegativeFloat, Options
 
 
 class WorkerSettings(Options, frozen=True):
-    """What this machine does for others when `segue worker` runs on it: see docs/guides/fleet.md."""
+    """What this machine does for others when `segue worker` runs on it: see `segue help fleet`."""
 
     jobs: Annotated[int, Meta(ge=1, le=256)] = 1
     """How many runs to work on at once."""

@@ -10,7 +10,7 @@ from msgspec import Struct
 from segue.ports import Problem
 from segue.system.http.rest import RestWords
 
-WORDS = RestWords("The work is on its branch.", "api in [deliveries.pr]", "docs/guides/pull-requests.md")
+WORDS = RestWords("The work is on its branch.", "api in [deliveries.pr]", "segue help pull-requests")
 
 
 class PullRequest(Struct, frozen=True, kw_only=True):

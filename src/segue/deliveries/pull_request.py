@@ -201,7 +201,7 @@ class PullRequestDelivery(Delivery):
             raise CredentialsError(
                 f"There is no token for {place.host or place.api}, so no pull request can be opened.",
                 kept="Nothing was started.",
-                hint=f"Set {names}{login}. What it must be allowed to do: docs/guides/pull-requests.md",
+                hint=f"Set {names}{login}. What it must be allowed to do: `segue help pull-requests`",
             )
         own, redactor = Redactor([key]), self._services.redactor
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from segue.domain.errors import StoreError, ToolMissing, UsageError
+from segue.domain.errors import StoreError, UsageError
 from segue.store.address import is_pooled, is_postgres, masked
 from segue.store.database import transact
 from segue.store.migrate import migrate
 from segue.store.postgres import Postgres
+from segue.system.extras import missing_extra
 
 if TYPE_CHECKING:
     from segue.runtime.app import App
@@ -78,9 +79,7 @@ def queue_version() -> str:
     try:
         return version("procrastinate")
     except PackageNotFoundError:
-        raise ToolMissing(
-            "A fleet needs Procrastinate, which is not installed.", hint="pip install 'segue[fleet]'"
-        ) from None
+        raise missing_extra("A fleet needs Procrastinate, which is not installed.", "fleet") from None
 
 
 def _versions(database: Postgres) -> dict[str, str]:

@@ -19,10 +19,11 @@ from segue.judges.answer import JudgeAnswer, read_answer, schema_of
 from segue.judges.endpoint import ModelMessage, ModelQuestion, ask_endpoint
 from segue.judges.options import JudgeSettings
 from segue.judges.trouble import KEPT, QuestionRefused, failed
-from segue.judges.vendors import INSTALL, MISSING, PREFIX, ask_vendor, is_installed
+from segue.judges.vendors import EXTRA, MISSING, PREFIX, ask_vendor, is_installed
 from segue.judges.verdict import verdict_of
 from segue.ports import Problem
 from segue.prompts.judge import criteria_of, judge_again_prompt, judge_prompt
+from segue.system.extras import install_line
 from segue.system.http.client import LOOPBACK
 from segue.system.redact import Redactor
 from segue.system.services import Services
@@ -45,7 +46,7 @@ class LlmJudge:
     def check(self) -> list[Problem]:
         """Report a missing key, or a missing LiteLLM if the model needs it."""
         if self._options.model.startswith(PREFIX):
-            return [] if is_installed() else [Problem(MISSING, INSTALL, 5)]
+            return [] if is_installed() else [Problem(MISSING, install_line(EXTRA), 5)]
         if self._key or not self._needs_key():
             return []
         name = self._options.api_key_env

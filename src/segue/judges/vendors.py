@@ -7,13 +7,15 @@ import importlib.util
 from collections.abc import Callable
 from typing import Any
 
-from segue.domain.errors import ToolMissing, Unavailable
+from segue.domain.errors import Unavailable
 from segue.judges.endpoint import ModelQuestion
 from segue.judges.options import JudgeSettings
 from segue.judges.trouble import SERVICE, trouble
+from segue.system.extras import missing_extra
 
 PREFIX = "litellm/"
-INSTALL = "pip install 'segue[litellm]'"
+EXTRA = "litellm"
+"""The extra that has it."""
 MISSING = "LiteLLM is not installed, but the judge's model needs it."
 
 _KEPT = 300
@@ -27,7 +29,7 @@ def is_installed() -> bool:
 async def ask_vendor(options: JudgeSettings, question: ModelQuestion, clean: Callable[[str], str]) -> str:
     """Return the model's answer; raises Unavailable, QuestionRefused or another SegueError."""
     if not is_installed():
-        raise ToolMissing(MISSING, hint=INSTALL)
+        raise missing_extra(MISSING, EXTRA)
     litellm: Any = importlib.import_module("litellm")
     litellm.suppress_debug_info = True  # it prints advertisements to stdout otherwise
     body = question.body(options.model.removeprefix(PREFIX))

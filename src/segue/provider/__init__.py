@@ -18,10 +18,12 @@ import os
 import threading
 from pathlib import Path
 
-INSTALL = "pip install 'segue[litellm]'"
-
 if importlib.util.find_spec("litellm") is None:
-    raise ModuleNotFoundError(f"LiteLLM is not installed. Install it: {INSTALL}", name="litellm")
+    from segue.system.extras import install_line
+
+    raise ModuleNotFoundError(
+        f"LiteLLM is not installed. Install it: {install_line('litellm')}", name="litellm"
+    )
 
 # Must be set before LiteLLM is imported, or it downloads lists of prices and headers.
 os.environ |= {
@@ -35,12 +37,12 @@ os.environ |= {
     )
 }
 
-from segue.config.load import LoadedSettings  # noqa: E402
-from segue.domain.errors import SegueError  # noqa: E402
-from segue.provider.catalogue import COMPOSITE, find_providers  # noqa: E402
-from segue.provider.engine import Engine  # noqa: E402
-from segue.provider.handler import LiteLLMHandler, register_with_litellm  # noqa: E402
-from segue.runtime.app import App  # noqa: E402
+from segue.config.load import LoadedSettings
+from segue.domain.errors import SegueError
+from segue.provider.catalogue import COMPOSITE, find_providers
+from segue.provider.engine import Engine
+from segue.provider.handler import LiteLLMHandler, register_with_litellm
+from segue.runtime.app import App
 
 __all__ = ["close", "handler", "register"]
 

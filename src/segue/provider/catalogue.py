@@ -94,7 +94,7 @@ def _read(name: str, table: Mapping[str, Any]) -> Profile:
         return read_options(Profile, table)  # type: ignore[arg-type]
     except OptionError as error:
         place = ".".join(filter(None, ("profiles", name, error.path)))
-        raise UsageError(f"{place}: {error.message}", hint="See docs/guides/litellm.md") from None
+        raise UsageError(f"{place}: {error.message}", hint="See: segue help litellm") from None
 
 
 def _descend(

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import segue.provider
-from segue.domain.errors import ToolMissing
 from segue.provider.catalogue import COMPOSITE, DEFAULT_MODEL, PREFIX, Catalogue
 from segue.provider.failures import headers_of_failure
 from segue.runtime.app import App
 from segue.runtime.doctor import agent_reports
+from segue.system.extras import missing_extra
 from segue.system.http.guard import (
     LOOPBACK_HOSTS,
     AsgiApp,
@@ -29,7 +29,6 @@ from segue.system.http.guard import (
 from segue.system.http.server import open_server
 from segue.system.interrupts import on_interrupt
 
-INSTALL = "pip install 'segue[proxy]'"
 KEY_VARIABLE = "LITELLM_MASTER_KEY"
 HANDLER = "segue.provider.handler"
 
@@ -87,10 +86,8 @@ def require_proxy() -> None:
     """Raise ToolMissing unless LiteLLM's proxy can be imported."""
     missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
     if missing:
-        raise ToolMissing(
-            f"The LiteLLM proxy is not installed: {', '.join(missing)} cannot be imported.",
-            hint=f"Install it: {INSTALL}",
-        )
+        what = f"The LiteLLM proxy is not installed: {', '.join(missing)} cannot be imported."
+        raise missing_extra(what, "proxy")
 
 
 def serve(config: Path, host: str, port: int, key: str, announce: Callable[[str], None]) -> None:
@@ -124,7 +121,7 @@ def guard_proxy(app: AsgiApp, host: str, key: str) -> AsgiApp:
 
 
 class DocumentedEndpoints:
-    """Passes on what docs/guides/litellm.md lists; LiteLLM's own pages, management and schema are closed."""
+    """Passes on what `segue help litellm` lists; LiteLLM's own pages, management and schema are closed."""
 
     def __init__(self, app: AsgiApp) -> None:
         self._app = app
@@ -132,7 +129,7 @@ class DocumentedEndpoints:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on, or answer it with 404 or 405."""
         if scope["type"] == "http" and scope["path"] not in ENDPOINTS:
-            await send_error(send, 404, "there is no such endpoint; see docs/guides/litellm.md")
+            await send_error(send, 404, "there is no such endpoint; see `segue help litellm`")
         elif scope["type"] == "http" and scope["method"] != ENDPOINTS[scope["path"]]:
             await send_error(send, 405, f"this endpoint takes {ENDPOINTS[scope['path']]}")
         else:

@@ -120,7 +120,7 @@ class RelaySettings(Options, frozen=True):
     audit_files: Annotated[int, Meta(ge=1, le=100)] = 5
     """Old files of the audit log to keep."""
     actions: dict[ActionName, ActionSettings] = {}
-    """What may be run: see docs/guides/relay.md."""
+    """What may be run: see `segue help relay`."""
 
     @property
     def is_local(self) -> bool:

@@ -49,7 +49,7 @@ def check(settings: RelaySettings, tokens: TokenFile) -> None:
         raise CredentialsError("The relay has no token yet.", hint="Create one with: segue relay token")
     if not settings.actions:
         raise UsageError(
-            "No actions are configured.", hint="Add [relay.actions.NAME]: see docs/guides/relay.md"
+            "No actions are configured.", hint="Add [relay.actions.NAME]: see `segue help relay`"
         )
     asking = {action.confirm for action in settings.actions.values()}
     if "terminal" in asking and not has_terminal():

@@ -53,7 +53,7 @@ class Arm(Struct, frozen=True):
         return self.prompt.replace(PLACEHOLDER, prompt)
 
 
-_HINT = "See docs/guides/experiments.md"
+_HINT = "See: segue help experiments"
 
 
 def read_agent(text: Any, where: str = "agents") -> AgentChoice:

@@ -3,33 +3,51 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import platform
 import shutil
 import sqlite3
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from shlex import join
+from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, to_builtins
 from msgspec.structs import asdict, replace
 
 from segue.config.trust import trust_command
-from segue.domain.errors import SegueError, ToolMissing
+from segue.domain.amounts import format_count, list_some
+from segue.domain.errors import CredentialsError, SegueError, ToolMissing
 from segue.domain.proof import Seal
+from segue.domain.workspace import Snapshot
 from segue.ports import Agent, Installation, Problem
 from segue.proof.seal import choose_means, seal_strength
 from segue.runtime.app import App
 from segue.runtime.behaviour import known_behaviour, see_behaviour
 from segue.runtime.plan import has_model_judge
+from segue.runtime.preconditions import SETTINGS
+from segue.runtime.readiness import (
+    COMMIT,
+    INTRODUCE,
+    FoundWork,
+    Readiness,
+    find_dirty,
+    find_work,
+    judge_readiness,
+)
 from segue.runtime.suggested_check import suggest_check
 from segue.runtime.wiring import agent_names, check_programs, make_agent
-from segue.store.address import is_postgres, masked
+from segue.store.address import is_postgres, masked, sqlite_path
 from segue.system.git.looking import look
+from segue.system.git.repository import NOT_A_REPOSITORY, Repository
 from segue.system.isolation.isolate import MOUNTING, Means
 from segue.system.process.container import containment
 from segue.system.process.processes import Processes
 from segue.system.reading import work_tree
 from segue.system.services import Services
+
+_UNREAD = SegueError("The database cannot be read, so nobody knows what is done.")
 
 
 class AgentReport(Struct, frozen=True):
@@ -66,15 +84,88 @@ class HealthCheck(Struct, frozen=True):
     agent: AgentReport | None = None
 
 
-async def examine(app: App) -> list[HealthCheck]:
-    """Check everything a run needs."""
+class Diagnosis(Struct, frozen=True):
+    """Everything that was looked at, and what follows from it: terminal, page and JSON show the same."""
+
+    checks: tuple[HealthCheck, ...]
+    verdict: Readiness
+
+    @property
+    def machine(self) -> list[HealthCheck]:
+        """What is not about an agent."""
+        return [check for check in self.checks if check.agent is None]
+
+    @property
+    def present(self) -> list[HealthCheck]:
+        """The agents that are installed or chosen; the scripted one only rehearses."""
+        agents = [check for check in self.checks if check.agent is not None]
+        return [check for check in agents if check.needed or _is_present(check.agent)]
+
+    @property
+    def absent(self) -> str:
+        """The other agents, in one line; empty if there are none."""
+        shown = {check.what for check in self.present}
+        others = [one.agent for one in self.checks if one.agent and one.what not in shown]
+        groups = {
+            "Not installed": [one.name for one in others if one.exit_code == ToolMissing.exit_code],
+            "without a key": [one.name for one in others if one.exit_code == CredentialsError.exit_code],
+        }
+        line = "; ".join(f"{what}: {', '.join(names)}" for what, names in groups.items() if names)
+        return line[:1].upper() + line[1:]
+
+    def as_data(self) -> dict[str, Any]:
+        """Return it as the answer of `segue doctor --json`."""
+        verdict = self.verdict
+        return {
+            **to_builtins(verdict),
+            "verdict": verdict.sentence,
+            "checks": [to_builtins(check) for check in self.checks],
+        }
+
+
+def _is_present(report: AgentReport | None) -> bool:
+    return report is not None and report.name != "scripted" and bool(report.ready or report.program)
+
+
+async def examine(app: App) -> Diagnosis:
+    """Check everything a run needs, and judge whether one could start."""
     agents = [await _observe(app, report) for report in await asyncio.to_thread(agent_reports, app)]
-    chosen = app.loaded.settings.agent
+    chosen = str(app.loaded.settings.agent or app.loaded.settings.roles.execute or "")
+    chain = [name.partition(":")[0].strip() for name in chosen.split(",")]
+    away = any(report.name == chain[0] and "cloud" in report.can for report in agents)
+    place = await _look(app)
+    database = _database(app)
+    work = await asyncio.to_thread(_find_work, app)
     sealed = await asyncio.to_thread(_seal, app)
     means = await asyncio.to_thread(_isolation, app)
-    found = [_python(), _git(), await _repository(app), _trust(app), _database(app), *means, sealed]
+    found = [
+        _python(),
+        _git(),
+        await _repository(app, place, None if away else work if database.ok else _UNREAD),
+    ]
+    found += [_identity(place, await _author(place)), _trust(app), database, _tasks(work), *means, sealed]
     found += [_containment(), _checks(app), _judge(app)]
-    return [*found, *(_agent(report, report.name == chosen) for report in agents)]
+    checks = [*found, *(_agent(report, report.name == chain[0]) for report in agents)]
+    there = None if isinstance(place, SegueError) else place
+    return Diagnosis(tuple(checks), await judge_readiness(app, checks, there, work, agents))
+
+
+async def _look(app: App) -> tuple[Repository, Snapshot] | SegueError:
+    try:
+        return await look(app.repo)
+    except SegueError as error:
+        return error
+
+
+def _find_work(app: App) -> FoundWork | SegueError:
+    try:
+        return find_work(app)
+    except SegueError as error:
+        return error
+
+
+async def _author(place: tuple[Repository, Snapshot] | SegueError) -> str:
+    return "" if isinstance(place, SegueError) else await place[0].author()
 
 
 def agent_reports(app: App, names: Sequence[str] = ()) -> list[AgentReport]:
@@ -125,21 +216,48 @@ def _python() -> HealthCheck:
 def _git() -> HealthCheck:
     found = shutil.which("git")
     fix = "Install git: https://git-scm.com/downloads"
-    return HealthCheck("git", bool(found), found or "not found on PATH", fix, exit_code=5)
+    return HealthCheck("git", bool(found), found or "git was not found on PATH", fix, exit_code=5)
 
 
-async def _repository(app: App) -> HealthCheck:
-    try:
-        repo, now = await look(app.repo)
-    except SegueError as error:
-        return HealthCheck("repository", False, error.message, error.hint, needed=False)
-    branch = now.branch or "detached"
-    if now.dirty and set(now.files) != {"segue.toml"}:
-        fix = "Commit or stash before a run, or use --allow-dirty"
-        return HealthCheck(
-            "repository", False, f"{repo.root} ({branch}, uncommitted changes)", fix, needed=False
-        )
-    return HealthCheck("repository", True, f"{repo.root} ({branch}, clean)")
+async def _repository(
+    app: App, place: tuple[Repository, Snapshot] | SegueError, work: FoundWork | SegueError | None
+) -> HealthCheck:
+    """Describe the repository; whether its changes matter depends on the work there. None: they never do."""
+    if isinstance(place, SegueError):
+        found = _failed("repository", place)
+        missing = place.message.startswith(NOT_A_REPOSITORY) and app.repo.is_dir()
+        return replace(found, fix=join(["git", "init", str(app.repo)])) if missing else found
+    repo, now = place
+    where = f"{repo.root} ({now.branch or 'detached'}, {{}})"
+    if isinstance(work, FoundWork) and (dirty := await find_dirty(app, work, repo, now)) is not None:
+        fix = dirty.hint if work.pending else ""
+        return HealthCheck("repository", False, dirty.message, fix, needed=bool(work.pending), exit_code=2)
+    if now.dirty and set(now.files) != {SETTINGS}:
+        matters = isinstance(work, SegueError) and not app.loaded.settings.allow_dirty
+        detail = where.format("uncommitted changes")
+        return HealthCheck("repository", not matters, detail, COMMIT, needed=False)
+    return HealthCheck("repository", True, where.format("clean" if now.head else "no commit yet"))
+
+
+def _failed(what: str, error: SegueError, *, needed: bool = True) -> HealthCheck:
+    return HealthCheck(what, False, error.message, error.hint, needed, error.exit_code)
+
+
+def _identity(place: tuple[Repository, Snapshot] | SegueError, author: str) -> HealthCheck:
+    """Say under which name Segue commits; it needs none of its own."""
+    if author or isinstance(place, SegueError):
+        return HealthCheck("git identity", True, author or "not looked for")
+    detail = "none: Segue commits as Segue <segue@localhost>"
+    return HealthCheck("git identity", False, detail, INTRODUCE, needed=False)
+
+
+def _tasks(work: FoundWork | SegueError) -> HealthCheck:
+    """Say what there is to do."""
+    if isinstance(work, SegueError):
+        return _failed("tasks", work, needed=False)
+    count = format_count(len(work.listing.tasks), "task")
+    others = f"; also here: {list_some([one.source for one in work.others], 5)}" if work.others else ""
+    return HealthCheck("tasks", True, f"{work.source.title}: {count}, {work.pending} to do{others}")
 
 
 def _trust(app: App) -> HealthCheck:
@@ -147,7 +265,7 @@ def _trust(app: App) -> HealthCheck:
     project, refused = app.loaded.project, app.loaded.found.refused
     if refused is not None:
         detail = f"{refused} belongs to another user, so its settings do not count"
-        return HealthCheck("trust", False, detail, "Make it yours (chown), or use --config")
+        return HealthCheck("trust", False, detail, "Make it yours (chown), or use --config", exit_code=2)
     if project is None:
         return HealthCheck("trust", True, "the project has no settings of its own")
     if not project.is_trusted:
@@ -158,12 +276,19 @@ def _trust(app: App) -> HealthCheck:
 
 def _database(app: App) -> HealthCheck:
     where = masked(app.database())
+    engine = "Postgres" if is_postgres(where) else f"SQLite {sqlite3.sqlite_version}"
+    path = None if is_postgres(where) else sqlite_path(app.database())
+    if path is not None and not path.exists():
+        above = next(folder for folder in path.absolute().parents if folder.exists())
+        if not os.access(above, os.W_OK | os.X_OK):
+            fix = "Make it writable, or name another place: --database-url FILE"
+            return HealthCheck("database", False, f"{above} cannot be written", fix)
+        return HealthCheck("database", True, f"{where} ({engine}, made by the first run)")
     try:
-        with app.store() as store:
+        with app.store(read_only=True) as store:
             version = store.version()
     except SegueError as error:
-        return HealthCheck("database", False, error.message, error.hint)
-    engine = "Postgres" if is_postgres(where) else f"SQLite {sqlite3.sqlite_version}"
+        return _failed("database", error)
     return HealthCheck("database", True, f"{where} ({engine}, version {version})")
 
 

@@ -112,7 +112,7 @@ class TrialResult(Struct, frozen=True):
         return self.run is not None and self.run.state in _ENDED
 
 
-_KEPT, _HINT = "Nothing was started.", "See docs/guides/experiments.md"
+_KEPT, _HINT = "Nothing was started.", "See: segue help experiments"
 TrialObserver = Callable[[str, Trial, Run | None], None]
 """Called with `started`, `waiting` (for the fleet), `finished`, `kept` (it was already over) or `failed`."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -85,17 +85,34 @@ def find_agent(app: App) -> tuple[FoundAgent | None, list[AgentReport]]:
     """Return the agent to use, and what is known about all that could be."""
     from segue.runtime.doctor import agent_reports  # it imports agents, which a run that names one need not
 
-    own = [name for name in agent_names(app.loaded) if name not in BUILT_IN["agents"]]
-    configured = [name for name in app.loaded.settings.agents if name != "scripted"]  # it rehearses
-    names = list(dict.fromkeys([*own, *configured, *_PREFERRED]))
+    reports = rank_agents(app, agent_reports(app, _candidates(app)))
+    return choose_ready(app, reports), reports
+
+
+def rank_agents(app: App, reports: Iterable[AgentReport]) -> list[AgentReport]:
+    """Return what is known about the agents that may be chosen unasked, the preferred ones first."""
     # Who works elsewhere and asks for money there is never chosen unasked.
-    reports = [report for report in agent_reports(app, names) if "cloud" not in report.can]
+    known = {report.name: report for report in reports if "cloud" not in report.can}
+    return [known[name] for name in _candidates(app) if name in known]
+
+
+def choose_ready(app: App, reports: Sequence[AgentReport]) -> FoundAgent | None:
+    """Return the one to use of the agents that are ready; None if none is."""
     ready = {report.name: report for report in reports if report.ready}
     if not ready:
-        return None, reports
-    name, why = _choose(app, ready, [*own, *configured])
-    others = tuple(one for one in ready if one != name)
-    return FoundAgent(name, ready[name], why, others), reports
+        return None
+    name, why = _choose(app, ready, _configured(app))
+    return FoundAgent(name, ready[name], why, tuple(one for one in ready if one != name))
+
+
+def _candidates(app: App) -> list[str]:
+    return list(dict.fromkeys([*_configured(app), *_PREFERRED]))
+
+
+def _configured(app: App) -> list[str]:
+    """Return the agents that the settings or other packages bring."""
+    own = [name for name in agent_names(app.loaded) if name not in BUILT_IN["agents"]]
+    return [*own, *(name for name in app.loaded.settings.agents if name != "scripted")]  # it rehearses
 
 
 def _choose(app: App, ready: dict[str, AgentReport], configured: Sequence[str]) -> tuple[str, str]:

@@ -75,7 +75,7 @@ class LaneSetup:
         names = ", ".join(found[:5]) + (" …" if len(found) > 5 else "")
         return (
             f"The lanes do not have {names}, which git ignores. To give them to each lane, set lane_setup, "
-            "lane_copy or lane_link (docs/guides/parallel.md#lanes)."
+            "lane_copy or lane_link (`segue help parallel`)."
         )
 
     @property

@@ -130,11 +130,20 @@ def _read_trial() -> TrialSpec | None:
 
 
 def plan_run(
-    app: App, source: Source, only: Sequence[str] = (), start: str | None = None, units: Units = ALL
+    app: App,
+    source: Source,
+    only: Sequence[str] = (),
+    start: str | None = None,
+    units: Units = ALL,
+    *,
+    listing: TaskList | None = None,
 ) -> RunPlan:
-    """Plan a run of a source; raises UsageError for everything that does not fit together."""
+    """Plan a run of a source; raises UsageError for everything that does not fit together.
+
+    Who only looks gives the `listing`: reading tasks for a run may repair what a crash left in their file.
+    """
     check_rewritten(source, app.loaded.settings.plan_changed)
-    return _plan_listed(app, source, source.tasks(), only, start, units)
+    return _plan_listed(app, source, source.tasks() if listing is None else listing, only, start, units)
 
 
 def draft_run(

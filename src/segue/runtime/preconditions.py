@@ -1,16 +1,24 @@
-"""What a person must decide before the first task: open checklists, and hooks that nobody would run."""
+"""What a person must decide before the first task: uncommitted work, open checklists, hooks nobody runs."""
 
 from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from segue.config.settings import Settings
-from segue.domain.errors import ToolMissing, UsageError
+from segue.domain.errors import ToolMissing, UsageError, WorkspaceError
 from segue.domain.hook import SourceHook
 from segue.domain.nearest import suggest
+from segue.domain.run import RunState
+from segue.domain.workspace import Snapshot
 from segue.ports import Source
 
+if TYPE_CHECKING:
+    from segue.runtime.app import App
+
+SETTINGS = "segue.toml"
 _KEPT = "Nothing was started."
 _SKIP = ("skip",)
 
@@ -73,3 +81,30 @@ def _describe_optional(hooks: Sequence[SourceHook], settings: Settings) -> Itera
     for hook in hooks:
         if not hook.required and hook.name not in settings.hooks:
             yield f"Optional hook {hook.when} the implementation, not run: {hook.name} ({hook.about})."
+
+
+def refuse_dirty(app: App, source: Source, root: Path, now: Snapshot) -> None:
+    """Refuse uncommitted work where a new run would refuse it."""
+    settings = app.loaded.settings
+    if settings.allow_dirty or settings.worktree or settings.delivery or source.outline is not None:
+        return
+    with app.store(read_only=True) as store:
+        last = next(iter(store.runs(source_key=source.key, limit=1)), None)
+    if last is not None and last.state is not RunState.DONE:
+        return  # it continues with what it has changed
+    own = [*source.own_files, *source.kept_out, root.resolve() / SETTINGS]
+    if any(root.resolve() / name not in own for name in now.files):
+        check_clean(now)
+
+
+def check_clean(now: Snapshot) -> None:
+    """Refuse to mix the user's uncommitted work with an agent's."""
+    if not now.dirty:
+        return
+    names = ", ".join(now.files[:5]) + (" …" if len(now.files) > 5 else "")
+    hint = "Commit or stash them, or start with --allow-dirty"
+    if not now.head:  # git stash needs a commit
+        hint = 'Make the first commit: git add --all && git commit -m "Begin", or start with --allow-dirty'
+    raise WorkspaceError(
+        f"The work tree has uncommitted changes: {names}", kept="Nothing was touched.", hint=hint
+    )

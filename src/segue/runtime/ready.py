@@ -13,13 +13,12 @@ from msgspec.structs import replace
 from segue.domain.errors import UsageError, WorkspaceError
 from segue.domain.role import Role
 from segue.domain.run import Run, RunSpec, RunState
-from segue.domain.workspace import Snapshot
 from segue.flow.context import Building, Judging, Reviewing
 from segue.flow.launch import AgentChain
 from segue.ports import Source
 from segue.runtime.delivering import aim
 from segue.runtime.plan import RunPlan, check_chains, judges_of
-from segue.runtime.preconditions import check_preconditions
+from segue.runtime.preconditions import SETTINGS, check_clean, check_preconditions
 from segue.runtime.wiring import (
     check_programs,
     drop_unready,
@@ -38,7 +37,6 @@ from segue.system.process.processes import Processes
 from segue.system.services import Services
 from segue.view.run import FOLDED, RunView
 
-SETTINGS = "segue.toml"
 Confirm = Callable[[], None]
 """Asks a person for the last word on a run that can start; raises if it is no."""
 _PLACE = ("worktree", "lanes", "onto", "base", "into", "remote")
@@ -224,19 +222,6 @@ def exclude_state_files(home: Repository, source: Source, place: Repository | No
             clear_temporary(folder)
     if place is not None:
         place.own = home.own
-
-
-def check_clean(now: Snapshot) -> None:
-    """Refuse to mix the user's uncommitted work with an agent's."""
-    if not now.dirty:
-        return
-    names = ", ".join(now.files[:5]) + (" …" if len(now.files) > 5 else "")
-    hint = "Commit or stash them, or start with --allow-dirty"
-    if not now.head:  # git stash needs a commit
-        hint = 'Make the first commit: git add --all && git commit -m "Begin", or start with --allow-dirty'
-    raise WorkspaceError(
-        f"The work tree has uncommitted changes: {names}", kept="Nothing was touched.", hint=hint
-    )
 
 
 @contextlib.contextmanager

@@ -34,7 +34,7 @@ from segue.runtime import registry
 from segue.runtime.app import App
 from segue.runtime.first_run import needs_agent
 from segue.runtime.plan import RunPlan, draft_run, judges_of, kind_rules
-from segue.runtime.ready import SETTINGS
+from segue.runtime.preconditions import SETTINGS
 from segue.runtime.units import ALL, Units
 from segue.searchers.options import SearchSettings
 from segue.system import identity

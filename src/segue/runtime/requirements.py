@@ -35,7 +35,7 @@ def _read_scenarios(listing: TaskList) -> list[Scenario]:
             found += scenarios_in(task.text)
         except OptionError as error:
             raise UsageError(
-                f"A scenario of task {task.key} cannot be used: {error}", hint="See docs/explanation/proof.md"
+                f"A scenario of task {task.key} cannot be used: {error}", hint="See: segue help proof"
             ) from None
     return found
 

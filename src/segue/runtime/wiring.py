@@ -105,13 +105,13 @@ def make_reviewing(app: App, services: Services, cloud: bool) -> Reviewing | Non
     if cloud:
         raise UsageError(
             f"The reviewer {wanted} looks at the work tree here, but cloud agents work elsewhere.",
-            hint="Leave --review out; checks run on the agent's branch: see checks in docs/guides/judging.md",
+            hint="Leave --review out; checks run on the agent's branch: see checks in `segue help judging`",
         )
     name = wanted or "stet"
     kind = registry.load("reviewers", name, ["none"])
     table = settings.reviewers.get(name, {})
     reviewer: Reviewer = _make(
-        kind, table, f"reviewers.{name}", app.loaded, services, "See docs/guides/reviewing.md"
+        kind, table, f"reviewers.{name}", app.loaded, services, "See: segue help reviewing"
     )
     problems = reviewer.check()
     if wanted is None and (problems or settings.commit == "never"):
@@ -151,7 +151,7 @@ def _make_judge(name: str, app: App, services: Services) -> Judge | None:
     settings = app.loaded.settings
     kind = registry.load("judges", name, ["agent"])
     table = settings.judge if getattr(kind, "by_model", False) else settings.judges.get(name, {})
-    judge: Judge = _make(kind, table, f"judges.{name}", app.loaded, services, "See docs/guides/judging.md")
+    judge: Judge = _make(kind, table, f"judges.{name}", app.loaded, services, "See: segue help judging")
     raise_problems(judge.check())
     return judge
 
@@ -250,7 +250,7 @@ def _make_searcher(app: App, services: Services) -> Searcher | None:
     settings = app.loaded.settings
     table = settings.searchers.get(name) or settings.search
     searcher: Searcher = _make(
-        kind, table, f"searchers.{name}", app.loaded, services, "See docs/guides/searching.md"
+        kind, table, f"searchers.{name}", app.loaded, services, "See: segue help searching"
     )
     return searcher
 
@@ -263,7 +263,7 @@ def make_notifiers(app: App) -> dict[str, Notifier]:
         return {}
     from segue.system.process.processes import Processes
 
-    services, hint = app.services(Processes()), "See docs/guides/notifications.md"
+    services, hint = app.services(Processes()), "See: segue help notifications"
     return {
         name: _make(registry.load("notifiers", name), table, f"notifiers.{name}", app.loaded, services, hint)
         for name, table in tables.items()
@@ -305,7 +305,7 @@ def make_answer_signer(app: App) -> AnswerSigner | None:
 def make_delivery(app: App, name: str, services: Services) -> Delivery:
     """Build the delivery of a run."""
     kind, table = registry.load("deliveries", name), app.loaded.settings.deliveries.get(name, {})
-    hint = "See docs/guides/pull-requests.md"
+    hint = "See: segue help pull-requests"
     delivery: Delivery = _make(kind, table, f"deliveries.{name}", app.loaded, services, hint)
     return delivery
 

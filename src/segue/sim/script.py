@@ -93,7 +93,7 @@ def check_script(value: Any, kind: type[T]) -> T:
     return read_options(kind, value)
 
 
-def load_script(path: Path, kind: type[T], hint: str = "See docs/reference/simulators.md.") -> T:
+def load_script(path: Path, kind: type[T], hint: str = "See: segue help simulators") -> T:
     """Read a script from a file and check it; raises UsageError."""
     from segue.domain.errors import UsageError
     from segue.domain.options import OptionError

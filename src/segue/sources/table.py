@@ -205,5 +205,5 @@ def _unknown_fields(rows: Sequence[tuple[int, Row]]) -> Iterator[Notice]:
 
 def _wrong(name: str, line: int, words: str) -> SourceError:
     return SourceError(
-        f"{name}, line {line} {words}.", kept=KEPT, hint="Fix the line; see docs/guides/tasks.md"
+        f"{name}, line {line} {words}.", kept=KEPT, hint="Fix the line; see `segue help tasks`"
     )

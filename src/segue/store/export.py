@@ -13,6 +13,7 @@ from segue.domain.errors import UsageError
 from segue.ports import Store
 from segue.store.flat import EXPORTED, FLAT_TABLES, JOURNAL, ColumnType
 from segue.store.rows import JSON_COLUMNS, TABLES
+from segue.system.extras import missing_extra
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 _GROUP_ROWS = 20_000
@@ -83,8 +84,7 @@ def _parquet(columns: Columns, batches: Batches, file: BinaryIO) -> int:
         import pyarrow
         import pyarrow.parquet
     except ImportError as error:
-        message = "Parquet needs a library that is not installed."
-        raise UsageError(message, hint="pip install 'segue[parquet]'") from error
+        raise missing_extra("Parquet needs a library that is not installed.", "parquet") from error
     types = {
         **dict.fromkeys(("text", "json"), pyarrow.string()),
         "integer": pyarrow.int64(),

@@ -59,7 +59,7 @@ def refuse_newer(version: int) -> int:
     if version > VERSION:
         raise StoreError(
             f"The database has version {version}, this Segue knows versions up to {VERSION}.",
-            hint="Update Segue: pip install --upgrade segue",
+            hint="Update Segue: `segue help installing`",
         )
     return version
 

@@ -26,6 +26,7 @@ from segue.store.database import (
     unescape_row,
 )
 from segue.store.migrate import in_postgres
+from segue.system.extras import missing_extra
 from segue.system.sensitive import passwords_in
 
 if TYPE_CHECKING:
@@ -299,9 +300,7 @@ def _driver() -> Any:
         import psycopg
         import psycopg.conninfo
     except ImportError as error:
-        raise StoreError(
-            "Postgres needs a driver that is not installed.", hint="pip install 'segue[postgres]'"
-        ) from error
+        raise missing_extra("Postgres needs a driver that is not installed.", "postgres") from error
     return psycopg
 
 

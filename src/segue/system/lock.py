@@ -2,7 +2,7 @@
 
 The lock is in the git folder of the work tree, so that runs with different databases exclude each other,
 too. The supervisor inherits it: while an agent works, the repository stays locked even if Segue has died
-(not on Windows: see docs/reference/platforms.md).
+(not on Windows: see `segue help platforms`).
 """
 
 from __future__ import annotations
@@ -99,6 +99,13 @@ class RepoLock(Struct):
         os.ftruncate(self.fd, 0)
         os.lseek(self.fd, 0, os.SEEK_SET)
         os.write(self.fd, json.dumps({"run": self.run, "owner": identity.me()}).encode())
+
+
+def refuse_holder(git_dir: Path) -> None:
+    """Raise Locked while a living process works in the repository; takes nothing."""
+    holder = _read_holder(git_dir / _NAME)
+    if holder.get("run") and not identity.is_dead(holder.get("owner", "")):
+        raise _locked(holder)
 
 
 def _read_holder(path: Path) -> dict[str, Any]:

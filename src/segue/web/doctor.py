@@ -10,7 +10,7 @@ from typing import Any
 from msgspec import to_builtins
 
 from segue.runtime.app import App
-from segue.runtime.doctor import examine
+from segue.runtime.doctor import HealthCheck, examine
 from segue.web.routes import ActionResult, ActionRoute, Data, PageRequest, PageRoute
 from segue.web.shared import VersionedCache
 
@@ -19,7 +19,7 @@ _EXAMINED = VersionedCache[Data](8)
 
 
 def query_doctor(request: PageRequest) -> Data:
-    """Return the findings; working agents first."""
+    """Return the verdict and the findings; working agents first."""
     return _read_findings(request.app)
 
 
@@ -28,17 +28,25 @@ def _read_findings(app: App) -> Data:
 
 
 def _examine(app: App) -> Data:
-    at, findings = int(time.time() * 1000), asyncio.run(examine(app))
+    at, found = int(time.time() * 1000), asyncio.run(examine(app))
     redact = app.redactor().text
-    found: list[dict[str, Any]] = [
-        {**to_builtins(one), "detail": redact(one.detail), "fix": redact(one.fix)} for one in findings
-    ]
+
+    def show(checks: list[HealthCheck]) -> list[dict[str, Any]]:
+        return [{**to_builtins(one), "detail": redact(one.detail), "fix": redact(one.fix)} for one in checks]
+
+    present = {one.what for one in found.present}
+    others = [one for one in found.checks if one.agent is not None and one.what not in present]
     return {
         "title": "Doctor",
         "at": at,
-        "machine": [one for one in found if one["agent"] is None],
-        "agents": sorted((one for one in found if one["agent"]), key=lambda one: not one["ok"]),
-        "broken": [one["what"] for one in found if one["needed"] and not one["ok"]],
+        "ready": found.verdict.ready,
+        "verdict": redact(found.verdict.sentence),
+        "next": redact(found.verdict.next),
+        "exit_code": found.verdict.exit_code,
+        "machine": show(found.machine),
+        "agents": show(sorted(found.present, key=lambda one: not one.ok)),
+        "absent": found.absent,
+        "others": show(others),
     }
 
 

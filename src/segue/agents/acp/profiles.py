@@ -1,7 +1,7 @@
 """Agents that speak the Agent Client Protocol: one profile each, no code.
 
 A profile says how the program is started, what its modes are called, what it may do, and what its errors
-look like. `[acp.NAME]` in segue.toml adds another one; see docs/guides/agents.md.
+look like. `[acp.NAME]` in segue.toml adds another one; see `segue help agents`.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ def check_profile(name: str, table: Mapping[str, Any], where: str, taken: bool) 
     try:
         read_options(Profile, table)
     except OptionError as error:
-        raise UsageError(f"acp.{name}.{error} (from {where})", hint="See docs/guides/agents.md") from None
+        raise UsageError(f"acp.{name}.{error} (from {where})", hint="See: segue help agents") from None
 
 
 def _check_pattern(name: str, text: str) -> None:

@@ -1,6 +1,6 @@
 """The claude agent: Claude Code, the program `claude`, without its terminal interface.
 
-See docs/guides/agents.md for the flags and what they allow, and `lines` for what it prints. Each launch is
+See `segue help agents` for the flags and what they allow, and `lines` for what it prints. Each launch is
 one process that gets the prompt on stdin; all launches of a run share a configuration folder of their own.
 """
 

@@ -1,6 +1,6 @@
 """The codex agent: OpenAI's Codex CLI, as `codex exec`.
 
-See docs/guides/agents.md for the flags and what they allow, and `lines` for what it prints. Each launch is
+See `segue help agents` for the flags and what they allow, and `lines` for what it prints. Each launch is
 one process that gets the prompt on stdin; all launches of a run share a CODEX_HOME of their own.
 """
 

@@ -1,6 +1,6 @@
 """The cursor agent: the Cursor CLI, which is called `cursor-agent` or `agent`.
 
-Its behaviour was learned by watching it: see docs/guides/agents.md for the flags, and `lines` for what it
+Its behaviour was learned by watching it: see `segue help agents` for the flags, and `lines` for what it
 prints. Each launch is one process that gets the prompt on stdin; the plan is the argument of a tool call.
 """
 

@@ -1,6 +1,6 @@
 """The cursor-cloud agent: Cursor's Cloud Agents API, whose agents work elsewhere and push branches.
 
-See docs/guides/cursor-cloud.md. A launch is named after its token before it is requested, so a Segue that was
+See `segue help cursor-cloud`. A launch is named after its token before it is requested, so a Segue that was
 killed finds it again and never pays for a second one.
 """
 

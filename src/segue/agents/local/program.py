@@ -20,7 +20,7 @@ from segue.system.process.capture import PROBE_SECONDS, Captured, probe
 from segue.system.process.processes import Command, child_environment
 
 SIM_PREFIX = "SEGUE_SIM_"
-"""Variables for the stand-ins of `segue sim bin` reach the agent: see docs/guides/rehearsing.md."""
+"""Variables for the stand-ins of `segue sim bin` reach the agent: see `segue help rehearsing`."""
 
 
 class Inspection(Struct, frozen=True):

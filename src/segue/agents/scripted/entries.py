@@ -3,7 +3,7 @@
     [[on]]
     task = "2"                              # selectors: task, phase, attempt; a missing one matches all
     attempt = 1
-    write = { "src/hello.py" = "print()" }  # actions: see `ScriptedEntry`, docs/reference/scripted-agent.md
+    write = { "src/hello.py" = "print()" }  # actions: see `ScriptedEntry`, `segue help scripted-agent`
     exit_code = 1
 
 In plan and ask mode nothing is edited.
@@ -118,8 +118,8 @@ def load_script(path: Path) -> AgentScript:
     except OptionError as error:
         # People count entries from one.
         place = re.sub(r"\[(\d+)\]", lambda found: f"[{int(found[1]) + 1}]", error.path)
-        hint = "docs/reference/scripted-agent.md lists every key."
+        hint = "`segue help scripted-agent` lists every key."
         raise UsageError(f"{path}: {place}: {error.message}", hint=hint) from None
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        hint = "See docs/reference/scripted-agent.md"
+        hint = "See: segue help scripted-agent"
         raise UsageError(f"The script {explain_unreadable(path, error)}", hint=hint) from None

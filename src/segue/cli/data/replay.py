@@ -117,9 +117,7 @@ def _read_policy(checks: tuple[str, ...], changed: Sequence[str]) -> OtherPolicy
             values[name] = Level(text) if name == "require" else _count(text)
         except ValueError:
             wanted = ", ".join(Level) if name == "require" else "a number from 0"
-            raise UsageError(
-                f"--policy {item}: expected {wanted}.", hint="See docs/guides/replay.md"
-            ) from None
+            raise UsageError(f"--policy {item}: expected {wanted}.", hint="See: segue help replay") from None
     if checks and "require" in values:
         raise UsageError(
             "--checks and --policy require cannot be replayed together: a proof rests on all its checks.",

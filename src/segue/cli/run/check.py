@@ -77,7 +77,7 @@ async def _check_all(app: App, output: Printer) -> int:
     if not results:
         raise UsageError(
             "No checks are configured.",
-            hint='Set checks = [["pytest", "-q"]] in segue.toml; see docs/guides/checks.md',
+            hint='Set checks = [["pytest", "-q"]] in segue.toml; see `segue help checks`',
         )
     left_out = report is not None and not report.decides
     failed = [result for result in results[: -1 if left_out else None] if result.exit_code != 0]

@@ -18,7 +18,6 @@ from segue.cli.options import CommandSettings, WholeNumber
 from segue.cli.run.first_view import describe_found
 from segue.cli.terminal.output import Printer, short_paths
 from segue.domain.errors import CredentialsError, ToolMissing, UsageError
-from segue.domain.run import RunState
 from segue.domain.task import TaskStatus
 from segue.runtime.app import App
 from segue.runtime.doctor import AgentReport
@@ -30,7 +29,7 @@ from segue.runtime.first_run import (
     needs_agent,
     needs_source,
 )
-from segue.runtime.ready import SETTINGS, check_clean
+from segue.runtime.preconditions import refuse_dirty
 from segue.runtime.sources import FoundSource
 from segue.runtime.suggested_check import SuggestedCheck, suggest_check
 from segue.system.git.looking import look
@@ -105,18 +104,12 @@ def _is_done(app: App, named: str | None) -> bool:
 
 
 def _refuse_dirty(app: App, named: str | None) -> None:
-    """Refuse uncommitted work before anything is asked, where a new run would refuse it."""
-    settings, source = app.loaded.settings, app.source(named, work_tree(app.repo))
-    if settings.allow_dirty or settings.worktree or settings.delivery or source.outline is not None:
-        return
-    with app.store(read_only=True) as store:
-        last = next(iter(store.runs(source_key=source.key, limit=1)), None)
-    if last is not None and last.state is not RunState.DONE:
-        return  # it continues with what it has changed
+    """Refuse uncommitted work before anything is asked."""
+    source = app.source(named, work_tree(app.repo))
+    if source.outline is not None:
+        return  # its repository may still have to be made
     repo, now = asyncio.run(look(app.repo))
-    own = [*source.own_files, *source.kept_out, repo.root.resolve() / SETTINGS]
-    if any(repo.root.resolve() / name not in own for name in now.files):
-        check_clean(now)
+    refuse_dirty(app, source, repo.root, now)
 
 
 def find_source(app: App, ask: Printer | None) -> str:

@@ -15,7 +15,7 @@ def bridge() -> None:
     """Run the commands that an agent prints, and send it the results.
 
     An agent without keys prints lines such as `SUBAGENT: repo=…, prompt=…`. The bridge has the keys: it
-    launches subagents, calls the relay and sends reminders. See docs/guides/bridge.md.
+    launches subagents, calls the relay and sends reminders. See `segue help bridge`.
 
     \b
     Examples:
@@ -57,7 +57,9 @@ def run(
     from segue.bridge.conversations import begin_conversation, resolve_repo
     from segue.cli.serve.conversation import hold
     from segue.runtime.plan import agent_text
+    from segue.system.extras import require
 
+    require("markdown_it")
     app = settings.load(bridge={"wait": wait})
     where = resolve_repo(repo or str(app.repo))
     with app.store() as store:
@@ -176,7 +178,7 @@ def serve(
 ) -> None:
     """Receive messages, answers and webhooks over HTTP; continue all conversations and reminders.
 
-    Every request needs the token, which is never printed: see `token` in docs/guides/bridge.md.
+    Every request needs the token, which is never printed: see `token` in `segue help bridge`.
 
     \b
     Examples:
@@ -187,7 +189,9 @@ def serve(
 
     from segue.bridge.serve import serve as serve_bridge
     from segue.fleet.control import start_resume
+    from segue.system.extras import require
 
+    require("markdown_it")
     app = settings.load(bridge={"listen": listen, "port": port})
 
     def announce(url: str, token_file: str) -> None:

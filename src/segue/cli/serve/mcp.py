@@ -20,7 +20,7 @@ def mcp(http: bool, port: int, read_only: bool, settings: CommandSettings, outpu
 
     An agent or editor starts this command and talks to it over stdin and stdout. With --http it listens on
     this machine, and every request needs the token.
-    Runs are started in the background and outlive the server. See docs/guides/mcp.md.
+    Runs are started in the background and outlive the server. See `segue help mcp`.
 
     \b
     Examples:
@@ -35,19 +35,10 @@ def mcp(http: bool, port: int, read_only: bool, settings: CommandSettings, outpu
     import sys
     from pathlib import Path
 
-    from segue.domain.errors import ToolMissing
+    from segue.mcp.project import ServedProject
+    from segue.mcp.server import forget_host, serve_http, serve_stdio
     from segue.system.process.table import is_in_job
 
-    try:
-        from segue.mcp.project import ServedProject
-        from segue.mcp.server import forget_host, serve_http, serve_stdio
-    except ModuleNotFoundError as error:
-        if error.name is None or error.name.startswith("segue"):
-            raise
-        raise ToolMissing(
-            f"The MCP server needs a package that is not installed: {error.name}.",
-            hint="pip install 'segue[mcp]'",
-        ) from error
     app = settings.look(say=False)
     os.chdir(app.repo)  # relative paths of callers start in the repository
     place = {name: value for name, value in settings.values.items() if value is not None}
@@ -66,6 +57,6 @@ def mcp(http: bool, port: int, read_only: bool, settings: CommandSettings, outpu
         return
     if sys.stdin.isatty():
         output.note(
-            "Waiting for an MCP client on stdin. Agents and editors start this command: docs/guides/mcp.md"
+            "Waiting for an MCP client on stdin. Agents and editors start this command: `segue help mcp`"
         )
     asyncio.run(serve_stdio(project, read_only))

@@ -14,7 +14,6 @@ from segue.cli.terminal.output import Printer
 if TYPE_CHECKING:
     from segue.runtime.app import App
 
-INSTALL = "pip install 'segue[proxy]'"
 KEY_VARIABLE = "LITELLM_MASTER_KEY"
 _KEY_FILE = "key"
 
@@ -27,7 +26,7 @@ _KEY_FILE = "key"
 def proxy(context: click.Context, host: str, port: int, settings: CommandSettings, output: Printer) -> None:
     """Serve agents and profiles as models for any OpenAI-compatible client.
 
-    Needs LiteLLM: pip install 'segue[proxy]'. Clients need the master key: LITELLM_MASTER_KEY if set, else
+    Needs LiteLLM: pip install '.[proxy]'. Clients need the master key: LITELLM_MASTER_KEY if set, else
     one that Segue creates and stores.
 
     \b
@@ -96,10 +95,10 @@ def _require() -> None:
     """Check for LiteLLM without importing it, which takes seconds or fails with a message of its own."""
     from importlib.util import find_spec
 
-    from segue.domain.errors import ToolMissing
+    from segue.system.extras import missing_extra
 
     if find_spec("litellm") is None:
-        raise ToolMissing("LiteLLM is not installed.", hint=f"Install it: {INSTALL}")
+        raise missing_extra("LiteLLM is not installed.", "proxy")
     from segue.provider.proxy import require_proxy
 
     require_proxy()

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def relay(ctx: click.Context) -> None:
     """Run approved actions on this machine for a bridge that has the token.
 
-    The default command is `serve`. See docs/guides/relay.md.
+    The default command is `serve`. See `segue help relay`.
 
     \b
     Examples:

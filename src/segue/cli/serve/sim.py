@@ -29,8 +29,8 @@ def sim() -> None:
 def bin_(folder: Path, output: Printer) -> None:
     """Write simulators of the Cursor CLI, stet, Gemini, Copilot, OpenCode, Qwen and Vibe to DIR.
 
-    Put DIR first on the PATH to use them instead of the real tools. See docs/guides/rehearsing.md and
-    docs/reference/simulators.md for what they do and how to make them fail.
+    Put DIR first on the PATH to use them instead of the real tools. See `segue help rehearsing` and
+    `segue help simulators` for what they do and how to make them fail.
 
     \b
     Examples:
@@ -57,7 +57,7 @@ _SCRIPT = click.option("--script", type=FILE, help="What it answers, as TOML or 
 _SERVICES = {
     "llm": """Simulate language models with scripted answers on loopback until Ctrl-C.
 
-Supports OpenAI's, Anthropic's and Google's APIs. See docs/reference/simulators.md.
+Supports OpenAI's, Anthropic's and Google's APIs. See `segue help simulators`.
 
 \b
 Examples:
@@ -65,7 +65,7 @@ Examples:
 """,
     "ntfy": """Simulate an ntfy server on loopback until Ctrl-C.
 
-Name its address as `url` in `[notify.ntfy]`. See docs/reference/simulators.md.
+Name its address as `url` in `[notify.ntfy]`. See `segue help simulators`.
 
 \b
 Examples:
@@ -73,7 +73,7 @@ Examples:
 """,
     "slack": """Simulate a channel of Slack, with buttons, on loopback until Ctrl-C.
 
-Name its address with `/services/T0/B0/x` as `url` in `[notify.slack]`. See docs/reference/simulators.md.
+Name its address with `/services/T0/B0/x` as `url` in `[notify.slack]`. See `segue help simulators`.
 
 \b
 Examples:
@@ -81,7 +81,7 @@ Examples:
 """,
     "search": """Simulate web search services with scripted results on loopback until Ctrl-C.
 
-Supports the APIs of SearXNG, Brave and Tavily. See docs/guides/searching.md.
+Supports the APIs of SearXNG, Brave and Tavily. See `segue help searching`.
 
 \b
 Examples:
@@ -90,7 +90,7 @@ Examples:
 }
 _SESSIONS = """Simulate {title} on loopback until Ctrl-C.
 
-Its sessions push real commits to the bare repositories. See docs/guides/clouds.md.
+Its sessions push real commits to the bare repositories. See `segue help clouds`.
 
 \b
 Examples:
@@ -105,7 +105,7 @@ _VENDORS = {
 _HOSTS = {
     "cursor": """Simulate Cursor's cloud agents on loopback until Ctrl-C.
 
-The agents push real commits to the bare repositories. See docs/reference/simulators.md.
+The agents push real commits to the bare repositories. See `segue help simulators`.
 
 \b
 Examples:
@@ -114,7 +114,7 @@ Examples:
     **{name: _SESSIONS.format(name=name, title=title) for name, title in _VENDORS.items()},
     "gitlab": """Simulate GitLab's API for merge requests on loopback until Ctrl-C.
 
-Name its address with `/api/v4` as `api` in `[deliveries.pr]`. See docs/reference/simulators.md.
+Name its address with `/api/v4` as `api` in `[deliveries.pr]`. See `segue help simulators`.
 
 \b
 Examples:
@@ -174,7 +174,7 @@ def github(
     """Simulate GitHub's REST and GraphQL APIs on loopback until Ctrl-C.
 
     Point GITHUB_API_URL at it; gh reaches it with: gh config set http_unix_socket PATH.
-    See docs/reference/simulators.md.
+    See `segue help simulators`.
 
     \b
     Examples:

@@ -2,47 +2,67 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
 import click
 
-from segue.cli.options import CommandSettings, options
+from segue.cli.options import CommandSettings, options, refuse_idle
 from segue.cli.terminal.output import Printer, short_paths
+
+if TYPE_CHECKING:
+    from segue.runtime.doctor import HealthCheck
 
 
 @click.command()
+@click.option(
+    "--agents", "every", is_flag=True, help="Show every agent, with what it can do and how to get it."
+)
 @options("repo", "config", "database", "json", "color")
-def doctor(settings: CommandSettings, output: Printer) -> int:
-    """Check Python, git, the repository, the database and the agents.
+def doctor(every: bool, settings: CommandSettings, output: Printer) -> int:
+    """Check whether a run could start here, and say what to type next.
 
-    For each agent, prints version, login, location and capabilities; of Claude Code and Codex also how this
-    version behaves, tried once against a model on loopback. Every problem comes with a fix. Exits with 0 if
-    everything that is needed works.
+    Checks Python, git, the repository, the settings, the database, the sandbox, the tasks, the checks and the
+    agents. Of Claude Code and Codex it also says how this version behaves, tried once against a model on
+    loopback. What is missing comes with its fix. The last line is the verdict and the next command.
+
+    Exits with 0 only if a run could start here, else with the code of the run that could not: 1 the
+    database, 2 settings, repository or tasks, 4 a login or a key, 5 a missing program, 6 another run.
 
     \b
     Examples:
       segue doctor
+      segue doctor --agents
       segue doctor --json
     """
     import asyncio
 
-    from msgspec import to_builtins
-
     from segue.runtime.doctor import examine
 
-    checks = asyncio.run(examine(settings.look(say=False)))
-    bad = [check for check in checks if not check.ok and check.needed]
     if output.json:
-        output.data([to_builtins(check) for check in checks])
-    else:
-        rows = []
-        for check in checks:
-            mark = "✓" if check.ok else ("✗" if check.needed else "–")
-            rows.append((mark, check.what, short_paths(check.detail)))
-            if check.agent and check.agent.can:
-                rows.append(("", "", ", ".join(check.agent.can)))
-            if check.agent and check.agent.behaviour:
-                rows.append(("", "", check.agent.behaviour))
-        output.table(["", "what", "detail"], rows)
-        for check in checks:
-            if check.fix and not check.ok:
-                output.text(f"{check.what}: {check.fix}")
-    return bad[0].exit_code if bad else 0
+        refuse_idle("--json prints every agent", "every")
+    found = asyncio.run(examine(settings.look(say=False)))
+    if output.json:
+        output.data(found.as_data())
+        return found.verdict.exit_code
+    shown = found.checks if every else [*found.machine, *found.present]
+    output.table(["", "what", "detail"], _rows(shown, found.verdict.next, every))
+    if found.absent and not every:
+        output.text(f"\n{found.absent}  (segue doctor --agents for details)")
+    output.text(f"\n{short_paths(found.verdict.sentence)}")
+    return found.verdict.exit_code
+
+
+def _rows(checks: Iterable[HealthCheck], last: str, every: bool) -> Iterator[tuple[str, str, str]]:
+    """Yield a row for each check, and one below it for a fix that was not named yet; `last` ends the page."""
+    named = {last}
+    for check in checks:
+        mark = "✓" if check.ok else ("✗" if check.needed else "–")
+        yield mark, check.what, short_paths(check.detail)
+        if every and check.agent and check.agent.can:
+            yield "", "", ", ".join(check.agent.can)
+        if check.agent and check.agent.behaviour:
+            yield "", "", check.agent.behaviour
+        if check.fix and not check.ok and check.fix not in named:
+            named.add(check.fix)
+            yield "", "", f"→ {check.fix}"

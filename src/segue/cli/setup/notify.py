@@ -29,7 +29,7 @@ def notify() -> None:
 def test(settings: CommandSettings, output: Printer) -> int:
     """Send a test notification through each configured notifier.
 
-    Exits with 1 if one could not be sent. See docs/guides/notifications.md.
+    Exits with 1 if one could not be sent. See `segue help notifications`.
 
     \b
     Examples:
@@ -46,7 +46,7 @@ def test(settings: CommandSettings, output: Printer) -> int:
     if not notifiers:
         raise UsageError(
             "No notifier is configured.",
-            hint="Enable one, for example notify.desktop.enabled: see docs/guides/notifications.md",
+            hint="Enable one, for example notify.desktop.enabled: see `segue help notifications`",
         )
     results = asyncio.run(_send_tests(notifiers, app.redactor()))
     rows = [(r["notifier"], "sent" if r["ok"] else "failed", r["problem"]) for r in results]

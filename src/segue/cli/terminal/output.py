@@ -133,12 +133,13 @@ class Printer(Struct, frozen=True):
 def report_error(error: Exception, *, as_json: bool) -> int:
     """Print what happened, what was kept and what to do next; return the exit code."""
     if not isinstance(error, SegueError):
+        from segue.system.extras import explain_import
         from segue.system.files import explain_full_disk
 
-        full = explain_full_disk(error)
-        if full is None:
+        known = explain_full_disk(error) or explain_import(error)
+        if known is None:
             return _report_bug(error)
-        error = full
+        error = known
     if as_json:
         body = {
             "message": error.message,

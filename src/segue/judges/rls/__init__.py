@@ -18,6 +18,7 @@ async def examine(project: Path, options: RlsOptions, folder: Path) -> RlsReport
     # The settings import this package; what the check needs comes with its first use.
     from segue.judges.rls.options import FOLDER
     from segue.judges.rls.report import RlsReport
+    from segue.system.extras import install_line
 
     if options.enabled == "off" or not (project / FOLDER).is_dir():
         return None
@@ -26,7 +27,7 @@ async def examine(project: Path, options: RlsOptions, folder: Path) -> RlsReport
     except ImportError:
         return RlsReport(
             not_run="the driver for Postgres is not installed",
-            hint="pip install 'segue[rls]'",
+            hint=install_line("rls"),
             demanded=options.enabled == "on",
         )
     return await examine_in_thread(project, options, folder)

@@ -121,7 +121,7 @@ def _read(store: Store, app: App, run: Run) -> list[_Recorded]:
     if not found:
         raise UsageError(
             f"Nothing of run {run.id} is recorded.",
-            hint="Set record = true in [agents.claude] or [agents.codex] first: see docs/guides/replay.md",
+            hint="Set record = true in [agents.claude] or [agents.codex] first: see `segue help replay`",
         )
     recorded = [_Recorded(step, read_recording(folder / event.file)) for step, event in found.items()]
     for one in recorded:

@@ -1,7 +1,7 @@
 """A stand-in for agents that speak the Agent Client Protocol: their modes, permissions, sessions and defects.
 
 It imports only the standard library, so that it starts fast, and edits real files. `segue sim bin` puts it on
-the PATH under the names of those agents; docs/reference/simulators.md describes its script and its faults.
+the PATH under the names of those agents; `segue help simulators` describes its script and its faults.
 """
 
 from __future__ import annotations

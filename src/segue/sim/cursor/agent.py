@@ -1,7 +1,7 @@
 """A stand-in for Cursor's `agent` executable: its flags, checks, formats, exit codes and known defects.
 
 It imports only the standard library, so that it starts fast, and edits real files. `segue sim bin` puts it
-on the PATH; docs/guides/rehearsing.md describes its script, its variables and its faults.
+on the PATH; `segue help rehearsing` describes its script, its variables and its faults.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ from segue.system.http.rest import Rest, RestWords
 _READ_PATIENCE = 60.0
 """Seconds for which GitHub is waited for before a run; at work nothing waits for it."""
 _RESTORE_PATIENCE = 10.0
-_REST_WORDS = RestWords("", "GITHUB_API_URL, or api_url in [github]", "docs/guides/issues.md")
+_REST_WORDS = RestWords("", "GITHUB_API_URL, or api_url in [github]", "segue help issues")
 
 
 class GithubIssues(ListedSource):

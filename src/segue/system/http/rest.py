@@ -36,7 +36,7 @@ class RestWords(Struct, frozen=True):
 
     kept: str = ""
     setting: str = "the address of the API"
-    page: str = "docs/guides/issues.md"
+    page: str = "segue help issues"
 
 
 class Rest:

@@ -12,7 +12,7 @@ _PLACE = pattern(r"""['"‘`](/[^'"’`\n]{1,300})['"’`]|(?:^|[\s:(])(/[^\s:'"
 _INSTALLED = pattern(r"/(node_modules|\.?venv|vendor)(/|$)")
 _LANE = (
     "In a lane your dependencies are read-only; lane_setup or lane_copy gives each lane its own "
-    "(docs/guides/parallel.md#lanes)."
+    "(`segue help parallel`)."
 )
 _LINES = 200
 
@@ -31,5 +31,5 @@ def explain_denied(text: str, *, by_rules: bool) -> str:
             where = f"{place} is" if place else "the place is"
             setting = f'["{place}"]' if place else "[…]"
             closed = f"If {where} closed by the sandbox"
-            return f"{closed}, sandbox.write = {setting} opens it (docs/guides/sandbox.md)."
+            return f"{closed}, sandbox.write = {setting} opens it (`segue help sandbox`)."
     return ""

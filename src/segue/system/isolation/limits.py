@@ -1,6 +1,6 @@
 """What an agent that tries to get out achieves in each sandbox; tests/isolation asserts exactly this.
 
-docs/guides/sandbox.md shows it as a table.
+`segue help sandbox` shows it as a table.
 """
 
 from __future__ import annotations

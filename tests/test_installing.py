@@ -1,0 +1,154 @@
+"""One line installs Segue; what it does not bring is an extra, whose absence is answered in our own words."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tarfile
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from segue import __version__
+from segue.system.extras import install_line
+from tests.cli.place import PLAN, Place
+from tests.test_package import ROOT, build, repository_files
+
+pytestmark = pytest.mark.skipif(not (ROOT / ".git").exists(), reason="not a checkout: git lists no files")
+EXTRAS: dict[str, list[str]] = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"][
+    "optional-dependencies"
+]
+_INDEX = re.compile(
+    r"\b(?:pip|pipx|uv|uvx)\b[\w ./-]*?\b(?:install|run|add)\b(?: +-[\w-]+)* +['\"]?segue\b(?![/.-])"
+)
+ONLY = ("croniter", "graphql", "litellm", "markdown_it", "mcp", "procrastinate", "psycopg", "pyarrow")
+"""What a run with a check does not need."""
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place.make(tmp_path)
+
+
+def test_no_page_names_an_index() -> None:
+    pages = [
+        name
+        for name in repository_files()
+        if Path(name).suffix in ("", ".md", ".py", ".toml", ".yml", ".service", ".1")
+    ]
+    texts = {
+        name: (ROOT / name).read_text("utf-8", "replace")
+        for name in pages
+        if name != "tests/test_installing.py"
+    }
+    assert {name: found for name, text in texts.items() if (found := _INDEX.findall(text))} == {}
+    for wrong in (
+        "pip install segue",
+        "uv tool install segue",
+        "pip install 'segue[mcp]'",
+        "pip install -U segue",
+    ):
+        assert _INDEX.search(wrong), wrong
+
+
+@pytest.mark.parametrize(
+    "page",
+    ["README.md", *(f"docs/guides/{name}.md" for name in ("ci", "mcp", "fleet", "litellm", "installing"))],
+)
+def test_the_pages_have_the_same_line(page: str) -> None:
+    lines = re.findall(r"pip install (?:\.|'\.\[(\w+)\]')(?=[\s`'])", (ROOT / page).read_text("utf-8"))
+    assert lines
+    assert {extra for extra in lines if extra} <= set(EXTRAS)
+
+
+def block(place: Place, *modules: str) -> None:
+    """Let neither Segue nor what it starts import these modules."""
+    folder = place.root / "blocked"
+    folder.mkdir(exist_ok=True)
+    (folder / "sitecustomize.py").write_text(
+        "import sys\n"
+        "class Blocked:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        f"        if name.partition('.')[0] in {modules!r}:\n"
+        "            raise ModuleNotFoundError(f'No module named {name!r}', name=name)\n"
+        "sys.meta_path.insert(0, Blocked())\n"
+    )
+    place.env["PYTHONPATH"] = str(folder)
+
+
+def call(place: Place, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        place.command(*words), cwd=place.repo, env=place.env, capture_output=True, text=True
+    )
+
+
+def test_a_run_with_a_check_needs_no_extra(place: Place) -> None:
+    block(place, *ONLY)
+    (place.repo / "segue.toml").write_text('agent = "scripted"\nchecks = ["true"]\n')
+    done = call(place, "run", "plan.md", "--task", "1")
+    assert done.returncode == 0, done.stderr
+    assert call(place, "status").returncode == 0
+    assert call(place, "doctor").returncode == 0
+    assert call(place, "help", "sandbox").returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("module", "extra", "words"),
+    [
+        ("graphql", "sim", ("sim", "github", "--port", "0")),
+        ("markdown_it", "bridge", ("bridge", "run", "--agent", "scripted", "hello")),
+        ("mcp", "mcp", ("mcp",)),
+        ("psycopg", "postgres", ("status", "--database-url", "postgresql://u@127.0.0.1:1/x")),
+        ("pyarrow", "parquet", ("db", "export", "runs", "--format", "parquet", "--out", "x.parquet")),
+    ],
+)
+def test_a_missing_extra_is_answered_with_the_line(
+    place: Place, module: str, extra: str, words: tuple[str, ...]
+) -> None:
+    block(place, module)
+    done = call(place, *words)
+    assert done.returncode == 5, done.stderr
+    assert "not installed" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert f"Next: {install_line(extra)}" in done.stderr
+    assert f"[{extra}]" in install_line(extra)
+    assert extra in EXTRAS
+
+
+@pytest.mark.thorough
+def test_the_line_installs_it_in_a_fresh_environment(tmp_path: Path) -> None:
+    """Type what README says, in a checkout and for a wheel; nothing else is on the path."""
+    source = build("sdist", ROOT, tmp_path / "source")
+    with tarfile.open(source) as archive:
+        archive.extractall(tmp_path, filter="data")
+    checkout = tmp_path / f"segue-{__version__}"
+    wheel = build("wheel", checkout, tmp_path / "dist")
+    for number, target in enumerate((".", str(wheel))):
+        home = tmp_path / f"home{number}"
+        home.mkdir()
+        venv = tmp_path / f"venv{number}"
+        subprocess.run([sys.executable, "-m", "venv", venv], check=True)
+        done = subprocess.run(
+            [venv / "bin/pip", "install", "-q", target], cwd=checkout, capture_output=True, text=True
+        )
+        if done.returncode and "No matching distribution" in done.stderr:
+            pytest.skip("the package index cannot be reached")
+        assert done.returncode == 0, done.stderr
+        env = {"HOME": str(home), "PATH": f"{venv / 'bin'}:{os.defpath}"}
+
+        def segue(*words: str, code: int = 0, env: dict[str, str] = env, home: Path = home) -> str:
+            ran = subprocess.run(["segue", *words], cwd=home, env=env, capture_output=True, text=True)
+            assert ran.returncode == code, ran.stdout + ran.stderr
+            return ran.stdout
+
+        assert segue("--version") == f"segue {__version__}\n"
+        assert segue("help", "sandbox").startswith("# ")
+        assert "Not ready: " in segue("doctor", code=2)
+        (home / "plan.md").write_text(PLAN)
+        for words in ("init -q", "add plan.md", "-c user.name=T -c user.email=t@localhost commit -qm plan"):
+            subprocess.run(["git", *words.split()], cwd=home, env=env, check=True)
+        segue("run", "plan.md", "--agent", "scripted", "--task", "1")
+        assert "1 done" in segue("status", "last")
