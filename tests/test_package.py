@@ -60,7 +60,10 @@ def wheel(source: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The wheel, built from the source distribution alone."""
     place = tmp_path_factory.mktemp("wheel")
     with tarfile.open(source) as archive:
-        archive.extractall(place, filter="data")
+        safely: dict[str, Any] = (
+            {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
+        )  # from 3.11.4 on
+        archive.extractall(place, **safely)
     return build("wheel", place / f"segue-{__version__}", place / "dist")
 
 

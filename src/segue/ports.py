@@ -662,6 +662,9 @@ class Store(Protocol):
     def create(self, source_key: str, spec: RunSpec) -> Run:
         """Add a run."""
 
+    def discard(self, run_id: str) -> None:
+        """Remove a run that could not start: one without a step."""
+
     def enqueue(self, wanted: Mapping[str, tuple[str, RunSpec]], at: float | None = None) -> int:
         """Add runs that others will drive, each with its id and source key; return how many are new.
 

@@ -70,7 +70,7 @@ def feature(repo: Path) -> None:
 def done(_repo: Path) -> None:
     """Let task 1 be done."""
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-        assert run(["run", "plan.md", "--agent", "scripted", "--task", "1"]) == 0
+        assert run(["run", "plan.md", "--agent", "scripted", "--task", "1", "--yes"]) == 0
 
 
 def _database(repo: Path) -> Path:
@@ -160,7 +160,7 @@ SOURCES = [
     Mistake("forecast", 2, ("No source was named", "plan.md")),
 ]
 AGENTS = [
-    Mistake("run plan.md", 5, ("No agent was chosen", "npm install", "--agent scripted")),
+    Mistake("run plan.md", 5, ("No agent was chosen", "npm install", "segue rehearse plan.md")),
     Mistake("run plan.md --agent cladue", 2, ("no agent 'cladue'", "'claude'", "codex")),
     Mistake("run plan.md --agent", 2, ("'--agent' requires an argument",)),
     Mistake("run plan.md --agent scripted:", 2, ("names no model", "NAME:MODEL")),

@@ -117,8 +117,16 @@ class Place:
             "SEGUE_TRUST": "1",
         }
         (root / "home").mkdir(parents=True)
+        place.let_notes_count()
         shutil.copytree(template or _template(plan), place.repo)
         return place
+
+    def let_notes_count(self) -> None:
+        """Give the scripted agent a script, an empty one: then nobody is asked whether its notes are work."""
+        script, settings = self.root / "config" / "notes.toml", self.root / "config" / "segue" / "config.toml"
+        settings.parent.mkdir(parents=True)
+        script.touch()
+        settings.write_text(f"[agents.scripted]\nscript = {json.dumps(str(script))}\n")
 
     def use_sandbox(self) -> None:
         """Let agents work in the sandbox, as they do where nobody says otherwise."""

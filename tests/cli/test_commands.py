@@ -55,7 +55,7 @@ def test_task_list_and_dry_run_show_the_kind(place: Place) -> None:
 
 def test_the_command_line_wins_over_environment_over_project_over_user(place: Place) -> None:
     user = Path(place.env["XDG_CONFIG_HOME"]) / "segue" / "config.toml"
-    user.parent.mkdir(parents=True)
+    user.parent.mkdir(parents=True, exist_ok=True)
     user.write_text('agent = "codex"\nmodel = "user"\ncommit = "phase"\n[limits]\nattempts = 7\n')
     place.config('model = "project"\n[limits]\nlaunches = 5\n')
     rows = place.json("config", "show", SEGUE_LIMITS__LAUNCHES="6")

@@ -226,7 +226,7 @@ def test_agents_that_are_not_ready_are_named_with_the_fix(place: Place) -> None:
     install(place)
     done = place.segue("run", code=5)
     assert "npm install -g @anthropic-ai/claude-code" in done.stderr
-    assert "--agent scripted" in done.stderr
+    assert "segue rehearse plan.md" in done.stderr
     install(place, "codex", logged_in=False)
     done = place.segue("run", code=4)
     assert "codex login" in done.stderr

@@ -259,7 +259,7 @@ def test_in_the_background(place: Place) -> None:
 
 
 @pytest.mark.thorough
-def test_a_run_whose_work_tree_could_not_be_made_goes_on_with_it(place: Place) -> None:
+def test_a_run_whose_work_tree_could_not_be_made_never_was(place: Place) -> None:
     place.script(WORK)
     run(place)
     first = f"segue/{place.last_run()}"
@@ -268,9 +268,10 @@ def test_a_run_whose_work_tree_could_not_be_made_goes_on_with_it(place: Place) -
     with (place.repo / "plan.md").open("a") as plan:
         plan.write("\n## Task 4\nWrite four.\n")
     assert "worktree" in run(place, code=2).stderr
+    assert first == f"segue/{place.last_run()}"
     place.git("branch", "--delete", "segue")
     place.git("branch", "--move", "done", first)
-    place.segue("resume")
+    run(place)
     assert files(place, f"segue/{place.last_run()}") == ["f1", "f2", "f3", "f4", "plan.md"]
     assert len(place.json("status")) == 2
 

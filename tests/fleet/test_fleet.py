@@ -54,6 +54,15 @@ def test_work_without_a_remote_is_fetched_from_the_database(fleet: Fleet) -> Non
     assert "Task 3" in proof
 
 
+def test_what_cannot_be_submitted_stores_nothing(fleet: Fleet) -> None:
+    fleet.commit(empty__md="# Nothing to do\n")
+    tables = "segue_fleet.bundles", "orchestrator_runs", "procrastinate_jobs"
+    before = [fleet.ask(f"SELECT count(*) FROM {name}") for name in tables]
+    for words in (["empty.md"], ["plan.md", "plans.md"], ["plan.md", "--agent", "nobody"]):
+        fleet.user.segue("submit", *words, code=2)
+    assert [fleet.ask(f"SELECT count(*) FROM {name}") for name in tables] == before
+
+
 @pytest.mark.thorough
 def test_a_source_outside_of_the_repository_comes_along(fleet: Fleet) -> None:
     outside = fleet.root / "other.md"

@@ -13,9 +13,10 @@ import pytest
 
 from segue.domain.errors import Unfinished, WorkspaceError
 from segue.domain.workspace import Snapshot
+from segue.system.git.beginning import new_repository
 from segue.system.git.branches import LocalBranches, RemoteBranches
 from segue.system.git.leftovers import wait_for_git
-from segue.system.git.repository import Repository, new_repository
+from segue.system.git.repository import Repository
 from segue.system.git.undo import undo_killed_merge
 from tests.cli.place import until
 from tests.system.test_git import git, repo

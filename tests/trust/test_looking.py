@@ -86,7 +86,7 @@ ACTING = frozenset(
             "bench judge",
             "bench proof",
         ),
-        *("serve", "mcp", "follow", "db shell", "dataset publish", "sim slack", "sim ntfy"),
+        *("rehearse", "serve", "mcp", "follow", "db shell", "dataset publish", "sim slack", "sim ntfy"),
         *("fleet init", "fleet limit", "fleet status", "submit", "worker", "fetch"),
         *("schedule add", "schedule list", "schedule remove"),
     )
@@ -142,7 +142,16 @@ def test_a_look_starts_nothing_and_stays_inside(trap: Trap, clone: str) -> None:
 
 
 REFUSED = (
-    *("run plan.md", "resume", "check", "check rls", "notify test", "agent try scripted hi", "bridge serve"),
+    *(
+        "run plan.md",
+        "rehearse plan.md",
+        "resume",
+        "check",
+        "check rls",
+        "notify test",
+        "agent try scripted hi",
+        "bridge serve",
+    ),
     *("bridge run hi", "relay actions", "relay token", "proxy key", "bench judge", "db migrate", "db push"),
     *("stop", "gc", "task skip 1 --reason x", "experiment trial.toml", "replay --judge llm"),
 )
@@ -155,6 +164,12 @@ def test_what_acts_is_refused_before_it_starts(trap: Trap) -> None:
         assert "segue trust --repo" in done.stderr, call
         assert not trap.ran.exists(), call
         assert not trap.was_called(), call
+
+
+def test_a_rehearsal_runs_nothing_that_the_clone_names(trap: Trap) -> None:
+    CLONES["git"](trap)
+    trap.place.segue("rehearse", "plan.md", "--task", "1", code=None)
+    assert not trap.ran.exists()
 
 
 @pytest.mark.thorough

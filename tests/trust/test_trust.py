@@ -220,7 +220,7 @@ def test_the_users_own_settings_need_no_trust(trap: Trap) -> None:
     own.write_text(SETTINGS)
     trap.place.segue("run", "plan.md", "--task", "1", "--allow-dirty", "--config", str(own))
     user = trap.place.root / "config" / "segue" / "config.toml"
-    user.parent.mkdir(parents=True)
+    user.parent.mkdir(parents=True, exist_ok=True)
     own.rename(user)
     trap.place.segue("run", "plan.md", "--task", "2", "--allow-dirty")
 

@@ -16,6 +16,10 @@ from segue import __version__
 GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     "Run": {
         "run": ("run.run:run", "Run a task list with coding agents."),
+        "rehearse": (
+            "run.rehearse:rehearse",
+            "See what a run would do, with simulated agents; nothing is kept.",
+        ),
         "resume": ("run.resume:resume", "Continue a run that did not finish."),
         "follow": ("run.follow:follow", "Work on what comes back from a pull request."),
         "stop": ("run.stop:stop", "Stop a run and its agent; nothing is lost."),
@@ -140,7 +144,7 @@ def cli() -> None:
     Examples:
       segue demo                                 see it work, without keys
       segue run                                  find tasks, agent and tests, and ask
-      segue run plan.md --agent scripted         rehearse a plan
+      segue rehearse plan.md                     see what a run would do; nothing is kept
       segue run plan.md --dry-run                print every prompt, launch nothing
       segue status                               list runs
       segue resume                               continue after a stop or a crash

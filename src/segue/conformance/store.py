@@ -71,6 +71,18 @@ async def _finds_runs(make: MakeStore) -> None:
         assert runs[0].spec == _SPEC, "the specification comes back as it was given"
 
 
+async def _discards(make: MakeStore) -> None:
+    """A run that could not start is removed; one that has begun stays."""
+    with make() as store:
+        unused, begun = (store.create("discards", _SPEC) for _ in range(2))
+        journal = await store.open(begun.id)
+        await journal.step("a", Noted, _returns(_NOTHING, []))
+        await store.close(journal)
+        for run in (unused, begun):
+            store.discard(run.id)
+        assert [run.id for run in store.runs("discards")] == [begun.id], "only what has begun is left"
+
+
 async def _does_once(make: MakeStore) -> None:
     """A step that has a result is not done again, not by another process either."""
     calls: list[str] = []
@@ -276,6 +288,7 @@ def _as_stored(value: Any) -> Any:
 
 _PROMISES = (
     _finds_runs,
+    _discards,
     _does_once,
     _reconciles,
     _keeps_events,

@@ -99,8 +99,9 @@ async def prepare(app: App, wanted: Wanted) -> list[Submission]:
         common = replace(common, url=clean_url(wanted.url), branch=wanted.base or "")
         return [replace(common, **_named(source, None)) for source in wanted.sources]
     repo = await Repository.open(app.repo)
-    common = await begin_here(app, repo, common, wanted.base)
-    return [_of_source(app, repo, common, source) for source in wanted.sources]
+    read = [_of_source(app, repo, common, source) for source in wanted.sources]
+    begun = await begin_here(app, repo, common, wanted.base)  # it may store the commit
+    return [replace(one, url=begun.url, commit=begun.commit, branch=begun.branch) for one in read]
 
 
 def common_parts(app: App, wanted: Wanted) -> Submission:

@@ -54,7 +54,9 @@ class Sealer:
         `home` is the user's work tree, if this one is beside it: what it lacks is taken from there.
         """
         self._redact = redact
-        self._choice = choose_means(isolation or Isolation(), options.means)
+        used = isolation or Isolation()
+        self._choice = choose_means(used, options.means)
+        used.remember()
         self._git_dir = git_dir
         self._root, self._scratch, self._options = root.resolve(), scratch, options
         self._trees = Trees(self._root, home.resolve() if home is not None else self._root)

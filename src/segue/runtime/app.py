@@ -18,7 +18,7 @@ from segue.domain.run import Run
 from segue.runtime import registry
 from segue.sources.recognise import recognise
 from segue.store.address import check_address, is_postgres, sqlite_path
-from segue.system.files import private_folder, write_error
+from segue.system.files import check_writable, private_folder, write_error
 from segue.system.reading import work_tree
 from segue.system.secrets import secret_folder
 
@@ -54,6 +54,8 @@ class App(Struct, frozen=True):
     """The configuration file the user named."""
     tell: Callable[[str], None] | None = None
     """Called when a command waits for the database; without it, only runs at work wait for theirs."""
+    stands_for: Path | None = None
+    """The user's repository, where `repo` is a copy of it: checks have what is installed there."""
     made_redactor: Redactor | None = None
     """What removes secrets, where that is made once; without it, each use looks for secrets again."""
 
@@ -132,13 +134,20 @@ class App(Struct, frozen=True):
         spools = self.state_dir / "runs" if buffered else None
         return connect(self.database(), read_only, spools, patience, self.tell, redactor, opened)
 
+    def check_writable(self) -> None:
+        """Refuse a state folder and a database that could not be made or written; nothing is made."""
+        database = self.database()
+        places = [self.state_dir, *([] if is_postgres(database) else [sqlite_path(database)])]
+        for place in places:
+            check_writable(place)
+
     def run_folder(self, run_id: str) -> Path:
         """Return the private folder where the supervisor of a run keeps what its agents print."""
         return private_folder(private_folder(self.state_dir / "runs") / run_id)
 
     def guard_folder(self, run_id: str) -> Path:
         """Return where a run keeps what its agents must not touch."""
-        return self.run_folder(run_id) / "guard"
+        return self.state_dir / "runs" / run_id / "guard"
 
     def source(self, named: str | None, repo: Path, kind: str | None = None) -> Source:
         """Open the source that was named, or the one that is found; `kind` says which variant is meant."""
@@ -152,8 +161,11 @@ class App(Struct, frozen=True):
         """Return whether an agent plans the tasks of a source."""
         from segue.ports import Source
 
-        name = self._find_source(self._request_source(named, work_tree(self.repo)))
-        return registry.load("sources", name).outline is not Source.outline
+        return registry.load("sources", self.find_kind(named)).outline is not Source.outline
+
+    def find_kind(self, named: str | None) -> str:
+        """Return which variant of a source was named, or is found, without opening it."""
+        return self._find_source(self._request_source(named, work_tree(self.repo)))
 
     def _request_source(self, named: str | None, repo: Path) -> SourceRequest:
         from segue.ports import SourceRequest

@@ -1,70 +1,55 @@
-"""From a RunPlan to an open run: every part is built once, the repository is locked, the run has its row."""
+"""From a RunPlan to an open run: it is known that it can start, the repository is locked, it has its row."""
 
 from __future__ import annotations
 
 import contextlib
-import time
-from collections.abc import AsyncIterator, Iterator
+import os
+from collections.abc import AsyncIterator, Callable
 from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
+from typing import TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from segue.domain.delivery import FeedbackItem
 from segue.domain.errors import Locked, UsageError, WorkspaceError
-from segue.domain.role import Role
 from segue.domain.run import Run, RunSpec, RunState
-from segue.flow.context import Building, Judging, Reviewing
-from segue.flow.launch import AgentChain
 from segue.ports import Carrier, Source, Store
 from segue.proof.guard import settle_settings
 from segue.runtime.app import App
 from segue.runtime.delivering import aim, is_merged
-from segue.runtime.past import Past, refuse_absent, settle_resume, settle_start
-from segue.runtime.plan import RunPlan, check_chains, judges_of, plan_run, replan_run
-from segue.runtime.preconditions import SETTINGS, check_clean, check_preconditions
-from segue.runtime.units import ALL, Units
-from segue.runtime.wiring import (
-    check_programs,
-    drop_unready,
-    make_building,
-    make_chains,
-    make_judging,
-    make_reviewing,
+from segue.runtime.past import Past, look_back, refuse_absent, settle_resume, settle_start
+from segue.runtime.plan import (
+    RunPlan,
+    check_rewritten,
+    draft_run,
+    plan_run,
+    replan_run,
 )
+from segue.runtime.ready import (
+    Confirm,
+    Parts,
+    ReadyRun,
+    at_place,
+    build_parts,
+    exclude_state_files,
+    lock_repository,
+    make_ready,
+    unfinished,
+)
+from segue.runtime.units import ALL, Units
+from segue.sources.restore import CorruptState
 from segue.system import identity
-from segue.system.files import clear_temporary, exclusive, private_folder
-from segue.system.git.repository import Repository, new_repository
-from segue.system.git.worktree import Worktree, branch_of, no_commit, unmerged
+from segue.system.files import exclusive, private_folder
+from segue.system.git.beginning import can_be_new
+from segue.system.git.repository import Repository
+from segue.system.git.worktree import Worktree, branch_of
 from segue.system.lock import RepoLock
-from segue.system.process.processes import Processes
-from segue.system.services import Services
-from segue.view.run import FOLDED, RunView
 
 _CUT_OFF = (RunState.RUNNING, RunState.PARKED, RunState.STOPPED)
 """States in which a run whose tasks are all done may still have to record its end."""
-
-
-class Parts(Struct, frozen=True):
-    """The filled sockets that a run needs before it has a row of its own."""
-
-    services: Services
-    agents: dict[Role, AgentChain]
-    reviewing: Reviewing | None
-    judging: Judging | None
-    building: Building | None
-
-    @property
-    def cloud(self) -> bool:
-        """Whether the agents that edit work elsewhere."""
-        return self.agents[Role.EXECUTE][0].agent.can.cloud
-
-    @property
-    def unstoppable(self) -> list[str]:
-        """The agents that keep working when Segue stops."""
-        agents = (chosen.agent for chain in self.agents.values() for chosen in chain)
-        return sorted({agent.name for agent in agents if agent.can.unstoppable})
+T = TypeVar("T")
 
 
 class OpenRun(Struct, frozen=True):
@@ -121,40 +106,62 @@ async def open_run(
     *,
     restart: bool = False,
     units: Units = ALL,
+    confirm: Confirm = lambda: None,
 ) -> AsyncIterator[OpenRun | None]:
     """Check everything, lock the repository, find or create the run; None when there is nothing to do.
 
-    With `restart` all tasks are pending again.
+    With `restart` all tasks are pending again. Nothing is made or written before the last refusal; when there
+    is no other, `confirm` is called.
     """
     home = await _find_home(app, app.source(named, app.repo, kind))
-    await home.recover(time.time())
     source = app.source(named, home.root, kind)
     exclude_state_files(home, source)
-    with app.store(read_only=True) as known:
-        last = _last(known, source.key)
-        run = _unfinished(last)
-        if run is not None:
-            _refuse_changed_settings(app, run)
-        past = await settle_start(app, known, home, source, last, restart)
-    plan = plan_run(app, source, only, start, units)
-    if plan.is_planned and not plan.pending and not (run and run.state in _CUT_OFF):
-        if app.tell is not None:
-            # Nothing begins, so the notices of the source are in no journal.
-            for said in (past.restored, *(notice.show(source.address) for notice in plan.listing.notices)):
-                if said:
-                    app.tell(said)
-        yield None
-        return
-    said_first = check_preconditions(app.loaded.settings, source) if run is None else []
-    parts, warnings = await build_parts(plan, home)
-    warnings += said_first
-    spec, said = await _choose_place(plan, parts, home, last)
-    spec, aimed = await aim(app, parts.services, home, spec)
-    opener = _open_apart if spec.worktree else _open_in_place
-    with app.store() as store:
-        async with opener(plan, parts, store, home, spec, run) as opened:
-            words = "\n".join(filter(None, (*warnings, said, aimed, opened.warning)))
-            yield replace(opened, warning=words, past=past, store=store)
+    with ExitStack() as held, ExitStack() as undo:
+        with app.store(read_only=True) as known:
+            last = _last(known, source.key)
+            run = unfinished(last)
+            if run is not None:
+                _refuse_changed_settings(app, run)
+            before = await look_back(app, known, home, source, last, continues=bool(run), restart=restart)
+            if not restart:
+                _try(lambda: check_rewritten(source, app.loaded.settings.plan_changed))
+            draft = _try(lambda: draft_run(app, source, only, start, units))
+            ready = None
+            if draft is not None and (restart or _has_work(draft, run)):
+                ready = await make_ready(draft, home, last, held, undo, confirm)
+            past = settle_start(app, source, before, last, restart)
+        plan = plan_run(app, source, only, start, units)
+        if not _has_work(plan, run):
+            _tell_nothing(app, source, plan, past)
+            yield None
+            return
+        ready = ready or await make_ready(plan, home, last, held, undo, confirm)
+        store = held.enter_context(app.store())
+        opened = await _open_ready(plan, ready, store, home, held, undo)
+        undo.pop_all()
+        words = "\n".join(filter(None, (*ready.words, opened.warning)))
+        yield replace(opened, warning=words, past=past, store=store)
+
+
+def _try(look: Callable[[], T]) -> T | None:
+    """Look at a source whose record may be unreadable: it is restored later, or the run is refused."""
+    try:
+        return look()
+    except CorruptState:
+        return None
+
+
+def _has_work(plan: RunPlan, run: Run | None) -> bool:
+    """Return whether there is something to do, if only to record the end of a run."""
+    return not plan.is_planned or bool(plan.pending) or (run is not None and run.state in _CUT_OFF)
+
+
+def _tell_nothing(app: App, source: Source, plan: RunPlan, past: Past) -> None:
+    """Pass on the notices of a source of which nothing begins: they are in no journal."""
+    said = (past.restored, *(notice.show(source.address) for notice in plan.listing.notices))
+    for words in filter(None, said if app.tell is not None else ()):
+        assert app.tell is not None
+        app.tell(words)
 
 
 @asynccontextmanager
@@ -165,10 +172,12 @@ async def reopen_run(app: App, run: Run, feedback: tuple[FeedbackItem, ...] = ()
     home = await Repository.open(Path(run.spec.repo))
     source = app.source(run.spec.source, home.root, run.spec.source_kind)
     with app.store(read_only=True) as known:
-        past = await settle_resume(app, known, home, source, run)
+        before = await look_back(app, known, home, source, run)
+        draft = _try(lambda: replan_run(app, source, run, draft=True))
+        ready = await _ready_again(draft, home, run) if draft is not None else None
+        past = settle_resume(source, before)
     plan = replan_run(app, source, run)
-    parts, warnings = await build_parts(plan, home)
-    await aim(app, parts.services, home, run.spec)
+    parts, warnings = ready or await _ready_again(plan, home, run)
     with app.store(read_only=True) as known:
         tree, repo, words = await _enter(known, home, run, source)
         words = "" if run.state is RunState.DONE else words  # its work tree was removed when it was done
@@ -179,10 +188,18 @@ async def reopen_run(app: App, run: Run, feedback: tuple[FeedbackItem, ...] = ()
         yield OpenRun(plan, parts, run, run.spec, repo, lock, False, warning, tree, past, feedback)
 
 
+async def _ready_again(plan: RunPlan, home: Repository, run: Run) -> tuple[Parts, list[str]]:
+    """Build the parts of a run that continues, and see to it that its work can be delivered."""
+    parts, warnings = await build_parts(plan, home)
+    await aim(plan.app, parts.services, home, run.spec)
+    return parts, warnings
+
+
 async def _find_home(app: App, source: Source) -> Repository:
-    """Open the repository; one for a sentence is made. A wrong source is named before a wrong repository."""
-    if source.outline is not None:
-        await new_repository(app.repo)
+    """Open the repository; one for a sentence may not exist yet. A wrong source is named before it."""
+    if source.outline is not None and await can_be_new(app.repo):
+        root = Path(os.path.realpath(app.repo))
+        return Repository(root, root / ".git")
     try:
         return await Repository.open(app.repo)
     except WorkspaceError:
@@ -209,136 +226,47 @@ def _refuse_changed_settings(app: App, run: Run) -> None:
         raise UsageError(settled, kept="Nothing was started.", hint="Give the command again")
 
 
-async def build_parts(plan: RunPlan, repo: Repository) -> tuple[Parts, list[str]]:
-    """Build every part that must be able to work before anything is started, and say what is left out."""
-    app, settings = plan.app, plan.app.loaded.settings
-    services = app.services(Processes(), repo.root)
-    _ = services.isolation.chosen  # a sandbox that is wanted and missing is said before anything starts
-    chains, said = drop_unready(make_chains(plan.chains, app.loaded, services))
-    check_chains(chains, settings.limits.budget())
-    cloud = chains[Role.EXECUTE][0].agent.can.cloud
-    reviewing = make_reviewing(app, services, cloud) if plan.flow.has("review") else None
-    if settings.flow and plan.flow.has("review") and not (reviewing or settings.review.reviewer or cloud):
-        said.append("Nobody reviews: stet is not ready here. Name another reviewer: --review NAME")
-    judging = make_judging(judges_of(plan.judge), app, services) if plan.judge else None
-    check_programs(app)
-    if plan.agent_judges_by_default:
-        key = settings.judge.api_key_env
-        said.append(f"The agent also judges: {key} is not set, so no model can. Another judge: --judge NAME")
-    building = make_building(app, plan.source.outline, services)
-    if cloud and await repo.remote_url() is None:
-        raise WorkspaceError(
-            f"{repo.root} has no remote called origin, but {plan.agent} works on a remote repository.",
-            hint="git remote add origin https://github.com/OWNER/REPO",
-        )
-    return Parts(services, chains, reviewing, judging, building), said
+async def _open_ready(
+    plan: RunPlan, ready: ReadyRun, store: Store, home: Repository, held: ExitStack, undo: ExitStack
+) -> OpenRun:
+    """Find or create the run: in the user's work tree, which is locked by now, or in one of its own."""
+    spec = at_place(plan.spec(home.root, ready.run), ready.spec)
+    if spec.worktree is not None:
+        return await _open_apart(plan, ready, spec, store, home, held, undo)
+    assert ready.lock is not None
+    run, fresh = ready.run, ready.run is None
+    if run is None:
+        run = store.create(plan.source.key, spec)
+        ready.lock.sign(run.id)
+    else:
+        await home.recover(run.created / 1000)
+    return OpenRun(plan, ready.parts, run, spec, home, ready.lock, fresh)
 
 
-async def _choose_place(
-    plan: RunPlan, parts: Parts, home: Repository, last: Run | None
-) -> tuple[RunSpec, str]:
-    """Return where the run works: where it began, else where the settings want it; with what to say."""
-    run, app = _unfinished(last), plan.app
-    settings = app.loaded.settings
-    spec, wanted = plan.spec(home.root, run), settings.worktree or settings.delivery is not None
-    if settings.base and not parts.cloud and settings.delivery is None:
-        raise UsageError(
-            f"base (from {app.loaded.where('base')}) has no effect: {plan.agent} works in your work tree.",
-            hint="Switch to that branch, or leave it out",
-        )
-    lanes = settings.jobs > 1
-    if run is not None:
-        stays = wanted and run.spec.worktree is None and not parts.cloud
-        said = f"Run {run.id} began in your own work tree and continues there." if stays else ""
-        if lanes and not run.spec.lanes:
-            said = f"Run {run.id} began with one task at a time and continues so."
-        spec = replace(
-            spec,
-            worktree=run.spec.worktree,
-            lanes=run.spec.lanes,
-            onto=run.spec.onto,
-            base=run.spec.base,
-            into=run.spec.into,
-            remote=run.spec.remote,
-        )
-        return (await _choose_base(plan, home, spec, last)) if settings.base and parts.cloud else (spec, said)
-    spec = replace(spec, lanes=lanes)
-    if parts.cloud:
-        for name in ("worktree", "allow_dirty"):
-            if getattr(settings, name) and (name == "worktree" or app.loaded.origin(name) == "command line"):
-                raise UsageError(
-                    f"{name} has no effect: {plan.agent} never touches your work tree.", hint="Leave it out"
-                )
-        return await _choose_base(plan, home, spec, last)
-    if not (wanted or lanes):
-        return spec, await _elsewhere(home, last)
-    now = await home.snapshot()
-    if not now.head:
-        raise no_commit(home)
-    if not wanted:
-        check_clean(now, settings.allow_dirty)
-    spec = replace(spec, worktree=str(app.state_dir.absolute() / "worktrees"), onto=now.branch)
-    names = ", ".join(now.files[:5]) + (" …" if len(now.files) > 5 else "")
-    return spec, f"Your uncommitted changes are not part of the run: {names}" if now.dirty else ""
-
-
-async def _choose_base(
-    plan: RunPlan, home: Repository, spec: RunSpec, last: Run | None
-) -> tuple[RunSpec, str]:
-    """Return the spec with the branch that cloud agents start from, and what to say about it."""
-    from segue.runtime.base import choose_base
-
-    before = None
-    if last is not None and last.spec.base:
-        with plan.app.store(read_only=True) as known:
-            before = RunView.of({}, known.events(last.id, kinds=FOLDED)).branch
-    base, warning = await choose_base(plan.app, home, plan.source, before)
-    return replace(spec, base=base), warning
-
-
-async def _elsewhere(home: Repository, last: Run | None) -> str:
-    """Warn when the work of the last run is on a branch that this run does not see."""
-    if last is None or last.spec.worktree is None or not await unmerged(home, branch_of(last.id)):
-        return ""
-    branch = branch_of(last.id)
-    return f"The work of run {last.id} is not here but on branch {branch}. Merge it with: git merge {branch}"
-
-
-@asynccontextmanager
-async def _open_in_place(
-    plan: RunPlan, parts: Parts, store: Store, home: Repository, spec: RunSpec, run: Run | None
-) -> AsyncIterator[OpenRun]:
-    """Lock the user's own work tree."""
-    with lock_repository(home, run.id if run else "") as lock:
-        fresh = run is None
-        if run is None:
-            if not parts.cloud:
-                check_clean(await home.snapshot(), plan.app.loaded.settings.allow_dirty)
-            run = store.create(plan.source.key, spec)
-            lock.sign(run.id)
-        else:
-            await home.recover(run.created / 1000)
-        yield OpenRun(plan, parts, run, spec, home, lock, fresh)
-
-
-@asynccontextmanager
 async def _open_apart(
-    plan: RunPlan, parts: Parts, store: Store, home: Repository, spec: RunSpec, run: Run | None
-) -> AsyncIterator[OpenRun]:
+    plan: RunPlan,
+    ready: ReadyRun,
+    spec: RunSpec,
+    store: Store,
+    home: Repository,
+    held: ExitStack,
+    undo: ExitStack,
+) -> OpenRun:
     """Make or find a work tree of the run's own; the same source is one run, also when two start at once."""
     assert spec.worktree is not None
     source = plan.source
-    with ExitStack() as held:
-        with exclusive(private_folder(Path(spec.worktree)) / f"{source.key}.lock"):
-            run = run or _unfinished(_last(store, source.key))
-            fresh = run is None
-            run = run or store.create(source.key, spec)
-            tree, repo, said = await _enter(store, home, run, source)
-            lock = held.enter_context(lock_repository(repo, run.id))
-            await repo.recover(run.created / 1000)
-        exclude_state_files(home, source, repo)
-        spec = replace(spec, worktree=run.spec.worktree, lanes=run.spec.lanes, onto=run.spec.onto)
-        yield OpenRun(plan, parts, run, spec, repo, lock, fresh, said, tree=tree)
+    with exclusive(private_folder(Path(spec.worktree)) / f"{source.key}.lock"):
+        run = ready.run or unfinished(_last(store, source.key))
+        fresh = run is None
+        run = run or store.create(source.key, spec)
+        if fresh:
+            undo.callback(store.discard, run.id)
+        tree, repo, said = await _enter(store, home, run, source)
+        lock = held.enter_context(lock_repository(repo, run.id))
+        await repo.recover(run.created / 1000)
+    exclude_state_files(home, source, repo)
+    spec = replace(spec, worktree=run.spec.worktree, lanes=run.spec.lanes, onto=run.spec.onto)
+    return OpenRun(plan, ready.parts, run, spec, repo, lock, fresh, said, tree=tree)
 
 
 async def _enter(
@@ -367,35 +295,5 @@ def _refuse_taken(store: Store, run: Run) -> None:
         )
 
 
-def exclude_state_files(home: Repository, source: Source, place: Repository | None = None) -> None:
-    """Keep the files that Segue itself writes, and the project's settings, out of the evidence.
-
-    No agent may change the settings, so a segue.toml that is not committed yet is no reason to refuse a run.
-    In a work tree of the run's own, `place`, the same files are left out: yours are the ones that count.
-    """
-    settings = home.root.resolve() / SETTINGS
-    own = [*source.own_files, *source.kept_out] if source.own_files else []
-    if kept_out := [*own, *([settings] if settings.is_file() else [])]:
-        home.keep_out(kept_out)
-        for folder in {path.parent for path in source.own_files}:
-            clear_temporary(folder)
-    if place is not None:
-        place.own = home.own
-
-
-@contextlib.contextmanager
-def lock_repository(repo: Repository, run: str) -> Iterator[RepoLock]:
-    """Admit one run at a time to a work tree."""
-    lock = RepoLock.take(repo.git_dir, run)
-    try:
-        yield lock
-    finally:
-        lock.release()
-
-
 def _last(store: Store, key: str) -> Run | None:
     return next(iter(store.runs(source_key=key, limit=1)), None)
-
-
-def _unfinished(last: Run | None) -> Run | None:
-    return last if last and last.state is not RunState.DONE else None

@@ -39,16 +39,40 @@ class Past(Struct, frozen=True):
     """The commits that are missing, where the user wants to continue without them."""
 
 
-async def settle_start(
-    app: App, store: Store, home: Repository, source: Source, last: Run | None, restart: bool
-) -> Past:
-    """Return what a run of the source begins with: nothing, if the user wants to start over."""
-    settings = app.loaded.settings
-    history = read_history(store, source.key)
-    run = last if last and last.state is not RunState.DONE else None
-    lost, moved = ({}, {}) if restart else await _find_missing(store, home, history, run)
-    if lost and settings.commits_missing == "ask":
+class Known(Struct, frozen=True):
+    """What the journal knows about a source, and which commits of it the repository lacks, by task."""
+
+    history: SourceHistory
+    lost: dict[str, str] = {}
+    moved: dict[str, str] = {}
+    """Those whose work other commits contain."""
+
+
+async def look_back(
+    app: App,
+    store: Store,
+    home: Repository,
+    source: Source,
+    last: Run | None,
+    *,
+    continues: bool = True,
+    restart: bool = False,
+) -> Known:
+    """Read what is known about a source; raises CommitsMissing if its work is not in this repository.
+
+    `last` is its last run, `continues` says whether that one is to be continued.
+    """
+    history = read_history(store, last.source_key if last else source.key)
+    begun = last if continues else None
+    lost, moved = ({}, {}) if restart else await _find_missing(store, home, history, begun)
+    if lost and app.loaded.settings.commits_missing == "ask":
         raise _refusal(store, home, source, last, lost)
+    return Known(history, lost, moved)
+
+
+def settle_start(app: App, source: Source, known: Known, last: Run | None, restart: bool) -> Past:
+    """Return what a run of the source begins with: nothing, if the user wants to start over."""
+    settings, history, lost = app.loaded.settings, known.history, known.lost
     restart = restart or bool(lost and settings.commits_missing == "restart")
     said = "" if restart else source.restore(history)
     if restart or (settings.plan_changed == "restart" and source.rewritten() is not None):
@@ -57,7 +81,7 @@ async def settle_start(
         return Past(history, "", _ALL)
     if lost:
         said = "\n".join(filter(None, (said, f"Continued without commits of {_names(lost)}.")))
-    return Past(history, said, _begun(history, {**lost, **moved}), tuple(lost.values()))
+    return Past(history, said, _begun(history, {**lost, **known.moved}), tuple(lost.values()))
 
 
 def settle_first(source: Source, run: Run) -> Past:
@@ -66,13 +90,10 @@ def settle_first(source: Source, run: Run) -> Past:
     return Past(history, source.restore(history))
 
 
-async def settle_resume(app: App, store: Store, home: Repository, source: Source, run: Run) -> Past:
-    """Return what a run continues with; raises CommitsMissing if its work is not in this repository."""
-    history = read_history(store, run.source_key)
-    lost, moved = await _find_missing(store, home, history, run)
-    if lost and app.loaded.settings.commits_missing == "ask":
-        raise _refusal(store, home, source, run, lost)
-    return Past(history, source.restore(history), _begun(history, {**lost, **moved}))
+def settle_resume(source: Source, known: Known) -> Past:
+    """Return what a run continues with."""
+    history = known.history
+    return Past(history, source.restore(history), _begun(history, {**known.lost, **known.moved}))
 
 
 def _begun(history: SourceHistory, missing: Mapping[str, str]) -> tuple[str, ...]:
@@ -104,6 +125,8 @@ async def _find_missing(
         if step.phase == "base" and step.task and step.task not in done:
             wanted[step.task] = read_as(SnapshotOutput, step.output).head
     wanted = {key: commit for key, commit in wanted.items() if commit and commit not in history.without}
+    if not home.git_dir.exists():  # it is made when the run can start
+        return wanted, {}
     absent = await find_absent(home, set(wanted.values())) if wanted else frozenset()
     missing = {key: commit for key, commit in wanted.items() if commit in absent}
     if not missing:

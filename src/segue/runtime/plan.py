@@ -143,7 +143,25 @@ def plan_run(
     Who only looks gives the `listing`: reading tasks for a run may repair what a crash left in their file.
     """
     check_rewritten(source, app.loaded.settings.plan_changed)
-    listing = source.tasks() if listing is None else listing
+    return _plan_listed(app, source, source.tasks() if listing is None else listing, only, start, units)
+
+
+def draft_run(
+    app: App, source: Source, only: Sequence[str] = (), start: str | None = None, units: Units = ALL
+) -> RunPlan:
+    """Plan a run from what the source shows: nothing is written, so the run may still be refused.
+
+    Which tasks are done is known for certain once the source and the journal agree.
+    """
+    listing = source.look()
+    if listing.refusal is not None:
+        raise listing.refusal
+    return _plan_listed(app, source, listing, only, start, units)
+
+
+def _plan_listed(
+    app: App, source: Source, listing: TaskList, only: Sequence[str], start: str | None, units: Units
+) -> RunPlan:
     if not listing.tasks and source.outline is None:
         why = " ".join(notice.text for notice in listing.notices[:_MOST_NOTICES])
         raise SourceError(
@@ -158,14 +176,14 @@ def plan_run(
     return plan
 
 
-def replan_run(app: App, source: Source, run: Run) -> RunPlan:
-    """Plan to continue a run with the flow and the agents it was started with."""
+def replan_run(app: App, source: Source, run: Run, *, draft: bool = False) -> RunPlan:
+    """Plan to continue a run with the flow and the agents it was started with; a draft writes nothing."""
     from segue.flow.phases.registry import PHASES
 
     spec = run.spec
     known = {**PRESETS, **{name: flow.phases for name, flow in app.loaded.settings.flows.items()}}
     flow = make_flow(spec.flow, spec.phases or known.get(spec.flow, ()), PHASES)
-    return _plan(app, source, flow, spec.agent, source.tasks(), spec.tasks)
+    return _plan(app, source, flow, spec.agent, source.look() if draft else source.tasks(), spec.tasks)
 
 
 def _plan(

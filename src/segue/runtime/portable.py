@@ -11,10 +11,11 @@ from segue.domain.errors import UsageError
 from segue.domain.run import Run
 from segue.ports import Carrier, Store
 from segue.runtime.app import App
-from segue.runtime.open import OpenRun, build_parts, exclude_state_files, lock_repository
-from segue.runtime.past import settle_first, settle_resume
+from segue.runtime.open import OpenRun
+from segue.runtime.past import look_back, settle_first, settle_resume
 from segue.runtime.plan import plan_run, replan_run
 from segue.runtime.preconditions import check_preconditions
+from segue.runtime.ready import build_parts, exclude_state_files, lock_repository
 from segue.system.git.repository import Repository
 
 
@@ -31,7 +32,10 @@ async def open_portable(
     source = app.source(named, home.root, run.spec.source_kind or None)
     exclude_state_files(home, source)
     fresh = not any(known.events(run.id, limit=1))
-    past = settle_first(source, run) if fresh else await settle_resume(app, known, home, source, run)
+    if fresh:
+        past = settle_first(source, run)
+    else:
+        past = settle_resume(source, await look_back(app, known, home, source, run))
     plan = plan_run(app, source, run.spec.tasks) if fresh else replan_run(app, source, run)
     refuse_lanes(app)
     refuse_delivery(app)

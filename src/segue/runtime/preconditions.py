@@ -94,12 +94,12 @@ def refuse_dirty(app: App, source: Source, root: Path, now: Snapshot) -> None:
         return  # it continues with what it has changed
     own = [*source.own_files, *source.kept_out, root.resolve() / SETTINGS]
     if any(root.resolve() / name not in own for name in now.files):
-        check_clean(now, allow_dirty=False)
+        check_clean(now)
 
 
-def check_clean(now: Snapshot, allow_dirty: bool) -> None:
+def check_clean(now: Snapshot) -> None:
     """Refuse to mix the user's uncommitted work with an agent's."""
-    if not now.dirty or allow_dirty:
+    if not now.dirty:
         return
     names = ", ".join(now.files[:5]) + (" …" if len(now.files) > 5 else "")
     hint = "Commit or stash them, or start with --allow-dirty"

@@ -29,9 +29,9 @@ from segue.runtime.first_run import (
     needs_source,
     rank_agents,
 )
-from segue.runtime.open import build_parts
 from segue.runtime.plan import plan_run
 from segue.runtime.preconditions import check_preconditions, refuse_dirty
+from segue.runtime.ready import build_parts
 from segue.runtime.sources import FoundSource
 from segue.runtime.suggested_check import suggest_check
 from segue.system.git.repository import Repository

@@ -193,7 +193,7 @@ def make_checking(app: App, repo: Repository, folder: Path, examine: Examine | N
             timeout=settings.check_timeout,
             bases=app.state_dir.absolute() / "bases",
         )
-        home = top_of(app.repo) if is_beside(repo.root, app.state_dir) else None
+        home = top_of(app.stands_for or app.repo) if is_beside(repo.root, app.state_dir) else None
         redact, isolation = app.redactor().text, app.isolation()
         return Sealer(repo.root, repo.git_dir, folder, options, redact, isolation, home)
 

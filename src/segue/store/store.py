@@ -100,6 +100,12 @@ class SqlStore:
                 assert found is not None
                 return found
 
+    def discard(self, run_id: str) -> None:
+        """Remove a run that could not start: one without a step."""
+        unused = "NOT EXISTS (SELECT 1 FROM orchestrator_steps WHERE run_id = orchestrator_runs.id)"
+        sql = f"DELETE FROM orchestrator_runs WHERE id = ? AND owner IS NULL AND {unused}"  # noqa: S608
+        self._transact(lambda _again: self._database.change(sql, run_id))
+
     def enqueue(self, wanted: Mapping[str, tuple[str, RunSpec]], at: float | None = None) -> int:
         """Add runs that others will drive, each with its id and source key; return how many are new.
 

@@ -170,6 +170,19 @@ def private_folder(path: Path) -> Path:
     return path
 
 
+def check_writable(path: Path) -> None:
+    """Raise what making or writing a file or folder would raise; nothing is made."""
+    place = next((one for one in (path, *path.parents) if os.path.lexists(one)), Path())
+    is_folder, wanted = place.is_dir(), os.W_OK
+    number = 0
+    if place != path and not is_folder:
+        number = errno.ENOTDIR
+    elif not os.access(place, wanted | os.X_OK if is_folder else wanted):
+        number = errno.EACCES
+    if number:
+        raise write_error(OSError(number, os.strerror(number), str(path)), path)
+
+
 @contextlib.contextmanager
 def exclusive(path: Path) -> Iterator[None]:
     """Keep other processes and threads out of a read-change-write; `path` is the lock file."""

@@ -48,6 +48,11 @@ class RepoLock(Struct):
         os.close(lock.fd)
         raise _locked(holder)
 
+    @staticmethod
+    def exists(git_dir: Path) -> bool:
+        """Return whether somebody has or had the lock: without its file, to take it makes one."""
+        return (git_dir / _NAME).exists()
+
     @classmethod
     async def take_after(cls, git_dir: Path, run: str) -> RepoLock:
         """Take the lock after a run has ended, whose process may be about to release it."""

@@ -151,7 +151,7 @@ def _refuse_agents(reports: Sequence[AgentReport], source: str | None) -> NoRetu
     shown = installed or reports[:3]
     lines = [f"  {one.name}: {'; '.join(one.problems)} {one.fix}" for one in shown]
     kind = CredentialsError if any(one.exit_code == 4 for one in installed) else ToolMissing
-    rehearse = join(["segue", "run", *([source] if source else []), "--agent", "scripted"])
+    rehearse = join(["segue", "rehearse", *([source] if source else [])])
     raise kind(
         "No agent was chosen, and none is ready on this machine:\n" + "\n".join(lines),
         kept=_KEPT,

@@ -34,6 +34,7 @@ def resume(run_id: str | None, verbose: bool, settings: CommandSettings, output:
     from segue.cli.run.session import pass_gates, show_session
     from segue.cli.run.summary import refuse_summary
     from segue.cli.runs import find_run, find_unfinished
+    from segue.cli.terminal.log import refuse_log
     from segue.domain.errors import UsageError
     from segue.domain.run import RunKind
     from segue.proof.guard import settle_settings
@@ -74,6 +75,7 @@ def resume(run_id: str | None, verbose: bool, settings: CommandSettings, output:
     app = replace(settings.load_for(run), tell=output.warn)
     if settings.values["summary"]:
         refuse_summary(app)
+    refuse_log(app.loaded.settings.log)
 
     async def proceed() -> int:
         async with reopen_run(app, run) as opened:

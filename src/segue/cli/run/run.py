@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from segue.cli.options import CommandSettings, IssueChoice, WholeNumber, issue_options, options, refuse_idle
+from segue.cli.options import CommandSettings, IssueChoice, issue_options, options, refuse_idle
+from segue.cli.run.choose import agent_settings, choice_options, name_options, refuse_order
 from segue.cli.terminal.output import Printer
 
 if TYPE_CHECKING:
@@ -20,22 +21,8 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("source", required=False)
 @issue_options
-@click.option(
-    "--agent",
-    "agents",
-    multiple=True,
-    metavar="[ROLE=]NAME[:MODEL][,NAME…]",
-    help="The agent to use (see `segue agent list`); further names are fallbacks. "
-    "Repeatable, one per role: plan, execute, address, verify, research.",
-)
-@click.option(
-    "--source",
-    "source_kind",
-    metavar="NAME",
-    help="The kind of SOURCE, where it is not recognised (see `segue plugins`).",
-)
+@choice_options
 @click.option("--model", help="The model to use.")
-@click.option("--flow", help="The phases of each task: execute, plan, review, spec, build or your own.")
 @click.option("--review", help="The reviewer: stet, ruff, semgrep, command or none.")
 @click.option(
     "--judge",
@@ -43,23 +30,16 @@ if TYPE_CHECKING:
     metavar="NAME",
     help="What verifies the work: llm, agent, checks or a plug-in.",
 )
-@click.option("--task", "only", multiple=True, metavar="KEY", help="Run only this task (repeatable).")
-@click.option("--from", "start", metavar="KEY", help="Run this task and all later ones.")
-@click.option("--story", "stories", multiple=True, metavar="US1", help="Run only this story (repeatable).")
-@click.option("--phase", "phases", multiple=True, metavar="N", help="Run only this phase (repeatable).")
-@click.option("--until-checkpoint", is_flag=True, help="Run the tasks before the next checkpoint.")
 @click.option(
     "--approve/--no-approve",
     default=None,
     help="Wait until you approve the plan of a build (default on a terminal).",
 )
 @click.option("--pause-after-task", is_flag=True, help="Wait for you after each task.")
-@click.option("--jobs", type=WholeNumber(1, 64), metavar="N", help="Work on up to N tasks at once.")
-@click.option(
-    "--order", is_flag=True, default=None, help="With --jobs: begin the tasks strictly in their order."
-)
 @click.option("--fail-fast", is_flag=True, help="Begin no further task after one has failed.")
-@click.option("--yes", is_flag=True, help="Use what is found for what was not named, without asking.")
+@click.option(
+    "--yes", is_flag=True, help="Do not ask: take what is found, and let a simulated agent do real tasks."
+)
 @click.option("--dry-run", is_flag=True, help="Print every prompt; launch and write nothing.")
 @click.option("--detach", is_flag=True, help="Run in the background; follow with `segue logs -f`.")
 @click.option("--serve", is_flag=True, help="Show the run live in a browser until it ends.")
@@ -151,7 +131,6 @@ def run(
     \b
     Examples:
       segue run                                      find tasks, agent and tests, and ask
-      segue run plan.md --agent scripted             rehearse with the simulated agent
       segue run plan.md --agent command --task 3     only task 3
       segue run plan.md --from 4 --commit never      from task 4 on, without commits
       segue run plan.md --dry-run                    print every prompt
@@ -177,7 +156,7 @@ def run(
     from segue.runtime.units import Units
 
     source = issues.name(source, settings)
-    more = _agent_settings(agents)
+    more = agent_settings(agents)
     more |= {"review": {"reviewer": review}, "log": {"file": log_file, "format": log_format}}
     more |= {"delivery": "pr"} if pr else {}
     units = Units(stories, phases, until_checkpoint)
@@ -204,6 +183,7 @@ def run(
         more["gates"] = sorted(gates)
         app = settings.load(**more)
     page = _page_options(serve or stay, stay, detach)
+    confirm = _confirmation(app, source, yes, output)
 
     def begin(app: App) -> Coroutine[None, None, int]:
         return session.start(
@@ -213,9 +193,20 @@ def run(
             verbose=verbose,
             page=page,
             units=units,
+            confirm=confirm,
         )
 
     return _run_decided(settings, more, app, begin, output)
+
+
+def _confirmation(app: App, source: str | None, yes: bool, output: Printer) -> Callable[[], None]:
+    """Return what asks whether the simulated agent may use up a real source, once it could start."""
+    from segue.cli.run.simulated import confirm_simulated, only_writes_notes
+
+    if yes or not only_writes_notes(app):
+        return lambda: None
+    words = name_options()
+    return lambda: confirm_simulated(source, words, output)
 
 
 def _fork_nursery() -> None:
@@ -328,11 +319,7 @@ def _refuse_idle(app: App, order: bool | None, fail_fast: bool) -> None:
     chosen = app.loaded.settings
     if chosen.jobs > 1:
         return
-    if order:
-        raise UsageError(
-            "--order has no effect: one task is worked on at a time, in their order.",
-            hint="Leave it out, or name how many to work on at once: --jobs 4",
-        )
+    refuse_order(chosen.jobs, order)
     if fail_fast and not chosen.continue_with_remaining_tasks:
         raise UsageError(
             "--fail-fast has no effect: a failed task ends the run anyway.",
@@ -350,15 +337,3 @@ def _page_options(serve: bool, stay: bool, detach: bool) -> PageOptions:
             "--serve cannot be combined with --detach.", hint="Watch a background run with: segue serve"
         )
     return PageOptions(serve, stay)
-
-
-def _agent_settings(agents: tuple[str, ...]) -> dict[str, Any]:
-    """Return the values of `--agent` as settings."""
-    from segue.domain.errors import UsageError
-    from segue.domain.role import read_agent_options
-
-    try:
-        agent, roles = read_agent_options(agents)
-    except ValueError as error:
-        raise UsageError(f"--agent: {error}.", hint="See: segue agent list") from None
-    return {"agent": agent, "roles": roles}

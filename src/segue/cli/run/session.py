@@ -12,7 +12,7 @@ import click
 from msgspec import Struct
 
 from segue.cli.terminal.display import observer
-from segue.cli.terminal.log import open_log
+from segue.cli.terminal.log import open_log, refuse_log
 from segue.cli.terminal.output import Printer, announce_page, error_text
 from segue.cli.terminal.progress import Progress
 from segue.domain.errors import AtGate, AtPlan, TwoLists, UsageError
@@ -23,6 +23,7 @@ from segue.runtime.app import App
 from segue.runtime.open import OpenRun, open_run, reopen_run
 from segue.runtime.plan import NO_TASKS
 from segue.runtime.preconditions import Undecided
+from segue.runtime.ready import Confirm
 from segue.runtime.session import SessionEnd, run_session
 from segue.runtime.units import ALL, Units
 from segue.runtime.wiring import make_run_notifier
@@ -52,9 +53,12 @@ async def start(
     verbose: bool = False,
     page: PageOptions = NO_PAGE,
     units: Units = ALL,
+    confirm: Confirm = lambda: None,
 ) -> int:
     """Run a source and return the exit code."""
-    async with open_run(app, named, tuple(only), start, restart=restart, units=units) as opened:
+    refuse_log(app.loaded.settings.log)
+    chosen = (app, named, tuple(only), start)
+    async with open_run(*chosen, restart=restart, units=units, confirm=confirm) as opened:
         if opened is None:
             return report_nothing(output)
         if not opened.fresh:
@@ -141,7 +145,7 @@ def _tell_or_raise(error: UsageError, output: Printer) -> None:
 async def show_session(
     opened: OpenRun, output: Printer, verbose: bool, page: PageOptions = NO_PAGE
 ) -> SessionEnd:
-    """Drive a run in this process and show it."""
+    """Drive a run in this process, show it, and say how it ended."""
     if output.json:
         output.record(_launch_record(opened, os.getpid()))
     if opened.warning:
@@ -151,16 +155,23 @@ async def show_session(
     if opened.fresh and opened.plan.listing.read_as:
         output.note(opened.plan.listing.read_as)
     async with _serve_page(opened, output, page):
-        with (
-            observer(output, lambda: _progress(opened), opened.run.id, verbose) as display,
-            open_log(opened.app.loaded.settings.log) as logs,
-            _notifier(opened, output) as notifier,
-        ):
-            ended = await run_session(opened, [display, *logs, notifier])
+        ended = await watch_session(opened, output, verbose)
         from segue.cli.run.summary import summarise  # the first agent need not wait for it
 
         summarise(opened, ended, output)
     return ended
+
+
+async def watch_session(
+    opened: OpenRun, output: Printer, verbose: bool, *, is_saved: bool = True
+) -> SessionEnd:
+    """Drive a run in this process and show what happens."""
+    with (
+        observer(output, lambda: _progress(opened), opened.run.id if is_saved else "", verbose) as display,
+        open_log(opened.app.loaded.settings.log) as logs,
+        _notifier(opened, output) as notifier,
+    ):
+        return await run_session(opened, [display, *logs, notifier])
 
 
 @asynccontextmanager

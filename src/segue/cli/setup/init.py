@@ -46,7 +46,7 @@ def init(repo: Path | None, dry_run: bool, output: Printer) -> None:
     trust_file(target)
     output.text(f"Wrote {target}")
     plans = [path.name for path in sorted(folder.glob("*.md")) if _has_tasks(path)]
-    output.note(f"Next: segue run {plans[0] if plans else 'plan.md'} --agent scripted")
+    output.note(f"Next: segue rehearse {plans[0] if plans else 'plan.md'}")
 
 
 def trust_file(target: Path) -> None:

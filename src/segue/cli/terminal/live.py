@@ -151,7 +151,8 @@ class LiveTable(Struct):
         for words in islice(self._for_people(), _WAITING):
             yield _text(one_line(words, room), "red")
         yield _text(join(self._used_so_far(), room))
-        yield _text(join(["Ctrl-C stops and saves", f"run {self.run}"], room))
+        saved = ["Ctrl-C stops and saves", f"run {self.run}"]
+        yield _text(join(saved if self.run else ["Ctrl-C stops the rehearsal"], room))
 
     def _bar(self, room: int) -> Text:
         """Return how much is done, as a bar and in words, and how long the rest takes."""

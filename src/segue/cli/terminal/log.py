@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -54,6 +56,27 @@ _OF_LANES: dict[type[Event], tuple[str, ...]] = {
 """What else is logged where several tasks are worked on at once."""
 
 
+def refuse_log(settings: LogSettings) -> None:
+    """Refuse a log file that could not be written; nothing is made."""
+    if settings.file is None or settings.file == "-":
+        return
+    path = Path(settings.file)
+    if path.is_dir():
+        raise _unwritable(path, "it is a folder")
+    if not path.parent.is_dir():
+        raise _unwritable(path, f"the folder {path.parent} does not exist")
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise _unwritable(path, os.strerror(errno.EACCES))
+
+
+def _unwritable(path: Path, why: str) -> UsageError:
+    return UsageError(
+        f"The log file {path} cannot be written: {why}.",
+        kept="Nothing was started.",
+        hint="Choose another file with --log-file",
+    )
+
+
 @contextmanager
 def open_log(settings: LogSettings) -> Iterator[list[Observer]]:
     """Yield the observers that write the log: none if no log is configured."""
@@ -67,10 +90,7 @@ def open_log(settings: LogSettings) -> Iterator[list[Observer]]:
     try:
         path.touch()
     except OSError as error:
-        raise UsageError(
-            f"The log file {path} cannot be written: {error.strerror or error}.",
-            hint="Choose another file with --log-file",
-        ) from error
+        raise _unwritable(path, error.strerror or str(error)) from error
     with path.open("a", encoding="utf-8", errors="backslashreplace") as file:
         yield [_Log(file, settings.format == "json")]
 

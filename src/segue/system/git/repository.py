@@ -357,41 +357,6 @@ class Repository(Struct):
         )
 
 
-async def new_repository(folder: Path) -> bool:
-    """Turn a missing or empty folder into a repository with one empty commit; return False for others."""
-    if folder.exists() and not _is_new(folder):
-        return False
-    known = next(place for place in (folder, *folder.parents) if place.is_dir())
-    if (await run_git(known, "var", "GIT_AUTHOR_IDENT")).exit_code != 0:
-        raise WorkspaceError(
-            "git does not know who you are, so nothing can be committed.",
-            kept="Nothing was created.",
-            hint='git config --global user.name "Your Name"; git config --global user.email you@example.com',
-        )
-    folder.mkdir(parents=True, exist_ok=True)
-    await clear_leftovers(folder, folder / ".git", folder / ".git", 0.0, _TIMEOUT)
-    await run_git(folder, "init", "--quiet")
-    repo = await Repository.open(folder)
-    if repo.root != Path(os.path.realpath(folder)):
-        return False
-    await repo.git("commit", "--quiet", "--allow-empty", "-m", "Start")
-    return True
-
-
-def _is_new(folder: Path) -> bool:
-    """Return whether there is nothing in the folder but perhaps a repository without commits.
-
-    That may be what is left of one whose making was killed.
-    """
-    if not folder.is_dir():
-        return False
-    git_dir, inside = folder / ".git", {path.name for path in folder.iterdir()}
-    if inside != {".git"}:
-        return not inside
-    branches = (path for path in (git_dir / "refs").rglob("*") if path.is_file() and path.suffix != ".lock")
-    return git_dir.is_dir() and not (git_dir / "packed-refs").exists() and not any(branches)
-
-
 def git_dirs(path: Path) -> tuple[Path, Path] | None:
     """Return the git folder of the work tree around the path, and the one that all its work trees share."""
     for folder in (path, *path.parents):

@@ -97,6 +97,7 @@ class Isolation:
     def __init__(self, options: SandboxOptions | None = None) -> None:
         """Without options nothing is isolated."""
         self._options = options or SandboxOptions()
+        self._unwritten: dict[str, object] = {}
 
     @property
     def strength(self) -> Strength:
@@ -202,10 +203,16 @@ class Isolation:
         except (OSError, ValueError, KeyError, AttributeError, msgspec.ValidationError):
             pass
         found = _FIND[means]()
-        if note and note.parent.is_dir() and found.in_time:
-            noted = {**known, "key": key, str(means): msgspec.to_builtins(found)}
-            write_atomic(note, json.dumps(noted).encode(), False)
+        if found.in_time:
+            self._unwritten = {**known, **self._unwritten, "key": key, str(means): msgspec.to_builtins(found)}
         return found
+
+    def remember(self) -> None:
+        """Write down what was found out, with the first program that is started inside: not before."""
+        folder, found = self._options.state_dir, self._unwritten
+        self._unwritten = {}
+        if found and folder and folder.is_dir():
+            write_atomic(folder / "isolation.json", json.dumps(found).encode(), durable=False)
 
     def enclose(
         self,
@@ -224,6 +231,7 @@ class Isolation:
         Unless it `shares`, a lane has nothing of the user's work tree, so that it can be given its own.
         """
         chosen, env = self.chosen, {**env, **lane_variables(root)}
+        self.remember()
         if chosen.means is Means.NONE:
             return Enclosed(tuple(argv), env)
         home = self._home_of(root) if chosen.means in MOUNTING else None

@@ -1,0 +1,87 @@
+"""Options that choose what is run of a source and with whom: those of `run` that `rehearse` has as well."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from segue.cli.options import WholeNumber
+
+_CHOICES = (
+    click.option(
+        "--agent",
+        "agents",
+        multiple=True,
+        metavar="[ROLE=]NAME[:MODEL][,NAME…]",
+        help="The agent to use (see `segue agent list`); further names are fallbacks. "
+        "Repeatable, one per role: plan, execute, address, verify, research.",
+    ),
+    click.option(
+        "--source",
+        "source_kind",
+        metavar="NAME",
+        help="The kind of SOURCE, where it is not recognised (see `segue plugins`).",
+    ),
+    click.option("--flow", help="The phases of each task: execute, plan, review, spec, build or your own."),
+    click.option("--task", "only", multiple=True, metavar="KEY", help="Run only this task (repeatable)."),
+    click.option("--from", "start", metavar="KEY", help="Run this task and all later ones."),
+    click.option(
+        "--story", "stories", multiple=True, metavar="US1", help="Run only this story (repeatable)."
+    ),
+    click.option("--phase", "phases", multiple=True, metavar="N", help="Run only this phase (repeatable)."),
+    click.option("--until-checkpoint", is_flag=True, help="Run the tasks before the next checkpoint."),
+    click.option("--jobs", type=WholeNumber(1, 64), metavar="N", help="Work on up to N tasks at once."),
+    click.option(
+        "--order", is_flag=True, default=None, help="With --jobs: begin the tasks strictly in their order."
+    ),
+)
+
+
+def choice_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that choose tasks, agents and flow."""
+    for option in reversed(_CHOICES):
+        command = option(command)
+    return command
+
+
+def agent_settings(agents: tuple[str, ...]) -> dict[str, Any]:
+    """Return the values of `--agent` as settings."""
+    from segue.domain.errors import UsageError
+    from segue.domain.role import read_agent_options
+
+    try:
+        agent, roles = read_agent_options(agents)
+    except ValueError as error:
+        raise UsageError(f"--agent: {error}.", hint="See: segue agent list") from None
+    return {"agent": agent, "roles": roles}
+
+
+def refuse_order(jobs: int, order: bool | None) -> None:
+    """Refuse `--order` where it would have no effect."""
+    from segue.domain.errors import UsageError
+
+    if order and jobs == 1:
+        raise UsageError(
+            "--order has no effect: one task is worked on at a time, in their order.",
+            hint="Leave it out, or name how many to work on at once: --jobs 4",
+        )
+
+
+def name_options(*left_out: str) -> list[str]:
+    """Return the words of the command line that is running, without these options."""
+    context = click.get_current_context()
+    words: list[str] = []
+    for option in context.command.params:
+        name, given = option.name or "", context.get_parameter_source(option.name or "")
+        if name in left_out or given is not click.core.ParameterSource.COMMANDLINE:
+            continue
+        value: Any = context.params[name]
+        if not isinstance(option, click.Option):
+            words.insert(0, str(value))
+            continue
+        spelling = option.opts[-1] if value is not False else option.secondary_opts[-1]
+        for one in value if option.multiple else [value]:
+            words += [spelling] if option.is_flag else [spelling, str(one)]
+    return words
