@@ -64,10 +64,21 @@ def test_the_options_of_a_run_count(place: Place, words: tuple[str, ...]) -> Non
 def test_what_the_checks_say_today(place: Place) -> None:
     write(place, "test_it.py", "def test_good(): pass\ndef test_bad(): assert 0\n", commit=False)
     place.config('agent = "scripted"\nchecks = ["python3 -m pytest -q -p no:cacheprovider", "true"]\n')
-    shown = rehearse(place, "plan.md", "--task", "1", code=3)
+    shown = rehearse(place, "plan.md", "--task", "1")
     checks = shown.index("Checks, on your work tree as it is today:")
     assert "1 of 2 tests fail: test_it.py::test_bad" in shown[checks + 1]
     assert shown[checks + 2] == "  true: passed"
+
+
+def test_a_check_that_cannot_start_is_named(place: Place) -> None:
+    place.config('agent = "scripted"\nchecks = ["make -f check.mk nothing"]\n')
+    write(place, "check.mk", "all:\n\ttrue\n")
+    before = listing(place.root)
+    done = place.segue("rehearse", "plan.md", code=None)
+    assert listing(place.root) == before
+    assert done.returncode != 0
+    assert "No rule to make target" in done.stdout
+    assert done.stdout.strip().splitlines()[-1] == "segue run plan.md"
 
 
 def test_checks_have_what_is_installed_in_the_repository(place: Place) -> None:

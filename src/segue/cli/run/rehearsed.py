@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 _TITLE_CHARS = 60
 _REASON_CHARS = 160
 _MOST_NAMES = 5
+_NOT_ENDED = ("pending", "running", "stopped")
 
 
 class Rehearsed(Struct, frozen=True):
@@ -104,6 +105,7 @@ def _data(seen: Rehearsed) -> dict[str, Any]:
         "problems": list(seen.problems),
         "not_rehearsed": seen.rehearsal.left_out,
         "uncommitted": list(seen.rehearsal.uncommitted),
+        "error": seen.ended.error.message if seen.ended.error else None,
         "exit_code": seen.ended.exit_code,
     }
 
@@ -117,7 +119,10 @@ def _lines(seen: Rehearsed) -> Iterator[str]:
         reason = f": {one_line(one.reason, _REASON_CHARS)}" if one.reason and one.state != "done" else ""
         state = one.state.replace("_", " ")
         yield f"  {one.key:<{width}}  {one_line(one.title, _TITLE_CHARS)} · {state}{reason}"
-    yield from _check_lines(seen)
+    if seen.ended.error is not None and all(one.state in _NOT_ENDED for one in seen.tasks):
+        yield f"It ended before the first task: {seen.ended.error.message}"
+    else:
+        yield from _check_lines(seen)
     yield from _agent_lines(seen)
     if rehearsal.left_out:
         yield f"Not rehearsed: {', '.join(rehearsal.left_out)}."
