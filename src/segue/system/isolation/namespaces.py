@@ -10,6 +10,7 @@ in which the old one is gone before the program starts.
 from __future__ import annotations
 
 import ctypes
+import errno
 import fcntl
 import os
 import signal
@@ -113,6 +114,8 @@ def furnish(plan: NamespacePlan) -> None:
         try:
             _place(words, source)
         except OSError as error:
+            if words[0] == "--ro-bind-try" and error.errno == errno.ENOENT:
+                continue  # what may be missing may also vanish at this moment
             raise OSError(error.errno, f"{' '.join(words)}: {os.strerror(error.errno or 0)}") from None
     _call("umount2", _OLD.encode(), _DETACH)
     os.chdir(_NEW)
