@@ -49,7 +49,7 @@ def test_a_reviewer_adds_its_phase_to_a_flow_without_one(place: Place) -> None:
 
 def test_checks_add_their_phase_and_send_the_agent_back(place: Place) -> None:
     place.script('[[on]]\nphase = "resolve"\nwrite = { good = "x" }\n[[on]]\nwrite = { bad = "x" }\n')
-    place.more_config('checks = ["test -f good"]\nflow = "short"\nflows.short.phases = ["execute"]\n')
+    place.more_config('checks = ["test ! -f bad -o -f good"]\nflow = "short"\nflows.short.phases = ["execute"]\n')
     assert phases(place) == ["execute", "check", "resolve", "check"]
     checked = place.rows("SELECT state FROM orchestrator_steps WHERE phase = 'check' ORDER BY seq")
     assert [state for (state,) in checked] == ["failed", "done"]

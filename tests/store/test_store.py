@@ -159,7 +159,7 @@ def test_a_database_of_a_newer_segue_is_refused(database: str) -> None:
     for read_only in (False, True):
         with pytest.raises(StoreError, match="version 999") as caught:
             connect(database, read_only=read_only)
-        assert "upgrade" in caught.value.hint
+        assert "Update Segue" in caught.value.hint
 
 
 def test_an_older_database_is_not_migrated_by_a_reader(database: str) -> None:
@@ -344,4 +344,4 @@ def test_a_missing_driver_is_named(tmp_path: Path) -> None:
     )
     environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
     ran = subprocess.run([sys.executable, "-c", code], env=environment, stdout=subprocess.PIPE, text=True)
-    assert re.fullmatch(r"StoreError .*segue\[postgres\].*", ran.stdout.strip())
+    assert re.fullmatch(r"ToolMissing .*\[postgres\].*", ran.stdout.strip())
