@@ -53,7 +53,7 @@ types-elsewhere: setup
 		--cache-dir .mypy_cache/$(system) src &&) true
 
 # More test processes than cores, because many tests wait for something.
-PYTEST := $(BIN)/pytest -n 3 --dist worksteal
+PYTEST := $(BIN)/pytest -n 4 --dist worksteal
 
 # Linters, types of the package, and the tests that stand for every feature. It installs nothing but Python packages: what
 # needs another program that is not here is skipped, and the last lines say so. The types are checked while the tests run.

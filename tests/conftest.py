@@ -67,6 +67,9 @@ SLOW = {
     "tests/test_package.py": "builds and installs the package",
 }
 """How names of slow tests begin, and why they are slow. `pytest -m "not slow"` leaves them out."""
+ELSEWHERE = (*IN_BROWSER, "tests/provider/test_proxy.py", "tests/provider/test_failures.py")
+"""What `make test` leaves to `make browser-tests` and `make families`: starting a browser or LiteLLM's proxy
+takes longer than all tests of a page or of `tests/provider/test_library.py`, which stand for them."""
 _TOGETHER = (("tests/provider/",), IN_BROWSER, ("tests/judges/test_rls",))
 """What runs in one process each, which then imports LiteLLM, or starts a browser or a Postgres, once."""
 
@@ -85,6 +88,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if (test := item.nodeid).startswith(names):
             reason = next(SLOW[name] for name in names if test.startswith(name))
             item.add_marker(pytest.mark.slow(reason=reason))
+    for item in items:
+        if item.nodeid.startswith(ELSEWHERE):
+            item.add_marker(pytest.mark.thorough)
     _leave_out(items, whole=not any("[" in argument for argument in config.args))
     items[:] = _slow_first(items, int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")))
 

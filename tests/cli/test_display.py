@@ -172,6 +172,7 @@ def test_colour_only_where_it_is_wanted(busy: Place) -> None:
     assert not colour.search(shown(busy, 100, "status", "last", NO_COLOR="1"))
 
 
+@pytest.mark.thorough
 def test_quiet_says_nothing_and_no_terminal_gets_lines(busy: Place) -> None:
     assert shown(busy, 100, "run", "plan.md", "--task", "1", "--quiet") == ""
     done = busy.segue("run", "plan.md")

@@ -60,12 +60,14 @@ def test_a_fallback_at_work_is_adopted_and_the_first_is_not_tried_again(place: P
     assert events(place, "run.parked") == []
 
 
+@pytest.mark.thorough
 def test_when_its_limit_has_ended_the_first_one_works_again(place: Place) -> None:
     agents(place, limit_in(12), "[[on]]\ntask = 1\ndelay = 12.5\nwrite = { 'f1' = 'x' }\n")
     place.segue("run", "plan.md", "--agent", "command,scripted")
     assert who(place) == [("1", "command"), ("1", "scripted"), ("2", "command"), ("3", "command")]
 
 
+@pytest.mark.thorough
 @pytest.mark.quick("You have hit your usage limit.")
 @pytest.mark.parametrize("other", ["Claude AI usage limit reached|{later}", "You have hit your usage limit."])
 def test_when_nobody_can_work_the_task_waits_for_the_first_who_can(place: Place, other: str) -> None:

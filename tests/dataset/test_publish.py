@@ -148,6 +148,7 @@ def test_datasets_loads_every_table(
     assert rows.features["changed"].dtype == "bool"
 
 
+@pytest.mark.thorough
 def test_duckdb_reads_the_tables_with_their_types(published: tuple[Place, Path]) -> None:
     data = published[1] / "data"
     with duckdb.connect() as connection:

@@ -25,7 +25,10 @@ def test_doctor_says_how_this_version_behaves(real: Real) -> None:
 
 @pytest.mark.parametrize("real", ["claude", "codex"], indirect=True)
 def test_a_continued_session_counts_only_what_it_used(real: Real) -> None:
-    real.place.config('checks = ["test -e good.txt"]\n' + (real.place.root / "segue.toml").read_text())
+    real.place.config(
+        'checks = [["sh", "-c", "! ls | grep -q ^one || ls | grep -q ^good"]]\n'
+        + (real.place.root / "segue.toml").read_text()
+    )
     used = {"usage": {"input": 1000, "output": 10}}
     real.model.plays(
         {**real.write("", "one.txt", "one"), **used},

@@ -237,6 +237,7 @@ def test_a_run_that_is_held_is_not_taken_by_others(fleet: Fleet) -> None:
     assert launches(log) == 2, "one for each run"
 
 
+@pytest.mark.thorough
 def test_another_machine_continues_from_the_last_finished_step(fleet: Fleet) -> None:
     log, opened = gate(fleet)
     opened.with_name("gate-1").touch()

@@ -79,7 +79,7 @@ def make(root: Path, work: str) -> Place:
     return place
 
 
-@pytest.mark.quick("namespaces", "copy")
+@pytest.mark.quick("namespaces")
 @pytest.mark.parametrize("means", each("bwrap", "namespaces", "copy"))
 def test_honest_independent_tasks_never_collide(tmp_path: Path, means: str) -> None:
     place = make(tmp_path, HONEST)

@@ -67,8 +67,11 @@ def test_a_folder_that_must_stay_apart_is_not_shown_with_a_file_in_it(tmp_path: 
     (tmp_path / "more").mkdir()
     (tmp_path / "more" / "check.sh").write_text("")
     env = {"A": str(tmp_path / "more/check.sh"), "HOME": str(tmp_path), "NOT": "/etc/passwd"}
+    env |= {"DATA": str(tmp_path / "data"), "SOMEPATH": f"{tmp_path / 'lib'}:/usr/lib"}
+    for name in ("data", "lib"):
+        (tmp_path / name).mkdir()
     found = named_places(["sh", str(tmp_path / "check.sh"), f"--x={tmp_path}"], env, (tmp_path / "repo",))
-    assert found == [tmp_path / "check.sh", tmp_path / "more"]
+    assert found == [tmp_path / "check.sh", tmp_path / "more", tmp_path / "lib"]
 
 
 def test_of_nested_places_the_outer_one_counts() -> None:

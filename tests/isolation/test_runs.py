@@ -193,6 +193,7 @@ pathlib.Path("found.txt").write_text(found)
 
 
 @needs_sandbox
+@pytest.mark.thorough
 def test_temporary_files_are_its_own_whatever_the_machine_has(place: Place) -> None:
     with (
         tempfile.TemporaryDirectory(prefix="claude-") as own,

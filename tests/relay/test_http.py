@@ -186,6 +186,7 @@ def test_only_what_matches_is_run(relay: Relay, parameters: dict[str, object], a
         assert answer.status_code in (400, 404)
 
 
+@pytest.mark.thorough
 def test_slow_clients_are_cut(relay: Relay) -> None:
     address = ("127.0.0.1", urlsplit(relay.url).port or 0)
     head = f"POST /run HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {relay.place.token}\r\n"

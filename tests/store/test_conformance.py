@@ -14,6 +14,7 @@ from segue.store import connect
 from segue.store.store import SqlStore
 
 
+@pytest.mark.quick("sqlite")
 def test_the_store_keeps_its_promises(database: str) -> None:
     check_store(lambda: connect(database))
 

@@ -104,6 +104,7 @@ def test_a_run_goes_on_while_the_database_is_away_and_everything_is_there_afterw
     asyncio.run(main())
 
 
+@pytest.mark.thorough
 def test_a_run_that_ends_while_the_database_is_away_waits_for_it(cluster: Cluster, tmp_path: Path) -> None:
     async def main() -> None:
         with patient(cluster, tmp_path) as store:
@@ -123,6 +124,7 @@ def test_a_run_that_ends_while_the_database_is_away_waits_for_it(cluster: Cluste
     asyncio.run(main())
 
 
+@pytest.mark.thorough
 def test_when_patience_ends_the_run_stops_and_the_next_process_finds_everything(
     cluster: Cluster, tmp_path: Path
 ) -> None:
@@ -274,6 +276,7 @@ def test_a_replay_that_was_interrupted_changes_nothing_twice(
     asyncio.run(main())
 
 
+@pytest.mark.thorough
 def test_a_run_that_went_on_elsewhere_is_not_overwritten(cluster: Cluster, tmp_path: Path) -> None:
     async def main() -> None:
         with patient(cluster, tmp_path / "here", BRIEF) as here:
@@ -346,6 +349,7 @@ def test_a_second_process_of_this_machine_is_kept_off_as_long_as_the_first_one_l
     asyncio.run(main())
 
 
+@pytest.mark.thorough
 def test_who_lost_the_run_meanwhile_stops_when_the_database_is_back(cluster: Cluster, tmp_path: Path) -> None:
     async def main() -> None:
         with patient(cluster, tmp_path) as store:

@@ -75,7 +75,7 @@ def test_a_figure_leads_to_its_rows_its_runs_and_its_sql(filled: Served) -> None
         card.get_by_text("The rows (3)").click()
         assert card.locator("tbody tr").count() == 3
         figure.get_by_role("link", name="claude opus").click()
-        page.wait_for_url("**/runs?agent=claude**")
+        page.wait_for_url("**/runs?kind=build&agent=claude**")
         page.goto(filled.url + "/gaps")
         page.locator("table.heat td a").first.click()
         page.wait_for_url("**/steps?phase=verify&build=setup**")

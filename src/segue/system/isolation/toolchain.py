@@ -22,9 +22,12 @@ def named_places(argv: Sequence[str], env: Mapping[str, str], apart: Sequence[Pa
     home = Path(os.path.realpath(Path.home()))
     wide = (*apart, home, *SHARED)
     words = [part for word in argv for part in (word, word.partition("=")[2])]
-    values = [part for name, value in env.items() if name != "PATH" for part in value.split(os.pathsep)]
     named = [Path(word) for word in words if word.startswith("/")]
-    named += [place for place in map(Path, values) if is_temporary(place) and not place.is_relative_to(home)]
+    for name, value in env.items():
+        places = [Path(part) for part in value.split(os.pathsep)] if name != "PATH" else []
+        near = [place for place in places if is_temporary(place) and not place.is_relative_to(home)]
+        # A folder that is no search path is as likely one to write to, which the program has for itself.
+        named += [place for place in near if name.endswith("PATH") or place.is_file()]
     found: dict[Path, None] = {}
     for place in named:
         if not _exists(place) or _contains_any(place, wide):
