@@ -97,7 +97,7 @@ def test_what_a_cloud_cannot_do_is_said_before_the_start(hosted: HostedPlace) ->
 )
 def test_what_cannot_be_continued_starts_again_from_its_branch(hosted: HostedPlace) -> None:
     hosted.sim("on", [{"launch": 1}, {"write": {"proof.txt": "yes"}}])
-    hosted.place.more_config('checks = [["test", "-f", "proof.txt"]]\n')
+    hosted.place.more_config('checks = [["sh", "-c", "! ls | grep -q ^notes || ls | grep -q ^proof"]]\n')
     hosted.place.segue("run", "plan.md", "--task", "1")
     first, second = (one["body"] for one in hosted.asks(hosted.vendor.launch))
     assert second["base_ref"] == first["head_ref"]
