@@ -6,7 +6,7 @@ LOCK := requirements/dev.txt
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 BINARY_VENV := .venv-binary
 
-.PHONY: setup demo check lint types types-of-package types-elsewhere test collected test-smoke e2e browser-tests languages crash families \
+.PHONY: setup demo check lint types types-of-package types-elsewhere test collected test-smoke e2e browser-tests proofs crash fresh-machine families \
 	thorough e2e-oldest e2e-latest real-agents browser chromium tools torture bench proof mutants docs screenshots lock licences binary clean
 
 # Without compiled modules each test process and each `segue` that it starts compiles them again.
@@ -72,11 +72,12 @@ SMOKE := tests/domain tests/system/test_git.py tests/system/test_merging.py test
 test-smoke: setup
 	$(PYTEST) -m "not thorough" $(SMOKE)
 
-# The sets that `make test` only samples; each is complete. `.ci/run` runs them one after the other.
+# The sets that `make test` only samples; each is complete. `.ci/run` runs all but the last one after the other.
 E2E := tests/e2e tests/provider/test_real.py
 PAGE := tests/web
-LANGUAGES := $(foreach name,cargo go javascript node,tests/proof/test_$(name).py)
+PROOFS := tests/proof tests/isolation
 CRASH := tests/crash tests/torture
+FRESH := tests/test_fresh_machine.py
 
 # The real Claude Code, Codex, Gemini CLI and OpenCode against a scripted model on loopback. They are installed into
 # .e2e (1.3 GB, needs npm); what cannot be installed is named and skipped.
@@ -87,17 +88,21 @@ e2e: setup tools real-agents
 browser-tests: setup browser
 	$(PYTEST) $(PAGE)
 
-# Proofs of work in Go, Rust and JavaScript, with their own test runners.
-languages: setup tools
-	$(PYTEST) $(LANGUAGES)
+# Sealed checks by every means, also of Go, Rust and JavaScript, and agents that try to get out of every sandbox.
+proofs: setup tools
+	$(PYTEST) $(PROOFS)
 
 # Runs that are killed at durable system calls, and workers that are killed at random.
 crash: setup tools
 	$(PYTEST) $(CRASH)
 
+# The tests' own entry in a clone below a temporary folder, with an empty home, as another user.
+fresh-machine: setup
+	$(PYTEST) $(FRESH)
+
 # Every other case that `make test` leaves out.
 families: setup tools
-	$(PYTEST) -m thorough $(addprefix --ignore=,$(E2E) $(PAGE) $(LANGUAGES) $(CRASH))
+	$(PYTEST) -m thorough $(addprefix --ignore=,$(E2E) $(PAGE) $(PROOFS) $(CRASH) $(FRESH))
 
 # Everything, with more examples of each property, the types of the tests, and the oldest supported versions of the agents.
 thorough: setup browser tools real-agents e2e-oldest types types-elsewhere
