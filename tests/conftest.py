@@ -67,9 +67,19 @@ SLOW = {
     "tests/test_package.py": "builds and installs the package",
 }
 """How names of slow tests begin, and why they are slow. `pytest -m "not slow"` leaves them out."""
-ELSEWHERE = (*IN_BROWSER, "tests/provider/test_proxy.py", "tests/provider/test_failures.py")
-"""What `make test` leaves to `make browser-tests` and `make families`: starting a browser or LiteLLM's proxy
-takes longer than all tests of a page or of `tests/provider/test_library.py`, which stand for them."""
+ELSEWHERE = (
+    *IN_BROWSER,
+    *("tests/provider/test_proxy.py", "tests/provider/test_failures.py", "tests/provider/test_profiles.py"),
+    *(
+        "tests/agents/test_cloud_watch.py",
+        "tests/agents/test_cloud_v0.py",
+        "tests/agents/test_cloud_errors.py",
+    ),
+    *("tests/dataset/test_publish.py::test_a", "tests/dataset/test_publish.py::test_duckdb"),
+    *("tests/dataset/test_publish.py::test_t", "tests/sim/test_github_clients.py", "tests/proof/test_go.py"),
+)
+"""What `make test` leaves to the other sets: starting a browser, LiteLLM's proxy or a clock that runs out takes
+longer than the tests of the same things that stand for them."""
 _TOGETHER = (("tests/provider/",), IN_BROWSER, ("tests/judges/test_rls",))
 """What runs in one process each, which then imports LiteLLM, or starts a browser or a Postgres, once."""
 
