@@ -78,8 +78,8 @@ ELSEWHERE = (
     *("tests/dataset/test_publish.py::test_a", "tests/dataset/test_publish.py::test_duckdb"),
     *("tests/dataset/test_publish.py::test_t", "tests/sim/test_github_clients.py", "tests/proof/test_go.py"),
 )
-"""What `make test` leaves to the other sets: starting a browser, LiteLLM's proxy or a clock that runs out takes
-longer than the tests of the same things that stand for them."""
+"""What `make test` leaves to the other sets: a browser, LiteLLM's proxy or a clock that runs out takes longer
+than the tests of the same things that stand for them."""
 _TOGETHER = (("tests/provider/",), IN_BROWSER, ("tests/judges/test_rls",))
 """What runs in one process each, which then imports LiteLLM, or starts a browser or a Postgres, once."""
 

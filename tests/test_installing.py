@@ -150,5 +150,5 @@ def test_the_line_installs_it_in_a_fresh_environment(tmp_path: Path) -> None:
         (home / "plan.md").write_text(PLAN)
         for words in ("init -q", "add plan.md", "-c user.name=T -c user.email=t@localhost commit -qm plan"):
             subprocess.run(["git", *words.split()], cwd=home, env=env, check=True)
-        segue("run", "plan.md", "--agent", "scripted", "--task", "1")
+        segue("run", "plan.md", "--agent", "scripted", "--task", "1", "--yes")
         assert "1 done" in segue("status", "last")

@@ -98,7 +98,10 @@ class RepoLock(Struct):
     def _write(self) -> None:
         os.ftruncate(self.fd, 0)
         os.lseek(self.fd, 0, os.SEEK_SET)
-        os.write(self.fd, json.dumps({"run": self.run, "owner": identity.me()}).encode())
+        try:
+            os.write(self.fd, json.dumps({"run": self.run, "owner": identity.me()}).encode())
+        except OSError as error:
+            raise _unwritable(self.path, error) from error
 
 
 def refuse_holder(git_dir: Path) -> None:
