@@ -18,6 +18,7 @@ import msgspec
 
 from segue.domain.errors import WorkspaceError
 from segue.system.files import read_start, write_atomic
+from segue.system.git.gitlinks import mark_modules
 from segue.system.git.objects import Objects
 from segue.system.git.refs import read_branch, read_head, read_refs
 from segue.system.git.repository import Repository
@@ -43,6 +44,8 @@ class GitState(msgspec.Struct, frozen=True):
     refs: dict[str, str] = {}
     files: dict[str, str] = {}
     """Configuration, hooks, exclude and attribute files: path → digest of the content."""
+    modules: dict[str, str] = {}
+    """Submodules: path → digest of what their files' times and sizes tell."""
     index: tuple[int, ...] = ()
     """Identity, size and times of the index: where it is untouched, no flags were set in it."""
     under_way: tuple[str, ...] = ()
@@ -79,12 +82,16 @@ class GitGuard:
         files = {path: self._keep(path) for path in self._guarded()}
         git_dir = str(self._repo.git_dir)
         under_way = tuple(name for name in _UNDER_WAY if os.path.exists(f"{git_dir}/{name}"))
-        return GitState(head, branch, refs, files, _signature(f"{git_dir}/index"), under_way)
+        modules = mark_modules(self._repo.root, self._repo.git_dir)
+        return GitState(head, branch, refs, files, modules, _signature(f"{git_dir}/index"), under_way)
 
     async def compare(self, before: GitState, label: str) -> list[GitViolation]:
         """Return what an agent did that it must not do; undone where nothing is lost by it."""
         now = self.look()
         found = [*self._restore(before, now), *await self._hidden(before, now)]
+        for path in (path for path, mark in now.modules.items() if before.modules.get(path, mark) != mark):
+            what = f"The agent changed files in the submodule {path}; Segue does not record changes there."
+            found.append(GitViolation("submodule", what, fails=False))
         for name in now.under_way:
             if name not in before.under_way:
                 what = f"The agent left {_UNDER_WAY[name]} under way. Finish or abort it."

@@ -20,6 +20,7 @@ from pathlib import Path
 from segue.domain.errors import WorkspaceError
 from segue.domain.workspace import Snapshot
 from segue.system.files import exclusive, private_folder, read_start
+from segue.system.git.gitlinks import find_gitlinks, has_work
 from segue.system.git.leftovers import clear_leftovers
 from segue.system.git.linked import LinkedTree
 from segue.system.git.objects import PathChange
@@ -67,8 +68,8 @@ class LaneTrees:
         # Nothing that is here belongs to Segue, so that nothing is left out of what is kept.
         tree = Repository(lane.root, lane.git_dir)
         await self._recover(tree)
+        said = self._move_modules_out(tree)
         now = await tree.snapshot()
-        said: list[str] = []
         if now.dirty and not now.links:
             await undo_killed_switch(tree, now, start)
         under_way = any((tree.git_dir / name).exists() for name in _UNDER_WAY)
@@ -130,6 +131,7 @@ class LaneTrees:
         said: list[str] = []
         try:
             if found is not None:
+                said += self._move_modules_out(found)
                 said += await self._keep_commits(found)
                 said += await self._keep_changes(found, await found.snapshot())
                 if left := await self._uncommittable(tree, found):
@@ -230,6 +232,14 @@ class LaneTrees:
             target = _free(private_folder(self._folder / f"{self._run}-kept") / Path(path).name)
             (lane.root / path).rename(target)
             said.append(f"{path} was moved to {target}.")
+        return said
+
+    def _move_modules_out(self, lane: Repository) -> list[str]:
+        """Move submodules with work in them to a folder beside the lanes: no commit here holds that."""
+        paths = [path for path in find_gitlinks(lane.git_dir) if has_work(lane.root, path)]
+        said = self._move_out(lane, paths)
+        for path in paths:
+            (lane.root / path).mkdir()
         return said
 
     def _end_what_is_under_way(self, lane: Repository) -> None:

@@ -9,20 +9,14 @@ from pathlib import Path
 from msgspec import Struct
 
 from segue.domain.errors import WorkspaceError
-from segue.domain.pattern import pattern
 from segue.system.files import read_start
 from segue.system.git.folders import common_dir
+from segue.system.git.gitlinks import MADE_AGAIN
 from segue.system.git.leftovers import is_half_made, wait_for_git
 from segue.system.git.repository import Repository
 from segue.system.lane import has_content
 
 _PATIENCE = 300.0
-_MADE_AGAIN = pattern(
-    r"(^|/)(node_modules|__pycache__|\.?venv|env|target|dist|build|out|coverage|htmlcov|vendor|\.[\w.-]*cache"
-    r"|\.(next|nuxt|tox|nox|gradle|eggs|coverage|parcel-cache|turbo|svelte-kit|idea|vscode|DS_Store)"
-    r"|[\w.-]+\.egg-info)(/|$)|\.(pyc|pyo|o|so|class|log|tmp)$"
-)
-"""Ignored files that a tool makes again."""
 _STATUS = (
     *("status", "--porcelain", "-z", "--ignored=matching", "--untracked-files=all"),
     "--ignore-submodules=dirty",
@@ -115,7 +109,7 @@ class LinkedTree(Struct, frozen=True):
         """Return ignored files that nobody could make again: all but caches, builds and dependencies."""
         said = await tree.git(*_STATUS)
         ignored = [entry[3:] for entry in said.split("\0") if entry.startswith("!! ")]
-        kept = (path for path in ignored if not _MADE_AGAIN.search(path))
+        kept = (path for path in ignored if not MADE_AGAIN.search(path))
         # The sandbox leaves empty files where it shows those of the user.
         lost = [path for path in kept if (self.folder / path).is_symlink() or has_content(self.folder / path)]
         links = [path for path in ignored if (self.folder / path / ".git").exists()]
