@@ -16,6 +16,7 @@ from segue.domain.errors import WorkspaceError
 from segue.proof.inputs import Trees, list_inputs
 from segue.reviewers.changes import in_changed_files
 from segue.system.git.branches import LocalBranches, RemoteBranches
+from segue.system.git.gitlinks import find_gitlinks
 from segue.system.git.lanes import LaneTrees
 from segue.system.git.looking import take_snapshot
 from segue.system.git.merging import Integration
@@ -365,3 +366,165 @@ def test_nothing_that_an_agent_wrote_is_started(
         monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(trap.repo / "gitconfig"))
     asyncio.run(_work(trap, TRICKS[trick]))
     assert not trap.mark.exists(), trap.mark.read_text()
+
+
+def _replaced(trap: Trap, name: str, how: Callable[[Path], None]) -> str:
+    """Replace a file of the git folder, and return what Segue says when it looks."""
+    place = trap.repo / name
+    with contextlib.suppress(FileNotFoundError):
+        place.unlink()
+    place.parent.mkdir(exist_ok=True)
+    how(place)
+
+    async def look() -> None:
+        await Repository(trap.repo, trap.repo / ".git").snapshot()
+
+    with pytest.raises(WorkspaceError) as refused:
+        asyncio.run(look())
+    return refused.value.message
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(".git/HEAD", ".git/index", ".git/config", ".git/packed-refs", ".git/shallow", ".git/info/exclude"),
+        *(".git/info/attributes", ".git/refs/heads/main", ".git/logs/HEAD", ".gitignore", ".gitattributes"),
+    ],
+)
+def test_git_is_not_started_where_it_would_wait_for_a_pipe(trap: Trap, name: str) -> None:
+    assert f"{name} is neither a file nor a folder" in _replaced(trap, name, os.mkfifo)
+
+
+@pytest.mark.parametrize("name", ["index", "logs/HEAD", "logs/refs/heads/main", "packed-refs", "HEAD"])
+def test_git_does_not_write_through_a_link(trap: Trap, name: str) -> None:
+    target = trap.beside / ".bashrc"
+    target.write_text("mine\n")
+    said = _replaced(trap, f".git/{name}", lambda place: place.symlink_to(target))
+    assert f"{name} is a link to" in said
+    assert target.read_text() == "mine\n"
+
+
+def _settings(*lines: str) -> Callable[[Path], None]:
+    def set_all(repo: Path) -> None:
+        for line in lines:
+            name, _, value = line.partition(" ")
+            git(repo, "config", name, value)
+
+    return set_all
+
+
+async def _commit_once(repo: Path, text: str) -> str:
+    (repo / "file").write_text(text)
+    found = await Repository.open(repo)
+    commit = await found.commit("Work\n")
+    assert commit is not None
+    assert not (await found.snapshot()).dirty
+    return commit
+
+
+@pytest.mark.parametrize(
+    ("settings", "written", "kept"),
+    [
+        (_settings("core.autocrlf true"), "a\r\nb\r\n", "a\nb"),
+        (_settings("core.autocrlf input", "core.safecrlf false"), "a\r\nb\r\n", "a\nb"),
+        (_settings("extensions.worktreeConfig true", "core.fileMode false"), "a\n", "a"),
+    ],
+)
+def test_how_files_compare_is_the_repositorys_own(
+    repo: Path, settings: Callable[[Path], None], written: str, kept: str
+) -> None:
+    settings(repo)
+    commit = asyncio.run(_commit_once(repo, written))
+    assert git(repo, "show", f"{commit}:file") == kept
+
+
+def test_the_name_in_a_commit_is_the_repositorys_own(repo: Path) -> None:
+    _settings("user.name Someone Else", "user.email else@localhost")(repo)
+    commit = asyncio.run(_commit_once(repo, "new\n"))
+    assert git(repo, "log", "-1", "--format=%an <%ae>", commit) == "Someone Else <else@localhost>"
+
+
+def test_an_included_file_in_the_tree_gives_a_name_but_no_program(trap: Trap) -> None:
+    git(trap.repo, "config", "--unset-all", "user.name")
+    trap.config("include.path", "../.gitconfig")
+    (trap.repo / ".gitconfig").write_text(
+        f"[core]\n\tfsmonitor = {trap.program}\n[user]\n\tname = Included\n"
+    )
+    commit = asyncio.run(_commit_once(trap.repo, "new\n"))
+    assert git(trap.repo, "-c", "core.fsmonitor=false", "log", "-1", "--format=%an", commit) == "Included"
+    assert not trap.mark.exists()
+
+
+def test_a_filter_of_the_users_own_writes_what_it_should(trap: Trap, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = trap.beside / "upper"
+    program.write_text("#!/bin/sh\ntr a-z A-Z\n")
+    program.chmod(0o755)
+    trap.config("filter.upper.clean", str(program), trap.beside / "gitconfig")
+    trap.config("filter.upper.required", "true", trap.beside / "gitconfig")
+    trap.attributes("file filter=upper")
+    commit = asyncio.run(_commit_once(trap.repo, "new\n"))
+    assert git(trap.repo, "show", f"{commit}:file") == "NEW"
+
+
+def test_large_files_become_pointers(trap: Trap, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = trap.beside / "bin"
+    folder.mkdir()
+    lines = ("store=$(git rev-parse --git-common-dir)/lfs", "mkdir -p $store", "cat > $store/object")
+    (folder / "git-lfs").write_text("\n".join(("#!/bin/sh", *lines, "echo version https://git-lfs\n")))
+    (folder / "git-lfs").chmod(0o755)
+    monkeypatch.setenv("PATH", str(folder), prepend=os.pathsep)
+    trap.config("filter.lfs.clean", "git-lfs clean -- %f", trap.beside / "gitconfig")
+    trap.attributes("file filter=lfs")
+    commit = asyncio.run(_commit_once(trap.repo, "large\n"))
+    assert git(trap.repo, "show", f"{commit}:file") == "version https://git-lfs"
+    assert (trap.repo / ".git" / "lfs" / "object").read_text() == "large\n", "its store is the repository's"
+
+
+def test_a_submodule_that_was_moved_is_committed_by_its_id(trap: Trap) -> None:
+    module = trap.repo / "vendor" / "lib"
+    git(
+        module,
+        "-c",
+        "user.name=T",
+        "-c",
+        "user.email=t@t",
+        "commit",
+        "--quiet",
+        "--allow-empty",
+        "-m",
+        "Next",
+    )
+    commit = asyncio.run(_commit_once(trap.repo, "new\n"))
+    assert git(trap.repo, "rev-parse", f"{commit}:vendor/lib") == git(module, "rev-parse", "HEAD")
+
+
+@pytest.mark.parametrize("version", ["2", "3", "4", "split", "sha256"])
+def test_submodules_are_found_in_every_kind_of_index(tmp_path: Path, version: str) -> None:
+    shape = ("--object-format=sha256",) if version == "sha256" else ()
+    subprocess.run(["git", "init", "--quiet", *shape, str(tmp_path)], check=True)
+    for name in ("a", "b/c", "b/cd", "z" * 70):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(name)
+    git(tmp_path, "add", "--all")
+    commit = "1" * (64 if version == "sha256" else 40)
+    git(tmp_path, "update-index", "--add", "--cacheinfo", f"160000,{commit},b/ch")
+    if version == "3":
+        git(tmp_path, "update-index", "--skip-worktree", "a")
+    elif version == "split":
+        git(tmp_path, "update-index", "--split-index")
+    elif version == "4":
+        git(tmp_path, "update-index", "--index-version", "4")
+    assert find_gitlinks(tmp_path / ".git") == {"b/ch": commit}
+
+
+def test_what_is_kept_of_a_killed_segue_is_where_it_is_cleared(trap: Trap) -> None:
+    """A lock that a git outside leaves is in the repository, not in the folder that Segue made for it."""
+    (trap.repo / ".git" / "index.lock").touch()
+
+    async def work() -> str | None:
+        found = await Repository.open(trap.repo)
+        await found.recover(0.0)
+        (trap.repo / "file").write_text("new\n")
+        return await found.commit("Work\n")
+
+    assert asyncio.run(work())

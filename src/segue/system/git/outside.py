@@ -152,7 +152,7 @@ async def _open(place: GitPlace) -> _Made:
     if folder is not None:
         (folder / "config.new").write_text(config.text, "utf-8", "surrogateescape")
         (folder / "config.new").replace(folder / "config")
-    if "filter.lfs.process" in config.effective:  # through a link, git-lfs could not make it
+    if any(name.startswith("filter.lfs.") for name in config.effective):  # through a link, git-lfs could not make it
         (place.common / "lfs").mkdir(exist_ok=True)
     _made[place] = made = _Made(folder, stamp, config, files)
     return made
