@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -15,6 +16,7 @@ import pytest
 from segue.domain.errors import WorkspaceError
 from segue.proof.inputs import Trees, list_inputs
 from segue.reviewers.changes import in_changed_files
+from segue.system.git import outside
 from segue.system.git.branches import LocalBranches, RemoteBranches
 from segue.system.git.gitlinks import find_gitlinks
 from segue.system.git.lanes import LaneTrees
@@ -528,3 +530,50 @@ def test_what_is_kept_of_a_killed_segue_is_where_it_is_cleared(trap: Trap) -> No
         return await found.commit("Work\n")
 
     assert asyncio.run(work())
+
+
+def test_a_filter_of_the_repository_is_named_where_files_need_it(trap: Trap) -> None:
+    trap.config("filter.strip.clean", "strip-notebooks")
+
+    async def named() -> tuple[str, ...]:
+        return await (await Repository.open(trap.repo)).name_refused()
+
+    assert asyncio.run(named()) == (), "no file needs it"
+    trap.attributes("*.ipynb filter=strip")
+    (trap.repo / "a.ipynb").write_text("{}")
+    assert "git.filters" in asyncio.run(named())[0]
+
+
+def test_a_pipe_deep_in_the_tree_is_named(trap: Trap, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outside, "_LONG", 0.1)
+    (trap.repo / "deep" / "down").mkdir(parents=True)
+    (trap.repo / "deep" / "file").write_text("x")
+    os.mkfifo(trap.repo / "deep" / ".gitignore")
+
+    async def look() -> None:
+        await (await Repository.open(trap.repo)).snapshot()
+
+    with pytest.raises(WorkspaceError, match=r"deep/\.gitignore is neither a file nor a folder"):
+        asyncio.run(look())
+
+
+_ELSEWHERE = (
+    "sim/",
+    "bench/",
+    "conformance/",
+    "agents/scripted/",
+    "system/git/outside.py",
+    "system/process/",
+)
+"""Actors that play others, and the door itself."""
+
+
+def test_there_is_one_door_to_git() -> None:
+    top = Path(outside.__file__).parents[2]
+    started = re.compile(r"""[\[(]\s*["']git["'],\s*(\*|["'])""")
+    files = (path for path in top.rglob("*.py") if not str(path.relative_to(top)).startswith(_ELSEWHERE))
+    assert {str(path.relative_to(top)) for path in files if started.search(path.read_text())} == _SHOWN
+
+
+_SHOWN = {"cli/run/demo/bridge.py", "runtime/doctor.py"}
+"""Command lines that are shown to people, or run in the demo."""

@@ -2,7 +2,7 @@
 
 A clone borrows the objects of its mirror, so nothing is ever removed from a mirror; only one that no clone
 uses is removed as a whole. Clones and mirrors are written by hand: git reads neither a template nor a hook,
-and where the mirror has the commit, a clone costs one git process.
+and where the mirror has the commit, a clone costs two git processes.
 """
 
 from __future__ import annotations

@@ -97,7 +97,7 @@ def _read_common(git_dir: Path) -> Path | None:
 
 def check_place(place: GitPlace) -> None:
     """Raise WorkspaceError where git would wait for a pipe, write through a link, or use other folders."""
-    for path in _checked(str(place.git_dir), str(place.common), str(place.root)):
+    for path in _checked(place):
         _check(path)
     head = read_start(f"{place.git_dir}/HEAD").decode("utf-8", "replace").strip()
     if head.startswith("ref: refs/"):
@@ -110,6 +110,15 @@ def check_place(place: GitPlace) -> None:
         raise _refuse(f"{place.git_dir}/commondir", "names another repository than before")
 
 
+def check_tree(root: Path) -> None:
+    """Raise WorkspaceError where git waits for a pipe somewhere in the work tree."""
+    for folder, names, files in os.walk(root):
+        names[:] = [name for name in names if name != ".git"]
+        for name in files:
+            if name in _IN_TREE:
+                _check(os.path.join(folder, name))
+
+
 def check_objects(common: Path) -> None:
     """Raise WorkspaceError where git would wait for a pipe when it reads objects."""
     for name in ("objects", "objects/info", "objects/info/alternates", "objects/pack"):
@@ -117,10 +126,10 @@ def check_objects(common: Path) -> None:
 
 
 @lru_cache(maxsize=64)
-def _checked(git_dir: str, common: str, root: str) -> tuple[str, ...]:
-    places = [*((git_dir, name) for name in _OF_TREE), *((common, name) for name in _OF_ALL)]
-    places += [(root, name) for name in _IN_TREE]
-    return tuple(dict.fromkeys(os.path.join(*place) for place in places))
+def _checked(place: GitPlace) -> tuple[str, ...]:
+    found = [*((place.git_dir, name) for name in _OF_TREE), *((place.common, name) for name in _OF_ALL)]
+    found += [(place.root, name) for name in _IN_TREE]
+    return tuple(dict.fromkeys(os.path.join(*path) for path in found))
 
 
 def _branch_files(common: str, ref: str) -> Iterator[str]:

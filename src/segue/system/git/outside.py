@@ -7,6 +7,7 @@ repository. HEAD, the index and their locks are where they always are.
 
 from __future__ import annotations
 
+import asyncio
 import atexit
 import contextlib
 import os
@@ -19,7 +20,7 @@ from msgspec import Struct
 
 from segue.domain.errors import WorkspaceError
 from segue.system.files import brief_folder, brief_place, clear_temporary, signature
-from segue.system.git.folders import GitPlace, check_place
+from segue.system.git.folders import GitPlace, check_place, check_tree
 from segue.system.git.own_config import OwnConfig, Trust, compose, parse_settings
 from segue.system.process.capture import Captured, capture, child_environment
 
@@ -61,6 +62,8 @@ class _Made(Struct):
 _made: dict[GitPlace, _Made] = {}
 _kept = contextlib.ExitStack()
 _NOT_IN_MEMORY = Path()
+_LONG = 10.0
+"""Seconds after which Segue looks what git may be waiting for."""
 _USED = 600.0
 """Seconds after which a folder is marked as used again."""
 _trust = [Trust()]
@@ -96,15 +99,21 @@ async def run_outside(
     limit: int = 64 * 1024**2,
 ) -> Captured:
     """Run git in a work tree, with a git folder and a configuration that only Segue writes."""
-    variables = await _variables_for(place)
-    return await run_git(
-        place.root, *args, stdin=stdin, extra={**variables, **(extra or {})}, timeout=timeout, limit=limit
+    variables = {**await _variables_for(place), **(extra or {})}
+    running = asyncio.ensure_future(
+        run_git(place.root, *args, stdin=stdin, extra=variables, timeout=timeout, limit=limit)
     )
+    try:
+        if not (await asyncio.wait({running}, timeout=_LONG))[0]:
+            await asyncio.to_thread(check_tree, place.root)
+        return await running
+    finally:
+        running.cancel()
+        await asyncio.wait({running})
 
 
 def ask_git(place: GitPlace, *args: str) -> bytes:
     """Ask git a short question from synchronous code; empty if it does not answer."""
-    import asyncio
     from concurrent.futures import ThreadPoolExecutor
 
     # In a thread with a loop of its own, because the caller's thread may already run one.
@@ -143,16 +152,18 @@ def _as_variables(config: OwnConfig) -> dict[str, str]:
 async def _open(place: GitPlace) -> _Made:
     """Return the folder for a work tree, with the settings as they are now."""
     made = _made.get(place)
-    if made is not None and _is_there(made.folder) and made.stamp == _stamp(place, made.files):
+    if made is not None and _is_there(made.folder) and made.stamp == _stamp(made.files):
         return made
     settings = parse_settings(await _list_settings(place))
     files = tuple(dict.fromkeys((*_config_files(place), *(one.file for one in settings if one.file))))
-    stamp, config = _stamp(place, files), compose(place, settings, _trust[0])
+    files = tuple(os.path.join(place.root, file) for file in files)  # noqa: PTH118 - read again and again
+    stamp, config = _stamp(files), compose(place, settings, _trust[0])
     folder = made.folder if made and _is_there(made.folder) else _make_folder(place)
     if folder is not None:
         (folder / "config.new").write_text(config.text, "utf-8", "surrogateescape")
         (folder / "config.new").replace(folder / "config")
-    if any(name.startswith("filter.lfs.") for name in config.effective):  # through a link, git-lfs could not make it
+    # Through a link, git-lfs could not make it.
+    if any(name.startswith("filter.lfs.") for name in config.effective):
         (place.common / "lfs").mkdir(exist_ok=True)
     _made[place] = made = _Made(folder, stamp, config, files)
     return made
@@ -174,8 +185,7 @@ def _is_there(folder: Path | None) -> bool:
 async def _list_settings(place: GitPlace) -> bytes:
     """Let git read its configuration, which starts nothing."""
     check_place(place)
-    given = {name: value for name, value in os.environ.items() if name.startswith(_GIVEN)}
-    extra = {**given, "GIT_DIR": str(place.git_dir), "GIT_COMMON_DIR": str(place.common)}
+    extra = {**_given(), "GIT_DIR": str(place.git_dir), "GIT_COMMON_DIR": str(place.common)}
     try:
         done = await run_git(place.root, *_LIST, extra=extra, timeout=_LIST_TIMEOUT)
     except TimeoutError as error:
@@ -192,11 +202,14 @@ async def _list_settings(place: GitPlace) -> bytes:
     return done.out
 
 
-def _stamp(place: GitPlace, files: tuple[str, ...]) -> object:
+def _stamp(files: tuple[str, ...]) -> object:
     """Return what differs whenever a file with settings was written, or another program is trusted."""
-    given = tuple(value for name, value in os.environ.items() if name.startswith(_GIVEN))
-    seen = tuple(signature(place.root / file) for file in files)
-    return seen, given, _trust[0], _where(), os.environ.get("PATH")
+    given = tuple(sorted(_given().items())) if _GIVEN[0] in os.environ or _GIVEN[-1] in os.environ else ()
+    return tuple(map(signature, files)), given, _trust[0], os.environ.get("PATH")
+
+
+def _given() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if name.startswith(_GIVEN)}
 
 
 def _config_files(place: GitPlace) -> list[str]:

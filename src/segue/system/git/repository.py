@@ -327,6 +327,18 @@ class Repository(Struct):
         found = (await read_config(self.place)).effective
         return {name: value for name, value in found.items() if re.search(pattern, name)}
 
+    async def name_refused(self) -> tuple[str, ...]:
+        """Say which filters git does not start here although files need them, and what to set."""
+        config = await read_config(self.place)
+        said = []
+        for driver in config.drivers:
+            start = f"The filter {driver} was not started"
+            why = next((words for words in config.refused if words.startswith(start)), "")
+            listing = ("ls-files", "--cached", "--others", "--exclude-standard", "-z")
+            if why and (await self.run(*listing, f":(top,attr:filter={driver})")).out:
+                said.append(why)
+        return tuple(said)
+
     async def set(self, name: str, value: str) -> None:
         """Write a value into the repository's own configuration."""
         await self.git("config", "--file", str(common_dir(self.git_dir) / "config"), name, value)
