@@ -6,7 +6,6 @@ import asyncio
 import json
 import os
 import re
-import shutil
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -19,6 +18,7 @@ from msgspec import Struct
 
 from segue.domain.errors import ToolMissing
 from segue.domain.pattern import pattern
+from segue.system import programs
 from segue.system.files import leave_memory, private_folder, write_atomic
 from segue.system.isolation import container, mounting
 from segue.system.isolation.denied import explain_denied
@@ -233,11 +233,13 @@ class Isolation:
         chosen, env = self.chosen, {**env, **lane_variables(root)}
         self.remember()
         if chosen.means is Means.NONE:
+            programs.record([root])
             return Enclosed(tuple(argv), env)
         home = self._home_of(root) if chosen.means in MOUNTING else None
         places = [root, *([home] if home else [])] if "/" in argv[0] else [Path()]
         found = next(
-            filter(None, (shutil.which(place / argv[0], path=env.get("PATH")) for place in places)), None
+            filter(None, (programs.find_inside(str(place / argv[0]), env.get("PATH")) for place in places)),
+            None,
         )
         if found is None:
             return Enclosed(tuple(argv), env)  # a missing program is reported by whoever starts it
@@ -256,7 +258,36 @@ class Isolation:
             shared = list_shared(home, policy.root, self._options.shared) if shares else ()
             seen = [path for path in shared if not _is_hidden(home / path, policy.hide)]
             policy = msgspec.structs.replace(policy, seen_at=home, shared=tuple(seen))
+        shared_by_all = TEMPORARY if chosen.means is Means.LANDLOCK and not policy.is_strict else ()
+        programs.record([policy.root, *policy.write, *shared_by_all])
+        if (kept := self._kept_installation()) is not None:
+            policy = msgspec.structs.replace(policy, guard=(*policy.guard, kept))
         return _WRAP[chosen.means](self._options, chosen, argv, policy, _environment(env, policy, chosen))
+
+    def _kept_installation(self) -> Path | None:
+        """Return what Segue was installed into, if agents would write it, and are kept from that."""
+        found, root = programs.own_prefix(), self._options.home or Path()
+        if found is None or self.chosen.means in (Means.LANDLOCK, Means.NONE):
+            return None
+        wanted = (root / Path(os.path.expandvars(place)).expanduser() for place in self._options.given.write)
+        is_opened = any(Path(os.path.realpath(place)).is_relative_to(found) for place in wanted)
+        return None if is_opened else Path(found)
+
+    @property
+    def own_note(self) -> str:
+        """What agents can do to Segue itself, if it is installed where they work; usually nothing."""
+        kept, found = self._kept_installation(), programs.own_source() or programs.own_prefix()
+        if found is None or self.chosen.means is Means.NONE:
+            return ""
+        if kept is not None and programs.own_source() is None:
+            return (
+                f"Segue is installed in {kept}, so agents cannot change that folder; install Segue elsewhere "
+                "(pipx install segue) to let them."
+            )
+        return (
+            f"Segue itself runs from {found}, where agents can write: what they change there runs outside of "
+            "the sandbox. Install Segue elsewhere, e.g. pipx install segue."
+        )
 
     def _home_of(self, root: Path) -> Path | None:
         """Return the user's work tree, if this one was made by Segue beside it."""
@@ -267,7 +298,9 @@ class Isolation:
 
     def explain(self, text: str) -> str:
         """Return which setting opens the place that a program says it could not write; usually nothing."""
-        means = self.chosen.means
+        means, kept = self.chosen.means, self._kept_installation()
+        if kept is not None and f"{kept}/" in text and "ead-only file system" in text:
+            return self.own_note
         return "" if means is Means.NONE else explain_denied(text, by_rules=means is Means.LANDLOCK)
 
     def ending(self, token: str) -> list[str] | None:
@@ -362,8 +395,8 @@ def _with_container(
     assert options.image
     name = _container_name(policy.scratch.parent.parent.name)
     line = container.wrap(argv, policy, env, options.runtime, options.image, name)
-    # The runtime itself needs the user's own variables, to find its service.
-    return Enclosed(tuple(line), {**os.environ, **env})
+    # The runtime itself needs the user's own variables, to find its service, but not their programs.
+    return Enclosed(tuple(line), {**os.environ, **env, "PATH": programs.outside_path()})
 
 
 _WRAP = {
@@ -435,7 +468,7 @@ def _listening(argv: Sequence[str], env: Mapping[str, str]) -> set[int]:
 
 def _machine() -> str:
     """Return what decides whether namespaces work: the program, the user, the kernel and its settings."""
-    program = shutil.which("bwrap")
+    program = programs.find("bwrap")
     user = str(os.getuid()) if hasattr(os, "getuid") else ""
     facts = [str(program), str(Path(program).stat().st_mtime_ns) if program else "", user]
     for name in (
