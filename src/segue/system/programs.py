@@ -1,8 +1,8 @@
 """Find the programs that Segue starts itself, and keep out of their sight what an agent can write.
 
-An agent can write its work tree, and what else the sandbox gives to it. Who has activated an environment there
-has such a folder on PATH. Agents and checks get the user's whole environment, inside of the sandbox. Segue
-itself, and every program that it starts outside, gets one without those places.
+An agent can write its work tree, and what else the sandbox gives to it. Who has activated an environment
+there has such a folder on PATH. Agents and checks get the user's whole environment, inside of the sandbox.
+Segue itself, and every program that it starts outside, gets one without those places.
 """
 
 # Every command begins with this, and pathlib would cost start-up time.
