@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 
 import segue
+from segue.system.isolation.isolate import Isolation, SandboxOptions
+from segue.system.programs import keep_out
 from tests.cli.place import PLAN, Place
 from tests.isolation.means import each, needs
 from tests.isolation.test_runs import agent
@@ -69,6 +71,7 @@ def test_doctor_starts_nothing_from_the_tree(place: Trap) -> None:
     assert "not asked: agents can write it" in done.stdout
 
 
+@pytest.mark.thorough
 @needs_sandbox
 def test_neither_does_a_command_from_another_folder(place: Trap) -> None:
     agent(place, "")
@@ -104,7 +107,8 @@ for name in {NAMES!r}:
     (place.repo / ".git/info/exclude").write_text(".venv\n")
     agent(place, body)
     place.segue("run", "plan.md", "--task", "1")
-    place.segue("status")
+    agent(place, "")
+    place.segue("run", "plan.md", "--task", "2", code=None)
     assert (place.repo / ".venv/bin/git").exists()
     assert started(place) == ""
 
@@ -119,6 +123,18 @@ def test_an_agent_that_the_project_installed_runs_in_the_sandbox_alone(place: Tr
     ((launched,),) = place.rows("select count(*) from orchestrator_events where type = 'agent.started'")
     assert launched
     assert started(place) == ""
+
+
+@pytest.mark.parametrize("means", each("bwrap", "namespaces", "landlock"))
+def test_a_library_in_the_tree_is_loaded_inside_alone(means: str, place: Trap) -> None:
+    keep_out([place.repo])
+    wanted = {"LD_LIBRARY_PATH": f"{place.repo}/lib", "PATH": f"{place.repo}/bin:/usr/bin:/bin"}
+    (place.repo / "lib").mkdir()
+    isolation = Isolation(SandboxOptions(isolation=means))
+    inside = isolation.enclose(["/usr/bin/env"], place.repo, wanted, place.root / "scratch")
+    assert not [value for value in inside.env.values() if str(place.repo) in value]
+    said = subprocess.run(inside.argv, env=inside.env, check=True, capture_output=True, text=True).stdout
+    assert set(said.splitlines()) >= {f"{name}={value}" for name, value in wanted.items()}
 
 
 def install_in(tree: Path) -> Path:
@@ -137,6 +153,7 @@ def install_in(tree: Path) -> Path:
     return python
 
 
+@pytest.mark.thorough
 @needs("bwrap")
 def test_agents_cannot_change_an_environment_that_segue_runs_from(place: Trap) -> None:
     python = install_in(place.repo)

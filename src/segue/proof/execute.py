@@ -94,7 +94,8 @@ class Mounted(Struct, frozen=True):
             self.trees.home, order.tree, order.guarded, inputs, order.readable, order.writable, git
         )
         line = wrap(self.choice, order.argv, mounts, order.env, order.network)
-        return await run_bounded(capture(line, order.work, order.env, order.timeout, limit=_KEPT_OUTPUT))
+        # Its variables are in the line: what sets up the mounts is no check.
+        return await run_bounded(capture(line, order.work, timeout=order.timeout, limit=_KEPT_OUTPUT))
 
     def _git_for(self, work: Path) -> Path | None:
         """Return git's folder, and write a `.git` that leads there, if the work tree is seen elsewhere."""

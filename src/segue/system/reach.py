@@ -1,7 +1,7 @@
 """What agents can write, measured: places are told by what they are, not by how they are spelled."""
 
 # Every command begins with this, and pathlib would cost start-up time.
-# ruff: noqa: PTH100, PTH109, PTH112, PTH115, PTH116, PTH117, PTH118, PTH120, PTH206
+# ruff: noqa: PTH100, PTH109, PTH112, PTH113, PTH115, PTH116, PTH117, PTH118, PTH120, PTH206
 from __future__ import annotations
 
 import os
@@ -89,14 +89,26 @@ class Reach:
 
     def find(self, name: str, path: str) -> str | None:
         """Return the first program of a name on a search path that agents cannot write."""
-        import shutil
+        if (name, path) not in self._found:
+            places = (place for folder in self.cut(path).split(os.pathsep) for place in _spell(folder, name))
+            found = next((place for place in places if _can_start(place) and not self.has(place)), None)
+            if found is None:
+                return None
+            self._found[name, path] = found
+        return self._found[name, path]
 
-        for folder in self.cut(path).split(os.pathsep) if (name, path) not in self._found else ():
-            found = shutil.which(name, path=folder) if folder else None
-            if found is not None and not self.has(found):
-                self._found[name, path] = found
-                break
-        return self._found.get((name, path))
+
+def _spell(folder: str, name: str) -> list[str]:
+    """Return the files that a program may be; Windows leaves out how their names end."""
+    if os.name != "nt":
+        return [os.path.join(folder, name)] if folder else []
+    endings = os.environ.get("PATHEXT", ".COM;.EXE;.BAT;.CMD").lower().split(";")
+    whole = name.lower().endswith(tuple(endings))
+    return [os.path.join(folder, name + ending) for ending in ([""] if whole else endings)] if folder else []
+
+
+def _can_start(place: str) -> bool:
+    return os.path.isfile(place) and os.access(place, os.X_OK)
 
 
 def _identify(place: str | os.PathLike[str]) -> tuple[int, int] | None:

@@ -27,6 +27,7 @@ from segue.system.isolation.policy import TEMPORARY, Places, SandboxPolicy, Stre
 from segue.system.lane import is_beside, lane_variables, list_shared
 from segue.system.process.capture import Captured, capture
 from segue.system.program import part_command, part_folders
+from segue.system.reach import cut_variables
 
 _DROPPED = ("SSH_AUTH_SOCK", "XDG_RUNTIME_DIR", "TEMP", "TMP")
 """Variables that name what is hidden."""
@@ -352,9 +353,12 @@ def _with_mounts(
     words = list(argv)
     if policy.is_strict and policy.network and landlock_abi() >= 4:
         words = landlocked({"shut_ports": sorted(_listening(argv, env))}, argv)
+    outer = cut_variables(env, programs.reach())
     program = mounting.mounter(chosen.means is Means.BWRAP)
+    for name in (name for name in env if outer.get(name) != env[name]):
+        program += ["--setenv", name, env[name]]
     line = mounting.wrap(program, words, policy, env, chosen.own_proc)
-    return Enclosed(tuple(line), env, mounting.layers(chosen.own_proc))
+    return Enclosed(tuple(line), outer, mounting.layers(chosen.own_proc))
 
 
 def _with_landlock(
@@ -381,7 +385,10 @@ def _with_landlock(
         "write": [os.path.realpath(place) for place in writable],
     }
     shut = _listening(argv, env) if policy.is_strict and policy.network else set()
-    return Enclosed(tuple(landlocked({"rules": rules, "shut_ports": sorted(shut)}, argv)), env)
+    outer = cut_variables(env, programs.reach())
+    inner = {name: value for name, value in env.items() if outer.get(name) != value}
+    document = {"rules": rules, "shut_ports": sorted(shut), "variables": inner}
+    return Enclosed(tuple(landlocked(document, argv)), outer)
 
 
 def _with_container(
@@ -396,7 +403,8 @@ def _with_container(
     name = _container_name(policy.scratch.parent.parent.name)
     line = container.wrap(argv, policy, env, options.runtime, options.image, name)
     # The runtime itself needs the user's own variables, to find its service, but not their programs.
-    return Enclosed(tuple(line), {**os.environ, **env, "PATH": programs.outside_path()})
+    own = cut_variables(os.environ, programs.reach())
+    return Enclosed(tuple(line), {**own, **env, "PATH": programs.outside_path()})
 
 
 _WRAP = {

@@ -307,7 +307,7 @@ def _start(argv: Sequence[str], cwd: Path, env: dict[str, str], is_fed: bool) ->
 
 def _locate(name: str, env: Mapping[str, str]) -> str | None:
     """Return where a program is that Segue starts by its name; None: it has a path, or runs for an agent."""
-    if os.path.dirname(name) or sys.platform == "win32":  # noqa: PTH120 - asked for every git
+    if os.path.dirname(name):  # noqa: PTH120 - asked for every git
         return None
     is_outside = name == "git" or env.get("PATH") == programs.outside_path()
     return programs.need(name) if is_outside else None
