@@ -309,7 +309,7 @@ def _isolation(app: App) -> list[HealthCheck]:
         return [problem, *rows]
     is_wanted = app.loaded.settings.isolation == "none" or chosen.means is not Means.NONE
     if note := isolation.own_note:
-        rows.append(HealthCheck("Segue itself", False, note, "pipx install segue", needed=False))
+        rows.append(HealthCheck("Segue itself", False, note, "segue help installing", needed=False))
     return [HealthCheck("isolation", is_wanted, said, chosen.fix, needed=False), *rows]
 
 

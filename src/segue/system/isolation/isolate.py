@@ -22,6 +22,7 @@ from segue.system import programs
 from segue.system.files import leave_memory, private_folder, write_atomic
 from segue.system.isolation import container, mounting
 from segue.system.isolation.denied import explain_denied
+from segue.system.isolation.installation import OwnInstallation, examine_installation
 from segue.system.isolation.mounting import MounterFound
 from segue.system.isolation.policy import TEMPORARY, Places, SandboxPolicy, Strength, make_policy
 from segue.system.lane import is_beside, lane_variables, list_shared
@@ -53,6 +54,8 @@ class Means(StrEnum):
     NONE = "none"
 
 
+_WITHOUT_READ_ONLY = (Means.LANDLOCK, Means.NONE)
+"""What cannot keep a place in the work tree as it is."""
 MOUNTING = (Means.BWRAP, Means.NAMESPACES)
 """What can show a tree at the path of another, the preferred one first."""
 
@@ -261,34 +264,21 @@ class Isolation:
             policy = msgspec.structs.replace(policy, seen_at=home, shared=tuple(seen))
         shared_by_all = TEMPORARY if chosen.means is Means.LANDLOCK and not policy.is_strict else ()
         programs.record([policy.root, *policy.write, *shared_by_all])
-        if (kept := self._kept_installation()) is not None:
-            policy = msgspec.structs.replace(policy, guard=(*policy.guard, kept))
+        if self._installation.kept is not None:
+            policy = msgspec.structs.replace(policy, guard=(*policy.guard, self._installation.kept))
         return _WRAP[chosen.means](self._options, chosen, argv, policy, _environment(env, policy, chosen))
 
-    def _kept_installation(self) -> Path | None:
-        """Return what Segue was installed into, if agents would write it, and are kept from that."""
-        found, root = programs.own_prefix(), self._options.home or Path()
-        if found is None or self.chosen.means in (Means.LANDLOCK, Means.NONE):
-            return None
-        wanted = (root / Path(os.path.expandvars(place)).expanduser() for place in self._options.given.write)
-        is_opened = any(Path(os.path.realpath(place)).is_relative_to(found) for place in wanted)
-        return None if is_opened else Path(found)
+    @cached_property
+    def _installation(self) -> OwnInstallation:
+        options = self._options
+        return examine_installation(
+            options.home or Path(), options.given.write, can_keep=self.chosen.means not in _WITHOUT_READ_ONLY
+        )
 
     @property
     def own_note(self) -> str:
         """What agents can do to Segue itself, if it is installed where they work; usually nothing."""
-        kept, found = self._kept_installation(), programs.own_source() or programs.own_prefix()
-        if found is None or self.chosen.means is Means.NONE:
-            return ""
-        if kept is not None and programs.own_source() is None:
-            return (
-                f"Segue is installed in {kept}, so agents cannot change that folder; install Segue elsewhere "
-                "(pipx install segue) to let them."
-            )
-        return (
-            f"Segue itself runs from {found}, where agents can write: what they change there runs outside of "
-            "the sandbox. Install Segue elsewhere, e.g. pipx install segue."
-        )
+        return "" if self.chosen.means is Means.NONE else self._installation.note
 
     def _home_of(self, root: Path) -> Path | None:
         """Return the user's work tree, if this one was made by Segue beside it."""
@@ -299,7 +289,7 @@ class Isolation:
 
     def explain(self, text: str) -> str:
         """Return which setting opens the place that a program says it could not write; usually nothing."""
-        means, kept = self.chosen.means, self._kept_installation()
+        means, kept = self.chosen.means, self._installation.kept
         if kept is not None and f"{kept}/" in text and "ead-only file system" in text:
             return self.own_note
         return "" if means is Means.NONE else explain_denied(text, by_rules=means is Means.LANDLOCK)
