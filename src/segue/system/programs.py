@@ -89,8 +89,11 @@ def _apply() -> None:
 def record(places: Iterable[str | os.PathLike[str]]) -> None:
     """Remember that agents can write these places, also for the commands that follow.
 
-    A home is not remembered: somebody whose home is a work tree has their own programs there.
+    A home is not remembered: somebody whose home is a work tree has their own programs there. Nor is anything
+    where Segue is part of another program, whose environment is not ours to cut.
     """
+    if not _process.is_settled:
+        return
     wanted = {*map(os.path.realpath, places)} - _process.recorded
     keep_out(wanted)
     _process.recorded |= wanted

@@ -31,8 +31,8 @@ def examine_installation(tree: Path, opened: Iterable[Path], *, can_keep: bool) 
     if source is None and kept is not None:
         return OwnInstallation(
             kept,
-            f"Segue is installed in {kept}, so agents cannot change that folder; to let them, install Segue in "
-            "an environment of its own (`segue help sandbox`).",
+            f"Segue is installed in {kept}, so agents cannot change that folder; to let them, install Segue "
+            "in an environment of its own (`segue help sandbox`).",
         )
     place = source or prefix
     if place is None:
