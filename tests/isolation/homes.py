@@ -88,7 +88,7 @@ CREDENTIALS = {
     ".condarc": f"channels:\n  - https://conda.example/t/{WORD}/main\n",
     ".config/nix/nix.conf": f"experimental-features = flakes\naccess-tokens = github.com={WORD}\n",
     # Storage, back-ups, passwords
-    ".config/rclone/rclone.conf": f"[drive]\ntype = drive\ntoken = {{\"access_token\":\"{WORD}\"}}\n",
+    ".config/rclone/rclone.conf": f'[drive]\ntype = drive\ntoken = {{"access_token":"{WORD}"}}\n',
     ".config/restic/password": WORD,
     ".s3cfg": f"[default]\naccess_key = AKIA\nsecret_key = {WORD}\n",
     ".config/borg/keys/backup": f"BORG_KEY 0123\n{WORD}\n",
@@ -149,7 +149,7 @@ CREDENTIALS = {
     ".bitcoin/wallet.dat": BINARY,
     ".ethereum/keystore/UTC--2025": f'{{"crypto": {{"ciphertext": "{WORD}"}}}}\n',
     ".electrum/wallets/default_wallet": f'{{"keystore": {{"xprv": "{WORD}"}}}}\n',
-    ".config/solana/id.json": f'[12,44,"{WORD}"]\n',
+    ".config/solana/id.json": str([*range(100, 164)]).replace(" ", ""),
 }
 """Of a file below the home, what a tool wrote."""
 
@@ -164,7 +164,7 @@ NEEDS = {
     ".config/mise/config.toml": '[tools]\nnode = "20"\npython = "3.12"\n',
     ".config/matplotlib/matplotlibrc": "backend: Agg\nkeymap.save: s, ctrl+s\n",
     ".config/ruff/ruff.toml": 'line-length = 110\n[lint]\nselect = ["S105", "S106"]\n',
-    ".config/pypoetry/config.toml": '[virtualenvs]\nin-project = true\n',
+    ".config/pypoetry/config.toml": "[virtualenvs]\nin-project = true\n",
     ".config/fontconfig/fonts.conf": "<fontconfig><dir>~/.fonts</dir></fontconfig>\n",
     ".tool-versions": "nodejs 20.11.0\n",
     ".profile": 'export PATH="$HOME/bin:$PATH"\nexport TOKEN_FILE=~/.token\neval "$(ssh-agent)"\n',
