@@ -31,7 +31,7 @@ _REFERENCE = r"[$~/{<%(\[]|env[:(]|\d{1,5}(?![\w.])|(?:none|null|true|false|unde
 _VALUE = rf"(?!{_REFERENCE})[^\s\"'<>,;{{}}]{{6,}}"
 _ASSIGNED = pattern(
     rf"(?i)<add\s+key=[\"']{_KEY}[\"']\s+value=[\"'](?P<added>[^\"']+)"
-    rf"|(?:^|[\s\"'<{{,;(\[/&?]){_KEY}[\"']?\s*(?:=>|[:=]|,\s*<<)\s*[\"']?(?P<assigned>{_VALUE})"
+    rf"|(?:^|[\s\"'<{{,;(\[/&?]){_KEY}[\"']?[ \t]*(?:=>|[:=]|,<<)[ \t]*[\"']?(?P<assigned>{_VALUE})"
     rf"|<{_KEY}>(?P<tagged>[^<]{{4,2000}})</"
     rf"|(?:^|\s)(?:password|passwd|secret|token|auth)[ \t]+(?P<said>{_VALUE})"
     r"|://[^\s:/@\"']{0,200}:(?P<login>(?!\$)[^\s/@\"']+)@"

@@ -21,6 +21,12 @@ from segue.system.isolation.places import CACHES, NEEDED, SETTINGS, TOOLS
 
 _FOLDERS = ("", ".config", ".local", ".local/share", ".local/state", ".cache")
 """Where each entry belongs to another tool."""
+_XDG = {
+    "XDG_CONFIG_HOME": ".config",
+    "XDG_DATA_HOME": ".local/share",
+    "XDG_STATE_HOME": ".local/state",
+    "XDG_CACHE_HOME": ".cache",
+}
 _MOST_FILES = 200
 """Entries of a folder that are looked at; beyond that nobody can say that it is harmless."""
 _MOST_SETTINGS = 100
@@ -54,8 +60,11 @@ class PrivateParts(Struct, frozen=True):
 def find_private(home: Path) -> PrivateParts:
     """Return the parts of a home that a program sees only if it is given them."""
     look = _Look(home)
-    for name in _FOLDERS:
-        for entry in _entries(home / name):
+    elsewhere = [
+        (Path(os.environ[variable]), name) for variable, name in _XDG.items() if variable in os.environ
+    ]
+    for folder, name in [*((home / name, name) for name in _FOLDERS), *elsewhere]:
+        for entry in _entries(folder):
             look.at_entry(entry, f"{name}/{entry.name}" if name else entry.name)
     return PrivateParts(tuple(look.hidden), tuple(look.masked.items()))
 

@@ -22,8 +22,12 @@ VISIBLE: Final = {
     "identity": ("`~/.gitconfig`, and plain settings of git, pip and uv", _SAME),
     "credentials": ("credentials of tools, keys, browsers, histories", ("hidden",) * 4),
     "settings": (
-        "settings with a secret: `~/.npmrc`, `~/.bashrc`, `settings.xml`",
+        "settings with a secret: `~/.npmrc`, `~/.bashrc`, Gradle's, nix's",
         ("without it", "hidden", "hidden", "hidden"),
+    ),
+    "registries": (
+        "settings with a secret of Maven, pip and uv",
+        ("without it", "without it", "hidden", "hidden"),
     ),
     "logins": ("logins of other agents, Segue's state and settings", ("hidden",) * 4),
     "temporary": ("the machine's /tmp", ("its own", "its own", "writable", "read-only")),
