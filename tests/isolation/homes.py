@@ -1,7 +1,7 @@
 """A user's home: credentials as real tools write them, and what builds and agents honestly need of it.
 
-Written before the rule that tells them apart. `WORD` stands for the secret; its file is as readable for others
-as the rest, so that nothing but its place and content can give it away.
+Written before the rule that tells them apart. `WORD` stands for the secret; its file is as readable for
+others as the rest, so that nothing but its place and content can give it away.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ CREDENTIALS = {
     ".config/glab-cli/config.yml": f"hosts:\n    gitlab.com:\n        token: {WORD}\n",
     ".config/hub": f"github.com:\n- user: ada\n  oauth_token: {WORD}\n",
     # Clouds
-    ".aws/credentials": f"[default]\naws_access_key_id = AKIAABCDEFGHIJKLMNOP\naws_secret_access_key = {WORD}\n",
+    ".aws/credentials": f"[default]\naws_access_key_id = AKIAABCDEFGHIJ\naws_secret_access_key = {WORD}\n",
     ".aws/sso/cache/3fa1.json": _JSON % "accessToken",
     ".azure/msal_token_cache.json": f'{{"AccessToken": {{"a-b": {{"secret": "{WORD}"}}}}}}\n',
     ".azure/accessTokens.json": f'[{{"tokenType": "Bearer", "refreshToken": "{WORD}"}}]\n',
@@ -47,7 +47,7 @@ CREDENTIALS = {
     ".config/stripe/config.toml": f"[default]\ntest_mode_api_key = '{WORD}'\n",
     ".fly/config.yml": f"access_token: {WORD}\n",
     ".config/.wrangler/config/default.toml": f'oauth_token = "{WORD}"\n',
-    ".terraform.d/credentials.tfrc.json": f'{{"credentials": {{"app.terraform.io": {{"token": "{WORD}"}}}}}}\n',
+    ".terraform.d/credentials.tfrc.json": f'{{"credentials": {{"app.example": {{"token": "{WORD}"}}}}}}\n',
     ".terraformrc": f'credentials "app.terraform.io" {{\n  token = "{WORD}"\n}}\n',
     ".pulumi/credentials.json": f'{{"accessTokens": {{"https://api.pulumi.com": "{WORD}"}}}}\n',
     ".vault-token": WORD,
@@ -171,7 +171,7 @@ NEEDS = {
     ".zshrc": 'source ~/.oh-my-zsh/oh-my-zsh.sh\nbindkey "^R" history-search\nexport KEYTIMEOUT=1\n',
     ".vimrc": 'set number\nlet g:password_hint = ""\nnnoremap <leader>k :set keymap=<CR>\n',
     ".editorconfig": "root = true\n[*]\nindent_size = 4\n",
-    ".cargo/config.toml": '[registries.corp]\nindex = "sparse+https://cargo.example/"\n[net]\noffline = true\n',
+    ".cargo/config.toml": '[registries.corp]\nindex = "sparse+https://c.example/"\n[net]\noffline = true\n',
     ".gradle/init.gradle": "allprojects { repositories { maven { url 'https://mirror.example' } } }\n",
     ".config/user-dirs.dirs": 'XDG_DESKTOP_DIR="$HOME/Desktop"\n',
     ".config/htop/htoprc": "fields=0 48 17\nsort_key=46\ntree_sort_key=0\n",

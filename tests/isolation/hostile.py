@@ -77,14 +77,15 @@ def write_system() -> bool:
 
 def change_attributes() -> bool:
     victim, achieved = SIBLING / "kept.txt", False
-    for change in (
-        lambda: victim.chmod(0o640),
-        lambda: os.utime(victim, (1, 1)),
-        lambda: os.setxattr(victim, "user.evil", b"x"),
-    ):
-        with suppress(OSError):
-            change()
-            achieved = True
+    with suppress(OSError):
+        victim.chmod(0o640)
+        achieved = True
+    with suppress(OSError):
+        os.utime(victim, (1, 1))
+        achieved = True
+    with suppress(OSError):
+        os.setxattr(victim, "user.evil", b"x")
+        achieved = True
     return achieved
 
 
@@ -96,8 +97,8 @@ def read_opened() -> bool:
     """The settings open ~/.config for writing."""
     folder = HOME / ".config"
     tried = [reads(folder / "gh" / "hosts.yml"), reads(folder / "segue" / "config.toml")]
-    for name in ("gh/hosts.yml", "segue/config.toml", "segue/trust.json"):
-        tried.append(write(folder / name) and reads(folder / name))
+    names = ("gh/hosts.yml", "segue/config.toml", "segue/trust.json")
+    tried += [write(folder / name) and reads(folder / name) for name in names]
     with suppress(OSError):
         (folder / "gh").rename(folder / "moved")
         tried.append(True)

@@ -149,7 +149,7 @@ class _Look:
 
 
 def own_places(home: Path, argv: Sequence[str], program: Path) -> list[Path]:
-    """Return what belongs to a program by its name, and the tools' folders in which its command names a file."""
+    """Return what is a program's own: by its name, and tools' folders in which its command names a file."""
     named = [home / folder / program.name for folder in _FOLDERS[1:]]
     found = [home / f".{program.name}", *named]
     for word in argv:

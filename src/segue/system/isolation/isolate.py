@@ -18,6 +18,7 @@ import msgspec
 from msgspec import Struct
 
 from segue.domain.errors import ToolMissing
+from segue.domain.events import NOT_ISOLATED
 from segue.domain.pattern import pattern
 from segue.system.files import leave_memory, private_folder, write_atomic
 from segue.system.isolation import container, mounting
@@ -136,9 +137,9 @@ class Isolation:
 
     @property
     def label(self) -> str:
-        """What is in force, for people and reports: `bwrap standard`, `landlock strict`, `none`."""
+        """What is in force, for people and reports: `bwrap standard`, `landlock strict`, `not isolated`."""
         chosen = self.chosen
-        return "none" if chosen.means is Means.NONE else f"{chosen.means} {self.strength}"
+        return NOT_ISOLATED if chosen.means is Means.NONE else f"{chosen.means} {self.strength}"
 
     @property
     def sentence(self) -> str:
@@ -146,7 +147,7 @@ class Isolation:
         chosen = self.chosen
         if chosen.means is Means.NONE:
             why = f": {chosen.why}" if chosen.why else ""
-            return f"Agents are not isolated{why}."
+            return f"Agents are {NOT_ISOLATED}{why}."
         note = f" ({chosen.why})" if chosen.why else ""
         return f"Agents are isolated by {chosen.means}, {self.strength}{note}."
 

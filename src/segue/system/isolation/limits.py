@@ -1,6 +1,6 @@
 """What a program in each sandbox sees, and what one that tries to get out achieves.
 
-`segue help sandbox` shows both as tables; tests/isolation asserts every cell, so that neither can promise more.
+`segue help sandbox` shows both as tables; tests/isolation asserts every cell, so neither can promise more.
 """
 
 from __future__ import annotations

@@ -143,7 +143,7 @@ def _expanded(places: Iterable[Path]) -> Iterator[Path]:
 def _real(places: Iterable[Path]) -> tuple[Path, ...]:
     """Return the places that exist, without links."""
     found = (Path(os.path.realpath(place)) for place in places if os.path.lexists(place))
-    return tuple(dict.fromkeys(place for place in found if os.path.exists(place)))
+    return tuple(dict.fromkeys(place for place in found if os.path.lexists(place)))
 
 
 def _outside(root: Path, hidden: Iterable[Path]) -> list[Path]:
