@@ -62,9 +62,14 @@ class NotIsolated(Undecided):
 
 def check_isolated(app: App, isolation: Isolation) -> None:
     """Raise NotIsolated where agents would have no sandbox, unless the user has said that they need none."""
-    is_open = app.loaded.settings.isolation == "auto" and isolation.chosen.means is Means.NONE
-    if is_open and not (app.state_dir / _ACCEPTED).exists():
+    if asks_for_sandbox(app, isolation):
         raise NotIsolated(isolation, app.state_dir)
+
+
+def asks_for_sandbox(app: App, isolation: Isolation) -> bool:
+    """Return whether the next run has to ask if agents may work without a sandbox."""
+    is_open = app.loaded.settings.isolation == "auto" and isolation.chosen.means is Means.NONE
+    return is_open and not (app.state_dir / _ACCEPTED).exists()
 
 
 def check_preconditions(settings: Settings, source: Source) -> list[str]:
