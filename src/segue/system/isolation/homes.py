@@ -11,6 +11,7 @@ import os
 import stat
 from collections import deque
 from collections.abc import Iterator, Sequence
+from functools import cache
 from itertools import islice
 from pathlib import Path
 
@@ -67,6 +68,18 @@ def find_private(home: Path) -> PrivateParts:
         for entry in _entries(folder):
             look.at_entry(entry, f"{name}/{entry.name}" if name else entry.name)
     return PrivateParts(tuple(look.hidden), tuple(look.masked.items()))
+
+
+@cache
+def _find_once(home: Path) -> PrivateParts:
+    return find_private(home)
+
+
+def credentials_in_tools(home: Path) -> list[Path]:
+    """Return the files of credentials among toolchains, as this process found them first: for many checks."""
+    tools = [home / name for name in TOOLS]
+    found = _find_once(home).hidden
+    return [one for one in found if one.exists() and any(one.is_relative_to(tool) for tool in tools)]
 
 
 class _Look:

@@ -6,7 +6,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from functools import cache
 from pathlib import Path
 
@@ -128,10 +128,11 @@ def _rules(
         asked[place] = ["--dev-bind" if place.is_relative_to("/dev") else "--bind", str(place), str(place)]
     asked[policy.root] = ["--bind" if policy.edits else "--ro-bind", str(policy.root), str(policy.root)]
     asked |= {place: _read(place) for place in policy.guard}
+    closed = {*own, *policy.hide}
     for place in policy.hide:
-        closed = (*own, *(other for other in policy.hide if other != place))
-        if not _is_inside(place, closed) or _is_inside(place, (*seen, *asked)):
-            seen[place] = _hide(place)
+        is_open = place not in own and not _is_inside(place.parent, closed)
+        if is_open or _is_inside(place, {*seen, *asked}):
+            seen[place] = hide(place)
     rules = {**seen, **asked}
     for number, (place, text) in enumerate(policy.masked):
         if not _is_inside(place, (*own, *policy.hide)) or _is_inside(place, (*seen, *asked)):
@@ -168,7 +169,7 @@ def _with_lane(rules: dict[Path, list[str]], policy: SandboxPolicy, home: Path) 
     for tree in (lane, home):
         found[tree / ".git"] = ["--ro-bind", str(link), str(tree / ".git")]
         found |= {tree / path: ["--ro-bind", str(home / path), str(tree / path)] for path in policy.shared}
-        found |= {tree / path: [*_hide(lane / path)[:-1], str(tree / path)] for path in closed}
+        found |= {tree / path: [*hide(lane / path)[:-1], str(tree / path)] for path in closed}
     return found
 
 
@@ -181,12 +182,14 @@ def _read(place: Path) -> list[str]:
     return ["--ro-bind-try", str(place), str(place)]
 
 
-def _hide(place: Path) -> list[str]:
+def hide(place: Path) -> list[str]:
+    """Return the mount that covers a place."""
     return ["--tmpfs", str(place)] if place.is_dir() else ["--ro-bind", "/dev/null", str(place)]
 
 
 def _is_inside(place: Path, others: Iterable[Path]) -> bool:
-    return any(place.is_relative_to(other) for other in others)
+    around = others if isinstance(others, Set) else {*others}
+    return not around.isdisjoint((place, *place.parents))
 
 
 def find_bubblewrap() -> MounterFound:
