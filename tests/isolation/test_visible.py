@@ -42,7 +42,7 @@ REGISTRIES = (".m2/settings.xml", ".m2/settings-security.xml", ".config/pip/pip.
 MASKED = {
     *(*SETTINGS, *REGISTRIES, *KEPT_LINES),
     *(".config/hatch/config.toml", ".pip/pip.conf", ".bundle/config", ".hex/hex.config", ".condarc"),
-    *(".nuget/NuGet/NuGet.Config", LOGIN),
+    *(".nuget/NuGet/NuGet.Config", ".curlrc", ".wgetrc", LOGIN),
 }
 """What is no credential by the table: another row, or seen without its secret."""
 

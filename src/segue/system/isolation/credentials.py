@@ -23,8 +23,8 @@ _NAME = pattern(
 """Names that tools give to files with credentials and to histories."""
 _KEY = (
     r"[\w.$:-]{0,60}?(?:secret|passw(?:or)?d|passphrase|credential|bearer|cookie|private|ciphertext|xprv"
-    r"|(?<!mon)(?<!tur)(?<!don)(?<!sort_)(?<!public)(?<!signing)key|token|jwt|mnemonic"
-    r"|(?<![a-z])(?:pat|pass|pwd|dsn|o?auth|sas|master))s?(?![a-z])[\w.-]{0,60}?"
+    r"|(?<!mon)(?<!tur)(?<!don)(?<!bind)(?<!sort_)(?<!public)(?<!signing)key|token|jwt|mnemonic"
+    r"|(?<!by)(?<!com)pass|(?<![a-z])(?:pat|pwd|dsn|o?auth|sas|master))s?(?![a-z])[\w.-]{0,60}?"
 )
 _REFERENCE = r"[$~/{<%(\[]|env[:(]|\d{1,5}(?![\w.])|(?:none|null|true|false|undefined|keyring)\b"
 """How a value begins that only says where the secret is, or that there is none."""
@@ -32,12 +32,14 @@ _VALUE = rf"(?!{_REFERENCE})[^\s\"'<>,;{{}}]{{6,}}"
 _ASSIGNED = pattern(
     rf"(?i)<add\s+key=[\"']{_KEY}[\"']\s+value=[\"'](?P<added>[^\"']+)"
     rf"|(?:^|[\s\"'<{{,;(\[/&?]){_KEY}[\"']?[ \t]*(?:=>|[:=]|,<<)[ \t]*[\"']?(?P<assigned>{_VALUE})"
-    rf"|<{_KEY}>(?P<tagged>[^<]{{4,2000}})</"
-    rf"|(?:^|\s)(?:password|passwd|secret|token|auth)[ \t]+(?P<said>{_VALUE})"
+    rf"|<{_KEY}(?:\s[^<>]{{0,200}})?>(?P<tagged>[^<]{{4,2000}})</"
+    rf"|(?:^|\s)(?:pass|password|passwd|secret|token|auth|bearer|basic)[ \t]+[\"']?(?P<said>{_VALUE})"
+    rf"|(?:^|\s){_KEY}[ \t]+[\"'](?P<quoted>{_VALUE})[\"']"
+    r"|(?:^|\s)user[ \t]*=[ \t]*[\"']?[^\s:\"']{1,100}:(?P<both>[^\s\"']+)"
     r"|://[^\s:/@\"']{0,200}:(?P<login>(?!\$)[^\s/@\"']+)@"
     r"|://\S{1,300}/t/(?P<path>[\w-]{8,})/"
     r"|\bBUNDLE_\w*__\w*:\s*\"(?P<gems>[^\"]+)\""
-    r"|(?P<key>-----BEGIN [A-Z ]{0,30}PRIVATE KEY[\s\S]{0,8000}?(?:-----END|\Z)|AGE-SECRET-KEY-\w+)"
+    r"|(?P<key>-----BEGIN [A-Z ]{0,30}PRIVATE KEY[\w+/=\s\\:,-]{0,8000}|AGE-SECRET-KEY-\w+)"
 )
 """A name of a secret with a value, in any of the usual notations; a password in an address; a private key."""
 _TABLE = pattern(rf"(?i)[\"'\[]{_KEY}[\"']?\s*(?::\s*[{{\[]|\])|\[(?:\s*\d{{1,3}},){{31}}")
