@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 from msgspec import Struct
 
 from segue.system.git.allowed import AllowedPrograms, Sign, allowed_filters, allowed_signing
 from segue.system.git.folders import GitPlace
+from segue.system.programs import find
 
 _SAFE = re.compile(
     r"core\.(abbrev|autocrlf|bigfilethreshold|checkroundtripencoding|checkstat|commentchar|commitgraph"
@@ -168,17 +169,20 @@ def _as_mapping(settings: Iterable[Setting]) -> dict[str, str]:
 def _allowed(
     place: GitPlace, user: dict[str, str], own: dict[str, str], trust: Trust
 ) -> tuple[AllowedPrograms, AllowedPrograms]:
-    def find(name: str) -> str | None:
-        found = shutil.which(os.path.expanduser(name))  # noqa: PTH111
-        real = os.path.realpath(found) if found and os.path.isabs(found) else ""  # noqa: PTH117
-        return found if real and not _is_inside(real, place) else None
-
     def is_inside(word: str) -> bool:
         real = os.path.realpath(place.root / word)
         return _is_inside(real, place) and os.path.lexists(real)
 
-    filters = allowed_filters(user, own, trust.filters, find, is_inside)
-    return filters, allowed_signing(user, own, trust.sign, find)
+    program = partial(_find, place)
+    filters = allowed_filters(user, own, trust.filters, program, is_inside)
+    return filters, allowed_signing(user, own, trust.sign, program)
+
+
+def _find(place: GitPlace, name: str) -> str | None:
+    """Return a program that no agent can have written."""
+    found = find(os.path.expanduser(name))  # noqa: PTH111
+    real = os.path.realpath(found) if found and os.path.isabs(found) else ""  # noqa: PTH117
+    return found if real and not _is_inside(real, place) else None
 
 
 def _refused_drivers(both: dict[str, str], filters: AllowedPrograms) -> tuple[str, ...]:
@@ -193,8 +197,7 @@ def _switch_off(place: GitPlace, user: dict[str, str], refused: Sequence[str]) -
         yield f"filter.{driver}.required", "false"
     for name, command in user.items():
         if found := _MERGE_DRIVER.fullmatch(name):
-            program = shutil.which(command.split(" ")[0])
-            if program is None or _is_inside(os.path.realpath(place.root / program), place):
+            if _find(place, command.split(" ")[0]) is None:
                 yield f"merge.{found[1]}.driver", "false"  # which reports a conflict
         elif found := _HOOK.fullmatch(name):
             yield f"hook.{found[1]}.enabled", "false"
