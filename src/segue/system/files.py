@@ -122,7 +122,7 @@ def brief_folder(elsewhere: Path | None = None) -> Iterator[Path]:
     Without memory it is made in the place `elsewhere`, or where temporary files are.
     """
     place = brief_place(elsewhere)
-    folder = tempfile.mkdtemp(prefix=_temporary_prefix(os.getpid()), suffix=".tmp", dir=place)
+    folder = tempfile.mkdtemp(prefix=temporary_prefix(os.getpid()), suffix=".tmp", dir=place)
     try:
         yield Path(folder)
     finally:
@@ -232,7 +232,7 @@ def _replace(target: Path, data: bytes, durable: bool) -> None:
 
 def _write_beside(target: Path, data: bytes, mode: int | None, durable: bool) -> Path:
     """Write a temporary file into the folder of another one, the owner's alone unless there is a mode."""
-    handle, name = tempfile.mkstemp(prefix=_temporary_prefix(os.getpid()), suffix=".tmp", dir=target.parent)
+    handle, name = tempfile.mkstemp(prefix=temporary_prefix(os.getpid()), suffix=".tmp", dir=target.parent)
     temporary = Path(name)
     try:
         with os.fdopen(handle, "wb") as file:
@@ -249,7 +249,8 @@ def _write_beside(target: Path, data: bytes, mode: int | None, durable: bool) ->
 
 
 @cache
-def _temporary_prefix(pid: int) -> str:
+def temporary_prefix(pid: int) -> str:
+    """Return how the names of files begin that a process is writing: after a kill they are found by it."""
     return f"{_TEMPORARY}{pid}-{start_time(pid)}-"
 
 
