@@ -41,7 +41,11 @@ class World:
         self.root, self.repo, self.home = root, root / "repo", root / "home"
         for folder in (self.repo / "specs" / "001", self.home / "hooks", self.home / "specs"):
             folder.mkdir(parents=True)
-        for path in (self.home / ".bashrc", self.home / "hooks" / "pre-push", self.home / "specs" / "tasks.md"):
+        for path in (
+            self.home / ".bashrc",
+            self.home / "hooks" / "pre-push",
+            self.home / "specs" / "tasks.md",
+        ):
             path.write_text(SECRET)
         (self.home / "evil.toml").write_text(SETTINGS.replace("pytest -q", "true"))
         self.git("init", "--quiet", "--initial-branch=main")
@@ -49,6 +53,7 @@ class World:
         self.git("config", "user.email", "somebody@example.org")
         self.git("remote", "add", "origin", "https://example.org/good.git")
         (self.repo / ".git" / "hooks" / "pre-push").write_text("#!/bin/sh\n")
+        (self.repo / ".git" / "hooks" / "pre-push").chmod(0o755)
         self.write("plan.md", PLAN)
         self.write("specs/001/tasks.md", PLAN)
         self.write("specs/001/state.json", "{}")
@@ -166,6 +171,11 @@ def _append(path: str, text: str) -> Callable[[World], None]:
     return append
 
 
+def _separate(world: World) -> None:
+    (world.repo / ".git").rename(world.repo / ".moved")
+    (world.repo / ".git").write_text(f"gitdir: {world.repo / '.moved'}\n")
+
+
 Deed = Callable[[World], object]
 HOSTILE: dict[str, tuple[str, Deed]] = {
     "plan, link outside": ("plan.md", lambda world: world.link("plan.md", world.home / ".bashrc")),
@@ -180,11 +190,17 @@ HOSTILE: dict[str, tuple[str, Deed]] = {
     "tasks.md, link": ("tasks.md", lambda world: world.link("specs/001/tasks.md", world.home / ".bashrc")),
     "tasks.md, folder above": ("001", lambda world: world.link("specs/001", world.home / "specs")),
     "tasks.md, folder above that": ("specs", lambda world: world.link("specs", world.home)),
-    "state.json, link": ("state.json", lambda world: world.link("specs/001/state.json", world.home / ".bashrc")),
+    "state.json, link": (
+        "state.json",
+        lambda world: world.link("specs/001/state.json", world.home / ".bashrc"),
+    ),
     "state.json, pipe": ("state.json", lambda world: world.pipe("specs/001/state.json")),
     "segue.toml, new link": ("segue.toml", lambda world: world.link("segue.toml", world.home / "evil.toml")),
     "segue.toml, new pipe": ("segue.toml", lambda world: world.pipe("segue.toml")),
-    "pyproject.toml, link": ("pyproject.toml", lambda world: world.link("pyproject.toml", world.home / "evil.toml")),
+    "pyproject.toml, link": (
+        "pyproject.toml",
+        lambda world: world.link("pyproject.toml", world.home / "evil.toml"),
+    ),
     "pyproject.toml, pipe": ("pyproject.toml", lambda world: world.pipe("pyproject.toml")),
     "hooks, link": ("hooks", lambda world: world.link(".git/hooks", world.home / "hooks")),
     "hook, link": ("pre-push", lambda world: world.link(".git/hooks/pre-push", world.home / ".bashrc")),
@@ -194,8 +210,29 @@ HOSTILE: dict[str, tuple[str, Deed]] = {
     "info, link": ("info", lambda world: world.link(".git/info", world.home / "specs")),
     "commondir": ("commondir", lambda world: world.write(".git/commondir", str(world.home))),
     "config, one line": ("config", _append(".git/config", "[user]\n[core] fsmonitor = /tmp/x\n")),
-    "config, key after a harmless one": ("config", _append(".git/config", "[user] name = a\n[core] pager = x\n")),
-    "config, continued line": ("config", _append(".git/config", "[user] name = a \\\n b\n[core]fsmonitor=x\n")),
+    "config, two sections in one line": ("config", _append(".git/config", "[user] [core] fsmonitor = x\n")),
+    "config, program of gc": ("config", _append(".git/config", "[gc] recentObjectsHook = x\n")),
+    "config, upstream that is an address": (
+        "config",
+        _append(".git/config", '[branch "main"] remote = ../x\n'),
+    ),
+    "HEAD, pipe": ("HEAD", lambda world: world.pipe(".git/HEAD")),
+    "packed-refs, pipe": ("packed-refs", lambda world: world.pipe(".git/packed-refs")),
+    "index, link": ("index", lambda world: world.link(".git/index", world.home / ".bashrc")),
+    "hook that cannot be started": (
+        "pre-push",
+        lambda world: (world.repo / ".git/hooks/pre-push").chmod(0o644),
+    ),
+    ".git, link": (".git", lambda world: world.link(".git", ".moved")),
+    ".git, elsewhere": (".git", lambda world: _separate(world)),
+    "config, key after a harmless one": (
+        "config",
+        _append(".git/config", "[user] name = a\n[core] pager = x\n"),
+    ),
+    "config, continued line": (
+        "config",
+        _append(".git/config", "[user] name = a \\\n b\n[core]fsmonitor=x\n"),
+    ),
     "config, case": ("config", _append(".git/config", "[CORE]\nFSMonitor = x\n")),
     "config, included": ("config", _append(".git/config", '[includeIf "gitdir:/"] path = ../.evil\n')),
     "config, remote": ("config", _append(".git/config", '[remote "origin"] pushurl = ext::sh -c x\n')),
@@ -223,6 +260,7 @@ def test_what_an_agent_puts_in_place_of_a_file_is_named_and_put_back(world: Worl
     hooks = world.repo / ".git" / "hooks"
     assert not hooks.is_symlink()
     assert (hooks / "pre-push").read_text() == "#!/bin/sh\n"
+    assert os.access(hooks / "pre-push", os.X_OK)
     assert (world.repo / ".git" / "config").read_text() == config
     assert not (world.repo / ".git" / "commondir").exists()
     assert not (world.repo / ".git" / "info").is_symlink()

@@ -55,7 +55,7 @@ class Contract:
         return [*replaced, *found]
 
     def restore_places(self, before: Mapping[str, Original]) -> list[Tampering]:
-        """Put back files that something else took the place of: links, pipes, folders. Nothing is followed."""
+        """Put back files that something else took the place of, such as links; nothing is followed."""
         found = []
         for file, old, new in self._look_again(before):
             place = find_replaced(old, new)
@@ -70,7 +70,9 @@ class Contract:
             found.append(Tampering(file.subject, text, file.path.name))
         return found
 
-    def _look_again(self, before: Mapping[str, Original]) -> Iterator[tuple[ContractFile, Original, Original]]:
+    def _look_again(
+        self, before: Mapping[str, Original]
+    ) -> Iterator[tuple[ContractFile, Original, Original]]:
         """Yield each file as it was and as it is."""
         for file in self._files:
             old = before.get(str(file.path))

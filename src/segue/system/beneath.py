@@ -5,7 +5,7 @@ what is done to a name is done in the folder that was opened. Nothing waits: pip
 """
 
 # A launch looks at a dozen files, and pathlib knows no descriptors.
-# ruff: noqa: PTH102, PTH105, PTH106, PTH107, PTH108, PTH115, PTH116, PTH208
+# ruff: noqa: PTH208
 from __future__ import annotations
 
 import errno
@@ -153,6 +153,11 @@ class Beneath:
         with suppress(OSError), self._parent(path) as (folder, name):
             os.unlink(name, dir_fd=folder)
 
+    def rename(self, path: str, new: str) -> None:
+        """Give something another name, where nothing but a file may be."""
+        with self._parent(path) as (old_folder, old), self._parent(new) as (folder, name):
+            os.rename(old, name, src_dir_fd=old_folder, dst_dir_fd=folder)
+
     def make_folders(self, path: str) -> str:
         """Make a folder and those above it, in place of whatever else is there.
 
@@ -228,15 +233,18 @@ def write_still(path: Path, data: bytes, durable: bool = True) -> None:
     below = str(path)[len(path.anchor) :]
     try:
         with Beneath(path.anchor) as disk:
-            now = disk.status(below)
-            if now is not None and not stat.S_ISREG(now.st_mode):
-                raise OSError(errno.EEXIST, f"it is {name_kind(now.st_mode)} now", str(path))
-            # A rename needs rights on the folder only; a file that its owner made read-only must not change.
-            if now is not None and not now.st_mode & 0o222:
-                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+            _check_writable(disk.status(below), path)
             disk.write(below, data, durable=durable)
     except OSError as error:
         raise write_error(error, path) from error
+
+
+def _check_writable(found: os.stat_result | None, path: Path) -> None:
+    if found is not None and not stat.S_ISREG(found.st_mode):
+        raise OSError(errno.EEXIST, f"it is {name_kind(found.st_mode)} now", str(path))
+    # A rename needs rights on the folder only; a file that its owner made read-only must not change.
+    if found is not None and not (found.st_mode & 0o222 and os.access(path, os.W_OK)):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
 
 
 def name_kind(mode: int) -> str:

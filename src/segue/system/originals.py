@@ -5,7 +5,7 @@ that is a link, a pipe or another name of some file was put there by the agent: 
 """
 
 # Every launch looks twice at a dozen paths.
-# ruff: noqa: PTH115, PTH116, PTH118, PTH120
+# ruff: noqa: PTH115, PTH118, PTH120
 from __future__ import annotations
 
 import hashlib
@@ -189,14 +189,13 @@ def find_replaced(before: Original, now: Original) -> tuple[str, str] | None:
             with Beneath(_anchor(place)) as disk:
                 found = disk.status(_below(place))
             return place, name_kind(found.st_mode) if found else "nothing"
-    created = not before.kind and now.kind == FILE
+    created = not before.kind and now.kind in (FILE, FOLDER)
     return None if not now.kind or now.kind == before.kind or created else (now.real, now.kind)
 
 
 def _parts(path: str) -> list[str]:
     """Return the parts of a path, the last one first."""
-    parts = os.path.splitdrive(path)[1].split(os.sep)  # noqa: PTH122
-    return [part for part in reversed(parts) if part not in ("", ".")]
+    return [part for part in reversed(os.path.splitdrive(path)[1].split(os.sep)) if part not in ("", ".")]  # noqa: PTH206
 
 
 def _anchor(path: str) -> str:
