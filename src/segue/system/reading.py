@@ -8,7 +8,7 @@ from pathlib import Path
 
 from segue.domain.nearest import find_nearest
 from segue.system.beneath import UnsafeFile as UnsafeFile
-from segue.system.beneath import read_open, read_still
+from segue.system.beneath import read_open, read_still, write_still
 from segue.system.process.notes import BINARY
 
 LARGEST = 16 * 1024**2
@@ -30,6 +30,11 @@ def read_file(path: Path, inside: Path | None = None, limit: int = LARGEST) -> b
     handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | BINARY)
     with os.fdopen(handle, "rb"):
         return read_open(handle, str(path), limit)
+
+
+def write_inside(path: Path, inside: Path, data: bytes, durable: bool = True) -> None:
+    """Write a file, whole or not at all; it must be below the folder when its links are followed."""
+    write_still(Path(check_inside(path, inside)), data, durable)
 
 
 def check_inside(path: Path, folder: Path) -> str:
