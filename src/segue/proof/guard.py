@@ -13,7 +13,7 @@ from segue.domain.task import Task, TaskList
 from segue.proof.contract import Contract, ContractFile
 from segue.proof.notes import decode_note, encode_note
 from segue.system.files import private_folder
-from segue.system.git.guard import GitGuard, GitState, GitViolation
+from segue.system.git.guard import GitGuard, GitState, GitViolation, settle_pointers
 from segue.system.originals import Original
 
 _ABOUT_GIT = re.compile(r"\b(hooks?|husky|lefthook|pre-commit|git config\w*|lfs)\b", re.IGNORECASE)
@@ -98,7 +98,8 @@ def settle_settings(folder: Path) -> str:
     places = Contract(folder / "kept", files, lambda: TaskList(())).restore_places(kept.files)
     settings = [file for file in files if file.path.name in sections]
     found = Contract(folder / "kept", settings, lambda: TaskList(())).restore(kept.files, None)
-    return " ".join(one.text for one in (*places, *found))
+    pointers = settle_pointers(kept.git, folder / "kept")
+    return " ".join([*pointers, *(one.text for one in (*places, *found))])
 
 
 def _read(file: Path) -> _Kept | None:

@@ -33,6 +33,7 @@ _NO_LINKS = 0x02 | 0x04 | 0x08
 _OPENAT2 = 437
 _NOT_SO = (errno.ENOSYS, errno.EPERM, errno.EINVAL, errno.E2BIG, errno.EAGAIN, errno.EINTR)
 """An old kernel, a filter of system calls, or a moment that does not suit: another way is taken."""
+LARGEST_TEXT = 16 * 1024**2
 _TRIES = 100
 """How often something is removed that somebody puts there again and again."""
 _MOVING = (errno.EEXIST, errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
@@ -142,6 +143,17 @@ class Beneath:
             if durable:
                 _sync(folder)
 
+    def copy(self, path: str, source: Path) -> None:
+        """Make a file or a link like another one, which nobody else can change."""
+        found = source.lstat()
+        if stat.S_ISLNK(found.st_mode):
+            self.make_link(path, str(source.readlink()))
+            return
+        self.write(path, source.read_bytes(), stat.S_IMODE(found.st_mode), durable=False)
+        with self._parent(path) as (folder, name):
+            times = (found.st_atime_ns, found.st_mtime_ns)
+            os.utime(name, ns=times, dir_fd=folder, follow_symlinks=_BY_PATH)
+
     def remove(self, path: str) -> str:
         """Remove whatever is there; returns the new name of a folder that is not empty, which is kept."""
         with suppress(FileNotFoundError), self._parent(path) as (folder, name):
@@ -158,8 +170,27 @@ class Beneath:
         with self._parent(path) as (old_folder, old), self._parent(new) as (folder, name):
             os.rename(old, name, src_dir_fd=old_folder, dst_dir_fd=folder)
 
-    def make_folders(self, path: str) -> str:
-        """Make a folder and those above it, in place of whatever else is there.
+    def move_in(self, path: str, source: Path) -> None:
+        """Move something here from a place that nobody else can change, on the same file system."""
+        with self._parent(path) as (folder, name):
+            os.rename(source, name, dst_dir_fd=folder)
+
+    def move_out(self, path: str, target: Path) -> None:
+        """Move something to a place that nobody else can change, on the same file system."""
+        with self._parent(path) as (folder, name):
+            os.rename(name, target, src_dir_fd=folder)
+
+    def delete_folder(self, path: str) -> bool:
+        """Delete a folder, if it is one and empty; return whether it was."""
+        try:
+            with self._parent(path) as (folder, name):
+                os.rmdir(name, dir_fd=folder)
+        except OSError:
+            return False
+        return True
+
+    def make_folders(self, path: str, clear: bool = True) -> str:
+        """Make a folder and those above it, in place of whatever else is there, or raise OSError for that.
 
         Returns the new name of a file that was in the way, which is kept.
         """
@@ -167,19 +198,19 @@ class Beneath:
         for left in reversed(range(_TRIES)):
             try:
                 for end in range(1, len(parts) + 1):
-                    kept = self._make_folder("/".join(parts[:end])) or kept
+                    kept = self._make_folder("/".join(parts[:end]), clear) or kept
                 break
             except OSError as error:
-                if error.errno not in _MOVING or not left:
+                if error.errno not in _MOVING or not (left and clear):
                     raise
         return kept
 
-    def _make_folder(self, path: str) -> str:
+    def _make_folder(self, path: str, clear: bool) -> str:
         now = self.status(path)
         if now is not None and stat.S_ISDIR(now.st_mode):
             return ""
         with self._parent(path) as (folder, name):
-            kept = _clear(name, folder, keep_files=True) if now is not None else ""
+            kept = _clear(name, folder, keep_files=True) if now is not None and clear else ""
             os.mkdir(name, dir_fd=folder)
             return kept
 
@@ -224,6 +255,28 @@ def read_still(path: Path, limit: int) -> bytes:
     """Return the contents of a regular file whose path is real: no part of it may be a link by now."""
     with Beneath(path.anchor) as disk:
         return disk.read(str(path)[len(path.anchor) :], limit)
+
+
+def read_below(root: Path, path: Path, limit: int = LARGEST_TEXT) -> bytes:
+    """Return the contents of a file below a folder; nothing if it is no regular file, or too large.
+
+    A link may lead to it, if it leads to a place below the folder.
+    """
+    real, home = os.path.realpath(path), os.path.realpath(root)
+    if not real.startswith(home.rstrip(os.sep) + os.sep):
+        return b""
+    try:
+        return read_still(Path(real), limit)
+    except (OSError, UnsafeFile):
+        return b""
+
+
+def append_below(root: Path, path: Path, text: str) -> None:
+    """Add a text to a file below a folder; nothing happens to one that is not there, or is a link out."""
+    home, real = os.path.realpath(root), os.path.realpath(path)
+    with suppress(OSError, UnsafeFile), Beneath(home) as tree:
+        below = os.path.relpath(real, home)
+        tree.write(below, tree.read(below, LARGEST_TEXT) + text.encode(), durable=False)
 
 
 def write_still(path: Path, data: bytes, durable: bool = True) -> None:

@@ -96,6 +96,20 @@ def read_start(path: str | Path, limit: int = 1024**2) -> bytes:
         os.close(handle)
 
 
+def read_end(path: Path, limit: int) -> bytes:
+    """Return the end of a regular file; nothing if it cannot be read."""
+    try:
+        handle = os.open(path, os.O_RDONLY | BINARY | _AT_ONCE)
+    except OSError:
+        return b""
+    with os.fdopen(handle, "rb") as file:
+        found = os.fstat(handle)
+        if not stat.S_ISREG(found.st_mode):
+            return b""
+        file.seek(max(0, found.st_size - limit))
+        return file.read(limit)
+
+
 def signature(path: Path) -> tuple[int, int, int, int] | None:
     """Return what differs whenever the file was written in between; None if there is no file."""
     try:

@@ -45,7 +45,8 @@ _LONGEST_NAME = 4096
 _LARGEST = 16 * 1024**2
 _FOR_ALL = ("config", "info", "hooks", "objects/info/alternates", "packed-refs")
 _FOR_INFO = ("exclude", "attributes", "grafts")
-_FOR_TREE = ("config.worktree", "commondir", "gitdir", "HEAD")
+_POINTERS = ("commondir", "gitdir")
+_FOR_TREE = ("config.worktree", "HEAD", *_POINTERS)
 _WRITTEN = ("HEAD", "packed-refs")
 """What working with git changes: only what takes its place is put back."""
 _ORDINARY = (FILE, FOLDER, "a socket")
@@ -289,6 +290,21 @@ def _signature(path: str) -> tuple[int, ...]:
     except OSError:
         return ()
     return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+
+
+def settle_pointers(before: GitState, folder: Path) -> list[str]:
+    """Put back what says where git's folders are, after a launch that nobody concluded; say what was done.
+
+    Until then nobody can tell which repository this is.
+    """
+    originals, said = Originals(folder, _LARGEST), []
+    files = [name for name, one in before.files.items() if name.endswith("/.git") and one.kind == FILE]
+    for name in (*files, *(f"{before.own}/{one}" for one in _POINTERS if before.own)):
+        old = before.files.get(name) or _nothing_at(name)
+        if not originals.look(name, old).is_like(old):
+            originals.put_back(old)
+            said.append(f"The agent changed {name}, which says where git's folder is. It was put back.")
+    return said
 
 
 def _nothing_at(path: str) -> Original:
