@@ -231,7 +231,10 @@ class Beneath:
     @contextmanager
     def _parent(self, path: str) -> Iterator[tuple[int | None, str]]:
         """Open the folder of a path; gives its descriptor and the name in it."""
-        *parents, name = _split(path)
+        parts = _split(path)
+        if not parts:  # the folder itself, which nobody replaces
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), self.root)
+        *parents, name = parts
         with self._open("/".join(parents)) as folder:
             yield folder, os.path.join(self.root, *parents, name) if _BY_PATH else name  # noqa: PTH118
 
