@@ -18,11 +18,10 @@ from segue.system.beneath import (
     Beneath,
     UnsafeFile,
     append_below,
-    open_folder,
     read_below,
-    walk_folder,
     write_still,
 )
+from segue.system.descent import open_folder, walk_folder
 from segue.system.files import exclusive
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="links and pipes are different there")

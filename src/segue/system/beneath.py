@@ -14,25 +14,16 @@ import stat
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from functools import cache
 from itertools import count
 from pathlib import Path
 from typing import Self
 
 from segue.domain.errors import SourceError
-from segue.system.process.notes import BINARY
+from segue.system.descent import CLOSED, FOLDER_FLAGS, STILL, open_folder, split_path
 
 _BY_PATH = sys.platform == "win32"
 """Windows has no descriptors of folders: every part of the path is looked at just before it is used. A link
 that is made in between is followed; making one needs a right there that agents do not have."""
-_CLOSED: int = getattr(os, "O_CLOEXEC", 0) | BINARY
-_STILL: int = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
-_FOLDER: int = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0) | _CLOSED
-_NO_LINKS = 0x02 | 0x04 | 0x08
-"""Flags of openat2: no links of /proc, no links at all, nothing that is not below the folder."""
-_OPENAT2 = 437
-_NOT_SO = (errno.ENOSYS, errno.EPERM, errno.EINVAL, errno.E2BIG, errno.EAGAIN, errno.EINTR)
-"""An old kernel, a filter of system calls, or a moment that does not suit: another way is taken."""
 LARGEST_TEXT = 16 * 1024**2
 _TRIES = 100
 """How often something is removed that somebody puts there again and again."""
@@ -60,7 +51,7 @@ class Beneath:
     def __init__(self, root: str | Path) -> None:
         """Open the folder; the way to it may lead through links."""
         self.root = os.path.realpath(root)
-        self._handle = None if _BY_PATH else os.open(self.root, _FOLDER)
+        self._handle = None if _BY_PATH else os.open(self.root, FOLDER_FLAGS)
 
     def __enter__(self) -> Self:
         return self
@@ -84,7 +75,7 @@ class Beneath:
             with self._parent(path) as (folder, name):
                 # Looked at before, too: opening a device may do something.
                 _check_regular(os.stat(name, dir_fd=folder, follow_symlinks=False), whole)
-                handle = os.open(name, os.O_RDONLY | _STILL | _CLOSED, dir_fd=folder)
+                handle = os.open(name, os.O_RDONLY | STILL | CLOSED, dir_fd=folder)
         except OSError as error:
             if error.errno == errno.ELOOP:
                 raise UnsafeFile(f"{whole} is reached through a link that is not followed.") from None
@@ -100,7 +91,7 @@ class Beneath:
             with self._open(path) as folder:
                 if folder is None:
                     return os.listdir(os.path.join(self.root, path))  # noqa: PTH118
-                handle = os.open(".", os.O_RDONLY | _CLOSED, dir_fd=folder)
+                handle = os.open(".", os.O_RDONLY | CLOSED, dir_fd=folder)
                 try:
                     return os.listdir(handle)
                 finally:
@@ -125,7 +116,7 @@ class Beneath:
         with self._parent(path) as (folder, name):
             mode = _mode_of(name, folder) if mode is None else mode
             draft = _draft_of(name)
-            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _STILL | _CLOSED
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | STILL | CLOSED
             handle = os.open(draft, flags, 0o600, dir_fd=folder)
             try:
                 with os.fdopen(handle, "wb") as file:
@@ -194,7 +185,7 @@ class Beneath:
 
         Returns the new name of a file that was in the way, which is kept.
         """
-        kept, parts = "", _split(path)
+        kept, parts = "", split_path(path)
         for left in reversed(range(_TRIES)):
             try:
                 for end in range(1, len(parts) + 1):
@@ -231,7 +222,7 @@ class Beneath:
     @contextmanager
     def _parent(self, path: str) -> Iterator[tuple[int | None, str]]:
         """Open the folder of a path; gives its descriptor and the name in it."""
-        parts = _split(path)
+        parts = split_path(path)
         if not parts:  # the folder itself, which nobody replaces
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), self.root)
         *parents, name = parts
@@ -332,13 +323,6 @@ def _check_regular(found: os.stat_result, shown: str) -> None:
         raise UnsafeFile(f"{shown} is not a regular file: it is {name_kind(found.st_mode)}.")
 
 
-def _split(path: str) -> list[str]:
-    parts = [part for part in path.replace(os.sep, "/").split("/") if part not in ("", ".")]
-    if ".." in parts or os.path.isabs(path):  # noqa: PTH117
-        raise OSError(errno.EXDEV, os.strerror(errno.EXDEV), path)
-    return parts
-
-
 def _mode_of(name: str, folder: int | None) -> int | None:
     try:
         found = os.stat(name, dir_fd=folder, follow_symlinks=False)
@@ -358,7 +342,7 @@ def _sync(folder: int | None) -> None:
     # Not every system can open or sync a folder; the file itself is safe by then.
     if folder is not None:
         with suppress(OSError):
-            handle = os.open(".", os.O_RDONLY | _CLOSED, dir_fd=folder)
+            handle = os.open(".", os.O_RDONLY | CLOSED, dir_fd=folder)
             try:
                 os.fsync(handle)
             finally:
@@ -387,65 +371,9 @@ def _clear(name: str, folder: int | None, keep_files: bool = False) -> str:
 
 def _look_along(root: str, path: str) -> None:
     here = root
-    for part in _split(path):
+    for part in split_path(path):
         here = os.path.join(here, part)  # noqa: PTH118
         mode = os.lstat(here).st_mode
         if not stat.S_ISDIR(mode):
             number = errno.ELOOP if stat.S_ISLNK(mode) else errno.ENOTDIR
             raise OSError(number, os.strerror(number), here)
-
-
-def open_folder(start: int, path: str) -> int:
-    """Open a folder below one that is open, through no link; raises OSError, ELOOP if there is one."""
-    ask = _kernel_call()
-    if ask is not None:
-        handle = ask(start, path)
-        if handle is not None:
-            return handle
-    return walk_folder(start, path)
-
-
-def walk_folder(start: int, path: str) -> int:
-    """Do the same folder by folder, where the kernel cannot do it at once."""
-    here = os.dup(start)
-    try:
-        for part in _split(path):
-            below = _step(here, part)
-            os.close(here)
-            here = below
-    except BaseException:
-        os.close(here)
-        raise
-    return here
-
-
-def _step(folder: int, name: str) -> int:
-    try:
-        return os.open(name, _FOLDER | _STILL, dir_fd=folder)
-    except NotADirectoryError:  # what Linux says of a link
-        if stat.S_ISLNK(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
-            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), name) from None
-        raise
-
-
-@cache
-def _kernel_call() -> Callable[[int, str], int | None] | None:
-    """Return openat2, which follows a whole path at once; None where there is none."""
-    if not sys.platform.startswith("linux"):
-        return None
-    import ctypes
-
-    library = ctypes.CDLL(None, use_errno=True)
-    how = (ctypes.c_uint64 * 3)(_FOLDER, 0, _NO_LINKS)
-    number, size = ctypes.c_long(_OPENAT2), ctypes.c_long(ctypes.sizeof(how))
-
-    def ask(start: int, path: str) -> int | None:
-        handle: int = library.syscall(number, ctypes.c_long(start), os.fsencode(path), how, size)
-        if handle >= 0:
-            return handle
-        code = ctypes.get_errno()
-        if code in _NOT_SO:
-            return None
-        raise OSError(code, os.strerror(code), path)
-
-    return ask
