@@ -15,7 +15,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from segue.system.files import private_folder
+from segue.system.files import private_folder, read_start
 from segue.system.git.objects import Objects
 from segue.system.isolation.homes import credentials_in_tools
 from segue.system.isolation.isolate import DEVICES, landlock_abi, landlocked
@@ -155,7 +155,7 @@ def _sites(prefix: Path) -> Iterator[Path]:
 def _editable(site: Path, renamed: Renamed) -> Iterator[str]:
     """Yield the paths in the copy that a folder of packages would add to Python's for the work tree."""
     for file in (file for glob in _EDITABLE for file in site.glob(glob)):
-        data = file.read_bytes()[:_LARGEST_TEXT]
+        data = read_start(file, _LARGEST_TEXT)
         if not renamed.concerns(data):
             continue
         text = renamed.text(data.decode("utf-8", "replace"))
@@ -214,7 +214,7 @@ def _lead(entry: os.DirEntry[str], renamed: Renamed) -> str:
 
 def _link_file(entry: os.DirEntry[str], place: Path, renamed: Renamed) -> None:
     if entry.stat().st_size <= _LARGEST_TEXT:
-        data = Path(entry.path).read_bytes()
+        data = read_start(entry.path, _LARGEST_TEXT + 1)
         if b"\0" not in data and renamed.concerns(data):
             text = renamed.text(data.decode("utf-8", "surrogateescape"))
             place.write_bytes(text.encode("utf-8", "surrogateescape"))

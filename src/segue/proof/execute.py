@@ -26,6 +26,7 @@ from segue.proof.options import SealOptions
 from segue.proof.runners import Ended, Runner, Stage, read_report
 from segue.proof.setup import Setup, place_installed
 from segue.proof.trees import write_tree
+from segue.system.beneath import Beneath
 from segue.system.files import private_folder
 from segue.system.git.objects import Objects
 from segue.system.identity import start_time
@@ -212,8 +213,9 @@ class Sandbox:
 
     async def _write(self, composed: Composed, tree: Path) -> None:
         await write_tree(self._objects, composed.entries, tree)
-        for path, text in composed.texts.items():
-            (tree / path).write_bytes(text)
+        with Beneath(tree) as folder:  # the tree may have links that an agent committed
+            for path, text in composed.texts.items():
+                folder.write(path, text, durable=False)
         place_copies(self._inputs, self._scratch, tree)
 
     async def _install(self, composed: Composed) -> Path:

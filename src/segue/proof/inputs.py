@@ -11,12 +11,14 @@ import hashlib
 import os
 import shutil
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 
 from segue.proof.notes import decode_note, encode_note
-from segue.system.files import private_folder, write_atomic
+from segue.system.beneath import Beneath
+from segue.system.files import private_folder, read_start, write_atomic
 from segue.system.isolation.toolchain import follow, prefixes
 from segue.system.lane import has_content, is_dependency
 from segue.system.process.capture import capture, child_environment
@@ -240,7 +242,7 @@ def _linked(folder: Path) -> Iterator[Path]:
     for place in follow(folder / "bin/python"):
         yield from prefixes(place.parent)
     for file in folder.glob("lib/python*/site-packages/*.pth"):
-        lines = file.read_text("utf-8", "replace").splitlines()
+        lines = read_start(file).decode("utf-8", "replace").splitlines()
         yield from (
             place for line in lines if line.startswith("/") and (place := Path(line.strip())).is_dir()
         )
@@ -269,8 +271,10 @@ def caches_within(folders: Mapping[str, Path]) -> tuple[str, ...]:
 
 def place_copies(inputs: Inputs, scratch: Path, tree: Path) -> None:
     """Copy small inputs into a tree, where it has no such file."""
-    for path in inputs.copied:
-        target = tree / path
-        if not target.exists() and not target.is_symlink():
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(scratch / "inputs" / path, target, follow_symlinks=False)
+    with Beneath(tree) as folder:
+        for path in inputs.copied:
+            # A link that an agent committed in place of a folder is not followed.
+            with suppress(OSError):
+                if folder.status(path) is None:
+                    folder.make_folders(os.path.dirname(path), clear=False)  # noqa: PTH120 - a text
+                    folder.copy(path, scratch / "inputs" / path)
