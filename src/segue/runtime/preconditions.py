@@ -14,6 +14,7 @@ from segue.domain.run import RunState
 from segue.domain.workspace import Snapshot
 from segue.ports import Source
 from segue.system.files import private_folder
+from segue.system.git.repository import Repository
 from segue.system.isolation.isolate import Isolation, Means
 from segue.system.programs import find_inside
 
@@ -136,6 +137,16 @@ def refuse_dirty(app: App, source: Source, root: Path, now: Snapshot) -> None:
     own = [*source.own_files, *source.kept_out, root.resolve() / SETTINGS]
     if any(root.resolve() / name not in own for name in now.files):
         check_clean(now)
+
+
+async def refuse_filters(repo: Repository) -> None:
+    """Refuse files that need a filter which git does not start: they would be committed as they are."""
+    if said := await repo.name_refused():
+        raise WorkspaceError(
+            " ".join(said),
+            kept=_KEPT,
+            hint="Allow it in trusted settings, then give the command again",
+        )
 
 
 def check_clean(now: Snapshot) -> None:

@@ -18,7 +18,13 @@ from segue.flow.launch import AgentChain
 from segue.ports import Source
 from segue.runtime.delivering import aim
 from segue.runtime.plan import RunPlan, check_chains, judges_of
-from segue.runtime.preconditions import SETTINGS, check_clean, check_isolated, check_preconditions
+from segue.runtime.preconditions import (
+    SETTINGS,
+    check_clean,
+    check_isolated,
+    check_preconditions,
+    refuse_filters,
+)
 from segue.runtime.wiring import (
     check_programs,
     drop_unready,
@@ -106,6 +112,7 @@ async def _lock(
     home: Repository, run: Run | None, spec: RunSpec, clean: bool, held: ExitStack, confirm: Confirm
 ) -> RepoLock | None:
     """Lock the user's work tree, if the run works there and it is clean; the file is made last."""
+    await refuse_filters(home)
     if spec.worktree is not None:
         confirm()
         return None

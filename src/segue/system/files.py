@@ -110,10 +110,10 @@ def read_end(path: Path, limit: int) -> bytes:
         return file.read(limit)
 
 
-def signature(path: Path) -> tuple[int, int, int, int] | None:
+def signature(path: str | Path) -> tuple[int, int, int, int] | None:
     """Return what differs whenever the file was written in between; None if there is no file."""
     try:
-        found = path.stat()
+        found = os.stat(path)  # noqa: PTH116 - every git that is started looks at some
     except OSError:
         return None
     return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns

@@ -18,6 +18,7 @@ import msgspec
 from segue.domain.errors import WorkspaceError
 from segue.system.beneath import Beneath, name_kind
 from segue.system.files import read_start
+from segue.system.git.gitlinks import mark_modules
 from segue.system.git.objects import Objects
 from segue.system.git.refs import read_branch, read_head, read_refs
 from segue.system.git.repository import Repository
@@ -61,6 +62,8 @@ class GitState(msgspec.Struct, frozen=True):
     refs: dict[str, str] = {}
     files: dict[str, Original] = {}
     """Configuration, hooks, exclude and attribute files, and what else must stay the kind of thing it is."""
+    modules: dict[str, str] = {}
+    """Submodules: path → digest of what their files' times and sizes tell."""
     index: tuple[int, ...] = ()
     """Identity, size and times of the index: where it is untouched, no flags were set in it."""
     under_way: tuple[str, ...] = ()
@@ -107,10 +110,9 @@ class GitGuard:
         under_way = tuple(name for name in _UNDER_WAY if os.path.exists(f"{self._own}/{name}"))
         there = {path: one for path, one in files.items() if one.kind or one.links}
         own, common, index = str(self._own), str(self._common), _signature(f"{self._own}/index")
-        place = os.stat(own)
-        return GitState(
-            head, branch, refs, there, index, under_way, own, common, (place.st_dev, place.st_ino)
-        )
+        place, modules = os.stat(own), mark_modules(self._repo.root, self._own)
+        identity = place.st_dev, place.st_ino
+        return GitState(head, branch, refs, there, modules, index, under_way, own, common, identity)
 
     async def compare(self, before: GitState, label: str) -> list[GitViolation]:
         """Return what an agent did that it must not do; undone where nothing is lost by it."""
@@ -125,6 +127,9 @@ class GitGuard:
         found += await self._restore(before)
         now = self.look(before)
         found += await self._hidden(before, now)
+        for path in (path for path, mark in now.modules.items() if before.modules.get(path, mark) != mark):
+            what = f"The agent changed files in the submodule {path}; Segue does not record changes there."
+            found.append(GitViolation("submodule", what, fails=False))
         for name in now.under_way:
             if name not in before.under_way:
                 what = f"The agent left {_UNDER_WAY[name]} under way. Finish or abort it."
