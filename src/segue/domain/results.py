@@ -99,6 +99,21 @@ class CheckOutput(Output, frozen=True):
     """The git tree they ran on."""
 
 
+class HookOutput(Output, frozen=True):
+    """What the repository's own hooks said before a commit."""
+
+    check: CheckResult | None = None
+    """None: there are none."""
+    tree: str = ""
+    """The git tree that they left."""
+    label: str = ""
+    """Which commit it was about."""
+    message: str = ""
+    """Its message as they have left it; empty: as it was."""
+    changed: tuple[str, ...] = ()
+    """The files that they changed."""
+
+
 class BaseOutput(Output, frozen=True):
     """What the checks said before the first launch."""
 

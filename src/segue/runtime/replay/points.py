@@ -21,7 +21,8 @@ from segue.flow.actions.search import SEARCH
 from segue.flow.independent import DISPUTE
 from segue.flow.judging import agree
 from segue.flow.merging import MERGE
-from segue.flow.phases.check import CONTEST, checks_verdict
+from segue.flow.check_results import checks_verdict
+from segue.flow.phases.check import CONTEST
 from segue.flow.phases.outline import REPLAN
 from segue.flow.phases.registry import PHASES
 from segue.flow.phases.resolve import RESOLVE
