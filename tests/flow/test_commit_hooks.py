@@ -1,8 +1,7 @@
-"""Tests of the repository's own hooks: a check in the sandbox before a commit, as they were before the task."""
+"""Tests of the repository's own hooks: a check before a commit, as they were before the task."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -31,8 +30,12 @@ grep -qE '^(feat|fix|chore|docs|test)(\\(.+\\))?: .+' "$1" || { echo 'subject ma
 """
 
 
-def loop(tmp_path: Path, behave: Callable[[Job], Outcome] | None = None, *keys: str, **options: object) -> Loop:
-    run = Loop(tmp_path, ListSource(*(keys or ("1",))), [FunctionAgent("worker", behave or edit())], hooks=True)
+def loop(
+    tmp_path: Path, behave: Callable[[Job], Outcome] | None = None, *keys: str, **options: object
+) -> Loop:
+    run = Loop(
+        tmp_path, ListSource(*(keys or ("1",))), [FunctionAgent("worker", behave or edit())], hooks=True
+    )
     for name, value in options.items():
         setattr(run, name, value)
     return run
@@ -95,7 +98,7 @@ def test_a_hook_that_passes_is_a_check_like_others(tmp_path: Path) -> None:
 
 def test_what_a_hook_complains_about_goes_back_to_the_agent(tmp_path: Path) -> None:
     run = loop(tmp_path, writes("bad", "good"))
-    hook(run, "grep -q good work.txt || { echo work.txt is bad >&2; exit 3; }")
+    hook(run, "! grep -sq bad work.txt || { echo work.txt is bad >&2; exit 3; }")
     run.session()
     assert launches(run) == 2
     prompt = run.agents[0].jobs[1].prompt.text
@@ -107,7 +110,7 @@ def test_what_a_hook_complains_about_goes_back_to_the_agent(tmp_path: Path) -> N
 
 def test_a_hook_that_keeps_failing_ends_the_task(tmp_path: Path) -> None:
     run = loop(tmp_path, writes("bad"), policy=Policy(resolutions=1))
-    hook(run, "grep -q good work.txt || { echo never content; exit 1; }")
+    hook(run, "! grep -sq bad work.txt || { echo never content; exit 1; }")
     with pytest.raises(NeedsHuman, match="the pre-commit hook failed"):
         run.session()
     assert launches(run) == 2
@@ -133,7 +136,8 @@ def test_husky(tmp_path: Path) -> None:
     script(run.repo / ".husky" / "_" / "h", HUSKY)
     script(run.repo / ".husky" / "_" / "pre-commit", '#!/usr/bin/env sh\n. "$(dirname "$0")/h"')
     (run.repo / ".git" / "info" / "exclude").write_text("node_modules\n")
-    script(run.repo / "node_modules" / ".bin" / "tool", "grep good $1 || { echo tool complains; exit 1; }")
+    tool = run.repo / "node_modules" / ".bin" / "tool"
+    script(tool, "! grep -s bad $1 || { echo tool complains; exit 1; }")
     run.git("config", "core.hooksPath", ".husky/_")
     run.session()
     assert launches(run) == 2
@@ -156,13 +160,13 @@ def test_a_hook_that_formats_and_fails_is_run_once_more(tmp_path: Path) -> None:
     hook(run, "sed -i 's/^ *//' work.txt; git diff --quiet || { echo files were modified; exit 1; }")
     run.session()
     assert launches(run) == 1
-    assert [one.exit_code for one in checks(run)] == [1, 0] or [one.exit_code for one in checks(run)] == [0]
+    assert [one.exit_code for one in checks(run)] == [0]
     assert run.git("show", "HEAD:work.txt") == "text"
 
 
 def test_only_what_still_fails_after_formatting_goes_back(tmp_path: Path) -> None:
     run = loop(tmp_path, writes("  bad\n", "  good\n"))
-    hook(run, "sed -i 's/^ *//' work.txt; git diff --quiet && grep good work.txt")
+    hook(run, "[ ! -f work.txt ] || sed -i 's/^ *//' work.txt; git diff --quiet && ! grep -s bad work.txt")
     run.session()
     assert launches(run) == 2
     assert run.git("show", "HEAD:work.txt") == "good"
@@ -207,10 +211,10 @@ def test_a_hook_never_writes_through_a_link(tmp_path: Path) -> None:
 
 def test_lefthook(tmp_path: Path) -> None:
     run = loop(tmp_path, writes("bad", "good"))
-    (run.repo / "lefthook.yml").write_text("pre-commit: {commands: {lint: {run: grep good work.txt}}}\n")
+    (run.repo / "lefthook.yml").write_text("pre-commit: {commands: {lint: {run: '! grep bad work.txt'}}}\n")
     (run.repo / ".gitignore").write_text("node_modules\n")
     commit_all(run)
-    fake = "grep -q 'grep good' lefthook.yml && [ $1 = run ] && grep good work.txt"
+    fake = "grep -q 'grep bad' lefthook.yml && [ $1 = run ] && ! grep -s bad work.txt"
     script(run.repo / "node_modules" / ".bin" / "lefthook", fake)
     hook(run, 'dir="$(git rev-parse --show-toplevel)"\n"$dir/node_modules/.bin/lefthook" run pre-commit "$@"')
     run.session()
@@ -327,7 +331,7 @@ def test_hooks_that_git_ignores_are_ignored(tmp_path: Path) -> None:
 
 def test_a_hook_that_is_a_link_to_a_script(tmp_path: Path) -> None:
     run = loop(tmp_path, writes("bad", "good"))
-    script(run.repo / "scripts" / "pre-commit", 'cd "$(dirname "$0")/../.." && grep good work.txt')
+    script(run.repo / "scripts" / "pre-commit", 'cd "$(dirname "$0")/../.." && ! grep -s bad work.txt')
     commit_all(run)
     (run.repo / ".git" / "hooks" / "pre-commit").symlink_to("../../scripts/pre-commit")
     run.session()
@@ -371,7 +375,9 @@ def _change_settings(repo: Path) -> None:
 
 
 @pytest.mark.parametrize("cheat", [_change_git_hook, _delete_hook, _change_script, _change_settings])
-def test_an_agent_has_no_say_in_the_hook_that_judges_it(tmp_path: Path, cheat: Callable[[Path], None]) -> None:
+def test_an_agent_has_no_say_in_the_hook_that_judges_it(
+    tmp_path: Path, cheat: Callable[[Path], None]
+) -> None:
     def behave(job: Job) -> Outcome:
         cheat(job.workspace)
         (job.workspace / "work.txt").write_text("bad")
@@ -388,7 +394,7 @@ def test_an_agent_has_no_say_in_the_hook_that_judges_it(tmp_path: Path, cheat: C
 
 def test_hooks_are_as_they_were_for_the_next_session_too(tmp_path: Path) -> None:
     run = loop(tmp_path, writes("bad", "good"), policy=Policy(resolutions=0))
-    hook(run, "grep good work.txt")
+    hook(run, "! grep -s bad work.txt")
     with pytest.raises(NeedsHuman):
         run.session()
     run.source.reopen("1")
@@ -411,4 +417,3 @@ def test_a_repository_without_commits_has_hooks_too(tmp_path: Path) -> None:
     hook(run, "git diff --cached --name-only")
     run.session()
     assert [one.output.strip() for one in checks(run)] == ["work.txt"]
-    assert os.listdir(run.repo) != []

@@ -113,6 +113,11 @@ class HookOutput(Output, frozen=True):
     changed: tuple[str, ...] = ()
     """The files that they changed."""
 
+    @property
+    def is_content(self) -> bool:
+        """Whether nothing speaks against the commit."""
+        return self.check is None or self.check.ok
+
 
 class BaseOutput(Output, frozen=True):
     """What the checks said before the first launch."""

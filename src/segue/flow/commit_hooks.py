@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import re
+import stat
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
 
 from msgspec.structs import replace
 
 from segue.domain.errors import Unfinished, WorkspaceError
 from segue.domain.events import NoticeGiven, VerdictGiven
-from segue.domain.hook import HookRun
+from segue.domain.hook import HookedFile, HookRun
 from segue.domain.proof import CheckResult, CheckState
 from segue.domain.results import HookOutput, StepResult, read_as
 from segue.domain.role import Role
@@ -22,7 +25,7 @@ from segue.flow.check_results import checks_verdict, clean_result, store_result
 from segue.flow.context import RunContext, RunHooks
 from segue.flow.state import PhaseEnd, TaskState
 from segue.ports import StepFacts
-from segue.system.bring import bring
+from segue.system.beneath import Beneath
 
 HOOKS = "hooks"
 """The name of their steps."""
@@ -44,9 +47,10 @@ async def pass_hooks(context: RunContext, state: TaskState, label: str) -> Phase
         tree = await context.workspace.tree(state.now)
         if state.base.head and tree == await context.workspace.tree_of(state.base.head):
             return PhaseEnd(True)
-        if state.hooked is None or state.hooked.tree != tree:
-            await _run_once(context, state, run, label, tree)
-        result = state.hooked.check if state.hooked is not None else None
+        if state.hooked is not None and state.hooked.is_content and state.hooked.tree == tree:
+            return PhaseEnd(True)
+        state.hooked = await _run_once(context, state, run, label, tree)
+        result = state.hooked.check
         if result is None or result.ok:
             return PhaseEnd(True)
         verdict = state.verdict = checks_verdict((result,))
@@ -56,14 +60,11 @@ async def pass_hooks(context: RunContext, state: TaskState, label: str) -> Phase
         ended = await resolve(context, state, verdict)
         if not ended.ok:
             return ended
-        state.hooked = None if state.hooked is not None and not _is_content(state.hooked) else state.hooked
 
 
-def _is_content(found: HookOutput) -> bool:
-    return found.check is None or found.check.ok
-
-
-async def _run_once(context: RunContext, state: TaskState, run: RunHooks, label: str, tree: str) -> None:
+async def _run_once(
+    context: RunContext, state: TaskState, run: RunHooks, label: str, tree: str
+) -> HookOutput:
     """Run the hooks as one step of the journal; what they change is the agent's."""
     name = f"{HOOKS}/{label}" + (f"/{state.round}" if state.round > 1 else "")
     number = state.launched[name] = state.next_number(name)
@@ -90,12 +91,12 @@ async def _run_once(context: RunContext, state: TaskState, run: RunHooks, label:
         found = (await context.journal.step(key, HookOutput, work, facts=facts)).output
     except WorkspaceError as error:
         raise _needs_human(context, state, error) from error
-    state.hooked = found
     if found.changed:
         state.now = await context.workspace.arrive((), state.now)
         state.files = tuple(dict.fromkeys((*state.files, *found.changed)))
     if state.tree and found.tree != state.tree:
         state.checked = False
+    return found
 
 
 async def _try(
@@ -108,11 +109,38 @@ async def _try(
         files = found.files if found is not None else {}
         if found is None or not files:
             break
-        changed |= dict.fromkeys(await asyncio.to_thread(bring, context.workspace.root, files))
+        changed |= dict.fromkeys(await asyncio.to_thread(_bring, context.workspace.root, files))
         tree = await context.workspace.tree(await context.workspace.arrive((), state.now))
         if found.result.ok or is_last:
             break
     return found, tree, tuple(changed)
+
+
+def _bring(root: Path, files: Mapping[str, HookedFile | None]) -> list[str]:
+    """Write files into the work tree, where a regular file is or nothing; return those that were written."""
+    done = []
+    with Beneath(root) as work:
+        for path, file in files.items():
+            now = work.status(path)
+            if now is not None and not stat.S_ISREG(now.st_mode):
+                continue
+            with suppress(OSError):  # a link is on the way, or the folder is no folder
+                if file is None:
+                    work.delete(path)
+                else:
+                    _make_parents(work, path)
+                    is_same = now is not None and bool(now.st_mode & 0o100) == bool(file.mode & 0o100)
+                    work.write(path, file.data, None if is_same else file.mode, durable=False)
+                done.append(path)
+    return done
+
+
+def _make_parents(work: Beneath, path: str) -> None:
+    """Make the folders above a path, unless something else is there."""
+    folder = path.rpartition("/")[0]
+    above = [folder[:at] for at, letter in enumerate(f"{folder}/") if letter == "/"]
+    if all((now := work.status(one)) is None or stat.S_ISDIR(now.st_mode) for one in above if one):
+        work.make_folders(folder)
 
 
 async def _name_known(context: RunContext, state: TaskState, result: CheckResult) -> None:
@@ -120,7 +148,9 @@ async def _name_known(context: RunContext, state: TaskState, result: CheckResult
     steps = [step for step in context.journal.steps("task/") if step.phase == HOOKS and step.output]
     seen = (read_as(HookOutput, step.output).check for step in steps)
     if not any(one is not None and one.known for one in seen):
-        text = f"The {result.command} failed before the task too, so nobody is sent back for it: {result.reason}"
+        text = (
+            f"The {result.command} failed before the task too, so nobody is sent back for it: {result.reason}"
+        )
         await context.emit(NoticeGiven(text, task=state.task.key))
 
 

@@ -133,6 +133,9 @@ class RunHooks(Protocol):
     def is_empty(self) -> bool:
         """Whether there are none."""
 
+    async def keep(self) -> bool:
+        """Keep them as they are, before an agent works, and return whether there are any."""
+
     async def __call__(self, base: str, tree: str, messages: Sequence[str]) -> HookRun | None:
         """Return what they say about a tree that is to be committed; None: there are none.
 

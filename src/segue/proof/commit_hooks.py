@@ -1,4 +1,4 @@
-"""Run the repository's own hooks as a check: in the sandbox, on what would be committed, as they were before."""
+"""Run the repository's own hooks in the sandbox, as they were before, on what would be committed."""
 
 from __future__ import annotations
 
@@ -20,10 +20,11 @@ from segue.proof.copies import make_git
 from segue.proof.decide import Observed
 from segue.proof.execute import SHARED_OBJECTS, Laid, Sandbox, environment
 from segue.proof.named import find_named
-from segue.proof.obstacles import find_obstacle, last_line
+from segue.proof.obstacles import find_obstacle, last_line, last_lines
 from segue.proof.options import SealOptions
 from segue.proof.paths import Classifier
 from segue.proof.trees import TreeEntry, list_tree, read_text
+from segue.system.beneath import Beneath, UnsafeFile
 from segue.system.files import read_start
 from segue.system.git.hooks import COMMIT_HOOKS, KeptHooks
 from segue.system.git.objects import Objects
@@ -115,9 +116,7 @@ class HookCheck(Struct, frozen=True):
         if not seen.name:
             return None
         result = CheckResult(f"{seen.name} hook", seen.code, seen.output, CheckState.PASSED)
-        result = replace(
-            result, weaknesses=(NOT_EXERCISED,), changed=await comparison.control_changed()
-        )
+        result = replace(result, weaknesses=(NOT_EXERCISED,), changed=await comparison.control_changed())
         if seen.code != 0:
             state, reason = await self._explain(place, commit, seen, base)
             known = (result.command,) if state is CheckState.NOTHING else ()
@@ -153,7 +152,7 @@ class HookCheck(Struct, frozen=True):
 
     def _kept_files(self) -> list[Path]:
         kept = self.hooks.kept
-        return [] if kept is None else [path for path in kept.rglob("*") if not path.is_dir()]
+        return [] if kept is None else [path for path in Path(kept).rglob("*") if not path.is_dir()]
 
     async def _try(
         self, place: Sandbox, commit: Commit, composed: Composed, head: Mapping[str, TreeEntry]
@@ -169,7 +168,7 @@ class HookCheck(Struct, frozen=True):
 
         async with place.visit(composed, lay) as (work, ended):
             seen = _read_reports(work / "reports", ended.exit_code, f"{ended.out}\n{ended.err}")
-            return replace(seen, files=_changed(work, before, set(head)))
+            return seen if seen.code is None else replace(seen, files=_changed(work, before, set(head)))
 
     def _lay(self, work: Path, commit: Commit) -> Laid:
         """Give a tree a git folder of its own, with the hooks in it."""
@@ -192,7 +191,7 @@ class HookCheck(Struct, frozen=True):
 
     def _readable(self) -> list[Path]:
         """Return what hooks need of places that are hidden: their own folder, tools, and what these keep."""
-        home, found = Path.home(), [self.hooks.source] if self.hooks.source is not None else []
+        home, found = Path.home(), [Path(self.hooks.source)] if self.hooks.source is not None else []
         env = environment({}, network=True)
         for file in (file for file in self._kept_files() if not file.is_symlink()):
             for word in _PROGRAM.findall(read_start(file).decode("utf-8", "replace")):
@@ -205,28 +204,29 @@ class HookCheck(Struct, frozen=True):
     ) -> tuple[CheckState, str]:
         """Say whether it is the work that a hook complains about, and why it does."""
         said = last_line(seen.output) or f"exit code {seen.code}"
-        if obstacle := self._obstacle(seen):
-            return CheckState.BROKEN, obstacle
-        if seen.name != COMMIT_HOOKS[0]:
-            return CheckState.BROKEN, said
-        alone = Commit(commit.base, commit.base, (), commit.author)
-        if commit.base:
+        obstacle = self._obstacle(seen)
+        if not obstacle and seen.name != COMMIT_HOOKS[0]:
+            shown = "\n".join(last_lines(seen.output)) or said
+            return CheckState.BROKEN, f"the {seen.name} hook refuses the message of the commit: {shown}"
+        if not obstacle and commit.base:
+            alone = Commit(commit.base, commit.base, (), commit.author)
             before = await self._try(place, alone, Composed(base), base)
-            lacks = find_obstacle((seen.name, seen.name), Observed(before.code, None, before.output))
-            if before.code != 0 and (obstacle := self._obstacle(before) or (lacks.reason if lacks else "")):
-                return CheckState.BROKEN, obstacle
-            if before.code != 0:
-                return CheckState.NOTHING, f"it failed before the task as well: {said}"
+            obstacle = self._obstacle(before)
+            if before.code and not obstacle:
+                lacks = find_obstacle((seen.name, seen.name), Observed(before.code, None, before.output))
+                if lacks is None:
+                    return CheckState.NOTHING, f"it failed before the task as well: {said}"
+                obstacle = lacks.reason
+        if obstacle:
+            return CheckState.BROKEN, f"the {seen.name} hook cannot run in the sandbox: {obstacle}"
         return CheckState.FAILED, f"the {seen.name} hook failed: {said}"
 
     def _obstacle(self, seen: _Seen) -> str:
         if seen.code is None:
             return f"it took longer than check_timeout = {self.options.timeout:g} s"
-        found = None if self.options.network else _NETWORK.search(seen.output)
-        if found is None:
-            return ""
-        line = next((line for line in seen.output.splitlines() if found[0] in line), found[0])
-        return f"it needs the network: {line.strip()[:300]}"
+        lines = [line.strip() for line in seen.output.splitlines() if _NETWORK.search(line)]
+        is_closed = bool(seen.code and lines and not self.options.network)
+        return f"it needs the network: {lines[-1][:300]}" if is_closed else ""
 
 
 def _quote(value: str) -> str:
@@ -261,13 +261,17 @@ def _changed(work: Path, before: Mapping[str, object], known: set[str]) -> dict[
     """Return the files that hooks have changed, those that they have added to git's index, and removed."""
     tree = work / "tree"
     index = read_start(work / "reports" / "index", _LARGEST).decode("utf-8", "surrogateescape").split("\0")
-    staged = {path for path in index if path and ".." not in path.split("/") and ".git" not in path.split("/")}
+    staged = {
+        path for path in index if path and ".." not in path.split("/") and ".git" not in path.split("/")
+    }
     found: dict[str, HookedFile | None] = {}
-    for path, old in before.items():
-        if _facts(tree / path) != old:
-            found |= _read(tree, path) or ({} if path in staged else {path: None})
-    for path in sorted(staged - known)[:_MOST_FILES]:
-        found |= _read(tree, path)
+    with Beneath(tree) as below:
+        for path, old in before.items():
+            if _facts(tree / path) != old:
+                is_gone = path not in staged and below.status(path) is None
+                found |= {path: None} if is_gone else _read(below, path)
+        for path in sorted(staged - known)[:_MOST_FILES]:
+            found |= _read(below, path)
     return found
 
 
@@ -279,15 +283,12 @@ def _facts(path: Path) -> tuple[int, ...]:
     return found.st_mode, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
-def _read(tree: Path, path: str) -> dict[str, HookedFile | None]:
+def _read(tree: Beneath, path: str) -> dict[str, HookedFile | None]:
     """Read a regular file; nothing, if it is none or if a folder above it is a link."""
-    place = tree / path
+    facts = tree.status(path)
     try:
-        facts = place.lstat()
-        whole = os.path.realpath(place.parent) == os.path.normpath(place.parent)
-        if not (stat.S_ISREG(facts.st_mode) and whole and facts.st_size <= _LARGEST):
+        if facts is None or not stat.S_ISREG(facts.st_mode):
             return {}
-        return {path: HookedFile(place.read_bytes(), 0o755 if facts.st_mode & 0o100 else 0o644)}
-    except OSError:
+        return {path: HookedFile(tree.read(path, _LARGEST), 0o755 if facts.st_mode & 0o100 else 0o644)}
+    except (OSError, UnsafeFile):
         return {}
-

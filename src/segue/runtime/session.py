@@ -206,7 +206,9 @@ class _Session:
             await self._announce(guard)
             if opened.carrier is not None:
                 opened.carrier.disconnect()
-            if context.checking.commands or context.checking.smoke:
+            hooks = context.checking.run_hooks
+            has_hooks = hooks is not None and not context.cloud and await hooks.keep()
+            if context.checking.commands or context.checking.smoke or has_hooks:
                 await context.checking.prepare()
             await self._run_hooks(HookTime.BEFORE)
             before = {key for key, task in self._view.tasks.items() if task.commit}
@@ -288,7 +290,7 @@ class _Session:
     def _context(self, guard: LaunchGuard) -> RunContext:
         opened, parts = self._opened, self._opened.parts
         redactor = parts.services.redactor
-        folder = opened.app.run_folder(opened.run.id)
+        folder, guards = opened.app.run_folder(opened.run.id), opened.app.guard_folder(opened.run.id)
         examine = examine_rls(opened.app, folder) if parts.building else None
         return RunContext(
             flow=opened.plan.flow,
@@ -299,7 +301,7 @@ class _Session:
             policy=opened.plan.policy,
             launcher=self._launcher(guard),
             view=self._view,
-            checking=make_checking(opened.app, opened.repo, folder / "checks", examine),
+            checking=make_checking(opened.app, opened.repo, folder / "checks", guards, examine),
             redact=redactor.text,
             reviewing=parts.reviewing,
             judging=parts.judging,

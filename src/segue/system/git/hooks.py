@@ -23,15 +23,17 @@ class KeptHooks(Struct, frozen=True):
 
     place: str
     """Their folder, from the top of the work tree; those from elsewhere run as if they were git's own."""
-    kept: Path | None = None
+    kept: str | None = None
     """The copy; None: the folder is in the work tree, and the tree that a task began with has it."""
-    source: Path | None = None
+    source: str | None = None
     """The folder itself, if it is neither git's own nor in the work tree."""
 
     @property
     def is_empty(self) -> bool:
         """Whether there is none, for all that is known without looking into a tree."""
-        return self.kept is not None and not any(os.path.lexists(self.kept / name) for name in COMMIT_HOOKS)
+        return self.kept is not None and not any(
+            os.path.lexists(f"{self.kept}/{name}") for name in COMMIT_HOOKS
+        )
 
 
 def keep_hooks(root: Path, common_dir: Path, configured: str, folder: Path) -> KeptHooks:
@@ -44,10 +46,10 @@ def keep_hooks(root: Path, common_dir: Path, configured: str, folder: Path) -> K
         if place.startswith(f"{real}{os.sep}") and not place.startswith(f"{real}{os.sep}.git{os.sep}"):
             found = KeptHooks(os.path.relpath(place, real).replace(os.sep, "/"))
             return _note(folder, found)
-        source = Path(place)
+        source = place
     kept = private_folder(folder / "files")
     _copy(Path(place), kept, real)
-    return _note(folder, KeptHooks(GIT_HOOKS, kept, source))
+    return _note(folder, KeptHooks(GIT_HOOKS, str(kept), source))
 
 
 def kept_hooks(folder: Path) -> KeptHooks | None:
