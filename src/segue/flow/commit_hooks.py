@@ -37,7 +37,7 @@ _LONGEST = 72
 
 
 async def pass_hooks(context: RunContext, state: TaskState, label: str) -> PhaseEnd:
-    """Run the hooks on what would be committed; while that is allowed, send the agent back with what failed."""
+    """Run the hooks on what would be committed; while that is allowed, send the agent back."""
     from segue.flow.phases.resolve import resolve  # which commits, too
 
     run = context.checking.run_hooks

@@ -43,6 +43,11 @@ _NETWORK = re.compile(
     r"|network is unreachable|name or service not known|nodename nor servname|no address associated",
     re.IGNORECASE,
 )
+_WORD = re.compile(r"[^\s;&|()\"'`=<>]+")
+_INTERPRETED = re.compile(
+    r"(?:^|[\s;&|(])(?:\.|source|sh|bash|zsh|python3?|node|ruby|perl|php)\s+(?:-\w+\s+)*[\"']?([^\s;&|()\"']+)",
+    re.M,
+)
 _PROGRAM = re.compile(r"(?<![\w.$}])/[\w.@+/-]+")
 _KEPT_OUTPUT = 64 * 1024
 _LARGEST = 16 * 1024**2
@@ -57,7 +62,7 @@ run() {
     echo "$name" >> "$reports/ran"
     "$folder/$name" "$@" > "$reports/$name" 2>&1 < /dev/null
 }
-git read-tree "$tree" && git add --update . || exit 125
+git read-tree "$tree" && git add --update || exit 125
 run pre-commit
 code=$?
 number=0
@@ -93,6 +98,8 @@ class _Seen(Struct, frozen=True):
     output: str
     message: str = ""
     files: Mapping[str, HookedFile | None] = {}
+    began: bool = True
+    """Whether a hook ran at all."""
 
 
 class HookCheck(Struct, frozen=True):
@@ -131,24 +138,25 @@ class HookCheck(Struct, frozen=True):
 
     async def _classify(self, base: Mapping[str, TreeEntry], head: Mapping[str, TreeEntry]) -> Classifier:
         """Tell what decides whether hooks pass: their own files, and the settings of their tools."""
-        paths, folder = {**head, **base}, self.hooks.place
-        scripts = [path for path in base if path.startswith(f"{folder}/")]
-        words = [*scripts, *self._kept_words(), *(path for path in base if path.startswith(".husky/"))]
-        named = await find_named(("sh", *words), paths.keys(), partial(read_text, self.objects, base))
-        globs = (*self.options.control_files, *_SETTINGS, f"{folder}/**")
-        return Classifier(named, globs, self.modules)
-
-    def _kept_words(self) -> list[str]:
-        """Return the words of hooks that git's trees do not have: they name scripts, or are links to them."""
-        found: list[str] = []
+        read = partial(read_text, self.objects, base)
+        folders = (f"{self.hooks.place}/", ".husky/")
+        scripts = [path for path in base if path.startswith(folders)]
+        texts = [await read(path) for path in scripts]
         for file in self._kept_files():
             if file.is_symlink():
-                assert self.hooks.kept is not None
-                there = Path(self.hooks.place, file.relative_to(self.hooks.kept)).parent / file.readlink()
-                found.append(os.path.normpath(there))
+                scripts.append(self._lead(file))
+                texts.append(await read(scripts[-1]))
             else:
-                found += re.findall(r"[^\s;&|()\"'`=<>]+", read_start(file).decode("utf-8", "replace"))
-        return found
+                texts.append(read_start(file).decode("utf-8", "replace"))
+        words = [word for text in texts for word in _started(text, base)]
+        named = await find_named(("sh", *scripts, *words), {**head, **base}.keys(), read)
+        globs = (*self.options.control_files, *_SETTINGS, f"{self.hooks.place}/**")
+        return Classifier(named, globs, self.modules)
+
+    def _lead(self, link: Path) -> str:
+        """Return the file of the work tree that a kept hook is a link to."""
+        inside = link.relative_to(self.hooks.kept or "")
+        return os.path.normpath(Path(self.hooks.place, inside).parent / link.readlink())
 
     def _kept_files(self) -> list[Path]:
         kept = self.hooks.kept
@@ -224,9 +232,18 @@ class HookCheck(Struct, frozen=True):
     def _obstacle(self, seen: _Seen) -> str:
         if seen.code is None:
             return f"it took longer than check_timeout = {self.options.timeout:g} s"
+        if seen.code != 0 and not seen.began:
+            return last_line(seen.output)
         lines = [line.strip() for line in seen.output.splitlines() if _NETWORK.search(line)]
         is_closed = bool(seen.code and lines and not self.options.network)
         return f"it needs the network: {lines[-1][:300]}" if is_closed else ""
+
+
+def _started(text: str, base: Mapping[str, TreeEntry]) -> list[str]:
+    """Return the files that a script starts; other files that it names are more likely the product."""
+    words = (word.removeprefix("./") for word in _WORD.findall(text))
+    runs = [word for word in words if word in base and base[word].mode == "100755"]
+    return [*runs, *_INTERPRETED.findall(text)]
 
 
 def _quote(value: str) -> str:
@@ -245,16 +262,15 @@ def _set_head(git: Path, base: str) -> None:
 
 
 def _read_reports(reports: Path, code: int | None, rest: str) -> _Seen:
-    ran = read_start(reports / "ran").decode("utf-8", "replace").split()
-    name = ran[-1] if ran and ran[-1] in COMMIT_HOOKS else ""
-    if code == 0:
-        name = ran[0] if ran and ran[0] in COMMIT_HOOKS else ""
-    elif not name:
-        return _Seen(code, COMMIT_HOOKS[0], rest.strip()[-_KEPT_OUTPUT:])
-    shown = [name] if code else [one for one in COMMIT_HOOKS if one in ran]
+    ran = [
+        one for one in read_start(reports / "ran").decode("utf-8", "replace").split() if one in COMMIT_HOOKS
+    ]
+    if not ran:  # there is none, or git itself failed
+        return _Seen(code, COMMIT_HOOKS[0] if code != 0 else "", rest.strip()[-_KEPT_OUTPUT:], began=False)
+    shown = [ran[-1]] if code != 0 else [one for one in COMMIT_HOOKS if one in ran]
     parts = [read_start(reports / one, _KEPT_OUTPUT).decode("utf-8", "replace").strip() for one in shown]
     message = read_start(reports / "message", _KEPT_OUTPUT).decode("utf-8", "replace")
-    return _Seen(code, name, "\n".join(part for part in parts if part), message)
+    return _Seen(code, shown[0], "\n".join(part for part in parts if part), message)
 
 
 def _changed(work: Path, before: Mapping[str, object], known: set[str]) -> dict[str, HookedFile | None]:
