@@ -83,6 +83,7 @@ def message(run: Loop) -> str:
     return run.git("log", "-1", "--format=%B")
 
 
+@pytest.mark.thorough
 def test_a_hook_that_passes_is_a_check_like_others(tmp_path: Path) -> None:
     run = loop(tmp_path)
     hook(run, "echo looked")
@@ -108,6 +109,7 @@ def test_what_a_hook_complains_about_goes_back_to_the_agent(tmp_path: Path) -> N
     assert run.git("rev-list", "--count", "HEAD") == "2"
 
 
+@pytest.mark.thorough
 def test_a_hook_that_keeps_failing_ends_the_task(tmp_path: Path) -> None:
     run = loop(tmp_path, writes("bad"), policy=Policy(resolutions=1))
     hook(run, "! grep -sq bad work.txt || { echo never content; exit 1; }")
@@ -117,6 +119,7 @@ def test_a_hook_that_keeps_failing_ends_the_task(tmp_path: Path) -> None:
     assert run.git("rev-list", "--count", "HEAD") == "1"
 
 
+@pytest.mark.quick("policy0")
 @pytest.mark.parametrize("policy", [Policy(), Policy(commit="phase")])
 def test_no_hook_runs_outside(tmp_path: Path, policy: Policy) -> None:
     run = loop(tmp_path, policy=policy)
@@ -144,6 +147,7 @@ def test_husky(tmp_path: Path) -> None:
     assert "tool complains" in run.agents[0].jobs[1].prompt.text
 
 
+@pytest.mark.thorough
 def test_a_hook_that_formats_and_adds(tmp_path: Path) -> None:
     """As lint-staged does."""
     run = loop(tmp_path, writes("  text\n"))
@@ -164,6 +168,7 @@ def test_a_hook_that_formats_and_fails_is_run_once_more(tmp_path: Path) -> None:
     assert run.git("show", "HEAD:work.txt") == "text"
 
 
+@pytest.mark.thorough
 def test_only_what_still_fails_after_formatting_goes_back(tmp_path: Path) -> None:
     run = loop(tmp_path, writes("  bad\n", "  good\n"))
     hook(run, "[ ! -f work.txt ] || sed -i 's/^ *//' work.txt; git diff --quiet && ! grep -s bad work.txt")
@@ -172,6 +177,7 @@ def test_only_what_still_fails_after_formatting_goes_back(tmp_path: Path) -> Non
     assert run.git("show", "HEAD:work.txt") == "good"
 
 
+@pytest.mark.thorough
 def test_a_hook_that_counts_up_counts_once_for_a_commit(tmp_path: Path) -> None:
     run = loop(tmp_path)
     (run.repo / "version").write_text("1\n")
@@ -181,6 +187,7 @@ def test_a_hook_that_counts_up_counts_once_for_a_commit(tmp_path: Path) -> None:
     assert run.git("show", "HEAD:version") == "2"
 
 
+@pytest.mark.thorough
 def test_files_that_a_hook_adds_are_committed_and_others_are_not(tmp_path: Path) -> None:
     run = loop(tmp_path)
     hook(run, "mkdir -p made; echo x > made/added; git add made/added; echo y > made/cache")
@@ -189,6 +196,7 @@ def test_files_that_a_hook_adds_are_committed_and_others_are_not(tmp_path: Path)
     assert not (run.repo / "made" / "cache").exists()
 
 
+@pytest.mark.thorough
 def test_what_a_hook_formats_is_checked_before_it_is_committed(tmp_path: Path) -> None:
     run = loop(tmp_path, checks=(("test", "!", "-f", "broken"),), policy=Policy(resolutions=0))
     hook(run, "touch broken; git add broken")
@@ -197,6 +205,7 @@ def test_what_a_hook_formats_is_checked_before_it_is_committed(tmp_path: Path) -
     assert run.git("rev-list", "--count", "HEAD") == "1"
 
 
+@pytest.mark.thorough
 def test_a_hook_never_writes_through_a_link(tmp_path: Path) -> None:
     def behave(job: Job) -> Outcome:
         (job.workspace / "folder").symlink_to(tmp_path)
@@ -209,6 +218,7 @@ def test_a_hook_never_writes_through_a_link(tmp_path: Path) -> None:
     assert not (tmp_path / "stolen").exists()
 
 
+@pytest.mark.thorough
 def test_lefthook(tmp_path: Path) -> None:
     run = loop(tmp_path, writes("bad", "good"))
     (run.repo / "lefthook.yml").write_text("pre-commit: {commands: {lint: {run: '! grep bad work.txt'}}}\n")
@@ -229,6 +239,7 @@ def test_a_message_is_put_as_the_hook_wants_it(tmp_path: Path) -> None:
     assert "Segue-Task: 1" in message(run)
 
 
+@pytest.mark.thorough
 def test_a_message_that_is_refused_waits_for_a_person(tmp_path: Path) -> None:
     run = loop(tmp_path)
     hook(run, "grep -q ABC-1 $1 || { echo name a ticket >&2; exit 1; }", "commit-msg")
@@ -241,6 +252,7 @@ def test_a_message_that_is_refused_waits_for_a_person(tmp_path: Path) -> None:
     assert run.git("show", "HEAD:work.txt") == "1"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["prepare-commit-msg", "commit-msg"])
 def test_what_a_hook_adds_to_a_message_is_committed(tmp_path: Path, name: str) -> None:
     run = loop(tmp_path)
@@ -251,6 +263,7 @@ def test_what_a_hook_adds_to_a_message_is_committed(tmp_path: Path, name: str) -
     assert "Segue-Step: 0000" not in message(run)
 
 
+@pytest.mark.thorough
 def test_a_message_that_a_hook_replaces_keeps_its_mark(tmp_path: Path) -> None:
     run = loop(tmp_path)
     hook(run, 'echo "Something else" > "$1"', "commit-msg")
@@ -258,6 +271,7 @@ def test_a_message_that_a_hook_replaces_keeps_its_mark(tmp_path: Path) -> None:
     assert message(run).startswith("Something else\n\nSegue-Step: ")
 
 
+@pytest.mark.thorough
 def test_a_hook_sees_what_the_task_changed(tmp_path: Path) -> None:
     run = loop(tmp_path)
     (run.repo / "old").write_text("old")
@@ -278,6 +292,7 @@ def test_a_hook_that_needs_the_network_says_what_to_set(tmp_path: Path) -> None:
     assert launches(run) == 1
 
 
+@pytest.mark.thorough
 def test_a_hook_that_lacks_a_program_says_so(tmp_path: Path) -> None:
     run = loop(tmp_path)
     hook(run, "no-such-linter --fix")
@@ -286,6 +301,7 @@ def test_a_hook_that_lacks_a_program_says_so(tmp_path: Path) -> None:
     assert launches(run) == 1
 
 
+@pytest.mark.thorough
 def test_a_hook_that_takes_too_long_waits_for_a_person(tmp_path: Path) -> None:
     run = loop(tmp_path, timeout=1.0)
     hook(run, "sleep 60")
@@ -293,6 +309,7 @@ def test_a_hook_that_takes_too_long_waits_for_a_person(tmp_path: Path) -> None:
         run.session()
 
 
+@pytest.mark.thorough
 def test_a_hook_that_failed_before_is_named_once(tmp_path: Path) -> None:
     run = loop(tmp_path, None, "1", "2")
     (run.repo / "old").write_text("red")
@@ -329,6 +346,7 @@ def test_hooks_that_git_ignores_are_ignored(tmp_path: Path) -> None:
     assert checks(run) == []
 
 
+@pytest.mark.thorough
 def test_a_hook_that_is_a_link_to_a_script(tmp_path: Path) -> None:
     run = loop(tmp_path, writes("bad", "good"))
     script(run.repo / "scripts" / "pre-commit", 'cd "$(dirname "$0")/../.." && ! grep -s bad work.txt')
@@ -338,6 +356,7 @@ def test_a_hook_that_is_a_link_to_a_script(tmp_path: Path) -> None:
     assert launches(run) == 2
 
 
+@pytest.mark.thorough
 def test_a_hook_without_a_first_line(tmp_path: Path) -> None:
     """As Git for Windows runs them, with its own shell."""
     run = loop(tmp_path)
@@ -348,6 +367,7 @@ def test_a_hook_without_a_first_line(tmp_path: Path) -> None:
     assert [one.output.strip() for one in checks(run)] == ["plain"]
 
 
+@pytest.mark.thorough
 def test_hooks_of_the_user_for_all_repositories(tmp_path: Path) -> None:
     run = loop(tmp_path)
     script(tmp_path / "my-hooks" / "pre-commit", '. "$(dirname "$0")/lib.sh"; say')
@@ -374,6 +394,7 @@ def _change_settings(repo: Path) -> None:
     (repo / ".pre-commit-config.yaml").write_text("repos: []\n")
 
 
+@pytest.mark.quick("_change_git_hook", "_change_settings")
 @pytest.mark.parametrize("cheat", [_change_git_hook, _delete_hook, _change_script, _change_settings])
 def test_an_agent_has_no_say_in_the_hook_that_judges_it(
     tmp_path: Path, cheat: Callable[[Path], None]
@@ -392,6 +413,7 @@ def test_an_agent_has_no_say_in_the_hook_that_judges_it(
         run.session()
 
 
+@pytest.mark.thorough
 def test_hooks_are_as_they_were_for_the_next_session_too(tmp_path: Path) -> None:
     run = loop(tmp_path, writes("bad", "good"), policy=Policy(resolutions=0))
     hook(run, "! grep -s bad work.txt")
@@ -410,6 +432,7 @@ def test_no_hook_runs_where_the_settings_leave_them_out(tmp_path: Path) -> None:
     assert checks(run) == []
 
 
+@pytest.mark.thorough
 def test_a_repository_without_commits_has_hooks_too(tmp_path: Path) -> None:
     run = loop(tmp_path)
     for path in (run.repo / ".git").glob("refs/heads/*"):

@@ -165,8 +165,7 @@ class Repository(Struct):
         self._left = None
         if not await self._add(left):
             return None
-        no_hooks = ("-c", f"core.hooksPath={os.devnull}")
-        options = (*await self.identity_options(), *self._housekeeping(), *no_hooks)
+        options = (*await self.identity_options(), *self._housekeeping())
         try:
             await self.run(*options, "commit", "--quiet", "--file=-", stdin=message.encode())
         except WorkspaceError:
