@@ -148,9 +148,7 @@ async def _name_known(context: RunContext, state: TaskState, result: CheckResult
     steps = [step for step in context.journal.steps("task/") if step.phase == HOOKS and step.output]
     seen = (read_as(HookOutput, step.output).check for step in steps)
     if not any(one is not None and one.known for one in seen):
-        text = (
-            f"The {result.command} failed before the task too, so nobody is sent back for it: {result.reason}"
-        )
+        text = f"The {result.command} says nothing about the work: {result.reason}"
         await context.emit(NoticeGiven(text, task=state.task.key))
 
 

@@ -17,9 +17,10 @@ import msgspec
 
 from segue.proof.notes import decode_note, encode_note
 from segue.system.files import private_folder, write_atomic
+from segue.system.git.folders import find_place
+from segue.system.git.outside import run_outside
 from segue.system.isolation.toolchain import follow, prefixes
 from segue.system.lane import has_content, is_dependency
-from segue.system.process.capture import capture, child_environment
 
 _CACHES_AND_RESULTS = """
     __pycache__ .pytest_cache .mypy_cache .ruff_cache .hypothesis .tox .nox .cache target coverage htmlcov
@@ -98,9 +99,11 @@ async def list_inputs(trees: Trees, scratch: Path) -> Inputs:
 
 
 async def _ignored(root: Path) -> list[str]:
-    argv = ["git", "-c", "core.fsmonitor=false", "ls-files", "-z", "--others", "--ignored"]
-    argv += ["--exclude-standard", "--directory"]
-    done = await capture(argv, root, child_environment(extra={"GIT_OPTIONAL_LOCKS": "0"}))
+    place = find_place(root)
+    if place is None:
+        return []
+    listing = ("ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory")
+    done = await run_outside(place, *listing)
     return [path for path in done.out.decode("utf-8", "surrogateescape").split("\0") if path]
 
 

@@ -32,8 +32,9 @@ from segue.proof.runners import Ended
 from segue.proof.scenarios import run_scenario
 from segue.proof.setup import CheckSetupFailed
 from segue.proof.survey import Surroundings, conclude
-from segue.proof.trees import TreeEntry, common_dir, list_tree, read_text
+from segue.proof.trees import TreeEntry, list_tree, read_text
 from segue.system.files import private_folder
+from segue.system.git.folders import common_dir
 from segue.system.git.hooks import COMMIT_HOOKS, KeptHooks
 from segue.system.git.objects import Objects
 from segue.system.isolation.isolate import Isolation, Means, SandboxChoice

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from segue.domain.hook import HookRun
+from segue.system.git.folders import common_dir
 from segue.system.git.hooks import KeptHooks, keep_hooks, kept_hooks
-from segue.system.git.repository import Repository, common_dir
+from segue.system.git.repository import Repository
 
 if TYPE_CHECKING:
     from segue.proof.seal import Sealer
@@ -40,7 +41,7 @@ class CommitHooks:
         self._found = kept_hooks(self._folder) if is_open else None
         if self._found is None:
             repo = self._repo
-            configured = await repo.setting("core.hooksPath")
+            configured = await repo.setting("core.hookspath")
             self._found = keep_hooks(repo.root, common_dir(repo.git_dir), configured, self._folder)
         return not self._found.is_empty
 

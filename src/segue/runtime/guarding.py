@@ -11,8 +11,9 @@ from segue.domain.task import Task
 from segue.proof.contract import Contract, ContractFile
 from segue.proof.guard import LaunchGuard
 from segue.runtime.open import OpenRun
+from segue.system.git.folders import common_dir
 from segue.system.git.guard import GitGuard
-from segue.system.git.repository import Repository, common_dir
+from segue.system.git.repository import Repository
 
 
 def make_guard(opened: OpenRun, repo: Repository | None = None, lane: int = 0) -> LaunchGuard:

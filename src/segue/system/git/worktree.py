@@ -69,8 +69,7 @@ class Worktree(Struct, frozen=True):
         if found is not None:
             return found, ""
         if await self.home.has_branch(self.branch):
-            # Forced, because git still lists a work tree that was deleted by hand.
-            made = await self.tree.add("--force", "--force", str(self.folder), self.branch)
+            made = await self.tree.add(self.branch, self.branch)
             said = f"The work tree {self.folder} was missing; it was created again from branch {self.branch}."
             return made, said if begun else self._announce("")
         if begun:
@@ -81,7 +80,8 @@ class Worktree(Struct, frozen=True):
                 f"then: segue resume {self.run}",
             )
         start = await self._start(starts)
-        return await self.tree.add("-b", self.branch, str(self.folder), start), self._announce(start)
+        await self.home.git("branch", "--quiet", "--no-track", self.branch, start)
+        return await self.tree.add(self.branch, self.branch), self._announce(start)
 
     @property
     def tree(self) -> LinkedTree:
