@@ -54,6 +54,7 @@ from segue.system import identity
 from segue.system.files import explain_full_disk
 from segue.system.git.branches import REMOTE, LocalBranches, RemoteBranches
 from segue.system.git.delivery import find_missing
+from segue.system.git.outside import read_config
 from segue.system.git.worktree import WorktreeResult
 from segue.system.interrupts import on_interrupt
 from segue.system.process.orphans import end_orphans
@@ -343,6 +344,8 @@ class _Session:
         if opened.fresh:
             await journal.emit(RunStarted(*facts, base=spec.base, isolation=isolation))
             await journal.emit(make_contract(opened, guard))
+            for said in (await read_config(opened.repo.place)).refused if not opened.parts.cloud else ():
+                await journal.emit(NoticeGiven(said))
         else:
             await journal.emit(RunResumed(*facts, last_seen(self._store, run.id), isolation))
         for prefix in opened.past.redo:
