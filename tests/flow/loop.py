@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Seque
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Self
+from typing import Literal, Self
 
 from segue.domain.before import KnownFailures
 from segue.domain.budget import Budget
@@ -204,6 +204,8 @@ class Loop:
     sealed: bool = False
     hooks: bool = False
     """Whether the repository's own hooks run before commits."""
+    means: Literal["auto", "copy"] = "auto"
+    """How sealed checks and hooks are kept apart."""
     timeout: float = 300
     """Seconds that a sealed check or a hook may take."""
     survey: RunSurvey | None = None
@@ -292,7 +294,7 @@ class Loop:
 
     def checking(self, repo: Repository) -> Checking:
         """Checks in the work tree itself, or sealed."""
-        options = SealOptions(timeout=self.timeout)
+        options = SealOptions(timeout=self.timeout, means=self.means)
         sealer = Sealer(self.repo, self.repo / ".git", self.root / "scratch", options)
         hooks = CommitHooks(repo, self.root / "hooks", lambda: sealer) if self.hooks else None
         if not self.sealed:

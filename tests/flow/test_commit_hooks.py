@@ -97,8 +97,10 @@ def test_a_hook_that_passes_is_a_check_like_others(tmp_path: Path) -> None:
     assert run.git("show", "HEAD:work.txt") == "1"
 
 
-def test_what_a_hook_complains_about_goes_back_to_the_agent(tmp_path: Path) -> None:
-    run = loop(tmp_path, writes("bad", "good"))
+@pytest.mark.quick("auto")
+@pytest.mark.parametrize("means", ["auto", "copy"])
+def test_what_a_hook_complains_about_goes_back_to_the_agent(tmp_path: Path, means: str) -> None:
+    run = loop(tmp_path, writes("bad", "good"), means=means)
     hook(run, "! grep -sq bad work.txt || { echo work.txt is bad >&2; exit 3; }")
     run.session()
     assert launches(run) == 2

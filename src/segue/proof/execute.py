@@ -143,9 +143,9 @@ class Copied(Struct, frozen=True):
         command = (order.argv, order.env)
         roots = [self.trees.home, self.trees.root, *([order.built_at] if order.built_at else [])]
         places = (order.tree, order.work, roots, order.inputs, self.git_dir, self.objects)
-        if order.objects is not None:
-            (order.tree / SHARED_OBJECTS).symlink_to(order.objects)
         copied = await asyncio.to_thread(furnish_copy, *places, command, order.guarded)
+        if order.objects is not None:  # now, because links that name the work tree were made to name the copy
+            (order.tree / SHARED_OBJECTS).symlink_to(order.objects)
         argv, env = copied.command(*command)
         if paths := editable_paths(order.argv, order.env, copied.renamed):
             env["PYTHONPATH"] = os.pathsep.join(filter(None, (env.get("PYTHONPATH"), *paths)))
