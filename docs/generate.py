@@ -27,6 +27,7 @@ from segue.agents.jules import JulesOptions
 from segue.cli.help import EXIT_CODES
 from segue.cli.main import cli
 from segue.config.load import LoadedSettings
+from segue.config.git import GitSettings
 from segue.config.settings import DiagnosticSettings, SandboxSettings, Settings
 from segue.config.trust import HARMLESS, is_harmless
 from segue.deliveries.place import PullRequestOptions
@@ -82,6 +83,7 @@ OPTIONS: dict[str, type[Any]] = {
     "agents.jules": JulesOptions,
     "deliveries.pr": PullRequestOptions,
     "diagnostics": DiagnosticSettings,
+    "git": GitSettings,
     "github": GithubSettings,
     "judge": JudgeSettings,
     "proof.scenarios": Scenario,

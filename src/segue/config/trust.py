@@ -201,6 +201,7 @@ _MEANINGS: tuple[tuple[tuple[str, ...], str], ...] = (
     (("agents", "acp"), "starts programs as agents, with these options and variables"),
     (("checks", "check_setup", "check_teardown", "smoke"), "runs commands to check the work"),
     (("hooks", "final", "reviewers"), "runs commands before, beside and after the work"),
+    (("git",), "decides which hooks are checked, and which programs git starts"),
     (("proof.scenarios",), "starts the finished program and sends it requests"),
     (
         ("state_dir", "database_url", "repo", "source", "log", "summary"),

@@ -9,6 +9,7 @@ import msgspec
 from segue.domain.delivery import is_feedback
 from segue.domain.proof import CheckResult, CheckState, Level, Proof, Seal
 from segue.domain.task import TaskKind
+from segue.flow.commit_hooks import hook_checks
 from segue.flow.context import RunContext
 from segue.flow.independent import conclude_tests
 from segue.flow.state import PhaseEnd, TaskState
@@ -31,6 +32,7 @@ def prove(context: RunContext, state: TaskState) -> Proof:
     elif again and level.rank >= _before_held(context.policy.independent).rank:
         level = Level.HELD
     bare = tuple(msgspec.structs.replace(check, output="", contested=()) for check in state.checks)
+    bare += hook_checks(state)
     return Proof(
         level=level,
         reasons=(*reasons, *state.notes),

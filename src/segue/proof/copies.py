@@ -118,7 +118,7 @@ def furnish_copy(
         if source.is_dir() and not os.path.lexists(tree / path):
             _mirror(source, tree / path, renamed)
     if not os.path.lexists(tree / ".git"):
-        _make_git(tree / ".git", git_dir, objects)
+        make_git(tree / ".git", git_dir, objects)
     shown = (*inputs.values(), *environments, objects.common_dir / "objects")
     return CopiedTree(tree, work, renamed, shown)
 
@@ -223,7 +223,7 @@ def _link_file(entry: os.DirEntry[str], place: Path, renamed: Renamed) -> None:
     place.symlink_to(entry.path)
 
 
-def _make_git(folder: Path, git_dir: Path, objects: Objects) -> None:
+def make_git(folder: Path, git_dir: Path, objects: Objects) -> None:
     """Make a git folder that reads the repository's objects and has its history; changes stay in the copy."""
     common = objects.common_dir
     for name in ("objects/info", "refs", "info"):

@@ -7,7 +7,7 @@ import os
 import secrets
 import shutil
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -40,6 +40,7 @@ _SIDE_BY_SIDE = 2
 _KEPT_OUTPUT = 8 * 1024**2
 TEMPORARY_CHECK = "segue-check-"
 """How the names of folders begin in which copies are."""
+SHARED_OBJECTS = ".git/shared"
 _DROPPED = ("TMPDIR", "TEMP", "TMP", "SSH_AUTH_SOCK", "XDG_RUNTIME_DIR", "SHELL")
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy")
 
@@ -62,6 +63,16 @@ class TreeCommand(Struct, frozen=True):
     """Files that the command must not change."""
     readable: Sequence[Path] = ()
     writable: Sequence[Path] = ()
+    objects: Path | None = None
+    """Git's objects, where the tree has a git folder of its own, which reads them as `.git/shared`."""
+
+
+class Laid(Struct, frozen=True):
+    """What was added to a tree before a command runs on it."""
+
+    argv: tuple[str, ...]
+    readable: Sequence[Path] = ()
+    objects: Path | None = None
 
 
 class CheckMeans(Protocol):
@@ -88,7 +99,13 @@ class Mounted(Struct, frozen=True):
 
     async def run(self, order: TreeCommand) -> Ended:
         """Run a command in namespaces of its own."""
-        git, inputs = self._git_for(order.work), {**self._git_entry(order.work), **order.inputs}
+        git, inputs = None, dict(order.inputs)
+        if order.objects is not None:
+            private_folder(order.tree / SHARED_OBJECTS)
+            inputs[SHARED_OBJECTS] = order.objects
+        else:
+            git = self._git_for(order.work)
+            inputs = {**self._git_entry(order.work), **inputs}
         empty = private_folder(order.work / "empty")
         inputs |= dict.fromkeys(caches_within(order.inputs), empty)
         mounts = Mounts(
@@ -128,6 +145,8 @@ class Copied(Struct, frozen=True):
         roots = [self.trees.home, self.trees.root, *([order.built_at] if order.built_at else [])]
         places = (order.tree, order.work, roots, order.inputs, self.git_dir, self.objects)
         copied = await asyncio.to_thread(furnish_copy, *places, command, order.guarded)
+        if order.objects is not None:  # now, because links that name the work tree were made to name the copy
+            (order.tree / SHARED_OBJECTS).symlink_to(order.objects)
         argv, env = copied.command(*command)
         if paths := editable_paths(order.argv, order.env, copied.renamed):
             env["PYTHONPATH"] = os.pathsep.join(filter(None, (env.get("PYTHONPATH"), *paths)))
@@ -172,8 +191,23 @@ class Sandbox:
             words = with_script(argv, script, work / "hooks")
             return (await self._run(words, composed, (), work, token))[1]
 
+    @asynccontextmanager
+    async def visit(
+        self, composed: Composed, lay: Callable[[Path], Laid]
+    ) -> AsyncIterator[tuple[Path, Ended]]:
+        """Run what `lay` adds to the folder of a run, and yield that folder and how the command ended."""
+        async with self._slots, self._workplace() as (work, token):
+            _, ended = await self._run((), composed, (), work, token, lay)
+            yield work, ended
+
     async def _run(
-        self, argv: tuple[str, ...], composed: Composed, armed: Sequence[Runner], work: Path, token: str
+        self,
+        argv: tuple[str, ...],
+        composed: Composed,
+        armed: Sequence[Runner],
+        work: Path,
+        token: str,
+        lay: Callable[[Path], Laid] | None = None,
     ) -> tuple[Stage, Ended]:
         tree, hooks, reports = work / "tree", work / "hooks", work / "reports"
         await self._write(composed, tree)
@@ -184,10 +218,11 @@ class Sandbox:
             place = await self._install(composed)
             inputs |= await asyncio.to_thread(place_installed, place, tree)
             built_at = place / "tree"
-        stage = Stage(argv, self._means.seen_at(tree), tree, hooks, reports, token, composed.tests)
+        laid = await asyncio.to_thread(lay, work) if lay is not None else Laid(argv)
+        stage = Stage(laid.argv, self._means.seen_at(tree), tree, hooks, reports, token, composed.tests)
         env = self._environment(join_variables(runner.arm(stage) for runner in armed), token)
         order = TreeCommand(
-            argv,
+            laid.argv,
             env,
             work,
             tree,
@@ -196,8 +231,12 @@ class Sandbox:
             inputs=inputs,
             built_at=built_at,
             guarded=composed.guarded,
-            readable=(hooks, *self._dependencies.linked, *user_site_places(self._dependencies)),
+            readable=(
+                *(hooks, *self._dependencies.linked, *user_site_places(self._dependencies)),
+                *laid.readable,
+            ),
             writable=(reports,),
+            objects=laid.objects,
         )
         return stage, await self._means.run(order)
 

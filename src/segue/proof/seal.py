@@ -13,10 +13,12 @@ from pathlib import Path
 import msgspec
 
 from segue.domain.before import BaseCheck, BaseState, KnownFailures
+from segue.domain.hook import HookRun
 from segue.domain.proof import CheckResult, CheckState, Seal
 from segue.domain.scenario import Scenario
 from segue.domain.task import TaskKind
 from segue.proof.bases import input_facts, machine_facts
+from segue.proof.commit_hooks import Commit, HookCheck
 from segue.proof.compose import Comparison, Composed
 from segue.proof.decide import some
 from segue.proof.examine import Redact, SealedCheck
@@ -33,6 +35,7 @@ from segue.proof.survey import Surroundings, conclude
 from segue.proof.trees import TreeEntry, list_tree, read_text
 from segue.system.files import private_folder
 from segue.system.git.folders import common_dir
+from segue.system.git.hooks import COMMIT_HOOKS, KeptHooks
 from segue.system.git.objects import Objects
 from segue.system.isolation.isolate import Isolation, Means, SandboxChoice
 
@@ -155,6 +158,16 @@ class Sealer:
         }
         mutants = await asyncio.to_thread(make_mutants, texts, most)
         return await count_noticed(place, commands, Composed(after), mutants) if mutants else None
+
+    async def try_hooks(self, hooks: KeptHooks, commit: Commit) -> HookRun | None:
+        """Run the repository's own hooks on a commit that is to be made; None: there are none."""
+        place, known = await self._place(await list_tree(self._objects, commit.tree))
+        check = HookCheck(hooks, self._objects, self._git_dir, self._options, frozenset(self._modules()))
+        try:
+            found = await check.run(place, commit)
+        except CheckSetupFailed as error:
+            found = HookRun(error.to_result(f"{COMMIT_HOOKS[0]} hook"))
+        return found and msgspec.structs.replace(found, result=self._label(found.result, known))
 
     async def _place(self, head: Mapping[str, TreeEntry]) -> tuple[Sandbox, Dependencies]:
         """Return where commands run, and how dependencies differ from what they were."""

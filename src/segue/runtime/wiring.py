@@ -174,8 +174,15 @@ def check_programs(app: App) -> None:
             )
 
 
-def make_checking(app: App, repo: Repository, folder: Path, examine: Examine | None = None) -> Checking:
-    """Return the checks of the settings, sealed; `folder` is where they may keep what they need."""
+def make_checking(
+    app: App, repo: Repository, folder: Path, guard: Path, examine: Examine | None = None
+) -> Checking:
+    """Return the checks of the settings, sealed; `folder` is where they may keep what they need.
+
+    `guard` is the folder of the run's guards, and keeps the repository's hooks.
+    """
+    from segue.runtime.commit_hooks import CommitHooks
+
     settings = app.loaded.settings
 
     @cache
@@ -233,6 +240,9 @@ def make_checking(app: App, repo: Repository, folder: Path, examine: Examine | N
         try_mutants=try_mutants,
         survey=survey,
         known_failures=settings.known_failures,
+        run_hooks=CommitHooks(repo, guard / "hooks", sealer, guard)
+        if settings.git.hooks == "check"
+        else None,
     )
 
 
