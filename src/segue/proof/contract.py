@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from msgspec import Struct
 
 from segue.domain.proof import Tampering
 from segue.domain.task import Task, TaskList, TaskStatus
+from segue.proof.settings_guard import settle_file
 from segue.system.files import private_folder, signature, write_atomic
 from segue.system.reading import UnsafeFile, read_file
 
@@ -23,8 +23,6 @@ class ContractFile(Struct, frozen=True):
     path: Path
     subject: str
     """`tasks`, `copy` (of the tasks), `state`, `criteria` or `settings`."""
-    section: str = ""
-    """The tables that belong to the contract, in a file that also belongs to the product: `tool.segue`."""
 
 
 class Contract:
@@ -84,13 +82,8 @@ class Contract:
         new = _read(file.path)
         if digest and old is None:  # kept by nobody: an older version of Segue started the launch
             return ""
-        if file.section:
-            texts = [(data or b"").decode("utf-8", "surrogateescape") for data in (old, new)]
-            if sections(texts[0], file.section) == sections(texts[1], file.section):
-                return ""
-            merged = with_sections(texts[1], texts[0], file.section)
-            write_atomic(file.path, merged.encode("utf-8", "surrogateescape"))
-            return f"The agent changed [{file.section}] in {name}. It was put back."
+        if file.subject == "settings":
+            return self._settle(file.path, old, new)
         if file.subject == "criteria" and task is not None and name in task.text:
             return f"The agent changed {name}, as the task asks; the run continues with what it said before."
         if old is None:
@@ -102,6 +95,19 @@ class Contract:
             return f"The agent removed {name}. It was put back."
         kept = self._folder / _digest(new)
         return f"The agent changed {name}. It was put back; the changed version is kept as {kept}."
+
+    def _settle(self, path: Path, old: bytes | None, new: bytes | None) -> str:
+        """Put Segue's settings back, if the agent changed what they say."""
+        settled = settle_file(path.name, old, new)
+        if settled is None:
+            return ""
+        if settled.data is None:
+            path.unlink(missing_ok=True)
+        else:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_atomic(path, settled.data)
+        kept = f" The changed version is kept as {self._folder / _digest(new)}." if settled.whole else ""
+        return f"{settled.said}{kept}"
 
 
 def _describe(known: Sequence[Task], now: Sequence[Task], path: Path, own: Task | None) -> list[Tampering]:
@@ -137,29 +143,6 @@ def _describe(known: Sequence[Task], now: Sequence[Task], path: Path, own: Task 
 
 def _list(keys: Sequence[str]) -> str:
     return ", ".join(keys[:10]) + (" …" if len(keys) > 10 else "")
-
-
-def sections(text: str, name: str) -> list[str]:
-    """Return the lines of all tables of a TOML file whose name starts like this."""
-    return [line for line, inside in _walk(text, name) if inside and line]
-
-
-def with_sections(text: str, source: str, name: str) -> str:
-    """Return a TOML file with these tables as they are in another one."""
-    kept = [line for line, inside in _walk(text, name) if not inside]
-    own = sections(source, name)
-    return "\n".join([*kept, *([""] if own else []), *own]) + "\n"
-
-
-def _walk(text: str, name: str) -> Iterator[tuple[str, bool]]:
-    """Yield each line and whether it belongs to a table of this name or below it."""
-    inside = False
-    for line in text.splitlines():
-        header = re.match(r"\s*\[\[?([^\]]+)\]", line)
-        if header:
-            found = re.sub(r"[\s\"']", "", header[1])
-            inside = found == name or found.startswith(f"{name}.")
-        yield line.rstrip(), inside
 
 
 def _read(path: Path) -> bytes | None:

@@ -88,9 +88,7 @@ def settle_settings(folder: Path) -> str:
     kept = _read(folder / "before.json")
     if kept is None:
         return ""
-    sections = {"segue.toml": "", "pyproject.toml": "tool.segue"}
-    paths = [Path(name) for name in kept.files]
-    files = [ContractFile(path, "settings", sections[path.name]) for path in paths if path.name in sections]
+    files = [ContractFile(Path(name), "settings") for name in kept.files if name.endswith(".toml")]
     contract = Contract(folder / "kept", files, lambda: TaskList(()))
     return " ".join(found.text for found in contract.restore(kept.files, None))
 
