@@ -101,6 +101,7 @@ def test_a_renamed_test_is_no_failure_but_mentioned(shop: Checkout) -> None:
     assert result.weaknesses == (f"tests were removed or renamed: {TEST}",)
 
 
+@pytest.mark.thorough
 def test_a_removed_snapshot_is_contested(tmp_path: Path) -> None:
     test = (
         "from pathlib import Path\nimport unittest\nimport shop\n\n\nclass T(unittest.TestCase):\n"
@@ -338,6 +339,7 @@ def test_nothing_is_left_behind(shop: Checkout) -> None:
     assert not any("61.25" in " ".join(one.info["cmdline"] or ()) for one in psutil.process_iter(["cmdline"]))
 
 
+@pytest.mark.thorough
 def test_a_check_that_takes_too_long_fails(shop: Checkout) -> None:
     shop.check({"README.md": "x"}, UNITTEST)
     slow = "import sys, time\nprint('about to wait', file=sys.stderr, flush=True)\ntime.sleep(600)\n"

@@ -519,6 +519,7 @@ def test_uncommitted_work_is_never_overwritten(repo: Path, tree: Path, name: str
     assert git(tree, "rev-parse", "HEAD") == start
 
 
+@pytest.mark.thorough
 def test_a_checkout_that_was_killed_halfway_is_repeated(repo: Path, tree: Path) -> None:
     own = integrate(repo, since=1.0)
     sync(own, tree)
@@ -544,6 +545,7 @@ def test_where_somebody_is_on_the_branch_the_files_follow_it(repo: Path) -> None
     assert not run(own.advance(start, commit(repo, start, {"b": b"1\n"})))
 
 
+@pytest.mark.thorough
 def test_where_somebody_on_the_branch_has_edited_the_same_file_nothing_moves(repo: Path) -> None:
     git(repo, "switch", "--quiet", "--create", RUN)
     (repo / "file").write_text("mine")
