@@ -25,7 +25,7 @@ _METADATA = (".dist-info", ".egg-info")
 _MOST_DOUBTS = 20
 
 
-class Difference(Struct, frozen=True):
+class EnvironmentDifference(Struct, frozen=True):
     """How one environment differs from another."""
 
     any: bool = False
@@ -42,7 +42,7 @@ class Environments(Struct, frozen=True):
     """What judges; None: there are no setup commands, or there is nothing before the task."""
     own: Environment | None = None
     """What the task's own build inputs make; None: the same."""
-    difference: Difference = Difference()
+    difference: EnvironmentDifference = EnvironmentDifference()
     inputs: tuple[str, ...] = ()
     """The build inputs that the task changed."""
     is_first: bool = False
@@ -57,7 +57,7 @@ def find_inputs(base: Environment, own: Environment, before: Entries, after: Ent
     return tuple(sorted(found))
 
 
-def compare(base: Environment, own: Environment, root: Path, classifier: Classifier) -> Difference:
+def compare(base: Environment, own: Environment, root: Path, classifier: Classifier) -> EnvironmentDifference:
     """Compare what a task's build inputs make with what those of the base do.
 
     `root` is where the commands saw the tree. Compiled files of the task's are removed: they need not say
@@ -87,7 +87,7 @@ def compare(base: Environment, own: Environment, root: Path, classifier: Classif
             extended += [path] if not path.endswith(".pth") else []
         else:
             rewritten.append(path)
-    return Difference(bool(different), tuple(sorted(extended)), tuple(sorted(rewritten)))
+    return EnvironmentDifference(bool(different), tuple(sorted(extended)), tuple(sorted(rewritten)))
 
 
 def _files(environment: Environment) -> dict[str, Path]:
