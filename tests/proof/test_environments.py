@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from segue.domain.proof import CheckResult, CheckState, Seal
 from segue.proof.options import SealOptions
@@ -278,6 +279,21 @@ def test_what_an_earlier_task_built_is_named_later(tmp_path: Path) -> None:
     assert second.seal is not Seal.SEALED
 
 
+@pytest.mark.thorough
+def test_what_was_built_since_the_run_began_is_named_in_another_lane(tmp_path: Path) -> None:
+    checkout = project(tmp_path)
+    checkout.check({"calc.py": RIGHT}, CHECK)
+    checkout.advance()
+    planted = checkout.commit({"setup.py": PTH, "calc.py": RIGHT.replace("import helper", "x = 1")})
+    checkout.base = planted
+    shared = checkout.scratch
+    checkout.options = replace(checkout.options, setups=shared)
+    checkout.scratch = tmp_path / "lane-2"
+    result = checkout.check({"calc.py": WRONG}, CHECK)
+    assert result.seal is not Seal.SEALED
+    assert "x.pth" in str(result.weaknesses)
+
+
 def test_a_setup_that_the_task_broke_is_said(tmp_path: Path) -> None:
     result = project(tmp_path).check(
         {"calc.py": RIGHT, "setup.py": "raise SystemExit('no compiler')\n"}, CHECK
@@ -286,6 +302,7 @@ def test_a_setup_that_the_task_broke_is_said(tmp_path: Path) -> None:
     assert "no compiler" in result.output
 
 
+@pytest.mark.thorough
 def test_a_makefile_that_installs(tmp_path: Path) -> None:
     install = f"install:\n\t{sys.executable} install.py\n"
     base = {"Makefile": install, "install.py": INSTALLER}
@@ -327,6 +344,7 @@ def test_a_script_of_npm_that_patches_what_was_installed(tmp_path: Path) -> None
     assert not counts(checkout.check(change, check))
 
 
+@pytest.mark.thorough
 def test_where_nothing_was_before_its_own_environment_judges_and_is_named(tmp_path: Path) -> None:
     checkout = Checkout(tmp_path, {}, SealOptions(setup=(INSTALL,), timeout=300))
     result = checkout.check({**BASE, "calc.py": RIGHT}, CHECK)

@@ -175,8 +175,8 @@ def name_first(result: CheckResult) -> CheckResult:
 
 def lower_seal(seal: Seal, found: Environments, by_own: bool) -> tuple[Seal, Sequence[str]]:
     """Return how well a check is sealed in such an environment, and why."""
-    carried = found.base.facts.doubts if found.base is not None else []
-    weak = [f"the environment has what an earlier task's build put there: {some(carried)}"] if carried else []
+    carried = (found.base.facts.doubts or []) if found.base is not None else []
+    weak = [f"the environment has other code than when the run began: {some(carried)}"] if carried else []
     if by_own and found.difference.rewritten:
         return Seal.NONE, weak
     is_weak = bool(carried) or (by_own and (found.is_first or bool(found.difference.extended)))
@@ -185,4 +185,4 @@ def lower_seal(seal: Seal, found: Environments, by_own: bool) -> tuple[Seal, Seq
 
 def add_doubts(base: Environment, rewritten: Collection[str]) -> list[str]:
     """Return what is to be remembered about an environment that comes after another."""
-    return list(dict.fromkeys((*base.facts.doubts, *rewritten)))[:_MOST_DOUBTS]
+    return list(dict.fromkeys((*(base.facts.doubts or ()), *rewritten)))[:_MOST_DOUBTS]

@@ -155,7 +155,7 @@ class Sandbox:
         self._dependencies = dependencies
         # What is torn down after each check must be set up before each check.
         salt = secrets.token_hex(8) if options.teardown else ""
-        self._setup = Setup(options.setup, scratch, salt) if options.setup else None
+        self._setup = Setup(options.setup, options.setups or scratch, salt) if options.setup else None
         self._environment: Environment | None = None
 
     @property
@@ -219,6 +219,10 @@ class Sandbox:
 
     def _workplace(self) -> AbstractAsyncContextManager[tuple[Path, str]]:
         return workplace(self._scratch, isinstance(self._means, Copied))
+
+    def first_environment(self) -> Environment | None:
+        """Return the environment that the run began with."""
+        return self._setup.first() if self._setup is not None else None
 
     async def tear_down(self, composed: Composed) -> None:
         """Run the commands that follow a check; how they end does not matter."""

@@ -39,7 +39,7 @@ from segue.proof.options import SealOptions
 from segue.proof.paths import Classifier, PathKind
 from segue.proof.runners import Ended
 from segue.proof.scenarios import run_scenario
-from segue.proof.setup import CheckSetupFailed, Entries
+from segue.proof.setup import CheckSetupFailed, Entries, Environment
 from segue.proof.survey import Surroundings, conclude
 from segue.proof.trees import TreeEntry, common_dir, list_tree, read_text
 from segue.system.files import private_folder
@@ -164,11 +164,13 @@ class Sealer:
         self, place: Sandbox, before: Entries, after: Entries, classifier: Classifier
     ) -> Environments:
         """Return the environments of a task: one, unless it changed what the setup commands look at."""
+        base = await place.build(before) if before else None
         own = await place.build(after)
-        if own is None or not before:
+        if own is None or base is None:
             return Environments(own, is_first=own is not None)
-        base = await place.build(before)
-        if base is None or own.place == base.place:
+        if base.facts.doubts is None:
+            base = await asyncio.to_thread(_recall, place, base, classifier)
+        if own.place == base.place:
             return Environments(base)
         difference = await asyncio.to_thread(compare, base, own, place.root, classifier)
         if not difference.any:
@@ -300,7 +302,7 @@ class Sealer:
     async def _remember(self, argv: Sequence[str], base: str) -> Path:
         """Return where a result on the base is kept: by tree, command, means and environment."""
         tree = (await self._objects.git("rev-parse", f"{base}^{{tree}}")).out.decode() if base else ""
-        options = msgspec.structs.replace(self._options, known_failures=(), bases=None)
+        options = msgspec.structs.replace(self._options, known_failures=(), bases=None, setups=None)
         inputs = input_facts(self._inputs, self._scratch) if self._inputs is not None else []
         sealed = (
             str(self._choice.means),
@@ -310,6 +312,14 @@ class Sealer:
         facts = msgspec.json.encode((list(argv), tree, repr(options), inputs, sealed))
         name = f"{hashlib.sha256(facts).hexdigest()[:32]}.json"
         return (self._options.bases or self._scratch / "base") / name
+
+
+def _recall(place: Sandbox, base: Environment, classifier: Classifier) -> Environment:
+    """Note how the environment of a task's base differs from the one that the run began with."""
+    first = place.first_environment()
+    if first is None or first.place == base.place:
+        return base.keep(doubts=[])
+    return base.keep(doubts=add_doubts(first, compare(first, base, place.root, classifier).rewritten))
 
 
 def _no_program(argv: Sequence[str]) -> str:

@@ -7,6 +7,7 @@ import os
 import secrets
 import shlex
 import shutil
+import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -55,8 +56,10 @@ class Installed(msgspec.Struct, frozen=True):
     """The folders that were listed or had such a file, with the names in them."""
     same: str = ""
     """The name of an earlier environment that is exactly the same."""
-    doubts: list[str] = []
-    """What tasks of this run have put there that may decide more than the product does."""
+    made: float = 0
+    """When the commands ran."""
+    doubts: list[str] | None = None
+    """What has changed since the run began and may decide more than the product does; None: not compared."""
 
     def fits(self, entries: Entries, names: Mapping[str, list[str]]) -> bool:
         """Return whether the commands would see the same in another tree."""
@@ -109,6 +112,12 @@ class Setup:
             if facts.fits(entries, names):
                 return Environment(record.parent, facts)
         return None
+
+    def first(self) -> Environment | None:
+        """Return the environment that the run began with."""
+        records = list(self._folder.glob("*/installed.json"))
+        found = [Environment(one.parent, decode_note(one.read_bytes(), Installed)) for one in records]
+        return min(found, key=lambda one: one.facts.made, default=None)
 
     async def make(self, entries: Entries, write: Callable[[Path], Awaitable[None]], run: Run) -> Environment:
         """Run the commands on a tree, and return what they left."""
@@ -200,4 +209,5 @@ def _new_in(tree: Path, entries: Entries, read: dict[str, str], listed: dict[str
             (folders if is_dependency(tree / path) else others).append(path)
             names.remove(name)
         others += [f"{prefix}{name}" for name in files if f"{prefix}{name}" not in entries]
-    return Installed(sorted(folders), sorted(path for path in others if path != ".git"), read, listed)
+    others = sorted(path for path in others if path != ".git")
+    return Installed(sorted(folders), others, read, listed, made=time.time())

@@ -174,8 +174,13 @@ def check_programs(app: App) -> None:
             )
 
 
-def make_checking(app: App, repo: Repository, folder: Path, examine: Examine | None = None) -> Checking:
-    """Return the checks of the settings, sealed; `folder` is where they may keep what they need."""
+def make_checking(
+    app: App, repo: Repository, folder: Path, examine: Examine | None = None, setups: Path | None = None
+) -> Checking:
+    """Return the checks of the settings, sealed; `folder` is where they may keep what they need.
+
+    `setups` is where several of them share what `check_setup` makes.
+    """
     settings = app.loaded.settings
 
     @cache
@@ -192,6 +197,7 @@ def make_checking(app: App, repo: Repository, folder: Path, examine: Examine | N
             network=settings.check_network,
             timeout=settings.check_timeout,
             bases=app.state_dir.absolute() / "bases",
+            setups=setups,
         )
         home = top_of(app.stands_for or app.repo) if is_beside(repo.root, app.state_dir) else None
         redact, isolation = app.redactor().text, app.isolation()
