@@ -251,7 +251,7 @@ def test_git_that_is_missing_is_named(place: Place) -> None:
     install(place, "claude")
     (place.root / "bin" / "git").unlink()
     found = examine(place, 5)
-    assert found["verdict"].startswith("Not ready: git was not found")
+    assert found["verdict"].startswith("Not ready: git cannot be found")
     assert found["next"] == "Install git: https://git-scm.com/downloads"
 
 

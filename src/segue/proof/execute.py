@@ -33,7 +33,8 @@ from segue.system.identity import start_time
 from segue.system.isolation.isolate import SandboxChoice
 from segue.system.isolation.policy import git_link
 from segue.system.lane import lane_variables
-from segue.system.process.capture import Captured, TookTooLong, capture, child_environment
+from segue.system.process.capture import Captured, TookTooLong, capture, inside_environment
+from segue.system.programs import find_inside
 
 _SIDE_BY_SIDE = 2
 _KEPT_OUTPUT = 8 * 1024**2
@@ -94,7 +95,8 @@ class Mounted(Struct, frozen=True):
             self.trees.home, order.tree, order.guarded, inputs, order.readable, order.writable, git
         )
         line = wrap(self.choice, order.argv, mounts, order.env, order.network)
-        return await run_bounded(capture(line, order.work, order.env, order.timeout, limit=_KEPT_OUTPUT))
+        # Its variables are in the line: what sets up the mounts is no check.
+        return await run_bounded(capture(line, order.work, timeout=order.timeout, limit=_KEPT_OUTPUT))
 
     def _git_for(self, work: Path) -> Path | None:
         """Return git's folder, and write a `.git` that leads there, if the work tree is seen elsewhere."""
@@ -325,7 +327,7 @@ def observe(stage: Stage, armed: Sequence[Runner], ended: Ended) -> Observed:
 
 def environment(variables: Mapping[str, str], network: bool) -> dict[str, str]:
     """Return what a check's environment has: the allowed variables, and those of its runners."""
-    env = child_environment(extra={"PYTHONDONTWRITEBYTECODE": "1", **variables})
+    env = inside_environment(extra={"PYTHONDONTWRITEBYTECODE": "1", **variables})
     for name in (*_DROPPED, *(() if network else _PROXIES)):
         env.pop(name, None)
     return env
@@ -350,5 +352,5 @@ def find_program(argv: Sequence[str], root: Path) -> Path | None:
     if "/" in name:
         path = root / name
         return path if path.is_file() and os.access(path, os.X_OK) else None
-    found = shutil.which(name, path=child_environment().get("PATH"))
+    found = find_inside(name)
     return Path(found) if found else None

@@ -18,7 +18,7 @@ from segue.system.files import private_folder, write_atomic
 from segue.system.git.repository import Repository
 from segue.system.isolation.isolate import MOUNTING, Isolation, capture_inside
 from segue.system.lane import has_content, list_ignored, list_shared, match
-from segue.system.process.capture import child_environment, probe
+from segue.system.process.capture import inside_environment, probe
 from segue.system.redact import Redactor
 from segue.system.sweep import size_of
 
@@ -150,7 +150,7 @@ class LaneSetup:
         limit = self._settings.check_timeout
         try:
             done = await capture_inside(
-                self._isolation, argv, lane, child_environment(), limit, network=True, shares=False
+                self._isolation, argv, lane, inside_environment(), limit, network=True, shares=False
             )
         except (SegueError, TimeoutError) as error:
             raise _failed(argv, lane, str(error) or f"it took longer than {limit:g} s") from error

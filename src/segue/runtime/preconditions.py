@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +13,7 @@ from segue.domain.nearest import suggest
 from segue.domain.run import RunState
 from segue.domain.workspace import Snapshot
 from segue.ports import Source
+from segue.system.programs import find_inside
 
 if TYPE_CHECKING:
     from segue.runtime.app import App
@@ -69,7 +69,7 @@ def _check_command(name: str, argv: Sequence[str], hooks: Sequence[SourceHook]) 
             kept=_KEPT,
             hint=f"Known hooks: {', '.join(known)}",
         )
-    if tuple(argv) != _SKIP and "/" not in argv[0] and shutil.which(argv[0]) is None:
+    if tuple(argv) != _SKIP and "/" not in argv[0] and find_inside(argv[0]) is None:
         raise ToolMissing(
             f"The hook {name} cannot run: {argv[0]} was not found.",
             kept=_KEPT,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from shlex import join
@@ -37,6 +36,7 @@ from segue.runtime.suggested_check import suggest_check
 from segue.system.git.repository import Repository
 from segue.system.git.worktree import no_commit
 from segue.system.lock import refuse_holder
+from segue.system.programs import find_inside
 from segue.system.reading import work_tree
 
 if TYPE_CHECKING:
@@ -199,7 +199,7 @@ def _find_agent(app: App, reports: Sequence[AgentReport]) -> FoundAgent:
         if report.program:
             raise ToolMissing(" ".join(report.problems), hint=report.fix)
     wanted = (command_in(report.fix) for report in usable)
-    hint = next((one for one in wanted if shutil.which(one.split()[0])), "segue help agents")
+    hint = next((one for one in wanted if find_inside(one.split()[0])), "segue help agents")
     raise ToolMissing("No agent is installed.", hint=hint)
 
 

@@ -113,11 +113,11 @@ async def _check_rls(app: App, *, required: bool) -> RlsReport | None:
 async def _run_check(app: App, argv: tuple[str, ...]) -> CheckResult:
     from segue.domain.errors import SegueError
     from segue.domain.proof import CheckResult
-    from segue.system.process.capture import capture
+    from segue.system.process.capture import capture, inside_environment
 
     limit, command = app.loaded.settings.limits.phase_timeout, " ".join(argv)
     try:
-        done = await capture(argv, app.repo, timeout=limit)
+        done = await capture(argv, app.repo, inside_environment(), limit)
     except (SegueError, TimeoutError) as error:
         return CheckResult(command, None, str(error))
     said = app.redactor().text((done.out + done.err).decode("utf-8", "replace"))

@@ -152,6 +152,8 @@ async def show_session(
         output.warn(opened.warning)
     if not opened.parts.cloud:
         output.note(opened.parts.services.isolation.sentence)
+        if note := opened.parts.services.isolation.own_note:
+            output.note(note)
     if opened.fresh and opened.plan.listing.read_as:
         output.note(opened.plan.listing.read_as)
     async with _serve_page(opened, output, page):

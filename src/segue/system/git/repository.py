@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import os
 import re
-import shutil
 import time
 from collections.abc import AsyncIterator, Awaitable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -24,6 +23,7 @@ from segue.system.git.staging import StagedIndex, stage
 from segue.system.git.status import parse_status, shown
 from segue.system.git.stillness import Marks, mark_tree
 from segue.system.process.processes import Captured, capture, child_environment
+from segue.system.programs import describe_missing, find
 from segue.system.reading import UnsafeFile, read_file, suggest_path
 
 NOT_A_REPOSITORY = "Target path is not a git repository"
@@ -63,8 +63,9 @@ class Repository(Struct):
     @classmethod
     async def open(cls, path: Path, timeout: float = _TIMEOUT) -> Repository:
         """Open the work tree that contains the path."""
-        if shutil.which("git") is None:
-            raise ToolMissing("git was not found on PATH.", hint="Install git: https://git-scm.com/downloads")
+        if find("git") is None:
+            hint = "Install git: https://git-scm.com/downloads"
+            raise ToolMissing(f"{describe_missing('git')}.", hint=hint)
         if not path.is_dir():
             raise WorkspaceError(
                 f"{NOT_A_REPOSITORY}: {path} is not a folder.{suggest_path(path)}",

@@ -157,6 +157,7 @@ def main(arguments: list[str]) -> int:
     except OSError as error:
         sys.stderr.write(f"segue: the sandbox (Landlock) could not be set up: {error.strerror}\n")
         return 126
+    os.environ.update(document.get("variables", {}))
     program = arguments[1]
     try:
         os.execvp(program, arguments[1:])  # noqa: S606 - there is no shell

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -13,6 +12,7 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
+from segue.system import programs
 from segue.system.isolation.places import SHOWN_IN_RUN
 from segue.system.isolation.policy import GIT_FOLDER, TEMPORARY, SandboxPolicy, git_link, shown_temporary
 from segue.system.isolation.toolchain import SHARED, named_places, outermost, program_places
@@ -40,7 +40,7 @@ class MounterFound(Struct, frozen=True):
 def mounter(bubblewrap: bool) -> list[str]:
     """Return the program that mounts: bubblewrap, or our own, which needs nothing installed."""
     ours = ("--segue-namespaces", "segue.system.isolation.namespaces")
-    return ["bwrap"] if bubblewrap else part_command(*ours)
+    return [programs.need("bwrap")] if bubblewrap else part_command(*ours)
 
 
 def wrap(
@@ -178,8 +178,9 @@ def find_bubblewrap() -> MounterFound:
 def _find_bubblewrap() -> MounterFound:
     if not sys.platform.startswith("linux"):
         return MounterFound(False, why="bubblewrap exists on Linux only")
-    if shutil.which("bwrap") is None:
-        why = "bubblewrap (bwrap) is not installed"
+    if programs.find("bwrap") is None:
+        inside = programs.find_inside("bwrap")
+        why = programs.describe_missing("bwrap") if inside else "bubblewrap (bwrap) is not installed"
         return MounterFound(False, why=why, fix="Install bubblewrap, e.g. apt install bubblewrap")
     return _try_out("bubblewrap", mounter(bubblewrap=True))
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import shutil
 import stat
 from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
@@ -22,6 +21,7 @@ from segue.system.isolation.places import (
     SOCKETS,
     TOOLS,
 )
+from segue.system.programs import find_inside
 
 _MOST_SHOWN = 60
 """Entries of the machine's temporary folder that stay visible; each costs a mount."""
@@ -130,7 +130,7 @@ def _caches(home: Path) -> Iterator[Path]:
     """Yield the caches of builds; those of installed tools are made, as the tools would do themselves."""
     for name, program in CACHES.items():
         place = home / name
-        if not program or shutil.which(program):
+        if not program or find_inside(program):
             _make(place)
         yield place
 
