@@ -64,3 +64,14 @@ def run_by(means: str, place: Place, *args: str) -> subprocess.CompletedProcess[
     if means == "copy":
         command = without_namespaces(command)
     return subprocess.run(command, cwd=place.repo, env=env, capture_output=True, text=True, check=False)
+
+
+def without_means(argv: Sequence[str]) -> list[str]:
+    """Return a command that runs another one as on a machine that can isolate nothing: no Landlock either."""
+    become = (
+        "import ctypes, os, struct, sys; from segue.system.isolation.seccomp import lay;"
+        " ctypes.CDLL(None).prctl(38, 1, 0, 0, 0);"
+        " lines = [(0x20, 0, 0, 0), (0x15, 0, 1, 444), (6, 0, 0, 0x50026), (6, 0, 0, 0x7FFF0000)];"
+        " lay(b''.join(struct.pack('=HBBI', *line) for line in lines)); os.execvp(sys.argv[1], sys.argv[1:])"
+    )
+    return without_namespaces([sys.executable, "-c", become, *argv])

@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from segue.system.files import private_folder
 from segue.system.git.objects import Objects
+from segue.system.isolation.homes import credentials_in_tools
 from segue.system.isolation.isolate import DEVICES, landlock_abi, landlocked
 from segue.system.isolation.places import SECRETS, TOOLS
 from segue.system.isolation.toolchain import SHARED, program_places
@@ -78,7 +79,8 @@ class CopiedTree(Struct, frozen=True):
         real = Path(os.path.realpath(Path.home()))
         roots = [Path(old) for old, _ in self.renamed.pairs]
         secrets = (Path(name) if name.startswith("/") else real / name for name in SECRETS)
-        hidden = [*roots, real, *(place for place in secrets if place.exists())]
+        known = [place for place in secrets if place.exists()]
+        hidden = [*roots, real, *known, *credentials_in_tools(real)]
         own = (self.work, self.tree)
         shown = [*(real / name for name in TOOLS), *self.shown, *program_places(argv, env), *own]
         closed = (*roots, real)

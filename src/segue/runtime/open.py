@@ -27,6 +27,7 @@ from segue.runtime.plan import (
     plan_run,
     replan_run,
 )
+from segue.runtime.preconditions import check_isolated
 from segue.runtime.ready import (
     Confirm,
     Parts,
@@ -191,6 +192,8 @@ async def reopen_run(app: App, run: Run, feedback: tuple[FeedbackItem, ...] = ()
 async def _ready_again(plan: RunPlan, home: Repository, run: Run) -> tuple[Parts, list[str]]:
     """Build the parts of a run that continues, and see to it that its work can be delivered."""
     parts, warnings = await build_parts(plan, home)
+    if not parts.cloud:
+        check_isolated(plan.app, parts.services.isolation)
     await aim(plan.app, parts.services, home, run.spec)
     return parts, warnings
 

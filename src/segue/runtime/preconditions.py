@@ -13,6 +13,8 @@ from segue.domain.nearest import suggest
 from segue.domain.run import RunState
 from segue.domain.workspace import Snapshot
 from segue.ports import Source
+from segue.system.files import private_folder
+from segue.system.isolation.isolate import Isolation, Means
 from segue.system.programs import find_inside
 
 if TYPE_CHECKING:
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 SETTINGS = "segue.toml"
 _KEPT = "Nothing was started."
 _SKIP = ("skip",)
+_ACCEPTED = "no-sandbox-accepted"
 
 
 class Undecided(UsageError):
@@ -29,6 +32,44 @@ class Undecided(UsageError):
     def __init__(self, message: str, hint: str, question: str, answer: Mapping[str, object]) -> None:
         super().__init__(message, kept=_KEPT, hint=hint)
         self.question, self.answer = question, answer
+
+    def accept(self) -> None:
+        """Remember what outlasts the run; most answers are settings of this one."""
+
+
+class NotIsolated(Undecided):
+    """Nothing on this machine can isolate agents, and nobody has said yet that they may work without it."""
+
+    def __init__(self, isolation: Isolation, state_dir: Path) -> None:
+        chosen = isolation.chosen
+        hints = (
+            chosen.fix,
+            'Start anyway: --yes (remembered), or isolation = "none" in your settings (SEGUE_ISOLATION=none)',
+        )
+        super().__init__(
+            f"{isolation.sentence} They can read, change and delete everything that you can.",
+            "   ".join(filter(None, hints)),
+            "Let agents work without a sandbox on this machine (asked once)?",
+            {},
+        )
+        self._note = state_dir / _ACCEPTED
+
+    def accept(self) -> None:
+        """Ask no more on this machine."""
+        private_folder(self._note.parent)
+        self._note.touch()
+
+
+def check_isolated(app: App, isolation: Isolation) -> None:
+    """Raise NotIsolated where agents would have no sandbox, unless the user has said that they need none."""
+    if asks_for_sandbox(app, isolation):
+        raise NotIsolated(isolation, app.state_dir)
+
+
+def asks_for_sandbox(app: App, isolation: Isolation) -> bool:
+    """Return whether the next run has to ask if agents may work without a sandbox."""
+    is_open = app.loaded.settings.isolation == "auto" and isolation.chosen.means is Means.NONE
+    return is_open and not (app.state_dir / _ACCEPTED).exists()
 
 
 def check_preconditions(settings: Settings, source: Source) -> list[str]:

@@ -29,7 +29,7 @@ from segue.runtime.first_run import (
     rank_agents,
 )
 from segue.runtime.plan import plan_run
-from segue.runtime.preconditions import check_preconditions, refuse_dirty
+from segue.runtime.preconditions import asks_for_sandbox, check_preconditions, refuse_dirty
 from segue.runtime.ready import build_parts
 from segue.runtime.sources import FoundSource
 from segue.runtime.suggested_check import suggest_check
@@ -146,7 +146,8 @@ async def judge_readiness(
     if work.is_done:
         return Readiness(True, "segue status", f"every task of {work.source.title} is done.")
     named = [work.named] if work.named else []
-    return Readiness(True, join(["segue", "run", *named, *_where(app), *(["--yes"] if found else [])]))
+    yes = ["--yes"] if found or asks_for_sandbox(app, app.isolation()) else []
+    return Readiness(True, join(["segue", "run", *named, *_where(app), *yes]))
 
 
 async def find_dirty(app: App, work: FoundWork, repo: Repository, now: Snapshot) -> SegueError | None:

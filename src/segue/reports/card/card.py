@@ -117,6 +117,8 @@ class ProofCard(msgspec.Struct, frozen=True, kw_only=True):
     branch: str | None
     agents: tuple[str, ...]
     """Who worked on it: agents, with their models."""
+    isolation: str | None
+    """The sandbox that they worked in, or `not isolated`; None: not known, or they worked elsewhere."""
     attempts: int
     seconds: float | None
     tokens: int

@@ -85,6 +85,8 @@ def _list_facts(card: ProofCard) -> Iterator[tuple[str, str]]:
         yield "state", card.state.replace("_", " ")
     if card.agents:
         yield "agent", ", ".join(card.agents)
+    if card.isolation:
+        yield "sandbox", card.isolation
     yield "used", ", ".join(_list_usage(card)) or "nothing"
     if card.commit:
         yield "commit", card.commit

@@ -17,11 +17,13 @@ import msgspec
 from msgspec import Struct
 
 from segue.domain.errors import ToolMissing
+from segue.domain.events import NOT_ISOLATED
 from segue.domain.pattern import pattern
 from segue.system import programs
 from segue.system.files import leave_memory, private_folder, write_atomic
 from segue.system.isolation import container, mounting
 from segue.system.isolation.denied import explain_denied
+from segue.system.isolation.homes import own_places
 from segue.system.isolation.installation import OwnInstallation, examine_installation
 from segue.system.isolation.mounting import MounterFound
 from segue.system.isolation.policy import TEMPORARY, Places, SandboxPolicy, Strength, make_policy
@@ -139,9 +141,9 @@ class Isolation:
 
     @property
     def label(self) -> str:
-        """What is in force, for people and reports: `bwrap standard`, `landlock strict`, `none`."""
+        """What is in force, for people and reports: `bwrap standard`, `landlock strict`, `not isolated`."""
         chosen = self.chosen
-        return "none" if chosen.means is Means.NONE else f"{chosen.means} {self.strength}"
+        return NOT_ISOLATED if chosen.means is Means.NONE else f"{chosen.means} {self.strength}"
 
     @property
     def sentence(self) -> str:
@@ -149,7 +151,7 @@ class Isolation:
         chosen = self.chosen
         if chosen.means is Means.NONE:
             why = f": {chosen.why}" if chosen.why else ""
-            return f"Agents are not isolated{why}."
+            return f"Agents are {NOT_ISOLATED}{why}."
         note = f" ({chosen.why})" if chosen.why else ""
         return f"Agents are isolated by {chosen.means}, {self.strength}{note}."
 
@@ -247,12 +249,13 @@ class Isolation:
         )
         if found is None:
             return Enclosed(tuple(argv), env)  # a missing program is reported by whoever starts it
+        mine = own_places(Path.home(), argv, Path(found)) if not Path(found).is_relative_to(root) else []
         policy = make_policy(
             root,
             private_folder(scratch),
             self.strength,
             self._options.given,
-            Places(own.write, (*own.read, *map(Path, part_folders()))),
+            Places(own.write, (*own.read, *mine, *map(Path, part_folders()))),
             [*self._options.hide, *([self._options.state_dir] if self._options.state_dir else [])],
             caches=self.strength is Strength.STANDARD or chosen.means is Means.LANDLOCK,
             network=network,
@@ -359,8 +362,10 @@ def _with_landlock(
     env: dict[str, str],
 ) -> Enclosed:
     leave_memory()  # /dev/shm cannot be taken from one program and left to others
-    hidden = [*policy.hide, *([policy.home] if policy.is_strict else [])]
-    shown = [*map(str, policy.read), str(policy.root), *_needed(argv, env, hidden)]
+    masked = [place for place, _ in policy.masked]  # nothing else can be seen in their place
+    hidden = [*policy.hide, *masked, *([policy.home] if policy.is_strict else [])]
+    read = [str(place) for place in policy.read if place not in masked]
+    shown = [*read, str(policy.root), *_needed(argv, env, hidden)]
     temporary = () if policy.is_strict else TEMPORARY
     writable = [
         policy.scratch,
@@ -368,16 +373,22 @@ def _with_landlock(
         *map(Path, temporary),
         *(Path("/dev", name) for name in DEVICES),
     ]
-    writable += [policy.root] if policy.edits else []
     rules = {
         "hidden": [str(place) for place in hidden],
         "shown": [*shown],
         "write": [os.path.realpath(place) for place in writable],
+        "tree": [str(policy.root)] if policy.edits else [],
     }
     shut = _listening(argv, env) if policy.is_strict and policy.network else set()
     outer = cut_variables(env, programs.reach())
     inner = {name: value for name, value in env.items() if outer.get(name) != value}
-    document = {"rules": rules, "shut_ports": sorted(shut), "variables": inner}
+    # A path cannot be refused to `connect`, only sockets altogether.
+    document = {
+        "rules": rules,
+        "shut_ports": sorted(shut),
+        "sockets": not policy.is_strict,
+        "variables": inner,
+    }
     return Enclosed(tuple(landlocked(document, argv)), outer)
 
 
