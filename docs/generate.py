@@ -26,8 +26,8 @@ from segue.agents.devin import DevinOptions
 from segue.agents.jules import JulesOptions
 from segue.cli.help import EXIT_CODES
 from segue.cli.main import cli
-from segue.config.load import LoadedSettings
 from segue.config.git import GitSettings
+from segue.config.load import LoadedSettings
 from segue.config.settings import DiagnosticSettings, SandboxSettings, Settings
 from segue.config.trust import HARMLESS, is_harmless
 from segue.deliveries.place import PullRequestOptions

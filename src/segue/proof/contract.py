@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -10,6 +9,7 @@ from msgspec import Struct
 
 from segue.domain.proof import Tampering
 from segue.domain.task import Task, TaskList, TaskStatus
+from segue.proof.settings_guard import settle_file
 from segue.system.originals import Original, Originals, find_replaced
 
 _LARGEST = 64 * 1024**2
@@ -21,8 +21,6 @@ class ContractFile(Struct, frozen=True):
     path: Path
     subject: str
     """`tasks`, `copy` (of the tasks), `state`, `criteria` or `settings`."""
-    section: str = ""
-    """The tables that belong to the contract, in a file that also belongs to the product: `tool.segue`."""
 
 
 class Contract:
@@ -89,16 +87,11 @@ class Contract:
     def _restore_file(self, file: ContractFile, before: Original, now: Original, task: Task | None) -> str:
         """Put one file back; returns what to say about it, nothing when the contract is not concerned."""
         name = file.path.name
-        old, new = self._originals.content(before.digest), self._originals.content(now.digest)
+        old = self._originals.content(before.digest)
         if before.kind and old is None:  # too large to be kept
             return ""
-        if file.section:
-            texts = [(data or b"").decode("utf-8", "surrogateescape") for data in (old, new)]
-            if sections(texts[0], file.section) == sections(texts[1], file.section):
-                return ""
-            merged = with_sections(texts[1], texts[0], file.section)
-            self._originals.put_back(before, merged.encode("utf-8", "surrogateescape"))
-            return f"The agent changed [{file.section}] in {name}. It was put back."
+        if file.subject == "settings":
+            return self._settle(before, now, name)
         if file.subject == "criteria" and task is not None and name in task.text:
             return f"The agent changed {name}, as the task asks; the run continues with what it said before."
         self._originals.put_back(before)
@@ -110,6 +103,17 @@ class Contract:
             return f"The agent made {name} too large to be read. It was put back."
         kept = self._originals.place(now.digest)
         return f"The agent changed {name}. It was put back; the changed version is kept as {kept}."
+
+    def _settle(self, before: Original, now: Original, name: str) -> str:
+        """Put Segue's settings back, if the agent changed what they say."""
+        old, new = self._originals.content(before.digest), self._originals.content(now.digest)
+        settled = settle_file(name, old, new)
+        if settled is None:
+            return ""
+        self._originals.put_back(before, settled.data)
+        place = self._originals.place(now.digest) if settled.whole and now.digest else None
+        kept = f" The changed version is kept as {place}." if place else ""
+        return f"{settled.said}{kept}"
 
 
 def _describe(known: Sequence[Task], now: Sequence[Task], path: Path, own: Task | None) -> list[Tampering]:
@@ -145,26 +149,3 @@ def _describe(known: Sequence[Task], now: Sequence[Task], path: Path, own: Task 
 
 def _list(keys: Sequence[str]) -> str:
     return ", ".join(keys[:10]) + (" …" if len(keys) > 10 else "")
-
-
-def sections(text: str, name: str) -> list[str]:
-    """Return the lines of all tables of a TOML file whose name starts like this."""
-    return [line for line, inside in _walk(text, name) if inside and line]
-
-
-def with_sections(text: str, source: str, name: str) -> str:
-    """Return a TOML file with these tables as they are in another one."""
-    kept = [line for line, inside in _walk(text, name) if not inside]
-    own = sections(source, name)
-    return "\n".join([*kept, *([""] if own else []), *own]) + "\n"
-
-
-def _walk(text: str, name: str) -> Iterator[tuple[str, bool]]:
-    """Yield each line and whether it belongs to a table of this name or below it."""
-    inside = False
-    for line in text.splitlines():
-        header = re.match(r"\s*\[\[?([^\]]+)\]", line)
-        if header:
-            found = re.sub(r"[\s\"']", "", header[1])
-            inside = found == name or found.startswith(f"{name}.")
-        yield line.rstrip(), inside

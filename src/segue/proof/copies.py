@@ -81,11 +81,12 @@ class CopiedTree(Struct, frozen=True):
         secrets = (Path(name) if name.startswith("/") else real / name for name in SECRETS)
         known = [place for place in secrets if place.exists()]
         hidden = [*roots, real, *known, *credentials_in_tools(real)]
-        shown = [*(real / name for name in TOOLS), *self.shown, *program_places(argv, env), self.work]
+        own = (self.work, self.tree)
+        shown = [*(real / name for name in TOOLS), *self.shown, *program_places(argv, env), *own]
         closed = (*roots, real)
         # What is writable is so as a whole.
         open_to_all = [place for place in SHARED if not any(one.is_relative_to(place) for one in closed)]
-        writable = [self.work, *open_to_all, *(Path("/dev", name) for name in DEVICES)]
+        writable = [*own, *open_to_all, *(Path("/dev", name) for name in DEVICES)]
         return {
             "hidden": [str(place) for place in dict.fromkeys(hidden)],
             "shown": [os.path.realpath(place) for place in shown if place.exists()],

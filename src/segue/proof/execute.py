@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import os
 import secrets
 import shutil
@@ -24,7 +25,7 @@ from segue.proof.inputs import Dependencies, Inputs, Trees, caches_within, place
 from segue.proof.mounts import Mounts, wrap
 from segue.proof.options import SealOptions
 from segue.proof.runners import Ended, Runner, Stage, read_report
-from segue.proof.setup import Setup, place_installed
+from segue.proof.setup import Entries, Environment, Setup, place_installed
 from segue.proof.trees import write_tree
 from segue.system.beneath import Beneath
 from segue.system.files import private_folder
@@ -176,8 +177,27 @@ class Sandbox:
         self._dependencies = dependencies
         # What is torn down after each check must be set up before each check.
         salt = secrets.token_hex(8) if options.teardown else ""
-        self._setup = Setup(options.setup, scratch, salt) if options.setup else None
-        self._installing = asyncio.Lock()
+        self._setup = Setup(options.setup, options.setups or scratch, salt) if options.setup else None
+        self._environment: Environment | None = None
+
+    @property
+    def root(self) -> Path:
+        """Where setup commands see the tree, if not where it is."""
+        return self._trees.home
+
+    def within(self, environment: Environment | None) -> Sandbox:
+        """Return a sandbox with another environment for what it runs."""
+        other = copy.copy(self)
+        other._environment = environment
+        return other
+
+    async def build(self, entries: Entries) -> Environment | None:
+        """Run the setup commands on a tree, unless they have made its environment before."""
+        if self._setup is None:
+            return None
+        found = await asyncio.to_thread(self._setup.find, entries)
+        write = partial(self._write, Composed(entries))
+        return found or await self._setup.make(entries, write, self._run_open)
 
     async def run(self, argv: Sequence[str], composed: Composed, armed: Sequence[Runner]) -> Observed:
         """Run the command on the tree and return how it ended; nothing of it is left."""
@@ -214,13 +234,12 @@ class Sandbox:
         inputs = {path: self._trees.find(path) for path in self._dependencies.visible}
         inputs = {path: place for path, place in inputs.items() if place.exists()}
         built_at = None
-        if self._setup is not None:
-            place = await self._install(composed)
-            inputs |= await asyncio.to_thread(place_installed, place, tree)
-            built_at = place / "tree"
+        if self._environment is not None:
+            inputs |= await asyncio.to_thread(place_installed, self._environment, tree)
+            built_at = self._environment.place / "tree"
         laid = await asyncio.to_thread(lay, work) if lay is not None else Laid(argv)
         stage = Stage(laid.argv, self._means.seen_at(tree), tree, hooks, reports, token, composed.tests)
-        env = self._environment(join_variables(runner.arm(stage) for runner in armed), token)
+        env = self._variables(join_variables(runner.arm(stage) for runner in armed), token)
         order = TreeCommand(
             laid.argv,
             env,
@@ -243,6 +262,10 @@ class Sandbox:
     def _workplace(self) -> AbstractAsyncContextManager[tuple[Path, str]]:
         return workplace(self._scratch, isinstance(self._means, Copied))
 
+    def first_environment(self) -> Environment | None:
+        """Return the environment that the run began with."""
+        return self._setup.first() if self._setup is not None else None
+
     async def tear_down(self, composed: Composed) -> None:
         """Run the commands that follow a check; how they end does not matter."""
         async with self._workplace() as (work, _):
@@ -257,11 +280,6 @@ class Sandbox:
                 folder.write(path, text, durable=False)
         place_copies(self._inputs, self._scratch, tree)
 
-    async def _install(self, composed: Composed) -> Path:
-        assert self._setup is not None
-        async with self._installing:
-            return await self._setup.install(composed, partial(self._write, composed), self._run_open)
-
     async def _run_open(self, argv: Sequence[str], tree: Path) -> Ended:
         """Run a setup command: with the network, and free to write the tree."""
         env = environment({}, network=True)
@@ -269,7 +287,7 @@ class Sandbox:
             order = TreeCommand(tuple(argv), env, work, tree, True, self._options.timeout)
             return await self._means.run(order)
 
-    def _environment(self, variables: Mapping[str, str], token: str) -> dict[str, str]:
+    def _variables(self, variables: Mapping[str, str], token: str) -> dict[str, str]:
         # It has a temporary folder of its own, but with `check_network` not its own ports.
         lane = {name: value for name, value in lane_variables(self._trees.root).items() if name != "TMPDIR"}
         env = environment({**lane, **variables}, self._options.network)
@@ -303,7 +321,8 @@ async def workplace(scratch: Path, elsewhere: bool) -> AsyncIterator[tuple[Path,
 
 def sweep(scratch: Path) -> None:
     """Delete what checks have left whose process was killed."""
-    for own in (scratch / "runs").glob("*-s*"):
+    unfinished = [place for place in scratch.glob("setup/*/*-s*") if not (place / "installed.json").exists()]
+    for own in (*(scratch / "runs").glob("*-s*"), *unfinished):
         pid = own.name.partition("-")[0]
         if pid.isdigit() and start_time(int(pid)) is None:
             _clear(own)

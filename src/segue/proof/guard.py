@@ -92,11 +92,9 @@ def settle_settings(folder: Path) -> str:
     kept = _read(folder / "before.json")
     if kept is None:
         return ""
-    sections = {"segue.toml": "", "pyproject.toml": "tool.segue"}
-    paths = [Path(name) for name in kept.files]
-    files = [ContractFile(path, "settings", sections.get(path.name, "")) for path in paths]
+    files = [ContractFile(Path(name), "settings") for name in kept.files]
     places = Contract(folder / "kept", files, lambda: TaskList(())).restore_places(kept.files)
-    settings = [file for file in files if file.path.name in sections]
+    settings = [file for file in files if file.path.suffix == ".toml"]
     found = Contract(folder / "kept", settings, lambda: TaskList(())).restore(kept.files, None)
     pointers = settle_pointers(kept.git, folder / "kept")
     return " ".join([*pointers, *(one.text for one in (*places, *found))])

@@ -37,7 +37,7 @@ _CACHES = frozenset(("__pycache__", ".cache", ".vite", ".vite-temp"))
 """Folders within dependencies that tools write to; checks do not see them, or do not believe them."""
 
 
-_BOOKKEEPING = frozenset((".package-lock.json", ".yarn-integrity", ".modules.yaml", ".yarn-state.yml"))
+BOOKKEEPING = frozenset((".package-lock.json", ".yarn-integrity", ".modules.yaml", ".yarn-state.yml"))
 """Files in which package managers note what they installed."""
 
 
@@ -164,8 +164,8 @@ def manifest(folder: Path) -> dict[str, str]:
     """Return the facts of every file; no program can set the time of change."""
     return {
         os.path.relpath(entry.path, folder): _facts(entry)
-        for entry in _walk(folder, _CACHES)
-        if entry.name not in _BOOKKEEPING
+        for entry in walk_files(folder, _CACHES)
+        if entry.name not in BOOKKEEPING
     }
 
 
@@ -174,7 +174,7 @@ def user_site_digest() -> str:
     found = hashlib.sha256()
     places = sorted(Path.home().glob(".local/lib/python*/site-packages"))
     for place in places:
-        for entry in _walk(place, _CACHES):
+        for entry in walk_files(place, _CACHES):
             found.update(f"{entry.path}\0{_facts(entry)}\n".encode("utf-8", "surrogateescape"))
     return found.hexdigest() if places else ""
 
@@ -183,13 +183,13 @@ def compiled_digest(trees: Trees, folders: Collection[str]) -> str:
     """Return a digest of the compiled Python files in some folders."""
     found = hashlib.sha256()
     for folder in sorted(folders):
-        for entry in _walk(trees.find(folder), frozenset()):
+        for entry in walk_files(trees.find(folder), frozenset()):
             if entry.name.endswith(".pyc"):
                 found.update(f"{entry.path}\0{_facts(entry)}\n".encode("utf-8", "surrogateescape"))
     return found.hexdigest()
 
 
-def _walk(folder: Path, left_out: Collection[str]) -> Iterator[os.DirEntry[str]]:
+def walk_files(folder: Path, left_out: Collection[str]) -> Iterator[os.DirEntry[str]]:
     pending = [str(folder)]
     while pending:
         try:
@@ -220,7 +220,7 @@ def compare_inputs(trees: Trees, inputs: Inputs, tracked: Collection[str]) -> De
         now = manifest(trees.find(folder))
         rewritten += [f"{folder}/{name}" for name in before if now.get(name) != before[name]]
         added = [name for name in now if name not in before]
-        rewritten += [f"{folder}/{name}" for name in added if _runs_at_start(name)]
+        rewritten += [f"{folder}/{name}" for name in added if runs_at_start(name)]
         extended += [folder] if added else []
     return Dependencies(
         (*inputs.folders, *fresh),
@@ -251,7 +251,7 @@ def _linked(folder: Path) -> Iterator[Path]:
         )
 
 
-def _runs_at_start(name: str) -> bool:
+def runs_at_start(name: str) -> bool:
     return name.endswith(".pth") or name.rpartition("/")[2] in ("sitecustomize.py", "usercustomize.py")
 
 

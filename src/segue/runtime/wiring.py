@@ -175,11 +175,17 @@ def check_programs(app: App) -> None:
 
 
 def make_checking(
-    app: App, repo: Repository, folder: Path, guard: Path, examine: Examine | None = None
+    app: App,
+    repo: Repository,
+    folder: Path,
+    guard: Path,
+    examine: Examine | None = None,
+    setups: Path | None = None,
 ) -> Checking:
     """Return the checks of the settings, sealed; `folder` is where they may keep what they need.
 
-    `guard` is the folder of the run's guards, and keeps the repository's hooks.
+    `guard` is the folder of the run's guards, and keeps the repository's hooks; `setups` is where several of
+    them share what `check_setup` makes.
     """
     from segue.runtime.commit_hooks import CommitHooks
 
@@ -199,6 +205,7 @@ def make_checking(
             network=settings.check_network,
             timeout=settings.check_timeout,
             bases=app.state_dir.absolute() / "bases",
+            setups=setups,
         )
         home = top_of(app.stands_for or app.repo) if is_beside(repo.root, app.state_dir) else None
         redact, isolation = app.redactor().text, app.isolation()
