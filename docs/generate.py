@@ -26,6 +26,7 @@ from segue.agents.devin import DevinOptions
 from segue.agents.jules import JulesOptions
 from segue.cli.help import EXIT_CODES
 from segue.cli.main import cli
+from segue.config.git import GitSettings
 from segue.config.load import LoadedSettings
 from segue.config.settings import DiagnosticSettings, SandboxSettings, Settings
 from segue.config.trust import HARMLESS, is_harmless
@@ -82,6 +83,7 @@ OPTIONS: dict[str, type[Any]] = {
     "agents.jules": JulesOptions,
     "deliveries.pr": PullRequestOptions,
     "diagnostics": DiagnosticSettings,
+    "git": GitSettings,
     "github": GithubSettings,
     "judge": JudgeSettings,
     "proof.scenarios": Scenario,

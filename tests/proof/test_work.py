@@ -362,22 +362,6 @@ def test_a_missing_program_breaks_the_check(shop: Checkout) -> None:
     assert find_program(("git",), shop.root) is not None
 
 
-def test_setup_runs_once_for_the_same_lock_files(tmp_path: Path) -> None:
-    base: Files = {
-        **BASE,
-        "uv.lock": "1",
-        "tests/test_shop.py": HEADER + "    def test_it(self):\n        import vendor.made\n",
-    }
-    options = SealOptions(setup=(("sh", "-c", "mkdir vendor && touch vendor/made.py"),), timeout=300)
-    project = Checkout(tmp_path, base, options)
-    result = project.check({"shop.py": WITH_MEAN}, UNITTEST)
-    assert result.state is CheckState.PASSED, result
-    (made,) = (project.scratch / "setup").iterdir()
-    assert (made / "new/vendor/made.py").exists()
-    project.check({"uv.lock": "2"}, UNITTEST)
-    assert len(list((project.scratch / "setup").iterdir())) == 2
-
-
 def test_a_setup_that_fails_breaks_the_check(tmp_path: Path) -> None:
     project = Checkout(
         tmp_path, BASE, SealOptions(setup=(("sh", "-c", "echo no disk; exit 3"),), timeout=300)

@@ -44,6 +44,7 @@ from segue.system.git.looking import look
 from segue.system.git.repository import FALLBACK_IDENTITY, Repository, init_repository
 from segue.system.git.scratch import clone_at
 from segue.system.process.orphans import end_orphans
+from segue.system.programs import record_nothing
 from segue.system.reading import work_tree
 from segue.system.sweep import delete
 
@@ -108,6 +109,7 @@ async def rehearse(
         yield None
         return
     await clear_rehearsals()
+    record_nothing()
     folder = Path(tempfile.mkdtemp(prefix=_FOLDER))
     try:
         (folder / _OWNER).write_text(identity.me())

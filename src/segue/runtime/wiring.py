@@ -174,8 +174,21 @@ def check_programs(app: App) -> None:
             )
 
 
-def make_checking(app: App, repo: Repository, folder: Path, examine: Examine | None = None) -> Checking:
-    """Return the checks of the settings, sealed; `folder` is where they may keep what they need."""
+def make_checking(
+    app: App,
+    repo: Repository,
+    folder: Path,
+    guard: Path,
+    examine: Examine | None = None,
+    setups: Path | None = None,
+) -> Checking:
+    """Return the checks of the settings, sealed; `folder` is where they may keep what they need.
+
+    `guard` is the folder of the run's guards, and keeps the repository's hooks; `setups` is where several of
+    them share what `check_setup` makes.
+    """
+    from segue.runtime.commit_hooks import CommitHooks
+
     settings = app.loaded.settings
 
     @cache
@@ -192,6 +205,7 @@ def make_checking(app: App, repo: Repository, folder: Path, examine: Examine | N
             network=settings.check_network,
             timeout=settings.check_timeout,
             bases=app.state_dir.absolute() / "bases",
+            setups=setups,
         )
         home = top_of(app.stands_for or app.repo) if is_beside(repo.root, app.state_dir) else None
         redact, isolation = app.redactor().text, app.isolation()
@@ -233,6 +247,9 @@ def make_checking(app: App, repo: Repository, folder: Path, examine: Examine | N
         try_mutants=try_mutants,
         survey=survey,
         known_failures=settings.known_failures,
+        run_hooks=CommitHooks(repo, guard / "hooks", sealer, guard)
+        if settings.git.hooks == "check"
+        else None,
     )
 
 

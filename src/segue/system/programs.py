@@ -36,6 +36,7 @@ class _Process:
         """as they were cut in this process; empty if they were removed."""
         self.is_settled = False
         self.recorded: set[str] = set()
+        self.records = True
 
 
 _process = _Process()
@@ -86,13 +87,18 @@ def _apply() -> None:
             os.environ.pop(name, None)
 
 
+def record_nothing() -> None:
+    """Leave no record of this process: its agents are simulated, and what they write is thrown away."""
+    _process.records = False
+
+
 def record(places: Iterable[str | os.PathLike[str]]) -> None:
     """Remember that agents can write these places, also for the commands that follow.
 
     A home is not remembered: somebody whose home is a work tree has their own programs there. Nor is anything
     where Segue is part of another program, whose environment is not ours to cut.
     """
-    if not _process.is_settled:
+    if not _process.records or not _process.is_settled:
         return
     wanted = {*map(os.path.realpath, places)} - _process.recorded
     keep_out(wanted)

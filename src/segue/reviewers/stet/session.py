@@ -13,7 +13,8 @@ from typing import Self
 from msgspec import Struct
 
 from segue.reviewers.tool import ToolResult
-from segue.system.files import private_folder, write_atomic
+from segue.system.beneath import write_still
+from segue.system.files import private_folder, read_start, write_atomic
 from segue.system.git.folders import find_place
 from segue.system.git.outside import run_outside
 
@@ -81,13 +82,13 @@ async def exclude_folder(repo: Path) -> None:
     place = find_place(repo)
     if place is None:
         return  # no repository: stet will say so in its own words
-    path = place.common / "info" / "exclude"
-    before = path.read_bytes() if path.exists() else b""
+    path = (place.common / "info" / "exclude").resolve()
+    before = read_start(path)
     if _SPELLINGS & {line.strip() for line in before.splitlines()}:
         return
     path.parent.mkdir(exist_ok=True)
     gap = b"" if not before or before.endswith(b"\n") else b"\n"
-    write_atomic(path, before + gap + _FOLDER + b"\n")
+    write_still(path, before + gap + _FOLDER + b"\n")
 
 
 async def identity(repo: Path, env: Mapping[str, str]) -> dict[str, str]:

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from segue.domain.errors import WorkspaceError
 from segue.domain.workspace import Snapshot
+from segue.system.beneath import Beneath
 from segue.system.files import exclusive, private_folder, read_start
 from segue.system.git.gitlinks import find_gitlinks, has_work
 from segue.system.git.leftovers import clear_leftovers
@@ -230,7 +231,8 @@ class LaneTrees:
         said = []
         for path in paths:
             target = _free(private_folder(self._folder / f"{self._run}-kept") / Path(path).name)
-            (lane.root / path).rename(target)
+            with Beneath(lane.root) as tree:  # a folder above it may be a link by now
+                tree.move_out(path, target)
             said.append(f"{path} was moved to {target}.")
         return said
 
@@ -297,13 +299,12 @@ def _names(folder: Path) -> list[str]:
 
 def delete_files(root: Path, paths: Iterable[str]) -> None:
     """Delete these files, and the folders that are empty without them."""
-    for path in paths:
-        (root / path).unlink(missing_ok=True)
-        for folder in list(Path(path).parents)[:-1]:
-            try:
-                (root / folder).rmdir()
-            except OSError:
-                break
+    with Beneath(root) as tree:  # a folder may be a link by now
+        for path in paths:
+            tree.delete(path)
+            for folder in list(Path(path).parents)[:-1]:
+                if not tree.delete_folder(str(folder)):
+                    break
 
 
 def _in_the_way(root: Path, paths: Iterable[str]) -> Iterable[str]:

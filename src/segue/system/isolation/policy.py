@@ -14,6 +14,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from segue.system.files import read_start
 from segue.system.isolation.homes import find_private
 from segue.system.isolation.places import (
     CACHES,
@@ -185,17 +186,15 @@ def git_places(root: Path) -> Iterator[Path]:
         yield entry
     elif entry.exists():
         yield entry
-        text = entry.read_text("utf-8", "replace") if entry.is_file() else ""
+        text = read_start(entry).decode("utf-8", "replace")
         if text.startswith("gitdir: "):
             yield from _common(Path(os.path.realpath(root / text[8:].strip())))
 
 
 def _common(folder: Path) -> Iterator[Path]:
     yield folder
-    try:
-        yield Path(os.path.realpath(folder / (folder / "commondir").read_text().strip()))
-    except OSError:
-        return
+    if named := os.fsdecode(read_start(folder / "commondir")).strip():
+        yield Path(os.path.realpath(folder / named))
 
 
 def git_link(tree: Path) -> tuple[Path, str]:
