@@ -16,6 +16,9 @@ from segue.domain.pattern import pattern
 Span = tuple[int, int]
 """Where something begins and ends in a text."""
 
+_LONG = 16
+"""How long a secret is that is found by decoding what surrounds it; the encodings of others are listed."""
+
 _ROUNDS = 3
 """How often escapes are undone: an agent's line has a tool's JSON, which may have another program's."""
 
@@ -162,7 +165,10 @@ def spell(secret: str) -> set[str]:
     raw = _encoded(secret)
     # A secret that looks escaped itself is undone with what surrounds it.
     forms = {form for plain in (secret, secret.replace(" ", "+")) for form in (plain, *decode(plain))}
-    forms |= {raw.decode("utf-8", "replace"), raw.hex()}
+    forms.add(raw.decode("utf-8", "replace"))
+    if len(secret) >= _LONG and secret.isascii() and secret.isprintable():
+        return forms  # `unpack` shows it
+    forms.add(raw.hex())
     for before in range(3):
         # The characters that belong to the secret alone, wherever it begins in what was encoded.
         whole = base64.b64encode(bytes(before) + raw).decode()

@@ -17,7 +17,7 @@ from segue.system.spellings import Span, View
 _SIGN = "[A-Za-z0-9+/_-]"
 _NEXT = pattern(
     r"[ \t|│\"',\\]{0,6}\n[ \t]*(?:(?:[|│#>*;\"']|//|[+-][ \t])[ \t]*|\d{1,6}[:|\t][ \t]*)?"
-    rf"({_SIGN}+)(?=={{0,2}}[ \t|│\"',\\]{{0,6}}(?:\n|$))"
+    rf"({_SIGN}++)(?=={{0,2}}(?![ \t]*\w))"
 )
 """The next line of what goes over several, behind the border of a table, a comment or a number."""
 
