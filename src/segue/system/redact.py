@@ -17,7 +17,7 @@ import msgspec
 
 from segue.domain.pattern import pattern
 from segue.domain.plain import strip_control
-from segue.system.shapes import find_shapes, hints_at_shape
+from segue.system.shapes import find_shapes, hints_at_shape, unfinished
 from segue.system.spellings import (
     Span,
     decode,
@@ -62,6 +62,10 @@ class Redactor:
         self._later = later
 
     @cached_property
+    def _known(self) -> set[str]:
+        return {one for secret in (*self._given, *self._later()) if len(one := secret.strip()) >= SHORTEST}
+
+    @cached_property
     def _probes(self) -> dict[str, list[tuple[str, int]]]:
         """Three pieces of every spelling, each `SHORTEST` long, with their places in it.
 
@@ -69,8 +73,7 @@ class Redactor:
         with a rare character, so that a text is searched quickly.
         """
         probes: dict[str, list[tuple[str, int]]] = {}
-        known = {one for secret in (*self._given, *self._later()) if len(one := secret.strip()) >= SHORTEST}
-        forms = {lower(form) for secret in known for form in spell(secret)}
+        forms = {lower(form) for secret in self._known for form in spell(secret)}
         for form in forms:
             if len(form) < SHORTEST:
                 continue
@@ -114,6 +117,15 @@ class Redactor:
             pieces += [text[place:start], MARK]
             place = end
         return "".join([*pieces, text[place:]])
+
+    def unfinished(self, text: str) -> int:
+        """Return from where on a text may have the beginning of a secret: what follows belongs to it."""
+        end = unfinished(text)
+        for secret in self._known:
+            if " " in secret:
+                sizes = range(min(len(secret), len(text)), 0, -1)
+                end = min(end, len(text) - next((size for size in sizes if text.endswith(secret[:size])), 0))
+        return end
 
     def data(self, value: Any) -> Any:
         """Return JSON-like data without secrets, also in keys."""

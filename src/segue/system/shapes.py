@@ -75,7 +75,11 @@ _KEY_CHARS = 40
 
 _PIECE = pattern(r"[A-Za-z0-9]{12,}")
 _CHANGE = pattern(r"(?<=[a-z])[A-Z0-9]|(?<=[A-Z])[a-z0-9]|(?<=[0-9])[A-Za-z]")
-_LAST_WORD = pattern(r"\S{16,}\s*\Z")
+_FIRST_LINES = 200
+"""How many characters a text may go on with after the beginning of a key until it must look like one."""
+
+_LONGEST = 16 * 1024
+"""How many characters are held back at most."""
 
 
 def hints_at_shape(text: str) -> bool:
@@ -181,10 +185,15 @@ def looks_random(word: str) -> bool:
 
 def unfinished(text: str) -> int:
     """Return from where on a text may have the beginning of something secret that goes on in what follows."""
-    edges = list(_KEY.finditer(text))
+    edges = list(_KEY.finditer(text, max(0, len(text) - _LONGEST)))
     if edges and edges[-1][1] == "BEGIN":
-        last = _read_body(text, edges[-1].end(), len(text)) or edges[-1].end()
-        if not text[last:].strip():
+        begin = edges[-1].end()
+        if len(text) - begin < _FIRST_LINES or _is_body(text, begin, len(text)):
             return edges[-1].start()
-    word = _LAST_WORD.search(text)
-    return word.start() if word and looks_random(word[0]) else len(text)
+    place = end = len(text)
+    while (words := text[max(0, end - _LONGEST) : end].rsplit(None, 1)) and looks_random(words[-1]):
+        place = len(text[:end].rstrip()) - len(words[-1])
+        end = text.rfind("\n", 0, place) + 1
+        if not end or len(text) - end > _LONGEST:
+            break
+    return place

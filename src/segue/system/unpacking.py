@@ -9,6 +9,7 @@ from __future__ import annotations
 import binascii
 import re
 from collections.abc import Callable, Iterator
+from string import ascii_letters, digits, hexdigits
 from typing import NamedTuple
 
 from segue.domain.pattern import pattern
@@ -27,11 +28,15 @@ _DIGITS = pattern(r"(?:0x)?([0-9A-Fa-f]{2,4})")
 _WIDE = pattern(rb"(?:[\t\n\r -~]\x00){8,}")
 
 
-def _members(signs: str) -> bytes:
-    return bytes(97 if re.match(signs, chr(byte)) else 32 for byte in range(256))
-
-
-_SIGNS, _HEX, _FIRST, _SHOWN = map(_members, (_SIGN, "[0-9A-Fa-f]", "[02-7]", r"[\t\n\r -~]"))
+_SIGNS, _HEX, _FIRST, _SHOWN = (
+    bytes(97 if byte in signs else 32 for byte in range(256))
+    for signs in (
+        f"{ascii_letters}{digits}+/_-".encode(),
+        hexdigits.encode(),
+        b"0234567",
+        b"\t\n\r" + bytes(range(0x20, 0x7F)),
+    )
+)
 """For each byte an `a` if it is one of them: to look for those is far quicker than a pattern."""
 
 
@@ -125,13 +130,13 @@ def _from_base64(run: bytes, locate: Locate) -> Iterator[Unpacked]:
 
 def _from_codes(text: str, found: re.Match[str]) -> Iterator[Unpacked]:
     codes = list(_DIGITS.finditer(text, *found.span()))
-    spans, digits = [code.span() for code in codes], [code[1] for code in codes]
-    if any(len(code) == 4 for code in digits):  # two bytes each
+    spans, numbers = [code.span() for code in codes], [code[1] for code in codes]
+    if any(len(code) == 4 for code in numbers):  # two bytes each
         spans = [(place, place + 2) for first, last in spans for place in range(first, last - 1, 2)]
-        digits = [text[first:last] for first, last in spans]
+        numbers = [text[first:last] for first, last in spans]
     for base in (16, 8, 10):
         try:
-            data = bytes(int(one, base) for one in digits)
+            data = bytes(int(one, base) for one in numbers)
         except ValueError:
             continue
         for shown, place, step in _readable(data, 8):
