@@ -61,7 +61,7 @@ def test_a_strangers_code_gets_neither_keys_nor_files_nor_the_network(place: Pla
         f"pathlib.Path({str(place.root / 'outside')!r}).write_text('x')\n"
     )
     place.config(f'checks = [["{sys.executable}", "check.py"]]\n')
-    del place.env["SEGUE_ISOLATION"]
+    place.use_sandbox()
     with listening:
         shown = place.json("check", ANTHROPIC_API_KEY="sk-the-key-of-mine", code=None)
     if not shown["isolated"]:

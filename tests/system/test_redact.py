@@ -160,6 +160,10 @@ def test_private_keys_need_not_be_known() -> None:
         out = Redactor().text(f"here: {text} after")
         assert body[100:120] not in out
         assert out.endswith(" after")
+    for cut in (f"word\n# {lines[70:]}".replace("\n", "\n# "), lines[200:]):
+        out = Redactor().text(f"{cut}\n-----END RSA PRIVATE KEY-----\nafter")
+        assert len(out) < 40
+        assert out.endswith("after")
     mention = "A key begins with -----BEGIN RSA PRIVATE KEY----- and a line end, then come many characters"
     assert Redactor().text(mention) == mention
 

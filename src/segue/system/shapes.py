@@ -70,6 +70,8 @@ _KEY_HINT = "PRIVATE KEY"
 _KEY = pattern(r"-----(BEGIN|END) (?:[A-Z0-9]+ ){0,3}PRIVATE KEY(?: BLOCK)?(?:-----)?")
 _KEY_LINE = pattern(r"(?:[^A-Za-z0-9+/=]|\\{1,8}[nrt]){0,40}\+?[A-Za-z0-9+/=]{16,}")
 _KEY_RUN = pattern(r"[A-Za-z0-9+/=]{16,}")
+_KEY_WORD = pattern(r"[A-Za-z0-9+/=]+")
+_BORDER = " \t\r\n|│#>*;,\"'\\-"
 _KEY_CHARS = 40
 """How many characters of a key make it one."""
 
@@ -159,7 +161,21 @@ def _find_keys(text: str) -> list[Span]:
             spans.append((start, end))
         elif kind == "BEGIN" and (last := _read_body(text, begin, stop)):
             spans.append((start, last))
+        elif kind == "END" and (place == 0 or edges[place - 1][2] == "END"):
+            floor = edges[place - 1][1] if place else 0
+            spans += [(first, begin)] if (first := _read_back(text, floor, start)) is not None else []
     return spans
+
+
+def _read_back(text: str, floor: int, end: int) -> int | None:
+    """Return where the lines of a key begin whose first ones were cut off."""
+    first = line_end = text.rfind("\n", floor, end) + 1
+    while line_end > floor:
+        line_start = text.rfind("\n", floor, line_end - 1) + 1 or floor
+        if not _KEY_WORD.fullmatch(text[line_start:line_end].strip(_BORDER)):
+            break
+        first = line_end = line_start
+    return first if first < end and _is_body(text, first, end) else None
 
 
 def _is_body(text: str, begin: int, end: int) -> bool:
