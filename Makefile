@@ -6,7 +6,7 @@ LOCK := requirements/dev.txt
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 BINARY_VENV := .venv-binary
 
-.PHONY: setup demo check lint types types-of-package types-elsewhere test collected test-smoke e2e browser-tests proofs crash fresh-machine families \
+.PHONY: setup demo check lint types types-elsewhere test collected test-smoke e2e browser-tests proofs crash fresh-machine families \
 	thorough e2e-oldest e2e-latest real-agents browser chromium tools torture bench proof mutants docs screenshots lock licences binary clean
 
 # Without compiled modules each test process and each `segue` that it starts compiles them again.
@@ -44,9 +44,6 @@ lint: setup
 types: setup
 	$(BIN)/mypy
 
-types-of-package: setup
-	$(BIN)/mypy src
-
 # As macOS and Windows see the package.
 types-elsewhere: setup
 	$(foreach system,darwin win32,$(BIN)/mypy --platform $(system) --no-warn-unreachable --no-warn-unused-ignores \
@@ -55,13 +52,11 @@ types-elsewhere: setup
 # More test processes than cores, because many tests wait for something.
 PYTEST := $(BIN)/pytest -n 4 --dist worksteal
 
-# Linters, types of the package, and the tests that stand for every feature. It installs nothing but Python packages: what
-# needs another program that is not here is skipped, and the last lines say so. The types are checked while the tests run.
+# Linters, and the tests that stand for every feature. It installs nothing but Python packages: what needs another
+# program that is not here is skipped, and the last lines say so.
 test:
 	@$(MAKE) --no-print-directory -j3 setup lint collected
-	@$(MAKE) --no-print-directory types-of-package >$(VENV)/types.log 2>&1 & types=$$!; \
-	$(PYTEST) -m "not thorough"; tests=$$?; \
-	wait $$types; types=$$?; cat $(VENV)/types.log; exit $$((tests || types))
+	$(PYTEST) -m "not thorough"
 
 # pytest compiles the files of tests in its own way: once here, not once in each test process.
 collected: setup

@@ -26,6 +26,7 @@ from segue.agents.devin import DevinOptions
 from segue.agents.jules import JulesOptions
 from segue.cli.help import EXIT_CODES
 from segue.cli.main import cli
+from segue.config.git import GitSettings
 from segue.config.load import LoadedSettings
 from segue.config.settings import DiagnosticSettings, SandboxSettings, Settings
 from segue.config.trust import HARMLESS, is_harmless
@@ -50,7 +51,7 @@ from segue.searchers.options import SearchSettings
 from segue.sources.options import GithubSettings
 from segue.sources.speckit.source import SpecKit
 from segue.store.flat import FLAT_TABLES
-from segue.system.isolation.limits import ATTEMPTS, NOT_STOPPED
+from segue.system.isolation.limits import ATTEMPTS, NOT_STOPPED, VISIBLE
 from segue.system.process.processes import Processes
 from segue.view.levels import MEANINGS, describe_proof
 
@@ -82,6 +83,7 @@ OPTIONS: dict[str, type[Any]] = {
     "agents.jules": JulesOptions,
     "deliveries.pr": PullRequestOptions,
     "diagnostics": DiagnosticSettings,
+    "git": GitSettings,
     "github": GithubSettings,
     "judge": JudgeSettings,
     "proof.scenarios": Scenario,
@@ -198,7 +200,10 @@ def _flow_table(_words: str) -> str:
     return _table(("flow", "phases"), rows)
 
 
-def _escape_table(_words: str) -> str:
+def _sandbox_table(words: str) -> str:
+    if words == "places":
+        heads = ("bubblewrap, namespaces: `standard`", "`strict`", "Landlock: `standard`", "`strict`")
+        return _table(("", *heads), [(what, *seen) for what, seen in VISIBLE.values()])
     sandboxes = list(NOT_STOPPED)
     rows = [
         (what, *("**not stopped**" if name in NOT_STOPPED[sandbox] else "stopped" for sandbox in sandboxes))
@@ -334,7 +339,7 @@ _MAKERS: dict[str, Callable[[str], str]] = {
     "events": _event_table,
     "outputs": _output_table,
     "flows": _flow_table,
-    "sandbox": _escape_table,
+    "sandbox": _sandbox_table,
     "phases": _phase_table,
     "prompt": _prompt_of_example,
     "example": _quote_file,

@@ -69,14 +69,13 @@ SLOW = {
 """How names of slow tests begin, and why they are slow. `pytest -m "not slow"` leaves them out."""
 ELSEWHERE = (
     *IN_BROWSER,
+    *("tests/proof/test_go.py", "tests/proof/test_cargo.py", "tests/isolation/test_jobs.py::test_what_fails"),
+    *("tests/crash/test_points.py::test_resume_works_after_a_kill", "tests/cli/test_build_kills.py"),
     *("tests/provider/test_proxy.py", "tests/provider/test_failures.py", "tests/provider/test_profiles.py"),
-    *(
-        "tests/agents/test_cloud_watch.py",
-        "tests/agents/test_cloud_v0.py",
-        "tests/agents/test_cloud_errors.py",
-    ),
-    *("tests/dataset/test_publish.py::test_a", "tests/dataset/test_publish.py::test_duckdb"),
-    *("tests/dataset/test_publish.py::test_t", "tests/sim/test_github_clients.py", "tests/proof/test_go.py"),
+    *("tests/agents/test_cloud_watch.py", "tests/agents/test_cloud_v0.py"),
+    *("tests/agents/test_cloud_errors.py", "tests/cli/test_clouds.py::test_two_tasks"),
+    *("tests/dataset/test_publish.py", "tests/sim/test_github_clients.py"),
+    *("tests/trust/test_looking.py::test_no_page", "tests/trust/test_mcp.py::test_tools_that_look"),
 )
 """What `make test` leaves to the other sets: a browser, LiteLLM's proxy or a clock that runs out takes longer
 than the tests of the same things that stand for them."""

@@ -16,6 +16,8 @@ import segue
 
 ROOT = Path(segue.__file__).parent
 MODULES = sorted(ROOT.rglob("*.py"))
+BY_NAME = ("Popen", "run", "check_call", "check_output", "create_subprocess_exec", "execvp", "execvpe")
+"""What starts a program that may be given by its name. `capture` and `probe` find it in `programs`."""
 STARTERS = {"system", "popen", "fork", "forkpty", "posix_spawn", "posix_spawnp"}
 
 
@@ -47,6 +49,22 @@ def programs_started(nodes: Nodes) -> Iterator[int]:
                 yield node.lineno
             case ast.Call() if _starts_program(node):
                 yield node.lineno
+
+
+def programs_looked_up(nodes: Nodes) -> Iterator[int]:
+    """Lines that look a program up, or start one by its bare name, which the system would look up."""
+    for node in nodes:
+        match node:
+            case ast.Attribute(attr="which", value=ast.Name(id="shutil")):
+                yield node.lineno
+            case ast.ImportFrom(module="shutil", names=names) if any(one.name == "which" for one in names):
+                yield node.lineno
+            case ast.Call(
+                func=ast.Attribute(ast.Name("subprocess" | "asyncio" | "os"), name), args=[first, *_]
+            ) if name in BY_NAME:
+                words = first.elts[:1] if isinstance(first, ast.List | ast.Tuple) else [first]
+                if any(isinstance(word, ast.Constant) and "/" not in str(word.value) for word in words):
+                    yield node.lineno
 
 
 def printed(nodes: Nodes) -> Iterator[int]:
@@ -97,6 +115,11 @@ def test_the_rules_of_the_house() -> None:
         ):
             started = programs_started(nodes)
             broken += [f"{place}:{line}: programs are started by segue/system alone" for line in started]
+        if place != "system/programs.py" and not place.startswith("sim/"):
+            looked_up = programs_looked_up(nodes)
+            broken += [
+                f"{place}:{line}: programs are looked up by segue/system/programs alone" for line in looked_up
+            ]
         if not place.startswith("cli/"):
             broken += [f"{place}:{line}: only segue/cli prints" for line in printed(nodes)]
     assert broken == [], "\n".join(broken)
@@ -114,6 +137,10 @@ def test_the_rules_of_the_house() -> None:
         ("os.execvp('x', [])", programs_started),
         ("await_(asyncio.create_subprocess_exec('x'))", programs_started),
         ("run('x', shell=True)", programs_started),
+        ("shutil.which('git')", programs_looked_up),
+        ("from shutil import which", programs_looked_up),
+        ("subprocess.Popen(['git', 'status'])", programs_looked_up),
+        ("os.execvp('git', argv)", programs_looked_up),
         ("print('x')", printed),
     ],
 )

@@ -25,6 +25,9 @@ def main() -> None:
 
         module, _, name = PARTS[sys.argv[1]].partition(":")
         sys.exit(getattr(importlib.import_module(module), name)(sys.argv[2:]))
+    from segue.system.programs import settle
+
+    settle()
     import gc
 
     # What is imported stays: looking for garbage among it, while importing or at the end, finds nothing.

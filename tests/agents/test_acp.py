@@ -403,6 +403,7 @@ class TestFailures:
         assert "Segmentation fault" in found.stderr_tail
         assert of(events, AgentText) == [AgentText("I will now")]
 
+    @pytest.mark.thorough
     def test_an_agent_that_closes_its_output_is_ended(self, stage: Stage) -> None:
         stage.faults("close_stdout")
         assert failure(stage.run()) is FailureKind.TRUNCATED
@@ -415,6 +416,7 @@ class TestFailures:
         assert found.kind is FailureKind.CRASH
         assert "it cannot start here" in found.message
 
+    @pytest.mark.thorough
     def test_an_agent_that_never_answers_is_given_up(self, stage: Stage) -> None:
         stage.faults("mute")
         assert failure(stage.run(start_timeout=0.5)) is FailureKind.HANG
@@ -430,6 +432,7 @@ class TestFailures:
         assert found.kind is FailureKind.NOT_STARTED
         assert "nowhere" in found.message
 
+    @pytest.mark.thorough
     def test_an_agent_that_stays_after_its_turn_is_ended_with_all_it_left(self, stage: Stage) -> None:
         stage.faults("stay", "orphan")
         events = stage.run()

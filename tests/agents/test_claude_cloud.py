@@ -123,6 +123,7 @@ def test_without_a_clone_the_hosted_repository_is_asked(
         assert ended.facts["verified"] is verified
 
 
+@pytest.mark.thorough
 def test_an_api_that_is_away_is_waited_for(place: SessionPlace) -> None:
     place.breaks("refuse", "POST /v1/sessions", status=503, times=4)
     ended = place.run(place.job(limits=Limits(wall=50, patience=50)))

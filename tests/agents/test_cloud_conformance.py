@@ -22,6 +22,7 @@ def made(cloud: CloudPlace, version: str) -> Callable[[Services], Agent]:
     return lambda services: CursorCloudAgent(options, services)
 
 
+@pytest.mark.quick("v1")
 @pytest.mark.parametrize("version", ["v1", "v0"])
 def test_the_cloud_agent_conforms(
     cloud: CloudPlace, version: str, tmp_path_factory: pytest.TempPathFactory

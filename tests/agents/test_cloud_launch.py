@@ -230,6 +230,7 @@ def test_a_busy_agent_is_waited_for(cloud: CloudPlace) -> None:
     assert len(cloud.asked(FOLLOW_UP)) == 4
 
 
+@pytest.mark.thorough
 def test_an_agent_that_stays_busy_costs_no_more_than_the_time_limit(cloud: CloudPlace) -> None:
     first = cloud.run(cloud.job("One"))
     cloud.desk.breaks("agent_busy", FOLLOW_UP, times=0)

@@ -313,6 +313,7 @@ class TestDefects:
         rehearsal.faults("hang_after_result", "error_result")
         assert failure(rehearsal.run(result_grace=0.1)) is not None
 
+    @pytest.mark.thorough
     def test_a_result_within_the_time_limit_counts_when_nobody_was_there_to_end_it(
         self, rehearsal: Rehearsal
     ) -> None:

@@ -201,6 +201,7 @@ def test_actions_go_to_the_relay_and_every_outcome_is_told(relay: LocalBridge) -
     assert "does not know this token" in relay.asked()[3]
 
 
+@pytest.mark.thorough
 def test_a_relay_that_is_away_is_told(local: LocalBridge) -> None:
     local.place.env["SEGUE_RELAY_TOKEN"] = "some-token"
     local.configure('relay_url = "http://127.0.0.1:9"\nrelay_timeout = 1')

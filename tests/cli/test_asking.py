@@ -131,6 +131,7 @@ def test_the_shell_goes_on_after_a_mistake_and_remembers(asked: Place) -> None:
     assert history.stat().st_mode & 0o077 == 0
 
 
+@pytest.mark.thorough
 def test_all_tables_are_exported_into_a_folder(asked: Place, tmp_path: Path) -> None:
     import pyarrow.parquet
 

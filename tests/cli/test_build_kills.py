@@ -99,6 +99,7 @@ def unkilled(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return shown(place)
 
 
+@pytest.mark.thorough
 def test_the_flow_that_is_killed_has_everything_in_it(unkilled: dict[str, Any]) -> None:
     assert unkilled["tasks"] == {"1": "done", "6": "done", "5": "done"}
     assert unkilled["searches"] == ["how to"]

@@ -65,6 +65,7 @@ def test_an_agent_and_a_plan_are_ready(place: Place) -> None:
     assert "no agent is installed" in examine(place, 5)["verdict"], "another run could not start"
 
 
+@pytest.mark.thorough
 def test_what_the_settings_name_need_not_be_typed(place: Place) -> None:
     install(place, "claude")
     (place.repo / "segue.toml").write_text('agent = "claude"\nsource = "plan.md"\nchecks = ["true"]\n')
@@ -73,6 +74,7 @@ def test_what_the_settings_name_need_not_be_typed(place: Place) -> None:
     type_segue(place, found["next"])
 
 
+@pytest.mark.thorough
 def test_the_command_leads_here_from_elsewhere(place: Place) -> None:
     install(place, "claude")
     done = place.segue("doctor", "--repo", str(place.repo))
@@ -130,6 +132,7 @@ def test_a_chosen_agent_that_is_missing_is_named(place: Place) -> None:
     place.segue("run", "plan.md", code=5)
 
 
+@pytest.mark.thorough
 def test_a_fallback_that_is_ready_is_enough(place: Place) -> None:
     install(place, "claude")
     (place.repo / "segue.toml").write_text('agent = "codex,claude"\n')
@@ -137,6 +140,7 @@ def test_a_fallback_that_is_ready_is_enough(place: Place) -> None:
     type_segue(place, "segue run plan.md")
 
 
+@pytest.mark.thorough
 def test_of_several_plans_one_is_named_and_the_others_are_told(place: Place) -> None:
     install(place, "claude")
     (place.repo / "later.md").write_text(PLAN)
@@ -150,6 +154,7 @@ def test_of_several_plans_one_is_named_and_the_others_are_told(place: Place) -> 
     assert examine(place, 0)["next"] == "segue run plan.md --yes"
 
 
+@pytest.mark.thorough
 def test_a_feature_of_spec_kit_is_found(place: Place) -> None:
     install(place, "claude")
     (place.repo / "plan.md").unlink()
@@ -196,6 +201,7 @@ def test_no_repository_then_no_commit_then_ready(place: Place) -> None:
     type_segue(place, found["next"])
 
 
+@pytest.mark.thorough
 def test_an_identity_is_not_needed_for_a_run(place: Place) -> None:
     install(place, "claude")
     place.git("config", "--unset", "user.name")
@@ -207,6 +213,7 @@ def test_an_identity_is_not_needed_for_a_run(place: Place) -> None:
     type_segue(place, found["next"])
 
 
+@pytest.mark.thorough
 def test_uncommitted_work_is_committed_first(place: Place) -> None:
     install(place, "claude")
     (place.repo / "loose").write_text("x")
@@ -244,7 +251,7 @@ def test_git_that_is_missing_is_named(place: Place) -> None:
     install(place, "claude")
     (place.root / "bin" / "git").unlink()
     found = examine(place, 5)
-    assert found["verdict"].startswith("Not ready: git was not found")
+    assert found["verdict"].startswith("Not ready: git cannot be found")
     assert found["next"] == "Install git: https://git-scm.com/downloads"
 
 
@@ -257,6 +264,7 @@ def test_a_database_that_does_not_answer_is_named(place: Place) -> None:
     assert "secret-word" not in str(found)
 
 
+@pytest.mark.thorough
 def test_bubblewrap_is_no_condition(place: Place) -> None:
     install(place, "claude")
     (place.root / "bin" / "bwrap").unlink(missing_ok=True)
@@ -267,6 +275,7 @@ def test_bubblewrap_is_no_condition(place: Place) -> None:
     assert output.count(bwrap["fix"]) == 1, "each fix is named once"
 
 
+@pytest.mark.thorough
 def test_another_run_is_named(place: Place) -> None:
     install(place, "claude")
     place.script('[[on]]\nwait_for = "GATE"\n')

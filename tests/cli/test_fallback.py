@@ -80,6 +80,7 @@ def test_when_nobody_can_work_the_task_waits_for_the_first_who_can(place: Place,
     assert len(events(place, "fallback")) == 1
 
 
+@pytest.mark.thorough
 def test_without_any_known_end_a_human_is_asked(place: Place) -> None:
     agents(
         place,

@@ -85,6 +85,7 @@ def states(place: Place) -> tuple[str, list[str]]:
 # ---- cloud agents
 
 
+@pytest.mark.thorough
 def test_a_cloud_that_is_away_at_the_launch_is_waited_for(place: Place, cloud: Service) -> None:
     cloud.away()
     process = place.start(*RUN)
@@ -215,6 +216,7 @@ def test_ctrl_c_ends_the_wait_for_a_database(place: Place, cluster: Cluster) -> 
         assert process.wait(DEADLINE) == 130
 
 
+@pytest.mark.thorough
 def test_a_database_that_does_not_exist_is_not_waited_for(place: Place, cluster: Cluster) -> None:
     place.script(WRITES)
     elsewhere = urlsplit(cluster.url)._replace(path="/no_such_database").geturl()

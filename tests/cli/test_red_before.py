@@ -111,6 +111,7 @@ LINT = ("sh", "lint.sh")
 BAD_LINT = "if grep -q 'a + b' calc.py; then echo 'calc.py: too simple'; exit 1; fi\n"
 
 
+@pytest.mark.thorough
 def test_a_check_without_tests_that_was_red_says_nothing(tmp_path: Path) -> None:
     script = '[[on]]\nwrite = { "notes.md" = "Done." }\n'
     place = make(tmp_path, script, LINT, files={**BASE, "lint.sh": BAD_LINT})
@@ -119,6 +120,7 @@ def test_a_check_without_tests_that_was_red_says_nothing(tmp_path: Path) -> None
     assert "failed before the run too" in str(card(place)["reasons"])
 
 
+@pytest.mark.thorough
 def test_whoever_turns_it_green_gets_the_credit_and_must_keep_it_so(tmp_path: Path) -> None:
     script = (
         '[[on]]\ntask = "1"\nrun = [["sed", "-i", "s/return a + b/return b + a/", "calc.py"]]\n'
@@ -132,12 +134,14 @@ def test_whoever_turns_it_green_gets_the_credit_and_must_keep_it_so(tmp_path: Pa
     assert "Task 2 needs a human: checks failed" in said
 
 
+@pytest.mark.thorough
 def test_a_red_test_that_the_task_names_must_pass(tmp_path: Path) -> None:
     script = '[[on]]\nwrite = { "notes.md" = "Done." }\n'
     place = make(tmp_path, script, plan="# Plan\n\n## Task 1\nMake test_mul pass.\n")
     assert RED in run(place, 3)
 
 
+@pytest.mark.thorough
 def test_a_test_that_is_green_without_the_change_when_it_is_repeated_repairs_nothing(tmp_path: Path) -> None:
     # What it looks at is in no tree, as with time, chance and the network.
     flip = "import pathlib\n\n\ndef test_flip():\n    assert pathlib.Path('.venv/flag').exists()\n"
@@ -183,6 +187,7 @@ def test_resume_continues_once_the_check_is_repaired(tmp_path: Path) -> None:
     assert [check["state"] for check in place.json("status", "last")["before"]][-1] == "green"
 
 
+@pytest.mark.thorough
 def test_resume_sees_what_the_user_committed_meanwhile(tmp_path: Path) -> None:
     place = make(tmp_path, REPAIR, ("make", "check"), files={**BASE, "Makefile": "test:\n\ttrue\n"})
     run(place, 2)
@@ -192,6 +197,7 @@ def test_resume_sees_what_the_user_committed_meanwhile(tmp_path: Path) -> None:
     assert place.json("status", "last")["tasks"][0]["attempts"] == 1
 
 
+@pytest.mark.thorough
 def test_the_users_word_lets_a_check_through_that_cannot_start(tmp_path: Path) -> None:
     files = {**BASE, "Makefile": "test:\n\ttrue\n"}
     place = make(tmp_path, REPAIR, ("make", "lint"), files=files, more="known_failures = ['make lint']\n")
@@ -199,6 +205,7 @@ def test_the_users_word_lets_a_check_through_that_cannot_start(tmp_path: Path) -
     assert card(place)["proof"] == "changed"
 
 
+@pytest.mark.thorough
 def test_a_young_project_is_not_refused(tmp_path: Path) -> None:
     script = (
         '[[on]]\nwrite = { "calc.py" = "def add(a, b):\\n    return a + b\\n", "conftest.py" = "", '
@@ -210,6 +217,7 @@ def test_a_young_project_is_not_refused(tmp_path: Path) -> None:
     assert card(place)["proof"] == "tested"
 
 
+@pytest.mark.thorough
 def test_the_same_tree_is_not_asked_again(tmp_path: Path) -> None:
     script = '[[on]]\nwrite = { "notes.md" = "Done." }\n'
     counting = 'echo run >> "$HOME/count"\nexit 1\n'
@@ -225,6 +233,7 @@ def test_the_same_tree_is_not_asked_again(tmp_path: Path) -> None:
     assert [event["checks"][0].get("seconds", 0) > 0 for event in seen] == [True, False]
 
 
+@pytest.mark.thorough
 def test_a_rehearsal_of_the_prompts_says_what_is_known_and_runs_nothing(tmp_path: Path) -> None:
     place = make(tmp_path, '[[on]]\nwrite = { "notes.md" = "Done." }\n')
     words = f"1 of 2 tests fails already: {RED}"
@@ -237,6 +246,7 @@ def test_a_rehearsal_of_the_prompts_says_what_is_known_and_runs_nothing(tmp_path
     assert len(place.events("base.checked")) == 1
 
 
+@pytest.mark.thorough
 def test_killed_while_the_checks_run_first_and_resumed(tmp_path: Path) -> None:
     # The script waits in a folder of dependencies, which sealed checks see as it is.
     wait = "while [ ! -e .venv/gate ]; do sleep 0.05; done\nexit 1\n"

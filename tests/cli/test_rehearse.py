@@ -61,6 +61,7 @@ def test_the_options_of_a_run_count(place: Place, words: tuple[str, ...]) -> Non
     assert ("  plan     claude" in shown) == ("--flow" in words)
 
 
+@pytest.mark.thorough
 def test_what_the_checks_say_today(place: Place) -> None:
     write(place, "test_it.py", "def test_good(): pass\ndef test_bad(): assert 0\n", commit=False)
     place.config('agent = "scripted"\nchecks = ["python3 -m pytest -q -p no:cacheprovider", "true"]\n')
@@ -81,6 +82,7 @@ def test_a_check_that_cannot_start_is_named(place: Place) -> None:
     assert done.stdout.strip().splitlines()[-1] == "segue run plan.md"
 
 
+@pytest.mark.thorough
 def test_checks_have_what_is_installed_in_the_repository(place: Place) -> None:
     write(place, ".gitignore", "vendor/\n")
     write(place, "vendor/check.sh", "exit 0\n", commit=False)

@@ -52,6 +52,7 @@ def test_a_task_that_fails_by_itself_is_not_handed_over(place: Place) -> None:
     assert events(place, "fallback") == []
 
 
+@pytest.mark.thorough
 def test_with_a_known_reset_and_nobody_else_the_task_waits(place: Place) -> None:
     program = """
 import pathlib, sys, time

@@ -198,10 +198,10 @@ def test_the_command_agent_gets_the_prompt_on_stdin(place: Place) -> None:
 
 def test_a_failing_hook_keeps_the_work_and_asks_a_human(place: Place) -> None:
     hook = place.repo / ".git" / "hooks" / "pre-commit"
-    hook.write_text("#!/bin/sh\necho tests are red >&2\nexit 1\n")
+    hook.write_text("#!/bin/sh\ngit diff --cached --quiet && exit\necho tests are red >&2\nexit 1\n")
     hook.chmod(0o755)
     done = place.segue("run", "plan.md", "--agent", "scripted", code=3)
-    assert "tests are red" in done.stderr
+    assert "the pre-commit hook failed: tests are red" in done.stderr
     assert place.git("status", "--porcelain") != ""
     hook.unlink()
     place.segue("resume")

@@ -103,6 +103,7 @@ def test_everything_is_seen_from_elsewhere(fleet: Fleet, elsewhere: Place, page:
     elsewhere.segue("gc", "--dry-run")
 
 
+@pytest.mark.thorough
 def test_a_person_decides_from_elsewhere(fleet: Fleet, elsewhere: Place, page: Served, run: str) -> None:
     refused = page.post(f"/runs/{run}/tasks/1/comment", text="otherwise").json()["error"]
     assert "already done" in refused["message"], "its source is with a worker"

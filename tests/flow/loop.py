@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Seque
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Self
+from typing import Literal, Self
 
 from segue.domain.before import KnownFailures
 from segue.domain.budget import Budget
@@ -52,6 +52,7 @@ from segue.ports import (
 from segue.proof.independent import TestsApart
 from segue.proof.options import SealOptions
 from segue.proof.seal import Sealer
+from segue.runtime.commit_hooks import CommitHooks
 from segue.store import connect
 from segue.system.git.repository import Repository
 from segue.view.run import FOLDED, RunView
@@ -201,6 +202,12 @@ class Loop:
     budget: Budget = field(default_factory=Budget)
     checks: tuple[tuple[str, ...], ...] = ()
     sealed: bool = False
+    hooks: bool = False
+    """Whether the repository's own hooks run before commits."""
+    means: Literal["auto", "copy"] = "auto"
+    """How sealed checks and hooks are kept apart."""
+    timeout: float = 300
+    """Seconds that a sealed check or a hook may take."""
     survey: RunSurvey | None = None
     """Says what is red before the first launch, where checks are not sealed."""
     patience: float = 30.0
@@ -236,6 +243,8 @@ class Loop:
     async def _session(self, chosen: Sequence[str]) -> None:
         async with self.context() as context:
             try:
+                if (hooks := context.checking.run_hooks) is not None and await hooks.keep():
+                    await context.checking.prepare()
                 await run_tasks(context, chosen)
             finally:
                 await end_survey(context)
@@ -265,7 +274,7 @@ class Loop:
                         slots=self.slots,
                     ),
                     view=self.view,
-                    checking=self.checking(),
+                    checking=self.checking(repo),
                     reviewing=Reviewing(self.reviewer, keep_all, 2, "fail", "fail")
                     if self.reviewer
                     else None,
@@ -283,11 +292,15 @@ class Loop:
             return Judging((None,), self.agent_judge)
         return Judging((self.judge,), no_verdict) if self.judge else None
 
-    def checking(self) -> Checking:
+    def checking(self, repo: Repository) -> Checking:
         """Checks in the work tree itself, or sealed."""
+        options = SealOptions(timeout=self.timeout, means=self.means)
+        sealer = Sealer(self.repo, self.repo / ".git", self.root / "scratch", options)
+        hooks = CommitHooks(repo, self.root / "hooks", lambda: sealer) if self.hooks else None
         if not self.sealed:
-            return Checking(self.checks, self.run_check, survey=self.survey)
-        sealer = Sealer(self.repo, self.repo / ".git", self.root / "scratch", SealOptions(timeout=300))
+            return Checking(
+                self.checks, self.run_check, prepare=sealer.prepare, survey=self.survey, run_hooks=hooks
+            )
         return Checking(
             self.checks,
             sealer.check,
@@ -295,6 +308,7 @@ class Loop:
             run_scenario=sealer.try_scenario,
             try_mutants=sealer.try_mutants,
             survey=sealer.survey,
+            run_hooks=hooks,
         )
 
     async def run_check(

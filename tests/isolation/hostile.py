@@ -75,9 +75,41 @@ def write_system() -> bool:
     return achieved
 
 
+def change_attributes() -> bool:
+    victim, achieved = SIBLING / "kept.txt", False
+    with suppress(OSError):
+        victim.chmod(0o640)
+        achieved = True
+    with suppress(OSError):
+        os.utime(victim, (1, 1))
+        achieved = True
+    with suppress(OSError):
+        os.setxattr(victim, "user.evil", b"x")
+        achieved = True
+    return achieved
+
+
 def read_keys() -> bool:
-    names = (".ssh/id_ed25519", ".aws/credentials", ".netrc", ".bash_history", ".config/gh/hosts.yml")
-    return any_of(*(reads(HOME / name) for name in names))
+    return any_of(*(reads(HOME / name) for name in FACTS["credentials"]))
+
+
+def read_opened() -> bool:
+    """The settings open ~/.config for writing."""
+    folder = HOME / ".config"
+    tried = [reads(folder / "gh" / "hosts.yml"), reads(folder / "segue" / "config.toml")]
+    names = ("gh/hosts.yml", "segue/config.toml", "segue/trust.json")
+    tried += [write(folder / name) and reads(folder / name) for name in names]
+    with suppress(OSError):
+        (folder / "gh").rename(folder / "moved")
+        tried.append(True)
+    return any_of(*tried)
+
+
+def use_keyring() -> bool:
+    """Add a key, and ask for the id of the session's keyring."""
+    adds, controls = (248, 250) if os.uname().machine == "x86_64" else (217, 219)
+    call = ctypes.CDLL(None).syscall
+    return any_of(call(adds, b"user", b"evil", b"x", 1, -2) >= 0, call(controls, 0, -3, 0) >= 0)
 
 
 def read_logins() -> bool:
@@ -120,6 +152,10 @@ def see_processes() -> bool:
             os.waitpid(VICTIM, 0)
         ctypes.CDLL(None).ptrace(17, VICTIM, 0, 0)
     return any_of(traced, reads(Path(f"/proc/{VICTIM}/environ")))
+
+
+def see_commands() -> bool:
+    return reads(Path(f"/proc/{VICTIM}/cmdline"))
 
 
 def signal_processes() -> bool:
@@ -182,8 +218,13 @@ def unix_socket() -> bool:
     return connects(socket.AF_UNIX, FACTS["socket"])
 
 
+def private_socket() -> bool:
+    return any_of(*(connects(socket.AF_UNIX, path) for path in FACTS["private"]))
+
+
 ATTEMPTS: tuple[Callable[[], bool], ...] = (
     *(write_home, write_sibling, write_by_link, write_tmp, write_system, read_keys, read_logins, read_state),
+    *(change_attributes, read_opened, use_keyring, see_commands, private_socket),
     *(git_history, git_control, see_processes, signal_processes, mount, daemon, loopback, abstract_socket),
     unix_socket,
 )

@@ -59,8 +59,19 @@ def without_program(name: str, path: str, folder: Path) -> str:
 def run_by(means: str, place: Place, *args: str) -> subprocess.CompletedProcess[str]:
     """Run Segue where checks can be sealed by these means and by nothing stronger."""
     command, env = place.command(*args), dict(place.env)
-    if means != "bwrap":
+    if means == "namespaces":  # without namespaces bubblewrap does not work either
         env["PATH"] = without_program("bwrap", env["PATH"], place.root / f"path-{secrets.token_hex(4)}")
     if means == "copy":
         command = without_namespaces(command)
     return subprocess.run(command, cwd=place.repo, env=env, capture_output=True, text=True, check=False)
+
+
+def without_means(argv: Sequence[str]) -> list[str]:
+    """Return a command that runs another one as on a machine that can isolate nothing: no Landlock either."""
+    become = (
+        "import ctypes, os, struct, sys; from segue.system.isolation.seccomp import lay;"
+        " ctypes.CDLL(None).prctl(38, 1, 0, 0, 0);"
+        " lines = [(0x20, 0, 0, 0), (0x15, 0, 1, 444), (6, 0, 0, 0x50026), (6, 0, 0, 0x7FFF0000)];"
+        " lay(b''.join(struct.pack('=HBBI', *line) for line in lines)); os.execvp(sys.argv[1], sys.argv[1:])"
+    )
+    return without_namespaces([sys.executable, "-c", become, *argv])

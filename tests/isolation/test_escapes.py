@@ -20,14 +20,14 @@ import pytest
 
 from segue.system.isolation.limits import ATTEMPTS, NOT_STOPPED
 from tests.cli.place import PLAN, Place, processes_with
+from tests.isolation.homes import CREDENTIALS, WORD, make_home
 from tests.isolation.means import each
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 HOSTILE = Path(__file__).with_name("hostile.py")
-SECRETS = (
-    *(".ssh/id_ed25519", ".aws/credentials", ".netrc", ".bash_history", ".config/gh/hosts.yml"),
-    *(".codex/auth.json", ".claude/.credentials.json"),
-)
+RUN = Path("/run")
+
+TEXTS = [name for name, content in CREDENTIALS.items() if WORD in content]
 
 
 @dataclass
@@ -41,7 +41,7 @@ class Outside:
     def attack(self, isolation: str, strength: str) -> set[str]:
         """Let the hostile agent work in a run, and return what it achieved."""
         argv = json.dumps([sys.executable, "-IS", str(HOSTILE), str(self.place.root / "facts.json")])
-        sandbox = f'[sandbox]\nstrength = "{strength}"\n'
+        sandbox = f'[sandbox]\nstrength = "{strength}"\nwrite = ["~/.config"]\n'
         self.place.config(f'agent = "command"\n{sandbox}[agents.command]\nargv = {argv}\n')
         (self.place.root / "facts.json").write_text(json.dumps(self.facts))
         done = self.place.segue(
@@ -84,9 +84,10 @@ def outside() -> Iterator[Outside]:
 def _make(root: Path, stack: contextlib.ExitStack) -> Outside:
     word = f"canary-{secrets.token_hex(8)}"
     place = Place.make(root, PLAN)
+    make_home(root / "home", {name: CREDENTIALS[name].replace(WORD, word) for name in TEXTS})
     place.use_sandbox()
     state = root / "state" / "segue"
-    hidden = [root / "home" / name for name in SECRETS]
+    hidden = [root / "home" / ".config" / "segue" / "config.toml"]
     lanes = [state / "runs" / "another" / "jobs" / "t" / "prompt", state / "worktrees" / "another" / "file"]
     for path in (*hidden, *lanes, root / "config" / "segue" / "trust.json"):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -95,7 +96,9 @@ def _make(root: Path, stack: contextlib.ExitStack) -> Outside:
     (root / "sibling" / "kept.txt").write_text("kept")
     (root / "home" / ".local" / "bin").mkdir(parents=True)
     (root / "home" / "app").mkdir()
-    victim = subprocess.Popen(["sleep", "600"], env={"WORD": word})
+    victim = subprocess.Popen(
+        [sys.executable, "-IS", "-c", "import time; time.sleep(600)", word], env={"WORD": word}
+    )
     stack.callback(victim.wait)
     stack.callback(victim.kill)
     addresses: dict[str, tuple[str, int] | str] = {
@@ -120,15 +123,38 @@ def _make(root: Path, stack: contextlib.ExitStack) -> Outside:
         "port": listeners["port"].getsockname()[1],
         "abstract": word,
         "socket": str(root / "home" / "app" / "s"),
+        "credentials": TEXTS,
+        "private": list(_private_sockets(root, stack)),
     }
     return Outside(place, facts)
 
 
+def _private_sockets(root: Path, stack: contextlib.ExitStack) -> Iterator[str]:
+    """Listen where Docker, a desktop's session and ssh-agent do; in /run if this user may."""
+    deep = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="agent-"))) / "a" / "b"
+    tools = root / "home" / ".docker" / "run"
+    for folder in (deep, tools):
+        folder.mkdir(parents=True)
+    places = {deep: str(deep / "s"), tools: f"/proc/self/fd/{_open(tools, stack)}/s"}
+    if os.access(RUN, os.W_OK):
+        run = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="segue-test-", dir=RUN)))
+        places[run] = str(run / "s")
+    for folder, address in places.items():
+        listener = stack.enter_context(socket.socket(socket.AF_UNIX))
+        listener.bind(address)
+        listener.listen()
+        yield str(folder / "s")
+
+
+def _open(folder: Path, stack: contextlib.ExitStack) -> int:
+    found = os.open(folder, os.O_PATH)
+    stack.callback(os.close, found)
+    return found
+
+
 def _short(root: Path, stack: contextlib.ExitStack) -> str:
     """The address of a socket in the home; a long path is reached through its folder's descriptor."""
-    folder = os.open(root / "home" / "app", os.O_PATH)
-    stack.callback(os.close, folder)
-    return f"/proc/self/fd/{folder}/s"
+    return f"/proc/self/fd/{_open(root / 'home' / 'app', stack)}/s"
 
 
 @pytest.mark.quick("namespaces strict", "landlock strict")

@@ -139,7 +139,9 @@ def test_git_works_in_a_lane_and_cannot_be_changed(project: Project) -> None:
 
 
 @needs("bwrap")
-def test_files_of_tmp_may_vanish_while_the_sandbox_starts(project: Project, tmp_path: Path) -> None:
+def test_files_of_tmp_may_vanish_while_the_sandbox_starts(
+    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """bubblewrap gives up when a file that it shows vanishes: brief ones are hidden, else it is repeated."""
     for name in ("kept.txt", "tmpab12_xyz", "segue-inside-abc"):
         (tmp_path / name).touch()
@@ -150,8 +152,8 @@ def test_files_of_tmp_may_vanish_while_the_sandbox_starts(project: Project, tmp_
     again = f'exec {shutil.which("bwrap")} "$@"'
     bwrap.write_text(f'#!/bin/sh\ntest -e {first} && {again}\n: >{first}; echo "{gone}" >&2; exit 1\n')
     bwrap.chmod(0o755)
-    path = f"{bwrap.parent}{os.pathsep}{os.environ['PATH']}"
-    assert project.run(project.repo, "echo", "started", PATH=path) == "started"
+    monkeypatch.setenv("PATH", f"{bwrap.parent}{os.pathsep}{os.environ['PATH']}")
+    assert project.run(project.repo, "echo", "started") == "started"
     assert first.exists()
 
 

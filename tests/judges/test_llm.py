@@ -136,6 +136,7 @@ def test_a_question_that_is_refused_in_every_form_is_an_error(monkeypatch: Patch
     assert "max_evidence_bytes" in caught.value.hint
 
 
+@pytest.mark.quick("429")
 @pytest.mark.parametrize("status", [429, 500, 503])
 def test_rate_limits_and_outages_are_waited_out(monkeypatch: Patch, status: int) -> None:
     trouble = LlmEntry(status=status, reply="later", times=2, headers={"retry-after": "0"})
@@ -144,6 +145,7 @@ def test_rate_limits_and_outages_are_waited_out(monkeypatch: Patch, status: int)
         assert len(there.bodies()) == 3
 
 
+@pytest.mark.thorough
 def test_a_broken_connection_and_a_slow_answer_are_waited_out(monkeypatch: Patch) -> None:
     cut, slow = LlmEntry(reply=GOOD, cut=0, times=1), LlmEntry(reply=GOOD, delay=600, times=1)
 
@@ -155,6 +157,7 @@ def test_a_broken_connection_and_a_slow_answer_are_waited_out(monkeypatch: Patch
     unhurried(check)
 
 
+@pytest.mark.thorough
 def test_an_outage_beyond_the_patience_says_nothing_about_the_task(monkeypatch: Patch) -> None:
     with endpoint(LlmEntry(status=503, reply="down")) as there:
         with pytest.raises(ServiceAway, match=r"waited for 1 s.*HTTP 503.*down") as caught:

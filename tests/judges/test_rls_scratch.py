@@ -146,6 +146,7 @@ def test_every_postgres_on_the_machine_will_do(tmp_path: Path, monkeypatch: pyte
     assert "read own" in {attempt["what"] for attempt in report["tables"][0]["attempts"]}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("endless", ["select pg_sleep(600)", "do $$ begin loop end loop; end $$"])
 def test_what_never_ends_is_ended(tmp_path: Path, rls_server: str, endless: str) -> None:
     report = checked(tmp_path, rls_server, TODOS, f"set statement_timeout = 0; {endless};", timeout=3)

@@ -16,7 +16,7 @@ from segue.domain.errors import WorkspaceError
 from segue.domain.failure import FailureKind
 from segue.domain.task import Notice, Task, TaskKind, TaskList, TaskStatus
 from segue.domain.workspace import Snapshot
-from segue.proof.contract import Contract, ContractFile, with_sections
+from segue.proof.contract import Contract, ContractFile
 from segue.proof.guard import LaunchGuard, settle_settings
 from segue.system.git.branches import RemoteBranches
 from segue.system.git.guard import GitGuard
@@ -279,7 +279,7 @@ def test_a_removed_plan_comes_back_and_a_new_settings_file_goes(plan: Path) -> N
 def test_only_segues_tables_of_a_shared_file_are_put_back(plan: Path) -> None:
     shared = plan.parent / "pyproject.toml"
     shared.write_text('[project]\nname = "a"\n\n[tool.segue]\nchecks = ["pytest -q"]\n\n[tool.ruff]\n')
-    contract = contract_of(plan, ContractFile(shared, "settings", "tool.segue"))
+    contract = contract_of(plan, ContractFile(shared, "settings"))
     before = contract.keep()
     shared.write_text(shared.read_text().replace('"a"', '"b"'))
     assert contract.restore(before, OWN) == []
@@ -292,12 +292,6 @@ def test_only_segues_tables_of_a_shared_file_are_put_back(plan: Path) -> None:
     assert "attempts" not in text
     assert '"b"' in text
     assert "[tool.ruff]" in text
-
-
-def test_sections_are_the_same_after_they_were_put_back_twice() -> None:
-    base, now = "[a]\nx = 1\n[tool.segue]\ny = 2\n", "[a]\nx = 2\n[tool.segue.deep]\nz = 3\n"
-    once = with_sections(now, base, "tool.segue")
-    assert with_sections(once, base, "tool.segue").split() == once.split()
 
 
 def test_another_process_concludes_a_launch_that_one_before_it_began(

@@ -101,6 +101,7 @@ def test_a_renamed_test_is_no_failure_but_mentioned(shop: Checkout) -> None:
     assert result.weaknesses == (f"tests were removed or renamed: {TEST}",)
 
 
+@pytest.mark.thorough
 def test_a_removed_snapshot_is_contested(tmp_path: Path) -> None:
     test = (
         "from pathlib import Path\nimport unittest\nimport shop\n\n\nclass T(unittest.TestCase):\n"
@@ -338,6 +339,7 @@ def test_nothing_is_left_behind(shop: Checkout) -> None:
     assert not any("61.25" in " ".join(one.info["cmdline"] or ()) for one in psutil.process_iter(["cmdline"]))
 
 
+@pytest.mark.thorough
 def test_a_check_that_takes_too_long_fails(shop: Checkout) -> None:
     shop.check({"README.md": "x"}, UNITTEST)
     slow = "import sys, time\nprint('about to wait', file=sys.stderr, flush=True)\ntime.sleep(600)\n"
@@ -358,22 +360,6 @@ def test_a_missing_program_breaks_the_check(shop: Checkout) -> None:
     assert "no-such-program" in result.reason
     assert find_program(("no-such-program",), shop.root) is None
     assert find_program(("git",), shop.root) is not None
-
-
-def test_setup_runs_once_for_the_same_lock_files(tmp_path: Path) -> None:
-    base: Files = {
-        **BASE,
-        "uv.lock": "1",
-        "tests/test_shop.py": HEADER + "    def test_it(self):\n        import vendor.made\n",
-    }
-    options = SealOptions(setup=(("sh", "-c", "mkdir vendor && touch vendor/made.py"),), timeout=300)
-    project = Checkout(tmp_path, base, options)
-    result = project.check({"shop.py": WITH_MEAN}, UNITTEST)
-    assert result.state is CheckState.PASSED, result
-    (made,) = (project.scratch / "setup").iterdir()
-    assert (made / "new/vendor/made.py").exists()
-    project.check({"uv.lock": "2"}, UNITTEST)
-    assert len(list((project.scratch / "setup").iterdir())) == 2
 
 
 def test_a_setup_that_fails_breaks_the_check(tmp_path: Path) -> None:

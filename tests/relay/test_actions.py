@@ -95,6 +95,7 @@ def relay(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Relay]:
         yield relay
 
 
+@pytest.mark.thorough
 def test_what_ignores_every_signal_is_killed(relay: Relay) -> None:
     def check(factor: float) -> None:
         body = relay.run(f"stubborn_{factor}").json()
@@ -172,6 +173,7 @@ def hang_up(relay: Relay, name: str) -> None:
         until(lambda: relay.place.events().count("started") > started, "the action to start")
 
 
+@pytest.mark.thorough
 def test_an_action_outlives_its_caller_unless_told(relay: Relay) -> None:
     hang_up(relay, "long")
     until(lambda: relay.place.audit()[-1]["event"] == "ended", "the action's own end")

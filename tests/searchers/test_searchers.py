@@ -126,6 +126,7 @@ def test_a_passing_outage_is_waited_out(service: str, status: int) -> None:
         assert [request["status"] for request in here.seen()] == [status, 200]
 
 
+@pytest.mark.quick("brave")
 @pytest.mark.parametrize("service", SERVICES)
 def test_a_rate_limit_is_waited_out_as_long_as_it_asks(service: str) -> None:
     limited = {"fault": "rate_limited", "times": 1, "headers": {"retry-after": "1"}}
@@ -144,6 +145,7 @@ def test_a_rate_limit_beyond_the_patience_is_said(service: str) -> None:
         assert len(here.seen()) == 1
 
 
+@pytest.mark.quick("down-service is down-brave", "html-not a JSON object-searxng", "bad_key-rejected-tavily")
 @pytest.mark.parametrize("service", SERVICES)
 @pytest.mark.parametrize(
     ("fault", "words"),
@@ -176,6 +178,7 @@ def test_a_slow_service_is_given_up(service: str) -> None:
         here.search(service, timeout=0.2, max_wait=0)
 
 
+@pytest.mark.quick("searxng")
 @pytest.mark.parametrize("service", SERVICES)
 def test_a_service_that_is_not_there(service: str) -> None:
     with desk() as here:

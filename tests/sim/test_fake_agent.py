@@ -381,9 +381,9 @@ class TestLaunchers:
 
     @pytest.mark.thorough
     def test_a_whole_run_is_rehearsed(self, place: Place) -> None:
-        written = place.segue("sim", "bin", "./bin").stdout.splitlines()
+        written = place.segue("sim", "bin", "../bin").stdout.splitlines()
         assert [Path(line).name for line in written] == list(PROGRAMS)
-        path = f"{place.repo / 'bin'}{os.pathsep}{place.env['PATH']}"
+        path = f"{place.root / 'bin'}{os.pathsep}{place.env['PATH']}"
         place.segue("run", "plan.md", "--agent", "cursor", PATH=path, SEGUE_SIM_FAULTS="not_json")
         assert len(place.subjects()) == 3
         assert place.git("status", "--porcelain") == "", "the stand-ins do not make the work tree dirty"

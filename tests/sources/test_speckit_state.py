@@ -25,7 +25,7 @@ def done(seq: int = 1, run: str = "run-1", **facts: Any) -> Completion:
 
 
 def saved(path: Path, state: SpecState) -> SpecState:
-    save(path, state)
+    save(path, state, path.parent)
     again = load(path)
     assert again is not None
     return again
@@ -34,7 +34,7 @@ def saved(path: Path, state: SpecState) -> SpecState:
 def test_everything_about_a_task_is_in_the_file(tmp_path: Path) -> None:
     path = tmp_path / "state.json"
     completion = done(7, commit="abc", branch="b1", session="bc-1", verdict=PASSED, attempts=2)
-    save(path, SpecState().after("T001", "f00", completion))
+    save(path, SpecState().after("T001", "f00", completion), path.parent)
     document = json.loads(path.read_bytes())
     assert document["schema"] == 1
     assert (document["run"], document["seq"], document["head_branch"]) == ("run-1", 7, "b1")
@@ -60,7 +60,7 @@ def test_everything_about_a_task_is_in_the_file(tmp_path: Path) -> None:
 def test_the_file_is_as_documented(tmp_path: Path) -> None:
     page = Path(__file__).parents[2] / "docs" / "guides" / "speckit.md"
     shown = json.loads(page.read_text("utf-8").split("```json\n")[1].split("```")[0])
-    save(tmp_path / "state.json", SpecState().after("T012", "f00", done(verdict=PASSED)))
+    save(tmp_path / "state.json", SpecState().after("T012", "f00", done(verdict=PASSED)), tmp_path)
     real = json.loads((tmp_path / "state.json").read_bytes())
     assert list(shown) == list(real)
     assert list(shown["tasks"]["T012"]) == list(real["tasks"]["T012"])

@@ -333,6 +333,7 @@ def test_other_machines_wait_as_long_as_a_run_may_go_on_without_its_database(
     asyncio.run(main())
 
 
+@pytest.mark.thorough
 def test_a_second_process_of_this_machine_is_kept_off_as_long_as_the_first_one_lives(
     cluster: Cluster, tmp_path: Path
 ) -> None:
@@ -374,6 +375,7 @@ def test_who_lost_the_run_meanwhile_stops_when_the_database_is_back(cluster: Clu
     asyncio.run(main())
 
 
+@pytest.mark.thorough
 def test_without_patience_the_run_stops_with_a_clear_error(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="cannot be reached") as caught:
         connect("postgresql://me@127.0.0.1:1/db", spools=tmp_path, patience=10)

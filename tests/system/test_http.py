@@ -211,6 +211,7 @@ def test_a_slow_answer_is_not_waited_for_beyond_the_deadline(server: Server) -> 
     assert failed.value.sent
 
 
+@pytest.mark.thorough
 def test_a_slow_answer_is_asked_for_again(server: Server) -> None:
     server.answers = ["hang"]
 

@@ -298,7 +298,9 @@ def test_where_git_knows_nobody_segue_is_the_author(repo: Path, monkeypatch: pyt
     assert git(repo, "log", "-1", "--format=%an %cn", made) == "Segue Segue"
 
 
-def test_a_merge_is_signed_where_commits_are(repo: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_a_merge_is_signed_where_commits_are(
+    repo: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
     program = tmp_path_factory.mktemp("bin") / "sign"
     program.write_text(
         "#!/bin/sh\ncat > /dev/null\necho '[GNUPG:] SIG_CREATED ' >&2\n"
@@ -306,7 +308,9 @@ def test_a_merge_is_signed_where_commits_are(repo: Path, tmp_path_factory: pytes
     )
     program.chmod(0o755)
     ours, theirs = sides(repo, {}, {"a": b"1\n"}, {"b": b"2\n"})
-    git(repo, "config", "gpg.program", str(program))
+    settings = program.with_name("gitconfig")
+    settings.write_text(f"[user]\n\tname = A\n\temail = a@b\n[gpg]\n\tprogram = {program}\n")
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(settings))
     git(repo, "config", "commit.gpgSign", "true")
     own = integrate(repo)
     made = run(own.join(ours, theirs, run(own.merge(ours, theirs)).tree, "Merge\n"))
@@ -519,6 +523,7 @@ def test_uncommitted_work_is_never_overwritten(repo: Path, tree: Path, name: str
     assert git(tree, "rev-parse", "HEAD") == start
 
 
+@pytest.mark.thorough
 def test_a_checkout_that_was_killed_halfway_is_repeated(repo: Path, tree: Path) -> None:
     own = integrate(repo, since=1.0)
     sync(own, tree)
@@ -544,6 +549,7 @@ def test_where_somebody_is_on_the_branch_the_files_follow_it(repo: Path) -> None
     assert not run(own.advance(start, commit(repo, start, {"b": b"1\n"})))
 
 
+@pytest.mark.thorough
 def test_where_somebody_on_the_branch_has_edited_the_same_file_nothing_moves(repo: Path) -> None:
     git(repo, "switch", "--quiet", "--create", RUN)
     (repo / "file").write_text("mine")

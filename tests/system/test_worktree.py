@@ -48,9 +48,10 @@ def test_without_its_git_the_repository_around_it_is_not_taken(repo: Path) -> No
     tree = worktree(repo, repo / "state")
     enter(tree, begun=False)
     (tree.folder / ".git").unlink()
-    assert asyncio.run(tree.opened()) is None
-    with pytest.raises(WorkspaceError):
-        enter(tree)
+    found = asyncio.run(tree.opened())
+    assert found is not None
+    assert found.root == tree.folder
+    assert git(tree.folder, "branch", "--show-current") == tree.branch, "it was put back"
     assert (tree.folder / "file").is_file(), "what lies there is kept"
 
 

@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 
 from segue.cli.terminal.output import AGENT_VARIABLES
+from segue.config.load import load
 from segue.config.settings import Settings
-from segue.config.trust import HARMLESS, is_harmless
+from segue.config.trust import CONFINED, HARMLESS, is_harmless
 from segue.domain.options import option_fields
 from tests.cli.place import DEADLINE, Place
 from tests.trust.hostile import Trap, trapped
@@ -115,8 +116,44 @@ def test_what_was_allowed_runs_until_it_changes(trap: Trap) -> None:
     assert "was changed since you trusted it: agents.command.argv" in refused(
         trap, "run", "plan.md", "--task", "2"
     )
-    write(trap, SETTINGS + 'limits.attempts = 2\nrequire = "changed"\n')
+    write(trap, SETTINGS + 'jobs = 1\ncommit = "task"\n')
     trap.place.segue("run", "plan.md", "--task", "2")
+
+
+WEAKER = (
+    *("flow = 'execute'", "allow_dirty = true", "allow_no_change = true", "plan_format = 'strict'"),
+    *("verify = 'task'", "judged_by = 'agent'", "require = 'changed'", "ignore_checklists = true"),
+    *("control_files = []", "known_failures = ['*']", "plan_changed = 'keep'", "commits_missing = 'keep'"),
+    *("gates = []", "max_consecutive_task_failures = 99", "proof.independent = false"),
+    *("judge.max_evidence_bytes = 1000", "limits.attempts = 99", "limits.run_timeout = 999999"),
+    *("kinds.1 = 'human'", "roles.verify = 'claude'", "review.reviewer = 'none'", "rls.enabled = 'off'"),
+)
+
+
+@pytest.mark.parametrize("text", WEAKER)
+def test_what_weakens_proof_or_loosens_a_limit_is_not_in_force_without_trust(
+    tmp_path: Path, text: str
+) -> None:
+    for place, words in (("segue.toml", text), ("pyproject.toml", f"# [tool.segue\n[tool]\nsegue.{text}")):
+        folder = tmp_path / place
+        folder.mkdir()
+        (folder / place).write_text(f"{words}\n")
+        project = load(folder, environ={}).project
+        assert project is not None
+        assert project.held == (text.partition(" =")[0],)
+
+
+def test_a_trusted_file_that_is_gone_must_be_allowed_too(trap: Trap) -> None:
+    write(trap, 'agent = "scripted"\nrequire = "tested"\n')
+    trap.place.segue("trust", "--yes")
+    (trap.place.repo / "segue.toml").unlink()
+    words = ("run", "plan.md", "--agent", "scripted", "--task", "1", "--allow-dirty")
+    assert "require (removed)" in refused(trap, *words)
+    own = trap.place.root / "own.toml"
+    own.write_text("")
+    trap.place.segue(*words, "--config", str(own))
+    trap.place.segue("trust", "--yes")
+    trap.place.segue("run", "plan.md", "--agent", "scripted", "--task", "2", "--allow-dirty")
 
 
 def test_a_removed_check_must_be_allowed_too(trap: Trap) -> None:
@@ -298,8 +335,9 @@ def names_of(kind: type[Any], prefix: str = "") -> Iterator[str]:
 
 def test_what_is_listed_as_harmless_exists() -> None:
     known = set(names_of(Settings))
-    tables = {name.removesuffix(".*") for name in HARMLESS if name.endswith(".*")}
-    assert HARMLESS - {f"{table}.*" for table in tables} <= known
+    tables = {name.removesuffix(".*") for name in CONFINED if name.endswith(".*")}
+    assert known >= HARMLESS
+    assert CONFINED - {f"{table}.*" for table in tables} <= known
     assert all(any(name == table or name.startswith(f"{table}.") for name in known) for table in tables)
 
 

@@ -36,6 +36,7 @@ def relay_place(place: Place) -> RelayPlace:
     return found
 
 
+@pytest.mark.thorough
 def test_an_action_is_allowed_or_refused_on_the_page(place: Place, relay_place: RelayPlace) -> None:
     with relay_place.serving() as relay, serving(place) as served, ThreadPoolExecutor() as pool:
 

@@ -40,6 +40,7 @@ def test_a_plan_is_edited_rejected_and_approved(place: Place, served: Served) ->
     assert served.data(f"/runs/{run}.json")["plan"] is None
 
 
+@pytest.mark.thorough
 def test_a_comment_on_a_diff_goes_back_to_the_agent(place: Place, served: Served) -> None:
     place.script(WORK)
     place.segue("run", "plan.md")

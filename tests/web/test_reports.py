@@ -147,6 +147,7 @@ def links(served: Served, path: str) -> set[str]:
     return {html.unescape(found) for found in re.findall(r'href="(/[^"]*)"', served.get(path).text)}
 
 
+@pytest.mark.thorough
 def test_all_links_lead_somewhere(place: Place) -> None:
     busy().write(str(place.database))
     trials(each=3).write(str(place.database))
@@ -227,6 +228,7 @@ def test_the_doctor_says_what_mends_it_and_looks_again(place: Place, served: Ser
     assert "uncommitted changes" in repository["detail"]
 
 
+@pytest.mark.thorough
 def test_a_conversation_is_shown_with_what_came_of_it(place: Place, tmp_path: Path) -> None:
     place.segue("demo", "bridge", "--dir", str(tmp_path / "demo"))
     database = tmp_path / "demo" / "bridge" / "state" / "segue.db"

@@ -99,6 +99,7 @@ def test_every_page_has_a_twin_and_is_safe(place: Place, served: Served) -> None
         ), path
 
 
+@pytest.mark.thorough
 def test_pages_look_the_same_on_postgres(place: Place, postgres: str) -> None:
     place.env["SEGUE_DATABASE_URL"] = postgres
     usage = {"input_tokens": 7, "output_tokens": 5, "cost_usd": 0.5}
@@ -176,6 +177,7 @@ def test_only_our_own_files_can_be_fetched(served: Served, name: str) -> None:
     assert "import" not in answer.text
 
 
+@pytest.mark.thorough
 def test_runs_are_filtered_and_paged(place: Place, served: Served) -> None:
     made = {make_run(place.database, spec=replace(SPEC, agent=f"a{n % 2}")).id for n in range(60)}
     failed = make_run(place.database, spec=replace(SPEC, agent="a0"), state=RunState.FAILED).id
@@ -216,6 +218,7 @@ def test_many_events_of_a_step_are_paged_and_none_is_lost(place: Place, served: 
     assert seen == [f"agent: line {number}" for number in range(250)]
 
 
+@pytest.mark.thorough
 def test_the_diff_of_a_step_is_shown(place: Place) -> None:
     place.script('[[on]]\nwrite = { "f{task}" = "a < b" }\n')
     place.segue("run", "plan.md", "--task", "1")
@@ -260,6 +263,7 @@ def test_a_task_is_retried_from_the_page(place: Place, served: Served) -> None:
     assert "is done" in again.json()["error"]["message"]
 
 
+@pytest.mark.thorough
 def test_a_task_is_skipped_or_accepted_from_the_page(place: Place, served: Served) -> None:
     place.script(FAILS_ONCE)
     place.segue("run", "plan.md", code=3)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -90,6 +91,7 @@ def test_edits_are_shown_as_a_diff() -> None:
     assert list_edits({"command": "ls"}) == []
 
 
+@pytest.mark.thorough
 def test_a_long_conversation_is_paged_and_searched(place: Place, served: Served) -> None:
     spoken: list[e.Event] = [e.PromptSent("d", 5, text="Do it.")]
     for number in range(200):

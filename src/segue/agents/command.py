@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Annotated
@@ -18,7 +17,8 @@ from segue.domain.job import Job, Mode
 from segue.domain.options import OptionError, Options
 from segue.domain.outcome import Outcome
 from segue.ports import Capabilities, Installation, Problem
-from segue.system.process.processes import child_environment
+from segue.system.process.processes import inside_environment
+from segue.system.programs import find_inside
 from segue.system.services import Services
 
 _PROMPT = "{prompt}"
@@ -92,8 +92,8 @@ class CommandAgent:
         return "{" in program or (_has_folder(program) and not Path(program).is_absolute())
 
     def _find(self) -> str | None:
-        path = child_environment(self._options.pass_env, self._options.env).get("PATH")
-        return shutil.which(self._options.argv[0], path=path)
+        path = inside_environment(self._options.pass_env, self._options.env).get("PATH")
+        return find_inside(self._options.argv[0], path)
 
     def _argv(self, job: Job) -> tuple[str, ...]:
         values = {

@@ -12,7 +12,7 @@ from typing import Any
 from msgspec import Struct
 
 from segue.bench.cases import ProofCase
-from segue.system.process.capture import Captured, capture, child_environment
+from segue.system.process.capture import Captured, capture, inside_environment
 from segue.system.program import frozen, segue_command
 
 USER_COMMIT = "What the user wrote"
@@ -51,7 +51,7 @@ class CasePlace(Struct, frozen=True):
 
     def environment(self) -> dict[str, str]:
         """Return the environment of a user who has nothing but what is in the folder."""
-        own = {name: value for name, value in child_environment().items() if not _is_settled(name)}
+        own = {name: value for name, value in inside_environment().items() if not _is_settled(name)}
         path = own.get("PATH", "")
         if not frozen():  # the Python that runs Segue usually has pytest, if any has
             path = f"{Path(sys.executable).parent}{os.pathsep}{path}"

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
 
 from segue.domain.errors import UsageError
+from segue.domain.settings_text import LARGEST, SHARED_FILE, parse_settings
 from segue.system.reading import UnsafeFile, explain_unreadable, read_file, work_tree
-
-_LARGEST = 1024**2
-"""Bytes that a configuration file may have."""
 
 
 class FoundFile(Struct, frozen=True):
@@ -77,32 +76,32 @@ def _find_in(folder: Path) -> Path | None:
         raise UsageError(
             f"{settings} is a folder, not a file.", hint="Rename it: Segue reads its settings from this name"
         )
-    pyproject = folder / "pyproject.toml"
+    pyproject = folder / SHARED_FILE
     try:
-        data = read_file(pyproject, work_tree(folder), _LARGEST)
+        data = read_file(pyproject, work_tree(folder), LARGEST)
     except (OSError, UnsafeFile):
         return None
-    return pyproject if b"[tool.segue" in data else None
+    return pyproject if _has_settings(data) else None
+
+
+def _has_settings(data: bytes) -> bool:
+    """Return whether a pyproject.toml has a table for Segue; of one that cannot be read, whether it may."""
+    if b"segue" not in data and b"\\" not in data:  # no other spelling is possible: parsing takes longer
+        return False
+    try:
+        return parse_settings(SHARED_FILE, data) is not None
+    except ValueError:
+        return re.search(rb"\btool[\s.\"'\]]+segue\b", data) is not None
 
 
 def read_toml(path: Path, inside: Path | None = None) -> dict[str, Any]:
     """Return the settings that a configuration file contains."""
-    import tomllib
-
     try:
-        values = tomllib.loads(read_file(path, inside, _LARGEST).decode("utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
+        return parse_settings(path.name, read_file(path, inside, LARGEST)) or {}
+    except (OSError, ValueError) as error:
         hint = 'Text needs quotes in TOML: agent = "claude"; `segue init --dry-run` prints an example'
         raise UsageError(
             f"The configuration file {explain_unreadable(path, error)}",
             kept="Nothing was started.",
             hint="Save it as UTF-8" if isinstance(error, UnicodeDecodeError) else hint,
         ) from error
-    if path.name == "pyproject.toml":
-        values = _table(_table(values, "tool"), "segue")
-    return values
-
-
-def _table(values: dict[str, Any], name: str) -> dict[str, Any]:
-    found = values.get(name)
-    return found if isinstance(found, dict) else {}

@@ -144,7 +144,10 @@ def load(
     environ = os.environ if environ is None else environ
     env_layer, line_layer = _environment(environ), _without_none(command_line or {})
     files, found = _files(start, config, environ)
-    project = _examine(files, environ.get(trust.VARIABLE, "") in _YES)
+    allowed = environ.get(trust.VARIABLE, "") in _YES
+    project = _examine(files, allowed)
+    if not allowed and found == FoundFile(foreign=found.foreign):
+        project = trust.find_lost(start)
     left_out = _left_out(project)
     layers = [
         *files,

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 from msgspec import Meta
 
 from segue.config.bridge import BridgeSettings
+from segue.config.git import GitSettings
 from segue.config.worker import WorkerSettings
 from segue.domain.diagnostic import ALLOWED, parse
 from segue.domain.finding import Severity
@@ -383,6 +384,7 @@ class Settings(Options, frozen=True):
     """`postgresql://…`, or the path of a SQLite file; `segue.db` in state_dir if unset."""
     proof: ProofSettings = ProofSettings()
     sandbox: SandboxSettings = SandboxSettings()
+    git: GitSettings = GitSettings()
     roles: RoleSettings = RoleSettings()
     store: StoreSettings = StoreSettings()
     gc: GcSettings = GcSettings()

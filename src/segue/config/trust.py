@@ -1,8 +1,8 @@
 """Trust: which settings of a project's file count only after a person has allowed them.
 
 Settings are powerful unless they are listed as harmless here: what is new is safe. A powerful one may start
-programs, open connections, move files, or let agents do more. What was allowed is remembered outside of the
-project, by the path of the file and a digest of each of these settings.
+programs, open connections, move files, let agents do more, or ask for less proof. What was allowed is
+remembered outside of the project, by the path of the file and a digest of each of these settings.
 """
 
 from __future__ import annotations
@@ -20,28 +20,35 @@ from msgspec import Struct
 from segue.config.files import is_foreign
 from segue.domain.amounts import list_some
 from segue.domain.errors import UsageError
-from segue.system.reading import UnsafeFile, read_file
+from segue.domain.settings_text import PROJECT_FILES
+from segue.system.reading import UnsafeFile, read_file, work_tree
 
 VARIABLE = "SEGUE_TRUST"
 """Set to 1, it allows what the project's file says, in this process and those that it starts."""
 
 HARMLESS = frozenset(
     (
-        *("agent", "model", "flow", "source", "commit", "allow_dirty", "base", "worktree", "worktree_end"),
-        *("jobs", "order", "merge_union", "delivery_per", "follow_rounds"),
-        *("allow_no_change", "plan_format", "task_list", "verify", "judged_by", "require", "criteria"),
-        *("ignore_checklists", "control_files", "known_failures", "check_timeout", "replan", "plan_changed"),
-        "resolve",
-        *("commits_missing", "continue_with_remaining_tasks", "max_consecutive_task_failures", "gates"),
-        *("proof.independent", "proof.mutants", "store.patience", "log.format", "rls.enabled", "rls.schemas"),
-        *("rls.timeout", "judge.timeout", "judge.max_evidence_bytes", "judge.structured"),
-        *("diagnostics.timeout", "diagnostics.output_bytes", "limits.phase_timeout", "limits.idle_timeout"),
-        *("limits.run_timeout", "limits.kill_grace", "limits.attempts", "limits.resolutions"),
-        *("limits.replans", "limits.patience", "limits.slots", "limits.output_bytes", "limits.kept_bytes"),
-        *("kinds.*", "roles.*", "review.*", "flows.*"),
+        *("agent", "model", "source", "commit", "worktree", "jobs", "order", "delivery_per", "replan"),
+        *("store.patience", "log.format"),
     )
 )
-"""Settings that take effect without trust; `*` stands for everything in a table."""
+"""Settings that take effect without trust: none makes weak work look better, or lets agents do more."""
+
+CONFINED = HARMLESS | frozenset(
+    (
+        *("flow", "allow_dirty", "base", "worktree_end", "merge_union", "follow_rounds", "allow_no_change"),
+        *("plan_format", "task_list", "verify", "judged_by", "require", "criteria", "ignore_checklists"),
+        *("control_files", "known_failures", "check_timeout", "plan_changed", "resolve", "commits_missing"),
+        *("continue_with_remaining_tasks", "max_consecutive_task_failures", "gates", "proof.independent"),
+        *("proof.mutants", "rls.enabled", "rls.schemas", "rls.timeout", "judge.timeout"),
+        *("judge.max_evidence_bytes", "judge.structured", "diagnostics.timeout", "diagnostics.output_bytes"),
+        *("limits.phase_timeout", "limits.idle_timeout", "limits.run_timeout", "limits.kill_grace"),
+        *("limits.attempts", "limits.resolutions", "limits.replans", "limits.patience", "limits.slots"),
+        *("limits.output_bytes", "limits.kept_bytes", "kinds.*", "roles.*", "review.*", "flows.*"),
+    )
+)
+"""Settings that reach no program, address or place, but may decide what counts as done; `*` stands for
+everything in a table. Whoever submits a run to a fleet may choose them."""
 
 _MOST_REMEMBERED = 20
 """Versions of a file's settings that stay trusted: those of its branches, as a rule."""
@@ -71,7 +78,7 @@ class ProjectFile(Struct, frozen=True):
         names = list_some([*self.held, *(f"{name} (removed)" for name in self.removed)], _MOST_NAMED)
         if self.known:
             return f"{self.path} was changed since you trusted it: {names}."
-        what = "start programs, open connections or decide where things are kept"
+        what = "start programs, open connections, or decide where things are kept and what counts as done"
         return f"{self.path} needs your trust before its settings may {what}: {names}."
 
 
@@ -98,14 +105,21 @@ def trust_command(file: Path) -> str:
 
 def is_harmless(name: str, value: Any) -> bool:
     """Return whether a setting takes effect without trust."""
+    return _is_among(HARMLESS, name, value)
+
+
+def is_confined(name: str, value: Any) -> bool:
+    """Return whether a setting has no effect outside of its run."""
+    return _is_among(CONFINED, name, value)
+
+
+def _is_among(names: frozenset[str], name: str, value: Any) -> bool:
     if name == "source":
         return _stays_inside(value)
     if value == {}:
-        return any(known.startswith(f"{name}.") for known in HARMLESS)
+        return any(known.startswith(f"{name}.") for known in names)
     tables = name.split(".")[:-1]
-    return name in HARMLESS or any(
-        f"{'.'.join(tables[:end])}.*" in HARMLESS for end in range(1, len(tables) + 1)
-    )
+    return name in names or any(f"{'.'.join(tables[:end])}.*" in names for end in range(1, len(tables) + 1))
 
 
 def _stays_inside(value: Any) -> bool:
@@ -125,6 +139,16 @@ def examine(file: Path, values: Iterable[tuple[str, Any]]) -> ProjectFile:
     held = tuple(name for name in powerful if last.get(name) != digests[name])
     removed = tuple(name for name in last if name not in powerful)
     return ProjectFile(file, powerful, held, removed, known=bool(allowed))
+
+
+def find_lost(start: Path) -> ProjectFile | None:
+    """Return a trusted file, at `start` or above in its work tree, that is gone with all its settings."""
+    top, notes = work_tree(start), TrustedFiles()
+    if not notes.path.exists():
+        return None
+    folders = [one for one in (start, *start.parents) if one.is_relative_to(top)]
+    files = (folder / name for folder in folders for name in PROJECT_FILES)
+    return next((examine(file, ()) for file in files if any(notes.read(file)[-1:])), None)
 
 
 def _digest(powerful: Mapping[str, Any]) -> dict[str, str]:
@@ -201,6 +225,7 @@ _MEANINGS: tuple[tuple[tuple[str, ...], str], ...] = (
     (("agents", "acp"), "starts programs as agents, with these options and variables"),
     (("checks", "check_setup", "check_teardown", "smoke"), "runs commands to check the work"),
     (("hooks", "final", "reviewers"), "runs commands before, beside and after the work"),
+    (("git",), "decides which hooks are checked, and which programs git starts"),
     (("proof.scenarios",), "starts the finished program and sends it requests"),
     (
         ("state_dir", "database_url", "repo", "source", "log", "summary"),
@@ -214,6 +239,14 @@ _MEANINGS: tuple[tuple[tuple[str, ...], str], ...] = (
     (("notify", "notifiers"), "sends notifications"),
     (("bridge", "relay"), "lets agents elsewhere run commands here"),
     (("sources", "source_kind"), "reads tasks through a plug-in"),
+    (
+        (
+            *("require", "judged_by", "verify", "criteria", "gates", "allow_no_change", "known_failures"),
+            *("control_files", "flow", "flows", "kinds", "roles", "review", "proof", "ignore_checklists"),
+            *("plan_format", "task_list", "plan_changed", "commits_missing", "resolve", "check_timeout"),
+        ),
+        "decides what counts as done, and who says so",
+    ),
     (
         ("check_network", "diagnostics", "isolation", "sandbox", "limits", "gc"),
         "changes what agents may do, use and delete",

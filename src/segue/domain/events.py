@@ -17,6 +17,9 @@ from segue.domain.proof import CheckResult, Level, Proof, Tampering
 from segue.domain.task import Task, TaskKind
 from segue.domain.verdict import Action, Result, Verdict
 
+NOT_ISOLATED = "not isolated"
+"""What is said everywhere about agents that worked without a sandbox."""
+
 
 class Event(msgspec.Struct, frozen=True, omit_defaults=True):
     """One thing observed. Agents emit `agent.…`, the bridge `bridge.…`, the provider `trace.…`."""
@@ -38,7 +41,8 @@ class RunStarted(Event, frozen=True):
     base: str = ""
     """The branch of the remote that cloud agents start from."""
     isolation: str = ""
-    """The sandbox of the agents, such as `bwrap standard`; empty: not known, or they work elsewhere."""
+    """The sandbox of the agents, such as `bwrap standard`, or `not isolated`; empty: not known, or they work
+    elsewhere."""
 
 
 class RunResumed(Event, frozen=True):

@@ -116,6 +116,8 @@ class CheckResult(msgspec.Struct, frozen=True, omit_defaults=True):
     """Tests that fail and did before the run; the command itself, where its exit code is meant."""
     repaired: tuple[str, ...] = ()
     """Those among the failures known before the run that pass now, each time they were tried."""
+    environment: str = ""
+    """Which environment judged, where the task changed what `check_setup` builds it from."""
 
     @property
     def exercises(self) -> bool:

@@ -99,6 +99,26 @@ class CheckOutput(Output, frozen=True):
     """The git tree they ran on."""
 
 
+class HookOutput(Output, frozen=True):
+    """What the repository's own hooks said before a commit."""
+
+    check: CheckResult | None = None
+    """None: there are none."""
+    tree: str = ""
+    """The git tree that they left."""
+    label: str = ""
+    """Which commit it was about."""
+    message: str = ""
+    """Its message as they have left it; empty: as it was."""
+    changed: tuple[str, ...] = ()
+    """The files that they changed."""
+
+    @property
+    def is_content(self) -> bool:
+        """Whether nothing speaks against the commit."""
+        return self.check is None or self.check.ok
+
+
 class BaseOutput(Output, frozen=True):
     """What the checks said before the first launch."""
 

@@ -16,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from segue.config.load import leaves
-from segue.config.trust import VARIABLE, is_harmless
+from segue.config.trust import VARIABLE, is_confined
 from segue.config.worker import WorkerSettings
 from segue.domain.errors import LeaseLost, Locked, SegueError, StoreAway, UsageError
 from segue.domain.run import Run, RunState
@@ -131,7 +131,7 @@ async def _drive(order: Order, connections: list[Postgres]) -> DriveEnd:
     run = find_run(connections[0], order.run)
     if run is None or run.spec.origin is None or run.state in OVER:
         return DriveEnd(True, clean=True)
-    powerful = [name for name, value in leaves(run.spec.settings) if not is_harmless(name, value)]
+    powerful = [name for name, value in leaves(run.spec.settings) if not is_confined(name, value)]
     refuse_foreign(order.worker, run.spec, powerful)
     place = private_folder(place_of(order.state_dir, run.id))
     lock = RepoLock.take(place, run.id)  # another process of this machine may still be at it

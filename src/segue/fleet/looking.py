@@ -15,8 +15,8 @@ from segue.domain.task import Task
 from segue.runtime.app import App
 from segue.runtime.plan import kind_rules
 from segue.runtime.stored import load_run_app, read_source
+from segue.system.git.folders import git_dirs
 from segue.system.git.objects import Objects
-from segue.system.git.repository import git_dirs
 
 _MOST_BYTES = 50 * 1024**2
 """More than this is not unpacked for a look."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import platform
-import shutil
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from segue.runtime.app import App
 from segue.runtime.doctor import agent_reports
 from segue.runtime.registry import names
 from segue.system.git.addresses import canonical_url
+from segue.system.programs import find_inside
 
 _SYSTEMS = {"Darwin": "macos", "Linux": "linux", "Windows": "windows"}
 
@@ -44,7 +44,7 @@ class Equipment(Struct, frozen=True):
         """
         if not need.startswith(HAS):
             return need in self.tags
-        return any(name in self.agents or shutil.which(name) for name in need.removeprefix(HAS).split("|"))
+        return any(name in self.agents or find_inside(name) for name in need.removeprefix(HAS).split("|"))
 
     def can_take(self, key: QueueKey, only: Collection[str] = ()) -> bool:
         """Return whether this worker can take the runs of a queue; `only` are tags of which one is needed."""
@@ -57,7 +57,7 @@ def examine(app: App, more: Collection[str] = ()) -> Equipment:
     """Find out what this machine has."""
     worker = app.loaded.settings.worker
     tags = {_SYSTEMS.get(platform.system(), platform.system().lower()), f"arch:{platform.machine()}"}
-    if shutil.which("nvidia-smi") or Path("/dev/nvidia0").exists():
+    if find_inside("nvidia-smi") or Path("/dev/nvidia0").exists():
         tags.add("gpu")
     ready = {report.name for report in agent_reports(app) if report.ready}
     allowed = ready if worker.allow_agents is None else ready & set(worker.allow_agents)

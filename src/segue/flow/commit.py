@@ -5,8 +5,8 @@ from __future__ import annotations
 from segue.domain.errors import Unfinished, WorkspaceError
 from segue.domain.events import Committed
 from segue.domain.results import CommitOutput, StepResult
-from segue.domain.role import Role
 from segue.domain.workspace import Snapshot
+from segue.flow.commit_hooks import commit_message, pass_hooks
 from segue.flow.context import RunContext
 from segue.flow.state import PhaseEnd, TaskState
 from segue.ports import StepFacts
@@ -32,10 +32,13 @@ def is_last_commit(step: str) -> bool:
 
 
 async def _commit(context: RunContext, state: TaskState, label: str) -> PhaseEnd:
+    hooked = await pass_hooks(context, state, label)
+    if not hooked.ok:
+        return hooked
     key = f"{state.folder}/commit/{label}" + (f"/{state.round}" if state.round > 1 else "")
 
     async def work(token: str) -> StepResult[CommitOutput]:
-        commit = await context.workspace.commit(_message(context, state, label, token))
+        commit = await context.workspace.commit(commit_message(context, state, label, token))
         if commit:
             await context.emit(Committed(state.task.key, commit), key)
         return StepResult(True, CommitOutput(commit), soon=commit is not None)
@@ -58,15 +61,3 @@ async def _commit(context: RunContext, state: TaskState, label: str) -> PhaseEnd
         state.commit = result.output.commit
         state.now = Snapshot(state.commit, state.now.branch, "")
     return PhaseEnd(True)
-
-
-def _message(context: RunContext, state: TaskState, label: str, token: str) -> str:
-    task = state.task
-    title = task.title if task.title == f"Task {task.key}" else f"Task {task.key}: {task.title}"
-    if label not in ("task", "execute"):
-        title = f"Task {task.key}: {label.replace('-', ' ')}"
-    agent = state.agent or context.agents[Role.EXECUTE][0].agent.name
-    return (
-        f"{title}\n\nSegue-Run: {context.journal.run.id}\nSegue-Task: {task.key}\n"
-        f"Segue-Agent: {agent}\nSegue-Step: {token}\n"
-    )

@@ -13,6 +13,7 @@ from segue.domain.before import BaseCheck, KnownFailures
 from segue.domain.events import Event
 from segue.domain.evidence import Evidence
 from segue.domain.finding import DismissReason, Finding
+from segue.domain.hook import HookRun
 from segue.domain.proof import CheckResult, Level
 from segue.domain.role import Role
 from segue.domain.scenario import Scenario
@@ -125,6 +126,23 @@ class TryMutants(Protocol):
         """Return how many were tried and how many the commands noticed; None: there was nothing to try."""
 
 
+class RunHooks(Protocol):
+    """Runs the repository's own hooks before a commit, out of the agent's reach."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there are none."""
+
+    async def keep(self) -> bool:
+        """Keep them as they are, before an agent works, and return whether there are any."""
+
+    async def __call__(self, base: str, tree: str, messages: Sequence[str]) -> HookRun | None:
+        """Return what they say about a tree that is to be committed; None: there are none.
+
+        Of the messages, the first that they accept is taken.
+        """
+
+
 class Checking(Struct, frozen=True):
     """The commands whose failure keeps a task from being done."""
 
@@ -146,6 +164,8 @@ class Checking(Struct, frozen=True):
     """None: nobody asks what is red before the first launch."""
     known_failures: tuple[str, ...] = ()
     """Globs of tests and commands that may fail, by the user's word."""
+    run_hooks: RunHooks | None = None
+    """None: the repository's own hooks are not run."""
 
 
 class WrittenTests(Protocol):

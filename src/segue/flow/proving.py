@@ -9,6 +9,7 @@ import msgspec
 from segue.domain.delivery import is_feedback
 from segue.domain.proof import CheckResult, CheckState, Level, Proof, Seal
 from segue.domain.task import TaskKind
+from segue.flow.commit_hooks import hook_checks
 from segue.flow.context import RunContext
 from segue.flow.independent import conclude_tests
 from segue.flow.state import PhaseEnd, TaskState
@@ -31,6 +32,7 @@ def prove(context: RunContext, state: TaskState) -> Proof:
     elif again and level.rank >= _before_held(context.policy.independent).rank:
         level = Level.HELD
     bare = tuple(msgspec.structs.replace(check, output="", contested=()) for check in state.checks)
+    bare += hook_checks(state)
     return Proof(
         level=level,
         reasons=(*reasons, *state.notes),
@@ -77,11 +79,12 @@ def level_of(checks: Sequence[CheckResult], *, judged: bool) -> tuple[Level, lis
     if not said:
         nothing = [] if any(check.known for check in own) else ["there is nothing to check yet"]
         return least, [*(nothing if checks else ["no checks ran"]), *reasons]
-    if not any(check.exercises for check in said):
+    sealed = [check for check in said if check.seal is not Seal.NONE]
+    if not any(check.exercises for check in sealed or said):
         return least, ["no check is known to exercise the change", *reasons]
-    if all(check.seal is Seal.NONE for check in said):
+    if not sealed:
         return least, ["the agent could touch what the checks rely on", *reasons]
-    if any(check.proved for check in said):
+    if any(check.proved for check in sealed):
         return Level.TESTED, reasons
     return Level.CHECKED, ["no test failed before and passes now", *reasons]
 

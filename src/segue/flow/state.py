@@ -6,7 +6,7 @@ from msgspec import Struct, field
 
 from segue.domain.merge import Collision
 from segue.domain.proof import CheckResult, IndependentTests, Proof
-from segue.domain.results import LaunchOutput
+from segue.domain.results import HookOutput, LaunchOutput
 from segue.domain.task import Task
 from segue.domain.verdict import Verdict
 from segue.domain.workspace import Snapshot
@@ -31,6 +31,8 @@ class TaskState(Struct):
     commit: str | None = None
     checks: tuple[CheckResult, ...] = ()
     """What the checks last said."""
+    hooked: HookOutput | None = None
+    """What the repository's own hooks last said."""
     checked: bool = False
     """Whether the checks were content with the work as it is now."""
     judged: bool = False
@@ -95,7 +97,7 @@ class TaskState(Struct):
         self.collision, self.merges = collision, merges
         self.round += 1
         self.verdict = self.commit = self.mutants = self.proof = None
-        self.checks, self.checked, self.judged = (), False, False
+        self.checks, self.checked, self.judged, self.hooked = (), False, False, None
         self.tree = self.passed_without = ""
         self.remaining = self.resolutions = 0
 

@@ -12,6 +12,7 @@ from segue.domain.run import StepState
 from segue.domain.task import Completion, Task, TaskKind, TaskStatus
 from segue.domain.workspace import Snapshot
 from segue.flow.commit import commit_task
+from segue.flow.commit_hooks import pass_hooks
 from segue.flow.context import RunContext
 from segue.flow.earlier import remember
 from segue.flow.lanes import Lane
@@ -107,8 +108,8 @@ async def _run_phases(context: RunContext, state: TaskState) -> PhaseEnd:
         if ended.skipped:
             break
     if ended.skipped:
-        await commit_task(context, state)
-        return ended
+        committed = await commit_task(context, state)
+        return ended if committed.ok else committed
     sealed = await _seal(context, state)
     if not sealed.ok:
         return sealed
@@ -141,14 +142,20 @@ async def _merge(context: RunContext, lane: Lane, state: TaskState, ended: Phase
 async def _seal(context: RunContext, state: TaskState) -> PhaseEnd:
     """Commit what was checked, and see to it that what is committed is what was checked.
 
-    A reviewer's findings may have changed the work after the checks, and a hook of the user's while it was
-    committed.
+    A reviewer's findings may have changed the work after the checks, and so may the repository's own hooks.
     """
     for _ in range(_MOST_SEALS):
         checked = await check(context, state)
         if not checked.ok:
             return checked
-        await commit_task(context, state)
+        hooked = await pass_hooks(context, state, "task")
+        if not hooked.ok:
+            return hooked
+        if not state.checked:
+            continue
+        committed = await commit_task(context, state)
+        if not committed.ok:
+            return committed
         if not state.tree or context.policy.commit == "never":
             return PhaseEnd(True)
         if await context.workspace.tree_of(state.head) == state.tree:

@@ -12,7 +12,7 @@ from segue.domain.run import TASK_RUNS, Run
 from segue.ports import Store
 from segue.runtime.app import App
 from segue.runtime.find import find_run
-from segue.system.git.repository import git_dirs
+from segue.system.git.folders import git_dirs
 from segue.system.reading import work_tree
 
 

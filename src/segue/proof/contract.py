@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
-import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
 
 from segue.domain.proof import Tampering
 from segue.domain.task import Task, TaskList, TaskStatus
-from segue.system.files import private_folder, signature, write_atomic
-from segue.system.reading import UnsafeFile, read_file
+from segue.proof.settings_guard import settle_file
+from segue.system.originals import Original, Originals, find_replaced
 
 _LARGEST = 64 * 1024**2
 
@@ -23,8 +21,6 @@ class ContractFile(Struct, frozen=True):
     path: Path
     subject: str
     """`tasks`, `copy` (of the tasks), `state`, `criteria` or `settings`."""
-    section: str = ""
-    """The tables that belong to the contract, in a file that also belongs to the product: `tool.segue`."""
 
 
 class Contract:
@@ -32,21 +28,21 @@ class Contract:
 
     def __init__(self, folder: Path, files: Sequence[ContractFile], look: Callable[[], TaskList]) -> None:
         """`folder` keeps their content, out of the agent's way; `look` reads the tasks as they are now."""
-        self._folder = folder
         self._files = files
         self._look = look
-        self._digests: dict[Path, tuple[object, str]] = {}
+        self._originals = Originals(folder, _LARGEST)
 
-    def keep(self) -> dict[str, str]:
-        """Keep what the files contain now and return a digest of each; empty for one that does not exist."""
-        return {str(file.path): self._keep_file(file.path) for file in self._files}
+    def keep(self) -> dict[str, Original]:
+        """Keep what the files contain now, and return what each of them is."""
+        return {str(file.path): self._originals.look(str(file.path)) for file in self._files}
 
-    def restore(self, before: dict[str, str], task: Task | None) -> list[Tampering]:
+    def restore(self, before: Mapping[str, Original], task: Task | None) -> list[Tampering]:
         """Put back what was changed since, and say what it was."""
-        changed = [one for one in self._files if self._keep_file(one.path) != before.get(str(one.path), "")]
-        listed = [file for file in changed if file.subject == "tasks"]
+        replaced = self.restore_places(before)
+        changed = [(file, old, new) for file, old, new in self._look_again(before) if not new.is_like(old)]
+        listed = [file for file, _, _ in changed if file.subject == "tasks"]
         now = self._tasks() if listed else ()
-        said = {file: self._restore_file(file, before.get(str(file.path), ""), task) for file in changed}
+        said = {file: self._restore_file(file, old, new, task) for file, old, new in changed}
         found = [
             Tampering(file.subject, text, file.path.name)
             for file, text in said.items()
@@ -54,7 +50,32 @@ class Contract:
         ]
         if any(said[file] for file in listed):
             found += _describe(self._tasks(), now, listed[0].path, task)
+        return [*replaced, *found]
+
+    def restore_places(self, before: Mapping[str, Original]) -> list[Tampering]:
+        """Put back files that something else took the place of, such as links; nothing is followed."""
+        found = []
+        for file, old, new in self._look_again(before):
+            place = find_replaced(old, new)
+            if place is None:
+                continue
+            where, what = place
+            kept = self._originals.put_back(old)
+            shown = file.path.name if where in (str(file.path), old.real) else where
+            text = f"The agent put {what} in place of {shown}. "
+            text += "What was there was put back" if old.kind else "It was removed"
+            text += f"; what the agent made is now called {kept}." if kept else "."
+            found.append(Tampering(file.subject, text, file.path.name))
         return found
+
+    def _look_again(
+        self, before: Mapping[str, Original]
+    ) -> Iterator[tuple[ContractFile, Original, Original]]:
+        """Yield each file as it was and as it is."""
+        for file in self._files:
+            old = before.get(str(file.path))
+            if old is not None:
+                yield file, old, self._originals.look(str(file.path), old)
 
     def _tasks(self) -> tuple[Task, ...]:
         """Return the tasks as the source shows them now; none when it cannot be read."""
@@ -63,45 +84,36 @@ class Contract:
         except Exception:  # an agent may have left anything there
             return ()
 
-    def _keep_file(self, path: Path) -> str:
-        """Return a digest of a file and keep its content; one that nobody touched is not read again."""
-        now = signature(path)
-        known = self._digests.get(path)
-        if known is not None and known[0] == now:
-            return known[1]
-        data = _read(path)
-        digest = _digest(data)
-        if digest and not (self._folder / digest).exists():
-            private_folder(self._folder)
-            write_atomic(self._folder / digest, data or b"")
-        self._digests[path] = now, digest
-        return digest
-
-    def _restore_file(self, file: ContractFile, digest: str, task: Task | None) -> str:
+    def _restore_file(self, file: ContractFile, before: Original, now: Original, task: Task | None) -> str:
         """Put one file back; returns what to say about it, nothing when the contract is not concerned."""
         name = file.path.name
-        old = _read(self._folder / digest) if digest else None
-        new = _read(file.path)
-        if digest and old is None:  # kept by nobody: an older version of Segue started the launch
+        old = self._originals.content(before.digest)
+        if before.kind and old is None:  # too large to be kept
             return ""
-        if file.section:
-            texts = [(data or b"").decode("utf-8", "surrogateescape") for data in (old, new)]
-            if sections(texts[0], file.section) == sections(texts[1], file.section):
-                return ""
-            merged = with_sections(texts[1], texts[0], file.section)
-            write_atomic(file.path, merged.encode("utf-8", "surrogateescape"))
-            return f"The agent changed [{file.section}] in {name}. It was put back."
+        if file.subject == "settings":
+            return self._settle(before, now, name)
         if file.subject == "criteria" and task is not None and name in task.text:
             return f"The agent changed {name}, as the task asks; the run continues with what it said before."
+        self._originals.put_back(before)
         if old is None:
-            file.path.unlink(missing_ok=True)
             return f"The agent created {name}, which would change the run. It was removed."
-        file.path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomic(file.path, old)
-        if new is None:
+        if not now.kind:
             return f"The agent removed {name}. It was put back."
-        kept = self._folder / _digest(new)
+        if now.digest is None:
+            return f"The agent made {name} too large to be read. It was put back."
+        kept = self._originals.place(now.digest)
         return f"The agent changed {name}. It was put back; the changed version is kept as {kept}."
+
+    def _settle(self, before: Original, now: Original, name: str) -> str:
+        """Put Segue's settings back, if the agent changed what they say."""
+        old, new = self._originals.content(before.digest), self._originals.content(now.digest)
+        settled = settle_file(name, old, new)
+        if settled is None:
+            return ""
+        self._originals.put_back(before, settled.data)
+        place = self._originals.place(now.digest) if settled.whole and now.digest else None
+        kept = f" The changed version is kept as {place}." if place else ""
+        return f"{settled.said}{kept}"
 
 
 def _describe(known: Sequence[Task], now: Sequence[Task], path: Path, own: Task | None) -> list[Tampering]:
@@ -137,37 +149,3 @@ def _describe(known: Sequence[Task], now: Sequence[Task], path: Path, own: Task 
 
 def _list(keys: Sequence[str]) -> str:
     return ", ".join(keys[:10]) + (" …" if len(keys) > 10 else "")
-
-
-def sections(text: str, name: str) -> list[str]:
-    """Return the lines of all tables of a TOML file whose name starts like this."""
-    return [line for line, inside in _walk(text, name) if inside and line]
-
-
-def with_sections(text: str, source: str, name: str) -> str:
-    """Return a TOML file with these tables as they are in another one."""
-    kept = [line for line, inside in _walk(text, name) if not inside]
-    own = sections(source, name)
-    return "\n".join([*kept, *([""] if own else []), *own]) + "\n"
-
-
-def _walk(text: str, name: str) -> Iterator[tuple[str, bool]]:
-    """Yield each line and whether it belongs to a table of this name or below it."""
-    inside = False
-    for line in text.splitlines():
-        header = re.match(r"\s*\[\[?([^\]]+)\]", line)
-        if header:
-            found = re.sub(r"[\s\"']", "", header[1])
-            inside = found == name or found.startswith(f"{name}.")
-        yield line.rstrip(), inside
-
-
-def _read(path: Path) -> bytes | None:
-    try:
-        return read_file(path, limit=_LARGEST)
-    except (OSError, UnsafeFile):
-        return None
-
-
-def _digest(data: bytes | None) -> str:
-    return "" if data is None else hashlib.sha256(data).hexdigest()

@@ -15,8 +15,9 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from segue.system.files import private_folder
+from segue.system.files import private_folder, read_start
 from segue.system.git.objects import Objects
+from segue.system.isolation.homes import credentials_in_tools
 from segue.system.isolation.isolate import DEVICES, landlock_abi, landlocked
 from segue.system.isolation.places import SECRETS, TOOLS
 from segue.system.isolation.toolchain import SHARED, program_places
@@ -78,12 +79,14 @@ class CopiedTree(Struct, frozen=True):
         real = Path(os.path.realpath(Path.home()))
         roots = [Path(old) for old, _ in self.renamed.pairs]
         secrets = (Path(name) if name.startswith("/") else real / name for name in SECRETS)
-        hidden = [*roots, real, *(place for place in secrets if place.exists())]
-        shown = [*(real / name for name in TOOLS), *self.shown, *program_places(argv, env), self.work]
+        known = [place for place in secrets if place.exists()]
+        hidden = [*roots, real, *known, *credentials_in_tools(real)]
+        own = (self.work, self.tree)
+        shown = [*(real / name for name in TOOLS), *self.shown, *program_places(argv, env), *own]
         closed = (*roots, real)
         # What is writable is so as a whole.
         open_to_all = [place for place in SHARED if not any(one.is_relative_to(place) for one in closed)]
-        writable = [self.work, *open_to_all, *(Path("/dev", name) for name in DEVICES)]
+        writable = [*own, *open_to_all, *(Path("/dev", name) for name in DEVICES)]
         return {
             "hidden": [str(place) for place in dict.fromkeys(hidden)],
             "shown": [os.path.realpath(place) for place in shown if place.exists()],
@@ -116,7 +119,7 @@ def furnish_copy(
         if source.is_dir() and not os.path.lexists(tree / path):
             _mirror(source, tree / path, renamed)
     if not os.path.lexists(tree / ".git"):
-        _make_git(tree / ".git", git_dir, objects)
+        make_git(tree / ".git", git_dir, objects)
     shown = (*inputs.values(), *environments, objects.common_dir / "objects")
     return CopiedTree(tree, work, renamed, shown)
 
@@ -153,7 +156,7 @@ def _sites(prefix: Path) -> Iterator[Path]:
 def _editable(site: Path, renamed: Renamed) -> Iterator[str]:
     """Yield the paths in the copy that a folder of packages would add to Python's for the work tree."""
     for file in (file for glob in _EDITABLE for file in site.glob(glob)):
-        data = file.read_bytes()[:_LARGEST_TEXT]
+        data = read_start(file, _LARGEST_TEXT)
         if not renamed.concerns(data):
             continue
         text = renamed.text(data.decode("utf-8", "replace"))
@@ -212,7 +215,7 @@ def _lead(entry: os.DirEntry[str], renamed: Renamed) -> str:
 
 def _link_file(entry: os.DirEntry[str], place: Path, renamed: Renamed) -> None:
     if entry.stat().st_size <= _LARGEST_TEXT:
-        data = Path(entry.path).read_bytes()
+        data = read_start(entry.path, _LARGEST_TEXT + 1)
         if b"\0" not in data and renamed.concerns(data):
             text = renamed.text(data.decode("utf-8", "surrogateescape"))
             place.write_bytes(text.encode("utf-8", "surrogateescape"))
@@ -221,7 +224,7 @@ def _link_file(entry: os.DirEntry[str], place: Path, renamed: Renamed) -> None:
     place.symlink_to(entry.path)
 
 
-def _make_git(folder: Path, git_dir: Path, objects: Objects) -> None:
+def make_git(folder: Path, git_dir: Path, objects: Objects) -> None:
     """Make a git folder that reads the repository's objects and has its history; changes stay in the copy."""
     common = objects.common_dir
     for name in ("objects/info", "refs", "info"):

@@ -22,13 +22,15 @@ from segue.proof.execute import Sandbox
 from segue.proof.obstacles import find_obstacle
 from segue.proof.options import SealOptions
 from segue.proof.paths import PathKind, matches_any
+from segue.proof.report import Reason
 from segue.proof.runners import FALLBACKS, LAST, RUNNERS, Project, Runner
 from segue.proof.sabotage import sabotage
 from segue.proof.words import describe
 from segue.system.files import private_folder, write_atomic
 
-_CONTESTED_BYTES = 20 * 1024
+CONTESTED_BYTES = 20 * 1024
 _NOTHING_RAN = Observed(None)
+_BASE = Recipe("base", "base")
 _OLD = 3600.0
 """Seconds after which a remembered result is looked at again before somebody is blamed because of it."""
 Redact = Callable[[str], str]
@@ -45,6 +47,8 @@ class SealedCheck(Struct):
     """The files that the command consists of."""
     comparison: Comparison
     place: Sandbox
+    base_place: Sandbox
+    """Where the base is tried: in its own environment."""
     options: SealOptions
     kind: TaskKind
     expected_red: frozenset[str]
@@ -53,6 +57,8 @@ class SealedCheck(Struct):
     """What was red before the run."""
     armed: tuple[Runner, ...] = ()
     """The runners that are asked for a report."""
+    wrong: tuple[str, ...] = ()
+    """Tests that fail, and not because a name is missing."""
 
     async def run(self, cache: Path, base: str) -> CheckResult:
         """Run what is needed, decide, and describe the result."""
@@ -69,6 +75,7 @@ class SealedCheck(Struct):
         if decision.state is CheckState.PASSED and self.kind is not TaskKind.TEST_FIRST:
             runs = await self._look_closer(runs, recipe)
             decision = await self._repeat(decide(runs), runs, recipe)
+        self.wrong = tuple(key for key in decision.failing if _is_wrong(key, runs))
         decision = self._weaknesses(decision, runs, recipe, control)
         contested = await self._contested(decision, runs, control)
         return describe(shlex.join(self.argv), decision, runs, control, contested)
@@ -82,7 +89,7 @@ class SealedCheck(Struct):
         """Try again what was repaired: a test that flips by itself proves nothing."""
         if not decision.repaired:
             return decision
-        base, new = await _together(self._run(Recipe("base", "base")), self._run(recipe))
+        base, new = await _together(self._run(_BASE), self._run(recipe))
         before = replace(runs.before, report=base.report, exit_code=base.exit_code)
         sure = set(before.repaired((new.report, new.exit_code))).intersection(decision.repaired)
         flaky = tuple(key for key in decision.repaired if key not in sure)
@@ -106,7 +113,7 @@ class SealedCheck(Struct):
                 if one.name in known.runners or (one not in FALLBACKS and self._is_new(one))
             )
             return known
-        seen = await self._calibrate(Recipe("base", "base")) if base else _NOTHING_RAN
+        seen = await self._calibrate(_BASE) if base else _NOTHING_RAN
         if base and seen.exit_code is not None:
             private_folder(cache.parent)
             write_atomic(cache, self.redact(msgspec.json.encode(seen).decode()).encode())
@@ -135,7 +142,8 @@ class SealedCheck(Struct):
         composed = await self.comparison.compose(recipe)
         if broken:
             composed = replace(composed, texts={**composed.texts, **broken})
-        return await self.place.run(self.argv, composed, self.armed)
+        place = self.base_place if recipe == _BASE else self.place
+        return await place.run(self.argv, composed, self.armed)
 
     async def _wave(self, base: Observed, control: Sequence[str]) -> tuple[Runs, Recipe]:
         """Run the new code with the old tests and with the new ones."""
@@ -257,13 +265,20 @@ class SealedCheck(Struct):
             [
                 Contested(
                     path,
-                    (await self.comparison.text("base", path))[:_CONTESTED_BYTES],
-                    (await self.comparison.text("head", path))[:_CONTESTED_BYTES],
+                    (await self.comparison.text("base", path))[:CONTESTED_BYTES],
+                    (await self.comparison.text("head", path))[:CONTESTED_BYTES],
                     tuple(owners.get(path, ())),
                 )
                 for path in owners or control
             ]
         )
+
+
+def _is_wrong(test: str, runs: Runs) -> bool:
+    found = [
+        run.report.tests[test] for run in (runs.regress, runs.new) if run.report and test in run.report.tests
+    ]
+    return any(case.reason not in (None, Reason.MISSING) for case in found)
 
 
 async def _together(

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import os
 import secrets
 import shutil
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -24,20 +25,23 @@ from segue.proof.inputs import Dependencies, Inputs, Trees, caches_within, place
 from segue.proof.mounts import Mounts, wrap
 from segue.proof.options import SealOptions
 from segue.proof.runners import Ended, Runner, Stage, read_report
-from segue.proof.setup import Setup, place_installed
+from segue.proof.setup import Entries, Environment, Setup, place_installed
 from segue.proof.trees import write_tree
+from segue.system.beneath import Beneath
 from segue.system.files import private_folder
 from segue.system.git.objects import Objects
 from segue.system.identity import start_time
 from segue.system.isolation.isolate import SandboxChoice
 from segue.system.isolation.policy import git_link
 from segue.system.lane import lane_variables
-from segue.system.process.capture import Captured, TookTooLong, capture, child_environment
+from segue.system.process.capture import Captured, TookTooLong, capture, inside_environment
+from segue.system.programs import find_inside
 
 _SIDE_BY_SIDE = 2
 _KEPT_OUTPUT = 8 * 1024**2
 TEMPORARY_CHECK = "segue-check-"
 """How the names of folders begin in which copies are."""
+SHARED_OBJECTS = ".git/shared"
 _DROPPED = ("TMPDIR", "TEMP", "TMP", "SSH_AUTH_SOCK", "XDG_RUNTIME_DIR", "SHELL")
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy")
 
@@ -60,6 +64,16 @@ class TreeCommand(Struct, frozen=True):
     """Files that the command must not change."""
     readable: Sequence[Path] = ()
     writable: Sequence[Path] = ()
+    objects: Path | None = None
+    """Git's objects, where the tree has a git folder of its own, which reads them as `.git/shared`."""
+
+
+class Laid(Struct, frozen=True):
+    """What was added to a tree before a command runs on it."""
+
+    argv: tuple[str, ...]
+    readable: Sequence[Path] = ()
+    objects: Path | None = None
 
 
 class CheckMeans(Protocol):
@@ -86,14 +100,21 @@ class Mounted(Struct, frozen=True):
 
     async def run(self, order: TreeCommand) -> Ended:
         """Run a command in namespaces of its own."""
-        git, inputs = self._git_for(order.work), {**self._git_entry(order.work), **order.inputs}
+        git, inputs = None, dict(order.inputs)
+        if order.objects is not None:
+            private_folder(order.tree / SHARED_OBJECTS)
+            inputs[SHARED_OBJECTS] = order.objects
+        else:
+            git = self._git_for(order.work)
+            inputs = {**self._git_entry(order.work), **inputs}
         empty = private_folder(order.work / "empty")
         inputs |= dict.fromkeys(caches_within(order.inputs), empty)
         mounts = Mounts(
             self.trees.home, order.tree, order.guarded, inputs, order.readable, order.writable, git
         )
         line = wrap(self.choice, order.argv, mounts, order.env, order.network)
-        return await run_bounded(capture(line, order.work, order.env, order.timeout, limit=_KEPT_OUTPUT))
+        # Its variables are in the line: what sets up the mounts is no check.
+        return await run_bounded(capture(line, order.work, timeout=order.timeout, limit=_KEPT_OUTPUT))
 
     def _git_for(self, work: Path) -> Path | None:
         """Return git's folder, and write a `.git` that leads there, if the work tree is seen elsewhere."""
@@ -125,6 +146,8 @@ class Copied(Struct, frozen=True):
         roots = [self.trees.home, self.trees.root, *([order.built_at] if order.built_at else [])]
         places = (order.tree, order.work, roots, order.inputs, self.git_dir, self.objects)
         copied = await asyncio.to_thread(furnish_copy, *places, command, order.guarded)
+        if order.objects is not None:  # now, because links that name the work tree were made to name the copy
+            (order.tree / SHARED_OBJECTS).symlink_to(order.objects)
         argv, env = copied.command(*command)
         if paths := editable_paths(order.argv, order.env, copied.renamed):
             env["PYTHONPATH"] = os.pathsep.join(filter(None, (env.get("PYTHONPATH"), *paths)))
@@ -154,8 +177,27 @@ class Sandbox:
         self._dependencies = dependencies
         # What is torn down after each check must be set up before each check.
         salt = secrets.token_hex(8) if options.teardown else ""
-        self._setup = Setup(options.setup, scratch, salt) if options.setup else None
-        self._installing = asyncio.Lock()
+        self._setup = Setup(options.setup, options.setups or scratch, salt) if options.setup else None
+        self._environment: Environment | None = None
+
+    @property
+    def root(self) -> Path:
+        """Where setup commands see the tree, if not where it is."""
+        return self._trees.home
+
+    def within(self, environment: Environment | None) -> Sandbox:
+        """Return a sandbox with another environment for what it runs."""
+        other = copy.copy(self)
+        other._environment = environment
+        return other
+
+    async def build(self, entries: Entries) -> Environment | None:
+        """Run the setup commands on a tree, unless they have made its environment before."""
+        if self._setup is None:
+            return None
+        found = await asyncio.to_thread(self._setup.find, entries)
+        write = partial(self._write, Composed(entries))
+        return found or await self._setup.make(entries, write, self._run_open)
 
     async def run(self, argv: Sequence[str], composed: Composed, armed: Sequence[Runner]) -> Observed:
         """Run the command on the tree and return how it ended; nothing of it is left."""
@@ -169,22 +211,37 @@ class Sandbox:
             words = with_script(argv, script, work / "hooks")
             return (await self._run(words, composed, (), work, token))[1]
 
+    @asynccontextmanager
+    async def visit(
+        self, composed: Composed, lay: Callable[[Path], Laid]
+    ) -> AsyncIterator[tuple[Path, Ended]]:
+        """Run what `lay` adds to the folder of a run, and yield that folder and how the command ended."""
+        async with self._slots, self._workplace() as (work, token):
+            _, ended = await self._run((), composed, (), work, token, lay)
+            yield work, ended
+
     async def _run(
-        self, argv: tuple[str, ...], composed: Composed, armed: Sequence[Runner], work: Path, token: str
+        self,
+        argv: tuple[str, ...],
+        composed: Composed,
+        armed: Sequence[Runner],
+        work: Path,
+        token: str,
+        lay: Callable[[Path], Laid] | None = None,
     ) -> tuple[Stage, Ended]:
         tree, hooks, reports = work / "tree", work / "hooks", work / "reports"
         await self._write(composed, tree)
         inputs = {path: self._trees.find(path) for path in self._dependencies.visible}
         inputs = {path: place for path, place in inputs.items() if place.exists()}
         built_at = None
-        if self._setup is not None:
-            place = await self._install(composed)
-            inputs |= await asyncio.to_thread(place_installed, place, tree)
-            built_at = place / "tree"
-        stage = Stage(argv, self._means.seen_at(tree), tree, hooks, reports, token, composed.tests)
-        env = self._environment(join_variables(runner.arm(stage) for runner in armed), token)
+        if self._environment is not None:
+            inputs |= await asyncio.to_thread(place_installed, self._environment, tree)
+            built_at = self._environment.place / "tree"
+        laid = await asyncio.to_thread(lay, work) if lay is not None else Laid(argv)
+        stage = Stage(laid.argv, self._means.seen_at(tree), tree, hooks, reports, token, composed.tests)
+        env = self._variables(join_variables(runner.arm(stage) for runner in armed), token)
         order = TreeCommand(
-            argv,
+            laid.argv,
             env,
             work,
             tree,
@@ -193,13 +250,21 @@ class Sandbox:
             inputs=inputs,
             built_at=built_at,
             guarded=composed.guarded,
-            readable=(hooks, *self._dependencies.linked, *user_site_places(self._dependencies)),
+            readable=(
+                *(hooks, *self._dependencies.linked, *user_site_places(self._dependencies)),
+                *laid.readable,
+            ),
             writable=(reports,),
+            objects=laid.objects,
         )
         return stage, await self._means.run(order)
 
     def _workplace(self) -> AbstractAsyncContextManager[tuple[Path, str]]:
         return workplace(self._scratch, isinstance(self._means, Copied))
+
+    def first_environment(self) -> Environment | None:
+        """Return the environment that the run began with."""
+        return self._setup.first() if self._setup is not None else None
 
     async def tear_down(self, composed: Composed) -> None:
         """Run the commands that follow a check; how they end does not matter."""
@@ -210,14 +275,10 @@ class Sandbox:
 
     async def _write(self, composed: Composed, tree: Path) -> None:
         await write_tree(self._objects, composed.entries, tree)
-        for path, text in composed.texts.items():
-            (tree / path).write_bytes(text)
+        with Beneath(tree) as folder:  # the tree may have links that an agent committed
+            for path, text in composed.texts.items():
+                folder.write(path, text, durable=False)
         place_copies(self._inputs, self._scratch, tree)
-
-    async def _install(self, composed: Composed) -> Path:
-        assert self._setup is not None
-        async with self._installing:
-            return await self._setup.install(composed, partial(self._write, composed), self._run_open)
 
     async def _run_open(self, argv: Sequence[str], tree: Path) -> Ended:
         """Run a setup command: with the network, and free to write the tree."""
@@ -226,7 +287,7 @@ class Sandbox:
             order = TreeCommand(tuple(argv), env, work, tree, True, self._options.timeout)
             return await self._means.run(order)
 
-    def _environment(self, variables: Mapping[str, str], token: str) -> dict[str, str]:
+    def _variables(self, variables: Mapping[str, str], token: str) -> dict[str, str]:
         # It has a temporary folder of its own, but with `check_network` not its own ports.
         lane = {name: value for name, value in lane_variables(self._trees.root).items() if name != "TMPDIR"}
         env = environment({**lane, **variables}, self._options.network)
@@ -260,7 +321,8 @@ async def workplace(scratch: Path, elsewhere: bool) -> AsyncIterator[tuple[Path,
 
 def sweep(scratch: Path) -> None:
     """Delete what checks have left whose process was killed."""
-    for own in (scratch / "runs").glob("*-s*"):
+    unfinished = [place for place in scratch.glob("setup/*/*-s*") if not (place / "installed.json").exists()]
+    for own in (*(scratch / "runs").glob("*-s*"), *unfinished):
         pid = own.name.partition("-")[0]
         if pid.isdigit() and start_time(int(pid)) is None:
             _clear(own)
@@ -306,7 +368,7 @@ def observe(stage: Stage, armed: Sequence[Runner], ended: Ended) -> Observed:
 
 def environment(variables: Mapping[str, str], network: bool) -> dict[str, str]:
     """Return what a check's environment has: the allowed variables, and those of its runners."""
-    env = child_environment(extra={"PYTHONDONTWRITEBYTECODE": "1", **variables})
+    env = inside_environment(extra={"PYTHONDONTWRITEBYTECODE": "1", **variables})
     for name in (*_DROPPED, *(() if network else _PROXIES)):
         env.pop(name, None)
     return env
@@ -331,5 +393,5 @@ def find_program(argv: Sequence[str], root: Path) -> Path | None:
     if "/" in name:
         path = root / name
         return path if path.is_file() and os.access(path, os.X_OK) else None
-    found = shutil.which(name, path=child_environment().get("PATH"))
+    found = find_inside(name)
     return Path(found) if found else None

@@ -13,7 +13,8 @@ from segue.domain.task import Task, TaskList
 from segue.proof.contract import Contract, ContractFile
 from segue.proof.notes import decode_note, encode_note
 from segue.system.files import private_folder
-from segue.system.git.guard import GitGuard, GitState, GitViolation
+from segue.system.git.guard import GitGuard, GitState, GitViolation, settle_pointers
+from segue.system.originals import Original
 
 _ABOUT_GIT = re.compile(r"\b(hooks?|husky|lefthook|pre-commit|git config\w*|lfs)\b", re.IGNORECASE)
 
@@ -23,7 +24,7 @@ class _Kept(msgspec.Struct, frozen=True):
 
     step: str
     git: GitState
-    files: dict[str, str]
+    files: dict[str, Original]
 
 
 class LaunchGuard:
@@ -43,7 +44,7 @@ class LaunchGuard:
 
     def digests(self) -> dict[str, str]:
         """Return digests of the files of the contract that exist."""
-        return {path: digest for path, digest in self._contract.keep().items() if digest}
+        return {path: one.digest for path, one in self._contract.keep().items() if one.digest}
 
     def before(self, step: str) -> None:
         """Keep what is there before a step's agent starts."""
@@ -84,15 +85,19 @@ def _is_asked_for(violation: GitViolation, task: Task | None) -> bool:
 
 
 def settle_settings(folder: Path) -> str:
-    """Put back settings that an agent changed in a launch that nobody concluded; returns what to say."""
+    """Put back what an agent did to settings in a launch that nobody concluded; returns what to say.
+
+    So is any other file of the contract that something else took the place of: it could not be opened.
+    """
     kept = _read(folder / "before.json")
     if kept is None:
         return ""
-    sections = {"segue.toml": "", "pyproject.toml": "tool.segue"}
-    paths = [Path(name) for name in kept.files]
-    files = [ContractFile(path, "settings", sections[path.name]) for path in paths if path.name in sections]
-    contract = Contract(folder / "kept", files, lambda: TaskList(()))
-    return " ".join(found.text for found in contract.restore(kept.files, None))
+    files = [ContractFile(Path(name), "settings") for name in kept.files]
+    places = Contract(folder / "kept", files, lambda: TaskList(())).restore_places(kept.files)
+    settings = [file for file in files if file.path.suffix == ".toml"]
+    found = Contract(folder / "kept", settings, lambda: TaskList(())).restore(kept.files, None)
+    pointers = settle_pointers(kept.git, folder / "kept")
+    return " ".join([*pointers, *(one.text for one in (*places, *found))])
 
 
 def _read(file: Path) -> _Kept | None:

@@ -11,15 +11,18 @@ import hashlib
 import os
 import shutil
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 
 from segue.proof.notes import decode_note, encode_note
-from segue.system.files import private_folder, write_atomic
+from segue.system.beneath import Beneath
+from segue.system.files import private_folder, read_start, write_atomic
+from segue.system.git.folders import find_place
+from segue.system.git.outside import run_outside
 from segue.system.isolation.toolchain import follow, prefixes
 from segue.system.lane import has_content, is_dependency
-from segue.system.process.capture import capture, child_environment
 
 _CACHES_AND_RESULTS = """
     __pycache__ .pytest_cache .mypy_cache .ruff_cache .hypothesis .tox .nox .cache target coverage htmlcov
@@ -34,7 +37,7 @@ _CACHES = frozenset(("__pycache__", ".cache", ".vite", ".vite-temp"))
 """Folders within dependencies that tools write to; checks do not see them, or do not believe them."""
 
 
-_BOOKKEEPING = frozenset((".package-lock.json", ".yarn-integrity", ".modules.yaml", ".yarn-state.yml"))
+BOOKKEEPING = frozenset((".package-lock.json", ".yarn-integrity", ".modules.yaml", ".yarn-state.yml"))
 """Files in which package managers note what they installed."""
 
 
@@ -98,9 +101,11 @@ async def list_inputs(trees: Trees, scratch: Path) -> Inputs:
 
 
 async def _ignored(root: Path) -> list[str]:
-    argv = ["git", "-c", "core.fsmonitor=false", "ls-files", "-z", "--others", "--ignored"]
-    argv += ["--exclude-standard", "--directory"]
-    done = await capture(argv, root, child_environment(extra={"GIT_OPTIONAL_LOCKS": "0"}))
+    place = find_place(root)
+    if place is None:
+        return []
+    listing = ("ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory")
+    done = await run_outside(place, *listing)
     return [path for path in done.out.decode("utf-8", "surrogateescape").split("\0") if path]
 
 
@@ -159,8 +164,8 @@ def manifest(folder: Path) -> dict[str, str]:
     """Return the facts of every file; no program can set the time of change."""
     return {
         os.path.relpath(entry.path, folder): _facts(entry)
-        for entry in _walk(folder, _CACHES)
-        if entry.name not in _BOOKKEEPING
+        for entry in walk_files(folder, _CACHES)
+        if entry.name not in BOOKKEEPING
     }
 
 
@@ -169,7 +174,7 @@ def user_site_digest() -> str:
     found = hashlib.sha256()
     places = sorted(Path.home().glob(".local/lib/python*/site-packages"))
     for place in places:
-        for entry in _walk(place, _CACHES):
+        for entry in walk_files(place, _CACHES):
             found.update(f"{entry.path}\0{_facts(entry)}\n".encode("utf-8", "surrogateescape"))
     return found.hexdigest() if places else ""
 
@@ -178,13 +183,13 @@ def compiled_digest(trees: Trees, folders: Collection[str]) -> str:
     """Return a digest of the compiled Python files in some folders."""
     found = hashlib.sha256()
     for folder in sorted(folders):
-        for entry in _walk(trees.find(folder), frozenset()):
+        for entry in walk_files(trees.find(folder), frozenset()):
             if entry.name.endswith(".pyc"):
                 found.update(f"{entry.path}\0{_facts(entry)}\n".encode("utf-8", "surrogateescape"))
     return found.hexdigest()
 
 
-def _walk(folder: Path, left_out: Collection[str]) -> Iterator[os.DirEntry[str]]:
+def walk_files(folder: Path, left_out: Collection[str]) -> Iterator[os.DirEntry[str]]:
     pending = [str(folder)]
     while pending:
         try:
@@ -215,7 +220,7 @@ def compare_inputs(trees: Trees, inputs: Inputs, tracked: Collection[str]) -> De
         now = manifest(trees.find(folder))
         rewritten += [f"{folder}/{name}" for name in before if now.get(name) != before[name]]
         added = [name for name in now if name not in before]
-        rewritten += [f"{folder}/{name}" for name in added if _runs_at_start(name)]
+        rewritten += [f"{folder}/{name}" for name in added if runs_at_start(name)]
         extended += [folder] if added else []
     return Dependencies(
         (*inputs.folders, *fresh),
@@ -240,13 +245,13 @@ def _linked(folder: Path) -> Iterator[Path]:
     for place in follow(folder / "bin/python"):
         yield from prefixes(place.parent)
     for file in folder.glob("lib/python*/site-packages/*.pth"):
-        lines = file.read_text("utf-8", "replace").splitlines()
+        lines = read_start(file).decode("utf-8", "replace").splitlines()
         yield from (
             place for line in lines if line.startswith("/") and (place := Path(line.strip())).is_dir()
         )
 
 
-def _runs_at_start(name: str) -> bool:
+def runs_at_start(name: str) -> bool:
     return name.endswith(".pth") or name.rpartition("/")[2] in ("sitecustomize.py", "usercustomize.py")
 
 
@@ -269,8 +274,10 @@ def caches_within(folders: Mapping[str, Path]) -> tuple[str, ...]:
 
 def place_copies(inputs: Inputs, scratch: Path, tree: Path) -> None:
     """Copy small inputs into a tree, where it has no such file."""
-    for path in inputs.copied:
-        target = tree / path
-        if not target.exists() and not target.is_symlink():
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(scratch / "inputs" / path, target, follow_symlinks=False)
+    with Beneath(tree) as folder:
+        for path in inputs.copied:
+            # A link that an agent committed in place of a folder is not followed.
+            with suppress(OSError):
+                if folder.status(path) is None:
+                    folder.make_folders(os.path.dirname(path), clear=False)  # noqa: PTH120 - a text
+                    folder.copy(path, scratch / "inputs" / path)

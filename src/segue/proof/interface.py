@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from segue.system.beneath import read_below
+
 _NAMED = re.compile(r"[\w.-]+(?:/[\w.-]+)*\.\w+")
 _LARGEST = 256 * 1024
 _MOST_FILES = 20
@@ -19,14 +21,15 @@ def describe_interface(folder: Path, text: str) -> str:
         path = folder / name.rstrip(".")
         if ".." in path.parts or not path.is_file() or path.is_symlink() or path.stat().st_size > _LARGEST:
             continue
-        names = list(_public_names(path)) if path.suffix == ".py" else []
+        data = read_below(folder, path, _LARGEST)
+        names = list(_public_names(data)) if path.suffix == ".py" else []
         parts.append("\n".join([f"{path.relative_to(folder)}:", *(f"  {one}" for one in names)]))
     return "\n".join(parts[:_MOST_FILES])
 
 
-def _public_names(path: Path) -> Iterator[str]:
+def _public_names(data: bytes) -> Iterator[str]:
     try:
-        tree = ast.parse(path.read_bytes())
+        tree = ast.parse(data)
     except (SyntaxError, ValueError, RecursionError):
         return
     for node in tree.body:

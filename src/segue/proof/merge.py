@@ -19,7 +19,7 @@ _CARGO = re.compile(r"(?:lib|test|bench|patch|profile)(?:\..*)?")
 _INI = re.compile(r"tool:pytest|pytest|coverage:.*|tox:.*|options\.entry_points")
 _KEYS = (
     *("scripts", "jest", "babel", "imports", "config", "workspaces", "mocha", "ava", "c8", "nyc", "tap"),
-    "vitest",
+    *("vitest", "husky", "lint-staged", "simple-git-hooks", "commitlint"),
 )
 
 

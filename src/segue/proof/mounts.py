@@ -9,8 +9,9 @@ from pathlib import Path
 
 from msgspec import Struct, field
 
+from segue.system.isolation.homes import credentials_in_tools
 from segue.system.isolation.isolate import Means, SandboxChoice
-from segue.system.isolation.mounting import CONTAINED, mounter, proc_mounts
+from segue.system.isolation.mounting import CONTAINED, hide, mounter, proc_mounts
 from segue.system.isolation.places import TOOLS
 from segue.system.isolation.policy import GIT_FOLDER
 from segue.system.isolation.toolchain import SHARED, named_places, outermost, program_places
@@ -49,6 +50,8 @@ def wrap(
     names = [Path(os.path.realpath("/etc/resolv.conf"))] if network else []
     for place in (*_visible(argv, env, mounts), *names):
         line += ["--ro-bind-try", str(place), str(place)]
+    for place in credentials_in_tools(Path(os.path.realpath(Path.home()))):
+        line += hide(place)
     line += ["--bind", str(mounts.tree), str(mounts.root), *_guards(mounts)]
     for place in mounts.writable:
         line += ["--bind", str(place), str(place)]

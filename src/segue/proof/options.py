@@ -27,3 +27,5 @@ class SealOptions(Struct, frozen=True):
     """Seconds that one run of a check may take."""
     bases: Path | None = None
     """Where results on trees that nobody works on are kept for all runs; None: with the run."""
+    setups: Path | None = None
+    """Where what setup commands make is kept for all lanes of a run; None: with each."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -15,6 +14,7 @@ from segue.domain.plain import cut_text
 from segue.domain.proof import CheckResult, CheckState
 from segue.domain.scenario import Scenario
 from segue.proof.runners import Ended
+from segue.system.programs import find
 
 _SCRIPT = Path(__file__).parent / "runners/hooks/request_child.py"
 _PATIENCE = 30.0
@@ -86,7 +86,7 @@ async def _try(try_out: TryOut, scenario: Scenario, tree: str) -> Seen:
 
 def _python() -> str:
     """Return the Python that sends requests: a packaged Segue cannot run scripts itself."""
-    found = shutil.which("python3")
+    found = find("python3")
     return found if found and getattr(sys, "frozen", False) else sys.executable
 
 

@@ -5,21 +5,34 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import shlex
+import shutil
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
 import msgspec
 
 from segue.domain.before import BaseCheck, BaseState, KnownFailures
-from segue.domain.proof import CheckResult, CheckState, Seal
+from segue.domain.hook import HookRun
+from segue.domain.proof import CheckResult, CheckState, Contested, Seal
 from segue.domain.scenario import Scenario
 from segue.domain.task import TaskKind
 from segue.proof.bases import input_facts, machine_facts
+from segue.proof.commit_hooks import Commit, HookCheck
 from segue.proof.compose import Comparison, Composed
 from segue.proof.decide import some
-from segue.proof.examine import Redact, SealedCheck
+from segue.proof.environments import (
+    Environments,
+    add_doubts,
+    compare,
+    find_inputs,
+    join,
+    judged_by_own,
+    lower_seal,
+    name_first,
+)
+from segue.proof.examine import CONTESTED_BYTES, Redact, SealedCheck
 from segue.proof.execute import Copied, Mounted, Sandbox, environment, find_program, sweep
 from segue.proof.inputs import Dependencies, Inputs, Trees, compare_inputs, list_inputs
 from segue.proof.mutants import count_noticed, make_mutants
@@ -28,12 +41,18 @@ from segue.proof.options import SealOptions
 from segue.proof.paths import Classifier, PathKind
 from segue.proof.runners import Ended
 from segue.proof.scenarios import run_scenario
-from segue.proof.setup import CheckSetupFailed
+from segue.proof.setup import CheckSetupFailed, Entries, Environment
 from segue.proof.survey import Surroundings, conclude
-from segue.proof.trees import TreeEntry, common_dir, list_tree, read_text
+from segue.proof.trees import TreeEntry, list_tree, read_text
 from segue.system.files import private_folder
+from segue.system.git.folders import common_dir
+from segue.system.git.hooks import COMMIT_HOOKS, KeptHooks
 from segue.system.git.objects import Objects
 from segue.system.isolation.isolate import Isolation, Means, SandboxChoice
+
+_MOST_CONTESTED = 10
+Examined = tuple[CheckResult, tuple[str, ...]]
+"""What a check says, and the tests that fail, but not because a name is missing."""
 
 
 class Sealer:
@@ -62,6 +81,7 @@ class Sealer:
         self._trees = Trees(self._root, home.resolve() if home is not None else self._root)
         self._objects = Objects(common_dir(git_dir))
         self._inputs: Inputs | None = None
+        self._last_base: str | None = None
 
     async def prepare(self) -> None:
         """List what checks need beside the repository's files, before an agent starts."""
@@ -82,34 +102,92 @@ class Sealer:
 
         `before` is what was red before the run.
         """
+        self._last_base = base
         old, after = await asyncio.gather(list_tree(self._objects, base), list_tree(self._objects, head))
         paths = {**after, **old}
-        found = any(find_program(argv, place) for place in (self._trees.root, self._trees.home))
-        if not found and argv[0].removeprefix("./") not in paths:
+        if not self._has_program(argv) and argv[0].removeprefix("./") not in paths:
             return CheckResult(shlex.join(argv), None, "", CheckState.BROKEN, _no_program(argv))
         named = await find_named(argv, paths.keys(), partial(read_text, self._objects, paths))
         place, known = await self._place(after)
         classifier = Classifier(named, self._options.control_files, self._modules())
         comparison = Comparison(self._objects, classifier, old, after)
-        examination = SealedCheck(
-            tuple(argv),
-            named,
-            comparison,
-            place,
-            self._options,
-            kind,
-            frozenset(expected_red),
-            self._redact,
-            before or KnownFailures(),
-        )
         cache = await self._remember(argv, base)
+
+        async def examine(base_place: Sandbox, place: Sandbox) -> Examined:
+            check = SealedCheck(
+                tuple(argv),
+                named,
+                comparison,
+                place,
+                base_place,
+                self._options,
+                kind,
+                frozenset(expected_red),
+                self._redact,
+                before or KnownFailures(),
+            )
+            try:
+                return await check.run(cache, base), check.wrong
+            finally:
+                await check.tear_down()
+
+        return await self._judge(place, known, (old, after), classifier, examine, shlex.join(argv))
+
+    async def _judge(
+        self,
+        place: Sandbox,
+        known: Dependencies,
+        trees: tuple[Entries, Entries],
+        classifier: Classifier,
+        examine: Callable[[Sandbox, Sandbox], Awaitable[Examined]],
+        command: str,
+        scenario: bool = False,
+    ) -> CheckResult:
+        """Examine work in the environment of the base, and in its own if that differs; label the result."""
         try:
-            result = await examination.run(cache, base)
+            found = await self._environments(place, *trees, classifier)
         except CheckSetupFailed as error:
-            result = error.to_result(shlex.join(argv))
-        finally:
-            await examination.tear_down()
-        return self._label(result, known)
+            return self._label(error.to_result(command, scenario), known, Environments())
+        base = place.within(found.base)
+        result, wrong = await examine(base, base)
+        if found.is_first:
+            result = name_first(result)
+        if found.own is not None:
+            own, _ = await examine(base, place.within(found.own))
+            result = join(result, own, found, wrong)
+            if result.state is CheckState.CONTESTED and not result.contested:
+                texts = [await self._contest(path, trees, wrong) for path in found.inputs[:_MOST_CONTESTED]]
+                result = msgspec.structs.replace(result, contested=tuple(texts))
+        return self._label(result, known, found)
+
+    async def _contest(self, path: str, trees: tuple[Entries, Entries], tests: tuple[str, ...]) -> Contested:
+        before, after = [(await read_text(self._objects, tree, path))[:CONTESTED_BYTES] for tree in trees]
+        return Contested(path, before, after, tests)
+
+    async def _environments(
+        self, place: Sandbox, before: Entries, after: Entries, classifier: Classifier
+    ) -> Environments:
+        """Return the environments of a task: one, unless it changed what the setup commands look at."""
+        base = await place.build(before) if before else None
+        own = await place.build(after)
+        if own is None or base is None:
+            return Environments(own, is_first=own is not None)
+        if base.facts.doubts is None:
+            base = await asyncio.to_thread(_recall, place, base, classifier)
+        if own.place == base.place:
+            return Environments(base)
+        difference = await asyncio.to_thread(compare, base, own, place.root, classifier)
+        if not difference.any:
+            await asyncio.to_thread(shutil.rmtree, own.place / "new", ignore_errors=True)
+            own.keep(same=base.place.name, doubts=base.facts.doubts)
+            return Environments(base)
+        own = own.keep(doubts=add_doubts(base, difference.rewritten))
+        return Environments(base, own, difference, find_inputs(base, own, before, after))
+
+    def _has_program(self, argv: Sequence[str]) -> bool:
+        """Return whether a command can start, or setup commands may make its program."""
+        may_be_made = bool(self._options.setup) and "/" in argv[0] and not argv[0].startswith("/")
+        return may_be_made or any(find_program(argv, place) for place in (self._trees.root, self._trees.home))
 
     def _modules(self) -> set[str]:
         """Return the names of the modules that are installed in the project's own environments."""
@@ -122,16 +200,21 @@ class Sealer:
 
     async def try_scenario(self, scenario: Scenario, base: str | None, head: str) -> CheckResult:
         """Run a scenario on the head, and on the base unless that is None; return what it says."""
-        place, known = await self._place(await list_tree(self._objects, head))
+        after = await list_tree(self._objects, head)
+        known_base = base if base is not None else self._last_base
+        before = await list_tree(self._objects, head if known_base is None else known_base)
+        place, known = await self._place(after)
 
-        async def try_out(argv: Sequence[str], tree: str, script: Path | None = None) -> Ended:
-            return await place.try_out(argv, Composed(await list_tree(self._objects, tree)), script)
+        async def examine(base_place: Sandbox, place: Sandbox) -> Examined:
+            async def try_out(argv: Sequence[str], tree: str, script: Path | None = None) -> Ended:
+                where = place if tree == head else base_place
+                return await where.try_out(argv, Composed(await list_tree(self._objects, tree)), script)
 
-        try:
-            result = await run_scenario(try_out, scenario, base, head)
-        except CheckSetupFailed as error:
-            result = error.to_result(scenario.command, scenario=True)
-        return self._label(result, known)
+            return await run_scenario(try_out, scenario, base, head), ()
+
+        classifier = Classifier((), self._options.control_files)
+        parts = (place, known, (before, after), classifier, examine, scenario.command)
+        return await self._judge(*parts, scenario=True)
 
     async def try_mutants(
         self, commands: Sequence[Sequence[str]], base: str, head: str, most: int
@@ -153,7 +236,25 @@ class Sealer:
             if classifier.kind(path) is PathKind.CODE
         }
         mutants = await asyncio.to_thread(make_mutants, texts, most)
-        return await count_noticed(place, commands, Composed(after), mutants) if mutants else None
+        if not mutants:
+            return None
+        place = place.within(await place.build(after))
+        return await count_noticed(place, commands, Composed(after), mutants)
+
+    async def try_hooks(self, hooks: KeptHooks, commit: Commit) -> HookRun | None:
+        """Run the repository's own hooks on a commit that is to be made; None: there are none."""
+        place, known = await self._place(await list_tree(self._objects, commit.tree))
+        check = HookCheck(hooks, self._objects, self._git_dir, self._options, frozenset(self._modules()))
+        judged = Environments()
+        try:
+            # The agent's own build inputs do not decide what its work is judged with.
+            judged = Environments(
+                await place.build(await list_tree(self._objects, commit.base or commit.tree))
+            )
+            found = await check.run(place.within(judged.base), commit)
+        except CheckSetupFailed as error:
+            found = HookRun(error.to_result(f"{COMMIT_HOOKS[0]} hook"))
+        return found and msgspec.structs.replace(found, result=self._label(found.result, known, judged))
 
     async def _place(self, head: Mapping[str, TreeEntry]) -> tuple[Sandbox, Dependencies]:
         """Return where commands run, and how dependencies differ from what they were."""
@@ -167,10 +268,11 @@ class Sealer:
         parts = (self._trees, self._scratch, self._options, self._objects, self._inputs, known)
         return Sandbox(means, *parts), known
 
-    def _label(self, result: CheckResult, dependencies: Dependencies) -> CheckResult:
+    def _label(self, result: CheckResult, dependencies: Dependencies, found: Environments) -> CheckResult:
         """Say how well the check was sealed."""
         seal, why = seal_strength(self._choice)
-        weaknesses = [*result.weaknesses, *([why] if why else [])]
+        seal, more = lower_seal(seal, found, judged_by_own(result))
+        weaknesses = [*result.weaknesses, *([why] if why else []), *more]
         if dependencies.extended:
             seal = Seal.WEAK
             weaknesses.append(
@@ -186,8 +288,7 @@ class Sealer:
     async def survey(self, argv: Sequence[str], base: str) -> BaseCheck:
         """Run the command on a tree that nobody has worked on; say whether it can judge work at all."""
         command, tree = shlex.join(argv), await list_tree(self._objects, base)
-        found = any(find_program(argv, place) for place in (self._trees.root, self._trees.home))
-        if not found and argv[0].removeprefix("./") not in tree:
+        if not self._has_program(argv) and argv[0].removeprefix("./") not in tree:
             is_inside = "/" in argv[0] and not argv[0].startswith("/")
             state = BaseState.RED if is_inside else BaseState.UNREADY
             return BaseCheck(command, state, by_code=True, reason=_no_program(argv), missing=(argv[0],))
@@ -196,20 +297,22 @@ class Sealer:
         place, _ = await self._place(tree)
         classifier = Classifier(named, self._options.control_files, self._modules())
         comparison = Comparison(self._objects, classifier, tree, tree)
-        parts = (tuple(argv), named, comparison, place, self._options, TaskKind.BUILD)
-        check = SealedCheck(*parts, frozenset(), self._redact)
         tests = [path for path, kind in comparison.kinds.items() if kind is PathKind.TEST]
-        alone = partial(place.run, argv, Composed({}), ())
-        around = Surroundings(tuple(argv), frozenset(tree), tests, read, alone, self._options.timeout)
         cache, began = await self._remember(argv, base), time.monotonic()
         is_known = cache.exists()
         try:
-            result = await conclude(await check.observe_base(cache, base), around)
+            place = place.within(await place.build(tree))
+            parts = (tuple(argv), named, comparison, place, place, self._options, TaskKind.BUILD)
+            check = SealedCheck(*parts, frozenset(), self._redact)
+            alone = partial(place.run, argv, Composed({}), ())
+            around = Surroundings(tuple(argv), frozenset(tree), tests, read, alone, self._options.timeout)
+            try:
+                result = await conclude(await check.observe_base(cache, base), around)
+            finally:
+                await check.tear_down()
         except CheckSetupFailed as error:
             reason, _, said = error.message.partition("\n")
             result = BaseCheck(command, BaseState.UNREADY, reason=reason, output=said)
-        finally:
-            await check.tear_down()
         if result.state is BaseState.UNREADY:  # whoever repairs it may do so outside of the tree
             cache.unlink(missing_ok=True)
         seconds = 0.0 if is_known else round(time.monotonic() - began, 3)
@@ -218,7 +321,7 @@ class Sealer:
     async def _remember(self, argv: Sequence[str], base: str) -> Path:
         """Return where a result on the base is kept: by tree, command, means and environment."""
         tree = (await self._objects.git("rev-parse", f"{base}^{{tree}}")).out.decode() if base else ""
-        options = msgspec.structs.replace(self._options, known_failures=(), bases=None)
+        options = msgspec.structs.replace(self._options, known_failures=(), bases=None, setups=None)
         inputs = input_facts(self._inputs, self._scratch) if self._inputs is not None else []
         sealed = (
             str(self._choice.means),
@@ -228,6 +331,14 @@ class Sealer:
         facts = msgspec.json.encode((list(argv), tree, repr(options), inputs, sealed))
         name = f"{hashlib.sha256(facts).hexdigest()[:32]}.json"
         return (self._options.bases or self._scratch / "base") / name
+
+
+def _recall(place: Sandbox, base: Environment, classifier: Classifier) -> Environment:
+    """Note how the environment of a task's base differs from the one that the run began with."""
+    first = place.first_environment()
+    if first is None or first.place == base.place:
+        return base.keep(doubts=[])
+    return base.keep(doubts=add_doubts(first, compare(first, base, place.root, classifier).rewritten))
 
 
 def _no_program(argv: Sequence[str]) -> str:

@@ -1,33 +1,30 @@
-"""Make a tree ready for checks with the user's setup commands, once for each state of the lock files."""
+"""Make environments for checks with the user's setup commands, once for each state of what these read."""
 
 from __future__ import annotations
 
 import hashlib
 import os
-import re
+import secrets
 import shlex
 import shutil
-from collections.abc import Awaitable, Callable, Sequence
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
 from segue.domain.errors import SegueError
 from segue.domain.proof import CheckResult, CheckState
-from segue.proof.compose import Composed
 from segue.proof.notes import decode_note, encode_note
 from segue.proof.runners import Ended
+from segue.proof.trees import TreeEntry
 from segue.system.files import private_folder, write_atomic
 from segue.system.lane import is_dependency
 
-_LOCKS = re.compile(
-    r"(?:.*/)?(?:package-lock\.json|npm-shrinkwrap\.json|yarn\.lock|pnpm-lock\.yaml|bun\.lockb?|package\.json"
-    r"|uv\.lock|poetry\.lock|Pipfile\.lock|pdm\.lock|requirements[^/]*\.txt|pyproject\.toml|setup\.(?:cfg|py)"
-    r"|Cargo\.(?:lock|toml)|go\.(?:sum|mod)|Gemfile\.lock|composer\.lock|mix\.lock)"
-)
-
 Run = Callable[[Sequence[str], Path], Awaitable[Ended]]
 """Runs a command on a tree, with the network."""
+Entries = Mapping[str, TreeEntry]
 
 
 class CheckSetupFailed(SegueError):
@@ -47,51 +44,148 @@ def check_setup(command: Sequence[str], ended: Ended) -> None:
 
 
 class Installed(msgspec.Struct, frozen=True):
-    """What setup commands left in a tree."""
+    """What setup commands left in a tree, and what of the tree they have looked at."""
 
     folders: list[str]
     """Folders of dependencies, which checks see read-only."""
     others: list[str]
     """Other new files and folders, which are copied."""
+    read: dict[str, str]
+    """The files that were read, with their modes and ids."""
+    listed: dict[str, list[str]]
+    """The folders that were listed or had such a file, with the names in them."""
+    same: str = ""
+    """The name of an earlier environment that is exactly the same."""
+    made: float = 0
+    """When the commands ran."""
+    doubts: list[str] | None = None
+    """What has changed since the run began and may decide more than the product does; None: not compared."""
+
+    def fits(self, entries: Entries, names: Mapping[str, list[str]]) -> bool:
+        """Return whether the commands would see the same in another tree."""
+        return all(_fact(entries.get(path)) == fact for path, fact in self.read.items()) and all(
+            names.get(folder, []) == known for folder, known in self.listed.items()
+        )
+
+    def find_changed(self, entries: Entries, names: Mapping[str, list[str]]) -> set[str]:
+        """Return what they would see differently."""
+        found = {path for path, fact in self.read.items() if _fact(entries.get(path)) != fact}
+        for folder, known in self.listed.items():
+            prefix = f"{folder}/" if folder else ""
+            found |= {f"{prefix}{name}" for name in set(known).symmetric_difference(names.get(folder, []))}
+        return found
+
+
+class Environment(msgspec.Struct, frozen=True):
+    """What setup commands made of one tree."""
+
+    home: Path
+    """The folder with its record."""
+    facts: Installed
+
+    @property
+    def place(self) -> Path:
+        """The folder with what was made."""
+        return self.home.with_name(self.facts.same) if self.facts.same else self.home
+
+    def keep(self, **facts: object) -> Environment:
+        """Change its record, and return it as it is now."""
+        changed = replace(self.facts, **facts)
+        write_atomic(self.home / "installed.json", encode_note(changed))
+        return Environment(self.home, changed)
 
 
 class Setup:
-    """The results of setup commands, by the lock files they were made from."""
+    """The environments that setup commands have made, by what they read for it."""
 
     def __init__(self, commands: Sequence[Sequence[str]], scratch: Path, salt: str = "") -> None:
         """Know the commands; another salt makes them run again."""
-        self._commands, self._scratch, self._salt = commands, scratch, salt
+        self._commands = commands
+        facts = encode_note(([list(command) for command in commands], salt))
+        self._folder = scratch / "setup" / hashlib.sha256(facts).hexdigest()[:32]
 
-    async def install(self, composed: Composed, write: Callable[[Path], Awaitable[None]], run: Run) -> Path:
-        """Return the folder with what the commands left for this tree; run them if need be."""
-        place = self._scratch / "setup" / self._key(composed)
-        if (place / "installed.json").exists():
-            return place
-        shutil.rmtree(place, ignore_errors=True)
-        tree = private_folder(place) / "tree"
+    def find(self, entries: Entries) -> Environment | None:
+        """Return what the commands would make of a tree, if they have made it before."""
+        names = list_names(entries)
+        for record in sorted(self._folder.glob("*/installed.json")):
+            facts = decode_note(record.read_bytes(), Installed)
+            if facts.fits(entries, names):
+                return Environment(record.parent, facts)
+        return None
+
+    def first(self) -> Environment | None:
+        """Return the environment that the run began with."""
+        records = list(self._folder.glob("*/installed.json"))
+        found = [Environment(one.parent, decode_note(one.read_bytes(), Installed)) for one in records]
+        return min(found, key=lambda one: one.facts.made, default=None)
+
+    async def make(self, entries: Entries, write: Callable[[Path], Awaitable[None]], run: Run) -> Environment:
+        """Run the commands on a tree, and return what they left."""
+        home = private_folder(self._folder / f"{os.getpid()}-s{secrets.token_hex(6)}")
+        tree = home / "tree"
         await write(tree)
+        names = list_names(entries)
+        can_tell = _forget_reads(home, tree, (*entries, *names))
         for command in self._commands:
             check_setup(command, await run(command, tree))
-        found = _new_in(tree, composed)
+        seen = [path for path in entries if not can_tell or _was_read(tree / path)]
+        folders = {path.rpartition("/")[0] for path in seen} | {""}
+        folders |= {folder for folder in names if not can_tell or _was_read(tree / folder)}
+        found = _new_in(
+            tree, entries, {path: _fact(entries[path]) for path in seen}, {one: names[one] for one in folders}
+        )
         for path in (*found.folders, *found.others):
-            target = place / "new" / path
+            target = home / "new" / path
             target.parent.mkdir(parents=True, exist_ok=True)
             (tree / path).rename(target)
         shutil.rmtree(tree, ignore_errors=True)
-        write_atomic(place / "installed.json", encode_note(found))
-        return place
-
-    def _key(self, composed: Composed) -> str:
-        locks = sorted((path, entry.id) for path, entry in composed.entries.items() if _LOCKS.fullmatch(path))
-        facts = encode_note(([list(command) for command in self._commands], locks, self._salt))
-        return hashlib.sha256(facts).hexdigest()[:32]
+        write_atomic(home / "installed.json", encode_note(found))
+        return Environment(home, found)
 
 
-def place_installed(place: Path, tree: Path) -> dict[str, Path]:
+def list_names(entries: Entries) -> dict[str, list[str]]:
+    """Return the names in every folder of a tree; its root is the empty name."""
+    found: dict[str, set[str]] = {"": set()}
+    for path in entries:
+        while path:
+            folder, _, name = path.rpartition("/")
+            known = found.setdefault(folder, set())
+            if name in known:
+                break
+            known.add(name)
+            path = folder
+    return {folder: sorted(known) for folder, known in found.items()}
+
+
+def _fact(entry: TreeEntry | None) -> str:
+    return f"{entry.mode} {entry.id}" if entry is not None else ""
+
+
+def _forget_reads(home: Path, tree: Path, paths: Sequence[str]) -> bool:
+    """Make every file look as if it was never read; return whether this place notes reads at all."""
+    probe = home / "probe"
+    probe.write_text("x")
+    for place in (probe, *(tree / path for path in paths)):
+        if not place.is_symlink() and place.exists():
+            os.utime(place, ns=(0, place.stat().st_mtime_ns))
+    probe.read_text()
+    return _was_read(probe)
+
+
+def _was_read(place: Path) -> bool:
+    """Return whether something was read since, or is not there any more; links are always followed."""
+    try:
+        found = place.lstat()
+    except OSError:
+        return True
+    return found.st_atime_ns != 0
+
+
+def place_installed(environment: Environment, tree: Path) -> dict[str, Path]:
     """Copy small things into a tree; return the folders that are mounted there."""
-    found = decode_note((place / "installed.json").read_bytes(), Installed)
-    for path in found.others:
-        source, target = place / "new" / path, tree / path
+    made = environment.place / "new"
+    for path in environment.facts.others:
+        source, target = made / path, tree / path
         if target.exists():
             continue
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -99,12 +193,12 @@ def place_installed(place: Path, tree: Path) -> dict[str, Path]:
             shutil.copytree(source, target, symlinks=True)
         else:
             shutil.copy2(source, target, follow_symlinks=False)
-    return {path: place / "new" / path for path in found.folders}
+    return {path: made / path for path in environment.facts.folders}
 
 
-def _new_in(tree: Path, composed: Composed) -> Installed:
+def _new_in(tree: Path, entries: Entries, read: dict[str, str], listed: dict[str, list[str]]) -> Installed:
     """Return what is in the tree and was not composed: the outermost folders and files."""
-    known = {path[:at] for path in composed.entries for at, letter in enumerate(path) if letter == "/"}
+    known = {path[:at] for path in entries for at, letter in enumerate(path) if letter == "/"}
     folders: list[str] = []
     others: list[str] = []
     for here, names, files in os.walk(tree):
@@ -114,5 +208,6 @@ def _new_in(tree: Path, composed: Composed) -> Installed:
             path = f"{prefix}{name}"
             (folders if is_dependency(tree / path) else others).append(path)
             names.remove(name)
-        others += [f"{prefix}{name}" for name in files if f"{prefix}{name}" not in composed.entries]
-    return Installed(sorted(folders), sorted(path for path in others if path != ".git"))
+        others += [f"{prefix}{name}" for name in files if f"{prefix}{name}" not in entries]
+    others = sorted(path for path in others if path != ".git")
+    return Installed(sorted(folders), others, read, listed, made=time.time())

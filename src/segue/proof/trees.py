@@ -80,9 +80,3 @@ async def _write_module(objects: Objects, path: str, commit: str, folder: Path) 
         await write_tree(own, await list_tree(own, commit), folder)
     else:
         folder.mkdir(parents=True)
-
-
-def common_dir(git_dir: Path) -> Path:
-    """Return the git folder that a work tree shares with the others."""
-    pointer = git_dir / "commondir"
-    return (git_dir / pointer.read_text().strip()).resolve() if pointer.exists() else git_dir.resolve()

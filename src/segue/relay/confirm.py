@@ -7,13 +7,13 @@ import base64
 import contextlib
 import html
 import os
-import shutil
 import sys
 from pathlib import Path
 
 from segue.domain.errors import ToolMissing
 from segue.relay.proposal import Proposal
 from segue.system.process.processes import capture, child_environment
+from segue.system.programs import find
 
 _SESSION = ("DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "DBUS_SESSION_BUS_ADDRESS")
 _APPLE_SCRIPT = (
@@ -123,10 +123,10 @@ def _dialog(question: str, timeout: float) -> tuple[list[str], dict[str, str], b
         encoded = base64.b64encode(_DIALOG.encode("utf-16-le")).decode()
         return ["powershell", "-NoProfile", "-EncodedCommand", encoded], {"SEGUE_QUESTION": question}, b""
     question = question.replace("\\", "\\\\")  # both programs below read a backslash as an escape
-    if shutil.which("zenity"):
+    if zenity := find("zenity"):
         words = ["--question", "--no-markup", "--title=Segue", f"--timeout={int(timeout) or 1}"]
-        return ["zenity", *words, f"--text={question}"], {}, b""
-    if shutil.which("notify-send"):
+        return [zenity, *words, f"--text={question}"], {}, b""
+    if notify := find("notify-send"):
         words = ["--app-name=Segue", "--urgency=critical", "--wait", "--action=yes=Yes", "--action=no=No"]
-        return ["notify-send", *words, "--", "Segue asks", html.escape(question, quote=False)], {}, b"yes"
+        return [notify, *words, "--", "Segue asks", html.escape(question, quote=False)], {}, b"yes"
     return None

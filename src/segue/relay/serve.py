@@ -23,6 +23,7 @@ from segue.system.http.server import open_server
 from segue.system.interrupts import on_interrupt
 from segue.system.lock import RepoLock
 from segue.system.process.processes import Processes
+from segue.system.programs import describe_missing, find, find_inside
 from segue.system.redact import Redactor
 from segue.system.secrets import make_secret_folder
 from segue.system.sensitive import secrets_of
@@ -52,6 +53,13 @@ def check(settings: RelaySettings, tokens: TokenFile) -> None:
         raise UsageError(
             "No actions are configured.", hint="Add [relay.actions.NAME]: see `segue help relay`"
         )
+    for name, action in settings.actions.items():
+        program = action.argv[0]
+        if find(program) is None and find_inside(program) and "/" not in program:
+            raise UsageError(
+                f"The action {name} cannot run: {describe_missing(program)}.",
+                hint=f"Install it elsewhere, or name it by its path: {find_inside(program)}",
+            )
     asking = {action.confirm for action in settings.actions.values()}
     if "terminal" in asking and not has_terminal():
         raise UsageError(

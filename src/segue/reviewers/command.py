@@ -13,7 +13,7 @@ from segue.reviewers.formats.read import MalformedOutput, exit_code_finding, par
 from segue.reviewers.options import PRESETS, CommandReviewOptions
 from segue.reviewers.tool import ReviewTool, ToolResult, fill_argv, find_missing
 from segue.reviewers.triage import at_least
-from segue.system.process.processes import child_environment
+from segue.system.process.processes import inside_environment
 from segue.system.services import Services
 
 
@@ -28,7 +28,7 @@ class CommandReviewer:
         self._options = options
         # Tools print the path they find themselves in, with links resolved.
         self._repo = services.repo.resolve()
-        env = child_environment(options.pass_env, options.env)
+        env = inside_environment(options.pass_env, options.env)
         self._tool = ReviewTool(self._repo, env, options.timeout, services.redactor, services.isolation)
 
     def check(self) -> list[Problem]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from segue.domain.argv import fill
 from segue.domain.errors import ToolMissing
 from segue.ports import Problem, ReviewSubject
 from segue.system.isolation.isolate import Isolation, capture_inside
+from segue.system.programs import find_inside
 from segue.system.redact import Redactor
 
 PLACEHOLDERS = ("base", "head", "repo", "task")
@@ -85,7 +85,7 @@ def locate(program: str, repo: Path) -> str:
 
 def find_missing(program: str, repo: Path, env: Mapping[str, str], setting: str) -> list[Problem]:
     """Return a problem if the program is not found."""
-    if "{" in program or shutil.which(locate(program, repo), path=env.get("PATH")):
+    if "{" in program or find_inside(locate(program, repo), env.get("PATH")):
         return []
     fix = f"Install it, or set {setting} to the program's full path."
     return [Problem(f"{program} was not found.", fix, ToolMissing.exit_code)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -19,6 +19,8 @@ from segue.runtime import registry
 from segue.sources.recognise import recognise
 from segue.store.address import check_address, is_postgres, sqlite_path
 from segue.system.files import check_writable, private_folder, write_error
+from segue.system.programs import keep_out
+from segue.system.reach import tree_around
 from segue.system.reading import work_tree
 from segue.system.secrets import secret_folder
 
@@ -83,7 +85,9 @@ class App(Struct, frozen=True):
             check_tables(loaded)
         check_flows(loaded.settings.flows)
         _check_trust(loaded, need)
-        return cls(loaded, start if repo else (loaded.settings.repo or start), named)
+        app = cls(loaded, start if repo else (loaded.settings.repo or start), named)
+        keep_out(app.written_by_agents())
+        return app
 
     @classmethod
     def load_for(
@@ -245,6 +249,19 @@ class App(Struct, frozen=True):
                 shared=settings.lane_link,
             )
         )
+
+    def written_by_agents(self) -> Iterator[Path]:
+        """Yield the places that agents of this command can write: Segue starts no program from there."""
+        from segue.system.isolation.places import CACHES
+
+        tree, sandbox = tree_around(self.repo), self.loaded.settings.sandbox
+        if tree is not None:
+            yield Path(tree)
+        yield self.state_dir / "worktrees"
+        for place in sandbox.write:
+            yield self.repo / Path(os.path.expandvars(place)).expanduser()
+        if self.loaded.settings.isolation != "none":
+            yield from (Path.home() / name for name in CACHES)
 
     def redactor(self) -> Redactor:
         """Return what removes this user's secrets."""

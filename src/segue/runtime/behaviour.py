@@ -30,6 +30,7 @@ from segue.prompts.task import try_prompt
 from segue.runtime.app import App
 from segue.system.files import write_atomic
 from segue.system.process.processes import Processes
+from segue.system.programs import reach
 from segue.system.services import Services
 
 _FILE = "behaviour.json"
@@ -72,7 +73,7 @@ def known_behaviour(app: App, name: str, program: str | None) -> Behaviour | Non
 
 async def see_behaviour(app: App, name: str, program: str | None) -> Behaviour | None:
     """Return how an agent behaves, tried out once per version; None for agents that are not tried."""
-    if name not in _PROBES or not program:
+    if name not in _PROBES or not program or reach().has(program):
         return None
     known = known_behaviour(app, name, program)
     if known is not None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import platform
-import shutil
 import sqlite3
 import sys
 from collections.abc import Sequence
@@ -44,6 +43,7 @@ from segue.system.git.repository import NOT_A_REPOSITORY, Repository
 from segue.system.isolation.isolate import MOUNTING, Means
 from segue.system.process.container import containment
 from segue.system.process.processes import Processes
+from segue.system.programs import describe_missing, find, reach
 from segue.system.reading import work_tree
 from segue.system.services import Services
 
@@ -68,7 +68,8 @@ class AgentReport(Struct, frozen=True):
     @property
     def summary(self) -> str:
         """Everything known about the agent, on one line."""
-        known = ("; ".join(self.problems), self.version, self.login, self.program)
+        unasked = "not asked: agents can write it" if self.program and reach().has(self.program) else ""
+        known = ("; ".join(self.problems), self.version, self.login, self.program, unasked)
         return " · ".join(filter(None, known)) or "ready"
 
 
@@ -214,9 +215,9 @@ def _python() -> HealthCheck:
 
 
 def _git() -> HealthCheck:
-    found = shutil.which("git")
+    found = find("git")
     fix = "Install git: https://git-scm.com/downloads"
-    return HealthCheck("git", bool(found), found or "git was not found on PATH", fix, exit_code=5)
+    return HealthCheck("git", bool(found), found or describe_missing("git"), fix, exit_code=5)
 
 
 async def _repository(
@@ -307,6 +308,8 @@ def _isolation(app: App) -> list[HealthCheck]:
         problem = HealthCheck("isolation", False, error.message, error.hint, exit_code=error.exit_code)
         return [problem, *rows]
     is_wanted = app.loaded.settings.isolation == "none" or chosen.means is not Means.NONE
+    if note := isolation.own_note:
+        rows.append(HealthCheck("Segue itself", False, note, "segue help installing", needed=False))
     return [HealthCheck("isolation", is_wanted, said, chosen.fix, needed=False), *rows]
 
 

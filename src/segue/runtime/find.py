@@ -68,7 +68,7 @@ def _newest(store: Store, app: App, is_wanted: Callable[[Run], bool] = lambda _r
     What you submitted from here to a fleet counts, wherever it is driven. Runs of other repositories, other
     people and other kinds, such as trials of experiments, are reached by their ids.
     """
-    from segue.system.git.repository import git_dirs
+    from segue.system.git.folders import git_dirs
 
     dirs = cache(git_dirs)
     here, runs = dirs(app.repo), store.runs(kinds=USUAL_RUNS)

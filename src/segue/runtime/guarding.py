@@ -7,12 +7,14 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from segue.domain.events import ContractMade
+from segue.domain.settings_text import PROJECT_FILES
 from segue.domain.task import Task
 from segue.proof.contract import Contract, ContractFile
 from segue.proof.guard import LaunchGuard
 from segue.runtime.open import OpenRun
+from segue.system.git.folders import common_dir
 from segue.system.git.guard import GitGuard
-from segue.system.git.repository import Repository, common_dir
+from segue.system.git.repository import Repository
 
 
 def make_guard(opened: OpenRun, repo: Repository | None = None, lane: int = 0) -> LaunchGuard:
@@ -65,5 +67,20 @@ def _contract_files(opened: OpenRun, place: Path) -> Iterator[ContractFile]:
             yield ContractFile(path, subject)
         elif path.resolve().is_relative_to(home):
             yield ContractFile(place / path.resolve().relative_to(home), subject)
-    yield ContractFile(place / "segue.toml", "settings")
-    yield ContractFile(place / "pyproject.toml", "settings", "tool.segue")
+    for path in _settings_files(opened, home):
+        yield ContractFile(place / path, "settings")
+
+
+def _settings_files(opened: OpenRun, home: Path) -> Iterator[Path]:
+    """Yield where Segue would find settings, also where there are none yet, below the work tree.
+
+    That is in every folder from the root to where the user is, and to the tasks.
+    """
+    starts = [opened.app.repo, *(path.parent for path in opened.source.contract_files)]
+    inside = [one.resolve().relative_to(home) for one in starts if one.resolve().is_relative_to(home)]
+    folders = dict.fromkeys(folder for start in (Path(), *inside) for folder in (start, *start.parents))
+    for folder in folders:
+        yield from (folder / name for name in PROJECT_FILES)
+    named = opened.app.loaded.found.path
+    if named is not None and named.resolve().is_relative_to(home):
+        yield named.resolve().relative_to(home)

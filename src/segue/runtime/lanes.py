@@ -14,11 +14,12 @@ from pathlib import Path
 
 from segue.config.settings import Settings
 from segue.domain.errors import NeedsHuman, SegueError
+from segue.system.beneath import Beneath, read_below
 from segue.system.files import private_folder, write_atomic
 from segue.system.git.repository import Repository
 from segue.system.isolation.isolate import MOUNTING, Isolation, capture_inside
 from segue.system.lane import has_content, list_ignored, list_shared, match
-from segue.system.process.capture import child_environment, probe
+from segue.system.process.capture import inside_environment, probe
 from segue.system.redact import Redactor
 from segue.system.sweep import size_of
 
@@ -37,6 +38,7 @@ _LOCK_FILES = (
     *("pubspec.lock", "Package.resolved", "gradle.lockfile", "packages.lock.json", "flake.lock"),
 )
 _MOST_LOCK_FILES = 500
+_LARGEST_LOCK_FILE = 64 * 1024**2
 _MOST_COPIED = 1000
 _LARGEST_COPY = 20 * 1024**3
 _COPY_TIMEOUT = 3600.0
@@ -87,13 +89,13 @@ class LaneSetup:
         paths = self._lacking(lane, self._settings.lane_copy, "lane_copy")
         self._check_ignored(lane, [self._spell(path) for path in paths], "lane_copy")
         for path in paths:
-            source, target = self._home.root / path, lane / path
+            source = self._home.root / path
             draft = private_folder(lane.with_name(f"{lane.name}.copy")) / source.name
             if size_of(source) > _LARGEST_COPY:
                 raise _refuse(f"{path} is too large to be copied for each lane.", "Share it with lane_link")
             _remove(draft)
             _copy(source, draft)
-            _replace(target, draft)
+            _replace(lane, path, draft)
 
     def _link_all(self, lane: Path) -> None:
         paths = self._lacking(lane, self._settings.lane_link, "lane_link")
@@ -102,7 +104,7 @@ class LaneSetup:
             draft = private_folder(lane.with_name(f"{lane.name}.copy")) / Path(path).name
             _remove(draft)
             draft.symlink_to(self._home.root / path)
-            _replace(lane / path, draft)
+            _replace(lane, path, draft)
 
     def _lacking(self, lane: Path, globs: Sequence[str], setting: str) -> list[str]:
         """Return what fits the globs and is not in the lane."""
@@ -142,7 +144,7 @@ class LaneSetup:
         names = [path for path in listed if _is_lock_file(path)]
         for path in names[:_MOST_LOCK_FILES]:
             file = lane.root / path
-            content = file.read_bytes() if file.is_file() and not file.is_symlink() else b""
+            content = read_below(lane.root, file, _LARGEST_LOCK_FILE)
             found.update(path.encode() + b"\0" + hashlib.sha256(content).digest())
         return found.hexdigest()
 
@@ -150,7 +152,7 @@ class LaneSetup:
         limit = self._settings.check_timeout
         try:
             done = await capture_inside(
-                self._isolation, argv, lane, child_environment(), limit, network=True, shares=False
+                self._isolation, argv, lane, inside_environment(), limit, network=True, shares=False
             )
         except (SegueError, TimeoutError) as error:
             raise _failed(argv, lane, str(error) or f"it took longer than {limit:g} s") from error
@@ -183,11 +185,19 @@ def _copy(source: Path, target: Path) -> None:
         ) from error
 
 
-def _replace(target: Path, draft: Path) -> None:
-    """Put the draft in its place, where at most an empty file or folder is."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    _remove(target)
-    draft.rename(target)
+def _replace(lane: Path, path: str, draft: Path) -> None:
+    """Put the draft in its place, where at most an empty file or folder is.
+
+    A link that an agent committed in place of a folder above it is not followed.
+    """
+    try:
+        with Beneath(lane) as folder:
+            folder.make_folders(str(Path(path).parent), clear=False)
+            folder.remove(path)
+            folder.move_in(path, draft)
+    except OSError as error:
+        why = f"{path} cannot be put into the lane {lane}: {error.strerror or error}."
+        raise _refuse(why, "Look what the lane has there") from error
 
 
 def _remove(path: Path) -> None:

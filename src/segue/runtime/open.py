@@ -27,6 +27,7 @@ from segue.runtime.plan import (
     plan_run,
     replan_run,
 )
+from segue.runtime.preconditions import check_isolated
 from segue.runtime.ready import (
     Confirm,
     Parts,
@@ -43,6 +44,8 @@ from segue.sources.restore import CorruptState
 from segue.system import identity
 from segue.system.files import exclusive, private_folder
 from segue.system.git.beginning import can_be_new
+from segue.system.git.outside import trust_programs
+from segue.system.git.own_config import Trust
 from segue.system.git.repository import Repository
 from segue.system.git.worktree import Worktree, branch_of
 from segue.system.lock import RepoLock
@@ -113,6 +116,7 @@ async def open_run(
     With `restart` all tasks are pending again. Nothing is made or written before the last refusal; when there
     is no other, `confirm` is called.
     """
+    _allow_programs(app)
     home = await _find_home(app, app.source(named, app.repo, kind))
     source = app.source(named, home.root, kind)
     exclude_state_files(home, source)
@@ -169,6 +173,7 @@ async def reopen_run(app: App, run: Run, feedback: tuple[FeedbackItem, ...] = ()
     """Open a run that exists, with the settings it was started with; `feedback` is more work for it."""
     with app.store(read_only=True) as known:
         refuse_absent(known, run)
+    _allow_programs(app)
     home = await Repository.open(Path(run.spec.repo))
     source = app.source(run.spec.source, home.root, run.spec.source_kind)
     with app.store(read_only=True) as known:
@@ -191,8 +196,16 @@ async def reopen_run(app: App, run: Run, feedback: tuple[FeedbackItem, ...] = ()
 async def _ready_again(plan: RunPlan, home: Repository, run: Run) -> tuple[Parts, list[str]]:
     """Build the parts of a run that continues, and see to it that its work can be delivered."""
     parts, warnings = await build_parts(plan, home)
+    if not parts.cloud:
+        check_isolated(plan.app, parts.services.isolation)
     await aim(plan.app, parts.services, home, run.spec)
     return parts, warnings
+
+
+def _allow_programs(app: App) -> None:
+    """Let git start what the settings allow beyond the user's own configuration."""
+    settings = app.loaded.settings.git
+    trust_programs(Trust(settings.filters, settings.sign))
 
 
 async def _find_home(app: App, source: Source) -> Repository:

@@ -80,7 +80,10 @@ class RunLanes:
         places = (made.root, made.git_dir, self._home.own)
         tree = LaneTree(*places, trees=self._trees, tell=self._tell, furnish=self._furnish)
         folder = opened.app.run_folder(opened.run.id) / "checks" / f"lane-{number}"
-        checking = make_checking(opened.app, tree, folder, context.checking.examine)
+        guard = opened.app.guard_folder(opened.run.id)
+        checking = make_checking(
+            opened.app, tree, folder, guard, context.checking.examine, setups=folder.parent
+        )
         return _LaneParts(tree, make_guard(opened, tree, number), checking)
 
     def _open_remote(self, context: RunContext, number: int, seat: Seat) -> RunContext:

@@ -14,7 +14,7 @@ from segue.runtime.app import App
 from segue.runtime.open import OpenRun
 from segue.runtime.past import look_back, settle_first, settle_resume
 from segue.runtime.plan import plan_run, replan_run
-from segue.runtime.preconditions import check_preconditions
+from segue.runtime.preconditions import check_isolated, check_preconditions
 from segue.runtime.ready import build_parts, exclude_state_files, lock_repository
 from segue.system.git.repository import Repository
 
@@ -41,6 +41,8 @@ async def open_portable(
     refuse_delivery(app)
     said = check_preconditions(app.loaded.settings, source) if fresh else []
     parts, warnings = await build_parts(plan, home)
+    if not parts.cloud:
+        check_isolated(app, parts.services.isolation)
     begun = plan.spec(home.root, None if fresh else run)
     spec = replace(
         begun,

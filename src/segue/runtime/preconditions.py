@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +13,10 @@ from segue.domain.nearest import suggest
 from segue.domain.run import RunState
 from segue.domain.workspace import Snapshot
 from segue.ports import Source
+from segue.system.files import private_folder
+from segue.system.git.repository import Repository
+from segue.system.isolation.isolate import Isolation, Means
+from segue.system.programs import find_inside
 
 if TYPE_CHECKING:
     from segue.runtime.app import App
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
 SETTINGS = "segue.toml"
 _KEPT = "Nothing was started."
 _SKIP = ("skip",)
+_ACCEPTED = "no-sandbox-accepted"
 
 
 class Undecided(UsageError):
@@ -29,6 +33,44 @@ class Undecided(UsageError):
     def __init__(self, message: str, hint: str, question: str, answer: Mapping[str, object]) -> None:
         super().__init__(message, kept=_KEPT, hint=hint)
         self.question, self.answer = question, answer
+
+    def accept(self) -> None:
+        """Remember what outlasts the run; most answers are settings of this one."""
+
+
+class NotIsolated(Undecided):
+    """Nothing on this machine can isolate agents, and nobody has said yet that they may work without it."""
+
+    def __init__(self, isolation: Isolation, state_dir: Path) -> None:
+        chosen = isolation.chosen
+        hints = (
+            chosen.fix,
+            'Start anyway: --yes (remembered), or isolation = "none" in your settings (SEGUE_ISOLATION=none)',
+        )
+        super().__init__(
+            f"{isolation.sentence} They can read, change and delete everything that you can.",
+            "   ".join(filter(None, hints)),
+            "Let agents work without a sandbox on this machine (asked once)?",
+            {},
+        )
+        self._note = state_dir / _ACCEPTED
+
+    def accept(self) -> None:
+        """Ask no more on this machine."""
+        private_folder(self._note.parent)
+        self._note.touch()
+
+
+def check_isolated(app: App, isolation: Isolation) -> None:
+    """Raise NotIsolated where agents would have no sandbox, unless the user has said that they need none."""
+    if asks_for_sandbox(app, isolation):
+        raise NotIsolated(isolation, app.state_dir)
+
+
+def asks_for_sandbox(app: App, isolation: Isolation) -> bool:
+    """Return whether the next run has to ask if agents may work without a sandbox."""
+    is_open = app.loaded.settings.isolation == "auto" and isolation.chosen.means is Means.NONE
+    return is_open and not (app.state_dir / _ACCEPTED).exists()
 
 
 def check_preconditions(settings: Settings, source: Source) -> list[str]:
@@ -69,7 +111,7 @@ def _check_command(name: str, argv: Sequence[str], hooks: Sequence[SourceHook]) 
             kept=_KEPT,
             hint=f"Known hooks: {', '.join(known)}",
         )
-    if tuple(argv) != _SKIP and "/" not in argv[0] and shutil.which(argv[0]) is None:
+    if tuple(argv) != _SKIP and "/" not in argv[0] and find_inside(argv[0]) is None:
         raise ToolMissing(
             f"The hook {name} cannot run: {argv[0]} was not found.",
             kept=_KEPT,
@@ -95,6 +137,16 @@ def refuse_dirty(app: App, source: Source, root: Path, now: Snapshot) -> None:
     own = [*source.own_files, *source.kept_out, root.resolve() / SETTINGS]
     if any(root.resolve() / name not in own for name in now.files):
         check_clean(now)
+
+
+async def refuse_filters(repo: Repository) -> None:
+    """Refuse files that need a filter which git does not start: they would be committed as they are."""
+    if said := await repo.name_refused():
+        raise WorkspaceError(
+            " ".join(said),
+            kept=_KEPT,
+            hint="Allow it in trusted settings, then give the command again",
+        )
 
 
 def check_clean(now: Snapshot) -> None:

@@ -18,7 +18,13 @@ from segue.flow.launch import AgentChain
 from segue.ports import Source
 from segue.runtime.delivering import aim
 from segue.runtime.plan import RunPlan, check_chains, judges_of
-from segue.runtime.preconditions import SETTINGS, check_clean, check_preconditions
+from segue.runtime.preconditions import (
+    SETTINGS,
+    check_clean,
+    check_isolated,
+    check_preconditions,
+    refuse_filters,
+)
 from segue.runtime.wiring import (
     check_programs,
     drop_unready,
@@ -92,7 +98,13 @@ async def make_ready(
         spec, placed = await _choose_place(plan, parts, home, last)
         spec, aimed = await aim(app, parts.services, home, spec)
         clean = run is None and not parts.cloud and not app.loaded.settings.allow_dirty
-        lock = await _lock(home, run, spec, clean, held, confirm)
+
+        def settle() -> None:
+            if not parts.cloud:
+                check_isolated(app, parts.services.isolation)
+            confirm()
+
+        lock = await _lock(home, run, spec, clean, held, settle)
     return ReadyRun(parts, spec, run, lock, [*warnings, *said, placed, aimed])
 
 
@@ -100,6 +112,7 @@ async def _lock(
     home: Repository, run: Run | None, spec: RunSpec, clean: bool, held: ExitStack, confirm: Confirm
 ) -> RepoLock | None:
     """Lock the user's work tree, if the run works there and it is clean; the file is made last."""
+    await refuse_filters(home)
     if spec.worktree is not None:
         confirm()
         return None

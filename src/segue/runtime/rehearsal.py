@@ -38,12 +38,13 @@ from segue.runtime.preconditions import SETTINGS
 from segue.runtime.units import ALL, Units
 from segue.searchers.options import SearchSettings
 from segue.system import identity
-from segue.system.git.apart import QUIET
+from segue.system.git.apart import UNSIGNED
 from segue.system.git.beginning import is_new_place
 from segue.system.git.looking import look
-from segue.system.git.repository import FALLBACK_IDENTITY, Repository, run_git
+from segue.system.git.repository import FALLBACK_IDENTITY, Repository, init_repository
 from segue.system.git.scratch import clone_at
 from segue.system.process.orphans import end_orphans
+from segue.system.programs import record_nothing
 from segue.system.reading import work_tree
 from segue.system.sweep import delete
 
@@ -108,6 +109,7 @@ async def rehearse(
         yield None
         return
     await clear_rehearsals()
+    record_nothing()
     folder = Path(tempfile.mkdtemp(prefix=_FOLDER))
     try:
         (folder / _OWNER).write_text(identity.me())
@@ -156,10 +158,9 @@ async def _clone(home: Repository | None, now: Snapshot | None, folder: Path) ->
     if home is None or now is None or not now.head:
         folder.mkdir(parents=True, mode=0o700)
         branch = (f"--initial-branch={now.branch}",) if now and now.branch else ()
-        await run_git(folder, *QUIET, "init", "--quiet", "--template=", *branch)
-        repo = await Repository.open(folder)
+        repo = await init_repository(folder, *branch)
         if home is None:
-            await repo.git(*QUIET, *FALLBACK_IDENTITY, "commit", "--quiet", "--allow-empty", "-m", "Start")
+            await repo.git(*UNSIGNED, *FALLBACK_IDENTITY, "commit", "--quiet", "--allow-empty", "-m", "Start")
     else:
         repo = await clone_at(home, folder, head=now.head, branch=now.branch, tree="")
     if home is not None and now is not None:
@@ -189,10 +190,10 @@ def _bring(source: Source, root: Path, clone: Path, folder: Path) -> str:
 
 async def _commit(repo: Repository) -> None:
     """Commit what is not committed: lanes see commits only."""
-    await repo.git(*QUIET, "add", "--all")
+    await repo.git("add", "--all")
     if await repo.git("status", "--porcelain"):
         identity = await repo.identity_options()
-        await repo.git(*QUIET, *identity, "commit", "--quiet", "-m", "What is not committed yet")
+        await repo.git(*UNSIGNED, *identity, "commit", "--quiet", "-m", "What is not committed yet")
 
 
 def _list_uncommitted(plan: RunPlan, root: Path, now: Snapshot | None) -> tuple[str, ...]:

@@ -54,6 +54,7 @@ from segue.system import identity
 from segue.system.files import explain_full_disk
 from segue.system.git.branches import REMOTE, LocalBranches, RemoteBranches
 from segue.system.git.delivery import find_missing
+from segue.system.git.outside import read_config
 from segue.system.git.worktree import WorktreeResult
 from segue.system.interrupts import on_interrupt
 from segue.system.process.orphans import end_orphans
@@ -206,7 +207,9 @@ class _Session:
             await self._announce(guard)
             if opened.carrier is not None:
                 opened.carrier.disconnect()
-            if context.checking.commands or context.checking.smoke:
+            hooks = context.checking.run_hooks
+            has_hooks = hooks is not None and not context.cloud and await hooks.keep()
+            if context.checking.commands or context.checking.smoke or has_hooks:
                 await context.checking.prepare()
             await self._run_hooks(HookTime.BEFORE)
             before = {key for key, task in self._view.tasks.items() if task.commit}
@@ -288,7 +291,7 @@ class _Session:
     def _context(self, guard: LaunchGuard) -> RunContext:
         opened, parts = self._opened, self._opened.parts
         redactor = parts.services.redactor
-        folder = opened.app.run_folder(opened.run.id)
+        folder, guards = opened.app.run_folder(opened.run.id), opened.app.guard_folder(opened.run.id)
         examine = examine_rls(opened.app, folder) if parts.building else None
         return RunContext(
             flow=opened.plan.flow,
@@ -299,7 +302,7 @@ class _Session:
             policy=opened.plan.policy,
             launcher=self._launcher(guard),
             view=self._view,
-            checking=make_checking(opened.app, opened.repo, folder / "checks", examine),
+            checking=make_checking(opened.app, opened.repo, folder / "checks", guards, examine),
             redact=redactor.text,
             reviewing=parts.reviewing,
             judging=parts.judging,
@@ -341,6 +344,8 @@ class _Session:
         if opened.fresh:
             await journal.emit(RunStarted(*facts, base=spec.base, isolation=isolation))
             await journal.emit(make_contract(opened, guard))
+            for said in (await read_config(opened.repo.place)).refused if not opened.parts.cloud else ():
+                await journal.emit(NoticeGiven(said))
         else:
             await journal.emit(RunResumed(*facts, last_seen(self._store, run.id), isolation))
         for prefix in opened.past.redo:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +10,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from segue.domain.pattern import pattern
+from segue.system.programs import find_inside
 from segue.system.reading import UnsafeFile, read_file
 
 _LARGEST = 1024**2
@@ -85,7 +85,7 @@ _LOOKS: tuple[Callable[[Path], SuggestedCheck | None], ...] = (_python, _javascr
 
 def _suggest(command: str, why: str) -> SuggestedCheck:
     program = command.split()[0]
-    return SuggestedCheck(command, why, "" if shutil.which(program) else program)
+    return SuggestedCheck(command, why, "" if find_inside(program) else program)
 
 
 def _read(path: Path, root: Path) -> str:

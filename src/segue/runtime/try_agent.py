@@ -26,11 +26,12 @@ from segue.ports import Agent
 from segue.prompts.task import try_prompt
 from segue.runtime.app import App
 from segue.runtime.wiring import make_agent, raise_problems
-from segue.system.git.repository import Repository
+from segue.system.git.outside import PLAIN_DIFF
+from segue.system.git.repository import Repository, init_repository
 from segue.system.interrupts import on_interrupt
 from segue.system.lines import LineFramer, OutputLine
 from segue.system.process.folder import Stream
-from segue.system.process.processes import Processes, capture, child_environment
+from segue.system.process.processes import Processes
 from segue.system.redact import Redactor
 
 if TYPE_CHECKING:
@@ -145,13 +146,9 @@ def _interruptible(folder: Path) -> Iterator[None]:
 async def _new_repository(folder: Path) -> Repository:
     folder.mkdir(parents=True)
     (folder / "README.md").write_text("A throwaway repository, made by `segue agent try`.\n")
-    made = ["git", "init", "--quiet", "--template=", "--initial-branch=main"]
-    done = await capture(made, folder, child_environment())
-    if done.exit_code != 0:
-        raise WorkspaceError(f"git init failed in {folder}: {done.err.decode('utf-8', 'replace').strip()}")
-    repo = await Repository.open(folder)
+    repo = await init_repository(folder, "--initial-branch=main")
     for name, value in _SETTINGS.items():
-        await repo.git("config", name, value)
+        await repo.set(name, value)
     await repo.git("add", "--all")
     await repo.git("commit", "--quiet", "--message", "Start")
     return repo
@@ -161,7 +158,7 @@ async def _diff(repo: Repository, base: str, folder: Path) -> str:
     """Return all changes since the start, committed or not."""
     try:
         await repo.git("add", "--all", "--intent-to-add")
-        diff = await repo.git("diff", "--no-color", "--no-ext-diff", base)
+        diff = await repo.git("diff", "--no-color", *PLAIN_DIFF, base)
     except WorkspaceError as error:
         raise WorkspaceError(error.message, kept=f"The agent's work is in {folder}") from error
     cut = len(diff) - _DIFF_CHARS

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from shlex import join
@@ -30,13 +29,14 @@ from segue.runtime.first_run import (
     rank_agents,
 )
 from segue.runtime.plan import plan_run
-from segue.runtime.preconditions import check_preconditions, refuse_dirty
+from segue.runtime.preconditions import asks_for_sandbox, check_preconditions, refuse_dirty
 from segue.runtime.ready import build_parts
 from segue.runtime.sources import FoundSource
 from segue.runtime.suggested_check import suggest_check
 from segue.system.git.repository import Repository
 from segue.system.git.worktree import no_commit
 from segue.system.lock import refuse_holder
+from segue.system.programs import find_inside
 from segue.system.reading import work_tree
 
 if TYPE_CHECKING:
@@ -146,7 +146,8 @@ async def judge_readiness(
     if work.is_done:
         return Readiness(True, "segue status", f"every task of {work.source.title} is done.")
     named = [work.named] if work.named else []
-    return Readiness(True, join(["segue", "run", *named, *_where(app), *(["--yes"] if found else [])]))
+    yes = ["--yes"] if found or asks_for_sandbox(app, app.isolation()) else []
+    return Readiness(True, join(["segue", "run", *named, *_where(app), *yes]))
 
 
 async def find_dirty(app: App, work: FoundWork, repo: Repository, now: Snapshot) -> SegueError | None:
@@ -199,7 +200,7 @@ def _find_agent(app: App, reports: Sequence[AgentReport]) -> FoundAgent:
         if report.program:
             raise ToolMissing(" ".join(report.problems), hint=report.fix)
     wanted = (command_in(report.fix) for report in usable)
-    hint = next((one for one in wanted if shutil.which(one.split()[0])), "segue help agents")
+    hint = next((one for one in wanted if find_inside(one.split()[0])), "segue help agents")
     raise ToolMissing("No agent is installed.", hint=hint)
 
 

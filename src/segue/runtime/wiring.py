@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -25,7 +24,8 @@ from segue.flow.launch import AgentChain, ChosenAgent
 from segue.ports import Agent, Delivery, Judge, Notifier, Outline, Problem, Reviewer, Searcher
 from segue.runtime import registry
 from segue.system.isolation.isolate import Isolation, capture_inside
-from segue.system.process.capture import child_environment
+from segue.system.process.capture import child_environment, inside_environment
+from segue.system.programs import find, find_inside
 
 if TYPE_CHECKING:
     from segue.notify.answers import AnswerSigner
@@ -166,7 +166,7 @@ def check_programs(app: App) -> None:
     for argv in commands:
         # A path inside the project may be made by one of the tasks.
         inside = "/" in argv[0] and not Path(argv[0]).is_absolute()
-        if not inside and shutil.which(argv[0]) is None:
+        if not inside and find_inside(argv[0]) is None:
             raise ToolMissing(
                 f"The check `{' '.join(argv)}` cannot run: {argv[0]} was not found.",
                 kept="Nothing was started.",
@@ -174,8 +174,21 @@ def check_programs(app: App) -> None:
             )
 
 
-def make_checking(app: App, repo: Repository, folder: Path, examine: Examine | None = None) -> Checking:
-    """Return the checks of the settings, sealed; `folder` is where they may keep what they need."""
+def make_checking(
+    app: App,
+    repo: Repository,
+    folder: Path,
+    guard: Path,
+    examine: Examine | None = None,
+    setups: Path | None = None,
+) -> Checking:
+    """Return the checks of the settings, sealed; `folder` is where they may keep what they need.
+
+    `guard` is the folder of the run's guards, and keeps the repository's hooks; `setups` is where several of
+    them share what `check_setup` makes.
+    """
+    from segue.runtime.commit_hooks import CommitHooks
+
     settings = app.loaded.settings
 
     @cache
@@ -192,6 +205,7 @@ def make_checking(app: App, repo: Repository, folder: Path, examine: Examine | N
             network=settings.check_network,
             timeout=settings.check_timeout,
             bases=app.state_dir.absolute() / "bases",
+            setups=setups,
         )
         home = top_of(app.stands_for or app.repo) if is_beside(repo.root, app.state_dir) else None
         redact, isolation = app.redactor().text, app.isolation()
@@ -233,6 +247,9 @@ def make_checking(app: App, repo: Repository, folder: Path, examine: Examine | N
         try_mutants=try_mutants,
         survey=survey,
         known_failures=settings.known_failures,
+        run_hooks=CommitHooks(repo, guard / "hooks", sealer, guard)
+        if settings.git.hooks == "check"
+        else None,
     )
 
 
@@ -348,12 +365,18 @@ def command_runner(
     isolated: bool = True,
     network: bool = True,
 ) -> RunCommand:
-    """Return what runs a command of the user within a time limit; `kept` bytes of its output's end."""
-    isolation, redactor = services.isolation if isolated else Isolation(), services.redactor
+    """Return what runs a command of the user within a time limit; `kept` bytes of its output's end.
+
+    Unless it is `isolated`, it runs outside of the sandbox; but never a program that agents can write.
+    """
+    redactor = services.redactor
 
     async def run(argv: Sequence[str], folder: Path) -> tuple[int | None, str]:
         try:
-            env = child_environment()
+            program = str(folder / argv[0]) if "/" in argv[0] else argv[0]
+            inside = isolated or find(program) is None
+            isolation = services.isolation if inside else Isolation()
+            env = inside_environment() if inside else child_environment()
             done = await capture_inside(isolation, argv, folder, env, limit, network=network)
         except (SegueError, TimeoutError) as error:
             return None, str(error) or f"{argv[0]} took longer than {limit:g} s and was ended"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -22,6 +21,7 @@ from segue.sources.listed import KEPT, ListedFile, Reading, add_heading, clean_t
 from segue.sources.recognise import BEADS, is_beads
 from segue.system.files import signature
 from segue.system.process.capture import probe
+from segue.system.programs import find
 
 _FILE = "issues.jsonl"
 _EXPORT = f"bd export -o {BEADS}/{_FILE}"
@@ -67,7 +67,7 @@ class BeadsSource(ListedFile):
 
     def _tell(self, *arguments: str) -> None:
         """Run `bd`, if it is installed; Segue's own record counts whatever it says."""
-        program = shutil.which("bd")
+        program = find("bd")
         if program is not None:
             probe([program, *arguments], cwd=self.path.parent.parent)
 

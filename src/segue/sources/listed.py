@@ -21,8 +21,9 @@ from segue.domain.task import Completion, Notice, Task, TaskList, text_digest
 from segue.ports import Source, SourceChange, SourceRequest
 from segue.sources.kept import KeptFile, KeptMarks, pair_key
 from segue.sources.markdown.stated import note_waits
+from segue.system.beneath import read_still
 from segue.system.files import signature
-from segue.system.reading import LARGEST, check_inside, explain_unreadable, read_file, work_tree
+from segue.system.reading import LARGEST, check_inside, explain_unreadable, work_tree
 
 KEPT = "Nothing was changed."
 _MARK = re.compile(r"^\s*(?:[-*+]\s+|\d+[.)]\s+)?(?:\[[ xX]\]\s+)?")
@@ -172,6 +173,7 @@ class ListedFile(ListedSource):
 
     def __init__(self, path: Path, repo: Path, state_dir: Path) -> None:
         self.path = Path(os.path.realpath(path))
+        self._named = Path(os.path.abspath(path))  # noqa: PTH100 - a link is part of the contract
         self._last: tuple[bytes, str, Reading] | None = None
         super().__init__(str(self.path), repo, state_dir)
 
@@ -182,8 +184,8 @@ class ListedFile(ListedSource):
 
     @property
     def contract_files(self) -> Sequence[Path]:
-        """The file, which lists the tasks."""
-        return (self.path,)
+        """The file that lists the tasks, as it was named: a link stays where it leads."""
+        return (self._named,)
 
     @abstractmethod
     def _interpret(self, data: bytes, variant: str) -> Reading:
@@ -204,7 +206,7 @@ class ListedFile(ListedSource):
 
     def _load(self) -> bytes:
         try:
-            return read_file(self.path, limit=self.largest)
+            return read_still(self.path, self.largest)
         except OSError as error:
             raise SourceError(
                 explain_unreadable(self.path, error), kept=KEPT, hint=self.unreadable

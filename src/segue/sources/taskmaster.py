@@ -22,7 +22,7 @@ from segue.domain.task import Completion, Notice, Task, TaskList, TaskStatus
 from segue.ports import SourceRequest
 from segue.sources.listed import KEPT, ListedFile, Reading, add_heading, clean_text, read_criteria
 from segue.sources.recognise import TASKMASTER, is_taskmaster
-from segue.system.files import write_atomic
+from segue.system.beneath import write_still
 from segue.system.reading import read_file
 
 _DONE = frozenset({"done", "completed"})
@@ -98,8 +98,9 @@ class TaskMasterSource(ListedFile):
 
     def _variant(self) -> str:
         """Return the tag that Task Master is on; `master` if it does not say."""
+        folder = self.path.parent.parent
         with contextlib.suppress(OSError, ValueError, SourceError):
-            state = json.loads(read_file(self.path.parent.parent / "state.json"))
+            state = json.loads(read_file(folder / "state.json", folder))
             if isinstance(state, dict) and isinstance(state.get("currentTag"), str):
                 return str(state["currentTag"])
         return "master"
@@ -111,7 +112,7 @@ class TaskMasterSource(ListedFile):
             _, listed = _choose_tag(document, self._variant(), str(self.path))
             if set_status(listed, key, status):
                 text = json.dumps(document, indent=2, ensure_ascii=False)
-                write_atomic(self.path, text.encode("utf-8", "surrogatepass"))
+                write_still(self.path, text.encode("utf-8", "surrogatepass"))
 
     @contextmanager
     def _locked(self) -> Iterator[None]:

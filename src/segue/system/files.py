@@ -29,6 +29,8 @@ _MEMORY = [Path("/dev/shm")]  # noqa: S108 - only folders that nobody else may e
 _ROOM = 64 * 1024**2
 """Bytes that must be free there: others need it too."""
 _HOUR = 3600.0
+_PAUSE = 0.01
+_NO_LINK: int = getattr(os, "O_NOFOLLOW", 0)
 _AT_ONCE: int = getattr(os, "O_NONBLOCK", 0)
 """Opening a named pipe would wait for somebody to write into it."""
 _FULL = "The disk or the quota is full: free some space, then run the same command again."
@@ -94,10 +96,24 @@ def read_start(path: str | Path, limit: int = 1024**2) -> bytes:
         os.close(handle)
 
 
-def signature(path: Path) -> tuple[int, int, int, int] | None:
+def read_end(path: Path, limit: int) -> bytes:
+    """Return the end of a regular file; nothing if it cannot be read."""
+    try:
+        handle = os.open(path, os.O_RDONLY | BINARY | _AT_ONCE)
+    except OSError:
+        return b""
+    with os.fdopen(handle, "rb") as file:
+        found = os.fstat(handle)
+        if not stat.S_ISREG(found.st_mode):
+            return b""
+        file.seek(max(0, found.st_size - limit))
+        return file.read(limit)
+
+
+def signature(path: str | Path) -> tuple[int, int, int, int] | None:
     """Return what differs whenever the file was written in between; None if there is no file."""
     try:
-        found = path.stat()
+        found = os.stat(path)  # noqa: PTH116 - every git that is started looks at some
     except OSError:
         return None
     return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
@@ -122,7 +138,7 @@ def brief_folder(elsewhere: Path | None = None) -> Iterator[Path]:
     Without memory it is made in the place `elsewhere`, or where temporary files are.
     """
     place = brief_place(elsewhere)
-    folder = tempfile.mkdtemp(prefix=_temporary_prefix(os.getpid()), suffix=".tmp", dir=place)
+    folder = tempfile.mkdtemp(prefix=temporary_prefix(os.getpid()), suffix=".tmp", dir=place)
     try:
         yield Path(folder)
     finally:
@@ -143,9 +159,9 @@ def clear_brief_folders() -> None:
 def brief_place(elsewhere: Path | None = None) -> Path:
     """Return where folders are made that exist for a moment only."""
     for memory in _MEMORY:
-        with contextlib.suppress(OSError, AttributeError):  # Windows has no statvfs
-            room = os.statvfs(memory)
-            if room.f_bavail * room.f_frsize > _ROOM and os.access(memory, os.W_OK | os.X_OK):
+        with contextlib.suppress(OSError):
+            room = shutil.disk_usage(memory).free
+            if room > _ROOM and os.access(memory, os.W_OK | os.X_OK):
                 return memory
     return elsewhere or Path(tempfile.gettempdir())
 
@@ -184,15 +200,23 @@ def check_writable(path: Path) -> None:
 
 
 @contextlib.contextmanager
-def exclusive(path: Path) -> Iterator[None]:
-    """Keep other processes and threads out of a read-change-write; `path` is the lock file."""
+def exclusive(path: Path, patience: float = float("inf")) -> Iterator[None]:
+    """Keep other processes and threads out of a read-change-write; `path` is the lock file.
+
+    Raises SegueError if somebody else holds the lock longer than `patience` seconds.
+    """
     try:
-        handle = path.open("ab")
+        # Neither a link nor a pipe that somebody put there is opened.
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | BINARY | _AT_ONCE | _NO_LINK, 0o666)
     except OSError as error:
         raise write_error(error, path) from error
-    with handle:
-        _lock(handle.fileno())
+    try:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise write_error(OSError(errno.EEXIST, "it is not a regular file"), path)
+        _lock(handle, path, time.monotonic() + patience)
         yield
+    finally:
+        os.close(handle)
 
 
 def write_error(error: OSError, path: Path) -> SegueError:
@@ -232,7 +256,7 @@ def _replace(target: Path, data: bytes, durable: bool) -> None:
 
 def _write_beside(target: Path, data: bytes, mode: int | None, durable: bool) -> Path:
     """Write a temporary file into the folder of another one, the owner's alone unless there is a mode."""
-    handle, name = tempfile.mkstemp(prefix=_temporary_prefix(os.getpid()), suffix=".tmp", dir=target.parent)
+    handle, name = tempfile.mkstemp(prefix=temporary_prefix(os.getpid()), suffix=".tmp", dir=target.parent)
     temporary = Path(name)
     try:
         with os.fdopen(handle, "wb") as file:
@@ -249,7 +273,8 @@ def _write_beside(target: Path, data: bytes, mode: int | None, durable: bool) ->
 
 
 @cache
-def _temporary_prefix(pid: int) -> str:
+def temporary_prefix(pid: int) -> str:
+    """Return how the names of files begin that a process is writing: after a kill they are found by it."""
     return f"{_TEMPORARY}{pid}-{start_time(pid)}-"
 
 
@@ -277,15 +302,27 @@ def _sync_folder(folder: Path) -> None:
             os.close(handle)
 
 
-def _lock(handle: int) -> None:
+def _lock(handle: int, path: Path, until: float) -> None:
     """Wait for the lock; it is released when the file is closed, also by a crash."""
+    while not _try_lock(handle, wait=until == float("inf")):
+        if time.monotonic() > until:
+            raise write_error(OSError(errno.EAGAIN, "another process holds its lock"), path)
+        time.sleep(_PAUSE)
+
+
+def _try_lock(handle: int, wait: bool) -> bool:
     if sys.platform == "win32":
-        # This call gives up after ten seconds, so it is repeated.
-        while True:
-            with contextlib.suppress(OSError):
-                msvcrt.locking(handle, msvcrt.LK_LOCK, 1)
-                return
-    else:
-        # Some network file systems have no locks; the run's own lock still keeps a second run away.
         with contextlib.suppress(OSError):
-            fcntl.flock(handle, fcntl.LOCK_EX)
+            # This call gives up after ten seconds, so it is repeated.
+            msvcrt.locking(handle, msvcrt.LK_LOCK if wait else msvcrt.LK_NBLCK, 1)
+            return True
+        return False
+    else:  # noqa: RET505 - so that mypy knows where fcntl is
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        except OSError:
+            # Some network file systems have no locks; the run's own lock still keeps a second run away.
+            return True
+        return True

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from segue.domain.pattern import pattern
 from segue.system.files import private_folder
-from segue.system.process.capture import child_environment, probe
+from segue.system.git.folders import find_place
+from segue.system.git.outside import ask_git
 
 LANE_NAME = pattern(r"(?P<run>.+)-lane-(?P<number>[1-9][0-9]{0,3})")
 """The name of a lane's folder."""
@@ -117,7 +118,6 @@ def _fits(tree: Path, path: str, is_folder: bool) -> bool:
 
 
 def _ask(folder: Path, *arguments: str) -> str:
-    env = child_environment(extra={"GIT_OPTIONAL_LOCKS": "0"})
-    options = ("-c", "core.fsmonitor=false", "-c", "core.quotePath=false")
-    done = probe(["git", *options, *arguments], env=env, cwd=folder)
-    return done.out.decode("utf-8", "surrogateescape") if done is not None and done.in_time else ""
+    place = find_place(folder)
+    said = ask_git(place, "-c", "core.quotePath=false", *arguments) if place is not None else b""
+    return said.decode("utf-8", "surrogateescape")

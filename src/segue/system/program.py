@@ -13,6 +13,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from segue.system.process.group import own_group
+from segue.system.programs import segue_environment
 
 _RUN = (
     "import os, sys; sys.path += sys.argv.pop(1).split(os.pathsep);"
@@ -63,7 +64,7 @@ def own_environment(variables: Mapping[str, str] = MappingProxyType({})) -> dict
     """Return the environment for a copy of this program that may outlive it."""
     # A one-file build is unpacked into a folder that is deleted at its end; the copy needs its own.
     reset = {"PYINSTALLER_RESET_ENVIRONMENT": "1"} if frozen() else {}
-    return {**os.environ, **reset, **variables}
+    return {**segue_environment(), **reset, **variables}
 
 
 def start_in_background(

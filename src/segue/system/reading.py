@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import errno
 import os
-import stat
 from itertools import islice
 from pathlib import Path
 
-from segue.domain.errors import SourceError
 from segue.domain.nearest import find_nearest
+from segue.system.beneath import UnsafeFile as UnsafeFile
+from segue.system.beneath import read_open, read_still, write_still
+from segue.system.process.notes import BINARY
 
 LARGEST = 16 * 1024**2
 """Bytes that a file of tasks, settings or state may have."""
 
 _MOST_NAMES = 5000
-_KEPT = "Nothing was read from it, and nothing was changed."
-
-
-class UnsafeFile(SourceError):
-    """A file that is not read: it is no regular file, too large, or outside of the repository."""
 
 
 def read_file(path: Path, inside: Path | None = None, limit: int = LARGEST) -> bytes:
@@ -29,35 +24,30 @@ def read_file(path: Path, inside: Path | None = None, limit: int = LARGEST) -> b
     OSError if there is no such file or it may not be read.
     """
     if inside is not None:
-        check_inside(path, inside)
+        # What was checked is what is opened: a link that is put there in between is not followed.
+        return read_still(Path(check_inside(path, inside)), limit)
     # Without O_NONBLOCK, opening a pipe that nobody writes to would wait for ever.
-    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
-    with os.fdopen(handle, "rb") as file:
-        mode = os.fstat(handle).st_mode
-        if stat.S_ISDIR(mode):
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-        if not stat.S_ISREG(mode):
-            raise UnsafeFile(
-                f"{path} is not a regular file.", kept=_KEPT, hint="Put a file in its place, or remove it."
-            )
-        data = file.read(limit + 1)
-    if len(data) > limit:
-        size = f"{limit // 1024**2} MiB" if limit >= 1024**2 else f"{limit // 1024} KiB"
-        raise UnsafeFile(f"{path} is larger than {size}.", kept=_KEPT, hint="Make it smaller, or remove it.")
-    return data
+    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | BINARY)
+    with os.fdopen(handle, "rb"):
+        return read_open(handle, str(path), limit)
 
 
-def check_inside(path: Path, folder: Path) -> None:
-    """Refuse a path below a folder that leads out of it through a link."""
+def write_inside(path: Path, inside: Path, data: bytes, durable: bool = True) -> None:
+    """Write a file, whole or not at all; it must be below the folder when its links are followed."""
+    write_still(Path(check_inside(path, inside)), data, durable)
+
+
+def check_inside(path: Path, folder: Path) -> str:
+    """Refuse a path below a folder that leads out of it through a link; returns where it leads."""
     written = os.path.abspath(path)  # noqa: PTH100 - resolve() would follow the links
     real, home = os.path.realpath(path), os.path.realpath(folder)
     below = any(_is_below(written, place) for place in (os.path.abspath(folder), home))  # noqa: PTH100
     if below and not _is_below(real, home):
         raise UnsafeFile(
             f"{path} is a link that leads out of {folder}: to {real}.",
-            kept=_KEPT,
             hint="Replace the link with the file itself, or name that file if you mean it.",
         )
+    return real
 
 
 def leads_out(path: Path, folder: Path) -> bool:

@@ -39,7 +39,7 @@ class RunView(Struct):
     limits: dict[str, float] = field(default_factory=dict)
     """Agents (`name` or `name:model`) that reached a usage limit, and until when."""
     isolation: str = ""
-    """The sandbox of the agents in the last session."""
+    """The sandbox of the agents in the last session; `not isolated` if there was none in any of them."""
     branch: str | None = None
     """The branch of the last task that was done: the next one builds on it."""
     repeatable: set[str] = field(default_factory=set)
@@ -148,7 +148,10 @@ class RunView(Struct):
         self.waiting.clear()
         self.lane_count = 0
         self.work.begin_session(at.ts)
-        self.isolation, self.asked = event.isolation, False
+        if self.isolation != e.NOT_ISOLATED:
+            # Older runs have another word for it.
+            self.isolation = e.NOT_ISOLATED if event.isolation == "none" else event.isolation
+        self.asked = False
 
     def _ended(self, event: e.RunEnded, at: e.Recorded) -> None:
         self.work.tick(at.ts)

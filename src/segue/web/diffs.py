@@ -19,8 +19,8 @@ from segue.fleet.looking import read_far_diff
 from segue.flow.phases.registry import PHASES
 from segue.ports import Store
 from segue.runtime.app import App
+from segue.system.git.folders import git_dirs
 from segue.system.git.objects import Objects
-from segue.system.git.repository import git_dirs
 
 _COMMIT = re.compile(r"[0-9a-f]{7,64}")
 _EDITING = tuple(phase.name for phase in PHASES.values() if phase.edits)

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from segue.agents.cloud.values import CloudLook
 from segue.system.git.branches import REMOTE
-from segue.system.git.repository import run_git
+from segue.system.git.folders import find_place
+from segue.system.git.outside import APART, run_git, run_outside
 
 _PULL = re.compile(r"/pull/(\d+)(?:[/?#]|$)")
 
@@ -37,7 +38,12 @@ async def _list_refs(workspace: Path, repository: str) -> dict[str, str] | None:
     """
     for place in (REMOTE, repository):
         try:
-            done = await run_git(workspace, "ls-remote", place, "refs/heads/*", "refs/pull/*/head")
+            wanted = ("ls-remote", place, "refs/heads/*", "refs/pull/*/head")
+            found = find_place(workspace)
+            if found is None:
+                done = await run_git(workspace, *wanted, extra=APART)
+            else:
+                done = await run_outside(found, *wanted)
         except (OSError, TimeoutError):
             return None
         if done.exit_code == 0:

@@ -13,6 +13,7 @@ from msgspec import Struct
 from segue.agents.local.values import Json, as_count, as_table, as_text, parse_object
 from segue.domain.outcome import Usage
 from segue.domain.signals import read_instant, reset_at
+from segue.system.files import read_end
 
 _THREAD = re.compile(r"[A-Za-z0-9-]{1,100}")
 _TAIL_BYTES = 4 * 1024 * 1024
@@ -34,10 +35,8 @@ def read_session(home: Path, thread: str | None, now: float) -> SessionFacts:
         return SessionFacts()
     found = sorted(home.glob(f"sessions/*/*/*/rollout-*-{thread}.jsonl"))
     try:
-        with found[-1].open("rb") as file:
-            file.seek(max(0, file.seek(0, 2) - _TAIL_BYTES))
-            lines = file.read(_TAIL_BYTES).decode("utf-8", "replace").splitlines()
-    except (OSError, IndexError):
+        lines = read_end(found[-1], _TAIL_BYTES).decode("utf-8", "replace").splitlines()
+    except IndexError:
         return SessionFacts()
     used: Usage | None = None
     limits: float | None = None

@@ -30,7 +30,7 @@ from segue.domain.job import Job, Mode
 from segue.domain.outcome import Outcome, Usage
 from segue.system.files import write_atomic
 from segue.system.isolation.policy import Places
-from segue.system.process.processes import Chunk, Command, Exit, Processes, capture, child_environment
+from segue.system.process.processes import Chunk, Command, Exit, Processes, capture, inside_environment
 from segue.system.services import Services
 
 if TYPE_CHECKING:
@@ -165,7 +165,7 @@ def make_command(
     the labels of the job. `own` is what it needs in a sandbox, beside the work tree.
     """
     labels = {f"SEGUE_{name.upper()}": value for name, value in job.labels.items()}
-    env = child_environment(passed, {**(variables or {}), **labels})
+    env = inside_environment(passed, {**(variables or {}), **labels})
     text = job.prompt.text if stdin is None else stdin
     return Command(tuple(argv), job.workspace, env, text.encode("utf-8", "replace"), job.limits, own)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -17,7 +16,8 @@ from segue.domain.options import OptionError
 from segue.ports import Installation, Problem
 from segue.system.isolation.policy import Places
 from segue.system.process.capture import PROBE_SECONDS, Captured, probe
-from segue.system.process.processes import Command, child_environment
+from segue.system.process.processes import Command, inside_environment
+from segue.system.programs import find_inside, reach
 
 SIM_PREFIX = "SEGUE_SIM_"
 """Variables for the stand-ins of `segue sim bin` reach the agent: see `segue help rehearsing`."""
@@ -60,8 +60,13 @@ class Program(Struct, frozen=True):
     """Returns the program behind a launcher."""
 
     def find(self, given: str | None, env: Mapping[str, str]) -> str | None:
-        """Return where the program is: the one that the user named, or the first of its names on PATH."""
-        found = (shutil.which(name, path=env.get("PATH")) for name in self._candidates(given))
+        """Return where the program is: the one that the user named, or the first of its names on PATH.
+
+        One that agents cannot write comes first; another one is started in the sandbox alone.
+        """
+        names, path = self._candidates(given), env.get("PATH")
+        outside = (reach().find(name, path or os.defpath) for name in names)
+        found = (*outside, *(find_inside(name, path) for name in names))
         return next((self.find_native(Path(program)) or program for program in found if program), None)
 
     def inspect(self, given: str | None, env: Mapping[str, str], key: str | None) -> Inspection:
@@ -72,6 +77,8 @@ class Program(Struct, frozen=True):
         if program is None:
             missing = _describe_missing(self.title, self._candidates(given), env)
             return Inspection(problems=(Problem(missing, fix, ToolMissing.exit_code),))
+        if reach().has(program):  # it is started in the sandbox alone
+            return Inspection(Installation(program, login=key or "not known"))
         said = ""
         if self.version:
             answer = _ask(program, ("--version",), env)
@@ -120,7 +127,7 @@ class InstalledProgram:
 
     def path(self) -> str:
         """Return where the program is, or the name under which it would be found."""
-        found = self._program.find(self._given, child_environment(self._passed()))
+        found = self._program.find(self._given, inside_environment(self._passed()))
         return found or self._given or self._program.names[0]
 
     def command(
@@ -142,7 +149,7 @@ class InstalledProgram:
     def _inspection(self) -> Inspection:
         # Not a cached_property: before Python 3.12 all instances share its lock and would be asked in turn.
         if self._inspected is None:
-            env = child_environment(self._passed(), self._variables)
+            env = inside_environment(self._passed(), self._variables)
             self._inspected = self._program.inspect(self._given, env, self._key())
         return self._inspected
 
@@ -192,6 +199,7 @@ def _describe_missing(title: str, names: Sequence[str], env: Mapping[str, str]) 
 def _ask(program: str, arguments: Sequence[str], env: Mapping[str, str]) -> Captured:
     """Return what the program answers; nothing if it cannot be asked."""
     # Not in the current folder: programs read settings of the project there, which nobody may have looked at.
+    env = {**env, "PATH": reach().cut(env.get("PATH", ""))}
     answer = probe([program, *arguments], env=env, cwd=Path(Path.cwd().anchor))
     return answer or Captured(1, b"", b"")
 

@@ -75,10 +75,11 @@ def _print_run(run: Run, view: RunView, output: Printer) -> None:
     from segue.cli.runs import describe_wait, state_of
     from segue.cli.terminal.progress import describe_waits
     from segue.cli.terminal.task_table import print_tasks
+    from segue.domain.events import NOT_ISOLATED
     from segue.domain.run import RunState
 
     state = state_of(run, view)
-    parts = (state, run.spec.agent, run.place)
+    parts = (state, run.spec.agent, NOT_ISOLATED if view.isolation == NOT_ISOLATED else "", run.place)
     title = f"Run {run.id}: {' · '.join(filter(None, parts))}"
     if state is RunState.QUEUED and not view.tasks:
         output.text(title)

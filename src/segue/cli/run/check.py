@@ -120,13 +120,13 @@ async def _run_check(app: App, argv: tuple[str, ...]) -> CheckResult:
     from segue.domain.errors import SegueError
     from segue.domain.proof import CheckResult
     from segue.system.isolation.isolate import capture_inside
-    from segue.system.process.capture import child_environment
+    from segue.system.process.capture import inside_environment
 
     settings, command = app.loaded.settings, " ".join(argv)
     limit, network = settings.limits.phase_timeout, settings.check_network
     try:
         done = await capture_inside(
-            app.isolation(), argv, app.repo, child_environment(), limit, network=network
+            app.isolation(), argv, app.repo, inside_environment(), limit, network=network
         )
     except (SegueError, TimeoutError) as error:
         return CheckResult(command, None, str(error))

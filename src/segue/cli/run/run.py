@@ -38,7 +38,9 @@ if TYPE_CHECKING:
 @click.option("--pause-after-task", is_flag=True, help="Wait for you after each task.")
 @click.option("--fail-fast", is_flag=True, help="Begin no further task after one has failed.")
 @click.option(
-    "--yes", is_flag=True, help="Do not ask: take what is found, and let a simulated agent do real tasks."
+    "--yes",
+    is_flag=True,
+    help="Do not ask: take what is found, and let agents work simulated or without a sandbox.",
 )
 @click.option("--dry-run", is_flag=True, help="Print every prompt; launch and write nothing.")
 @click.option("--detach", is_flag=True, help="Run in the background; follow with `segue logs -f`.")
@@ -196,7 +198,7 @@ def run(
             confirm=confirm,
         )
 
-    return _run_decided(settings, more, app, begin, output)
+    return _run_decided(settings, more, app, begin, output, yes)
 
 
 def _confirmation(app: App, source: str | None, yes: bool, output: Printer) -> Callable[[], None]:
@@ -211,21 +213,20 @@ def _confirmation(app: App, source: str | None, yes: bool, output: Printer) -> C
 
 def _fork_nursery() -> None:
     """Prepare the start of the supervisor while the rest of Segue is imported; until then it does nothing."""
-    if sys.platform != "linux":
-        return
-    from segue.system.supervisor.nursery import open_nursery
+    if sys.platform == "linux":
+        from segue.system.supervisor.nursery import open_nursery
 
-    nursery = open_nursery()
-    if nursery is None:
-        return
-    from segue.system.process.watch import Link
+        nursery = open_nursery()
+        if nursery is None:
+            return
+        from segue.system.process.watch import Link
 
-    def close() -> None:
-        Link.nursery = None
-        nursery.close()
+        def close() -> None:
+            Link.nursery = None
+            nursery.close()
 
-    Link.nursery = nursery
-    click.get_current_context().call_on_close(close)
+        Link.nursery = nursery
+        click.get_current_context().call_on_close(close)
 
 
 def _complete(
@@ -256,6 +257,7 @@ def _run_decided(
     app: App,
     begin: Callable[[App], Coroutine[None, None, int]],
     output: Printer,
+    yes: bool,
 ) -> int:
     """Run to the end; what a person has to decide first is asked, and the run begins with the answer."""
     import asyncio
@@ -264,7 +266,7 @@ def _run_decided(
     from segue.domain.errors import TwoLists
     from segue.runtime.past import CommitsMissing
     from segue.runtime.plan import PlanChanged
-    from segue.runtime.preconditions import Undecided
+    from segue.runtime.preconditions import NotIsolated, Undecided
 
     while True:
         try:
@@ -276,7 +278,10 @@ def _run_decided(
         except TwoLists as lists:
             more["task_list"] = session.choose_list(lists, output)
         except Undecided as undecided:
-            more |= session.decide(undecided, output)
+            if yes and isinstance(undecided, NotIsolated):
+                undecided.accept()
+            else:
+                more |= session.decide(undecided, output)
         app = settings.load(**more)
 
 

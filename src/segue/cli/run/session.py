@@ -16,6 +16,7 @@ from segue.cli.terminal.log import open_log, refuse_log
 from segue.cli.terminal.output import Printer, announce_page, error_text
 from segue.cli.terminal.progress import Progress
 from segue.domain.errors import AtGate, AtPlan, TwoLists, UsageError
+from segue.domain.events import NOT_ISOLATED
 from segue.domain.run import Run
 from segue.flow.earlier import read_durations
 from segue.ports import Observer
@@ -132,6 +133,7 @@ def decide(undecided: Undecided, output: Printer) -> Mapping[str, Any]:
     _tell_or_raise(undecided, output)
     if not click.confirm(undecided.question, err=True):
         raise undecided
+    undecided.accept()
     return undecided.answer
 
 
@@ -151,7 +153,10 @@ async def show_session(
     if opened.warning:
         output.warn(opened.warning)
     if not opened.parts.cloud:
-        output.note(opened.parts.services.isolation.sentence)
+        isolation = opened.parts.services.isolation
+        (output.warn if isolation.label == NOT_ISOLATED else output.note)(isolation.sentence)
+        if note := isolation.own_note:
+            output.note(note)
     if opened.fresh and opened.plan.listing.read_as:
         output.note(opened.plan.listing.read_as)
     async with _serve_page(opened, output, page):

@@ -18,7 +18,7 @@ def sim() -> None:
 
     \b
     Examples:
-      segue sim bin ./bin
+      segue sim bin ~/sims
       segue sim llm --port 8099 --script answers.toml
     """
 
@@ -34,12 +34,19 @@ def bin_(folder: Path, output: Printer) -> None:
 
     \b
     Examples:
-      segue sim bin ./bin
-      PATH=$PWD/bin:$PATH segue run plan.md --agent cursor
+      segue sim bin ~/sims
+      PATH=~/sims:$PATH segue run plan.md --agent cursor
     """
     from segue.domain.errors import UsageError
     from segue.sim.launchers import PROGRAMS, write_launchers
+    from segue.system.reach import tree_around
 
+    if tree := tree_around(folder if folder.is_dir() else folder.absolute().parent):
+        raise UsageError(
+            f"{folder} is in the work tree {tree}, where agents can write: the real tools would come first.",
+            kept="Nothing was written.",
+            hint="Choose a folder outside: segue sim bin ~/sims",
+        )
     foreign = [folder / name for name in PROGRAMS if _is_foreign(folder / name)]
     if foreign:
         raise UsageError(

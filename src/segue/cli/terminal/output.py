@@ -19,6 +19,7 @@ from segue.cli.terminal.table import draw, print_wrapped
 from segue.domain.errors import SegueError
 from segue.domain.pattern import pattern
 from segue.domain.plain import clean as clean
+from segue.system.programs import find_inside
 
 AGENT_VARIABLES = ("AI_AGENT", "AGENT", "CLAUDECODE", "VSCODE_AGENT", "CURSOR_AGENT")
 """When one of these is set, an agent reads the output: print no animation and no colour."""
@@ -45,7 +46,7 @@ def cut_start(path: str, room: int) -> str:
 
 def program() -> str:
     """Return how to call Segue in a shell: by name if it is on PATH, else as it was called."""
-    if shutil.which("segue"):
+    if find_inside("segue"):
         return "segue"
     as_module = Path(sys.argv[0]).name == "__main__.py"
     return shlex.join([sys.executable, "-m", "segue"] if as_module else sys.argv[:1])

@@ -6,22 +6,21 @@ import shlex
 import time
 from collections.abc import Collection
 
-import msgspec
 from msgspec.structs import replace
 
-from segue.domain.criterion import CONTESTED, Criterion, CriterionVerdict
-from segue.domain.events import CheckRun, NoticeGiven, VerdictGiven
+from segue.domain.criterion import CONTESTED, Criterion
+from segue.domain.events import NoticeGiven, VerdictGiven
 from segue.domain.evidence import Evidence
 from segue.domain.kinds.commands import commands_in
 from segue.domain.kinds.recognise import with_kind
 from segue.domain.proof import CheckResult, CheckState
 from segue.domain.results import CheckOutput, StepResult
 from segue.domain.task import TaskKind, TaskStatus
-from segue.domain.verdict import Action, Result, Verdict
+from segue.domain.verdict import Action, Result
 from segue.domain.workspace import Snapshot
 from segue.flow.actions import what_follows
-from segue.flow.context import Examination, RunContext
-from segue.flow.errors import ErrorRecorder
+from segue.flow.check_results import checks_verdict, clean_result, store_result
+from segue.flow.context import RunContext
 from segue.flow.independent import drop_wrong_tests, dropped_tests, explain_failure, lay_tests
 from segue.flow.judging import ask_judges, no_verdict
 from segue.flow.phase import Phase
@@ -33,8 +32,6 @@ from segue.flow.survey import known_before, settle, written_first
 from segue.ports import StepFacts
 from segue.prompts.judge import contested_text
 
-_KEPT_OUTPUT = 32 * 1024
-_SHOWN_OUTPUT = 4 * 1024
 _ASKED_FOR = "The task asks for these tests or control files to be changed in this way."
 
 
@@ -134,22 +131,22 @@ async def _run_checks(
         before = known_before(context, task, context.redact(shlex.join(argv)))
         result = await checking.run(argv, base, head, kind=task.kind, expected_red=red, before=before)
         result = explain_failure(context, state, name_broken_tasks(context, state, result))
-        result = _cleaned(context, result)
+        result = clean_result(context, result)
         results.append(result)
-        await _store(context, state, key, result, began)
+        await store_result(context, state, key, result, began)
     for scenario in scenarios_of(context, task):
         assert checking.run_scenario is not None
         began = time.monotonic()
-        result = _cleaned(context, await checking.run_scenario(scenario, state.base.head, tree))
+        result = clean_result(context, await checking.run_scenario(scenario, state.base.head, tree))
         results.append(result)
-        await _store(context, state, key, result, began)
+        await store_result(context, state, key, result, began)
     if checking.examine is None:
         return tuple(results)
     began = time.monotonic()
     async with context.workspace.checkout(state.head) as folder:
         examined = await checking.examine(folder)
     if examined is not None:
-        await _store(context, state, key, examined.check, began, examined)
+        await store_result(context, state, key, examined.check, began, examined)
         results += [examined.check] if examined.decides else []
     return tuple(results)
 
@@ -159,15 +156,9 @@ async def _run_earlier(context: RunContext, state: TaskState, tree: str, key: st
     results: list[CheckResult] = []
     for proof in proofs_to_run(context, state):
         began = time.monotonic()
-        results.append(_cleaned(context, await run_again(context, state, proof, tree)))
-        await _store(context, state, key, results[-1], began)
+        results.append(clean_result(context, await run_again(context, state, proof, tree)))
+        await store_result(context, state, key, results[-1], began)
     return tuple(results)
-
-
-def _cleaned(context: RunContext, result: CheckResult) -> CheckResult:
-    output = context.redact(result.output)[-_KEPT_OUTPUT:]
-    words = (context.redact(result.command), context.redact(result.reason))
-    return msgspec.structs.replace(result, output=output, command=words[0], reason=words[1])
 
 
 def _expected_red(context: RunContext, state: TaskState) -> Collection[str]:
@@ -209,41 +200,3 @@ async def _is_asked_for(context: RunContext, state: TaskState, disputed: list[Ch
     text = "Changed tests were found to be what the task asks for" if asked else "Changed tests were refused"
     await context.emit(NoticeGiven(f"{text}: {', '.join(files[:5])}.", task=state.task.key))
     return asked
-
-
-async def _store(
-    context: RunContext,
-    state: TaskState,
-    key: str,
-    result: CheckResult,
-    began: float,
-    examined: Examination | None = None,
-) -> None:
-    """Store what a check printed, and as errors what it complained about."""
-    task, found = state.task, examined.found if examined else None
-    seconds = round(time.monotonic() - began, 3)
-    said = (result.command, result.exit_code, result.output)
-    bare = msgspec.structs.replace(result, output="") if result.state is not None else None
-    await context.emit(CheckRun(task.key, *said, seconds, task.build_phase, found, bare), key)
-    if not result.ok and result.exit_code is not None:
-        errors = [item for item in (found or {}).get("findings", ()) if item.get("level") == "error"]
-        recorder = ErrorRecorder(context.journal, task.key, "verify", task.build_phase, key)
-        await recorder.check_failed(result, [str(item["message"]) for item in errors])
-
-
-def checks_verdict(results: tuple[CheckResult, ...]) -> Verdict:
-    """Return what the checks say, with a criterion for each command."""
-    criteria = tuple(CriterionVerdict(f"check: {one.command}", one.ok, _said(one)) for one in results)
-    failed = [f"{one.command} ({_ending(one)})" for one in results if not one.ok]
-    result = Result.PARTIAL if any(one.met for one in criteria) else Result.FAIL
-    return Verdict(result, Action.RETRY, "; ".join(failed), criteria)
-
-
-def _ending(result: CheckResult) -> str:
-    if result.reason:
-        return result.reason
-    return "could not be run" if result.exit_code is None else f"exit code {result.exit_code}"
-
-
-def _said(result: CheckResult) -> str:
-    return "" if result.ok else f"{_ending(result)}\n{result.output[-_SHOWN_OUTPUT:]}".strip()

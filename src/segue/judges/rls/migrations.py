@@ -17,6 +17,7 @@ from segue.judges.rls.options import FOLDER
 from segue.judges.rls.report import RlsFinding, RlsLevel
 from segue.judges.rls.scratch import Scratch, words_of
 from segue.judges.rls.statements import Statement, split
+from segue.system.beneath import read_below
 
 _NAME = re.compile(r"\d+_.*\.sql")
 _LARGEST = 64 * 1024 * 1024
@@ -53,7 +54,7 @@ def read_migrations(project: Path) -> tuple[list[Migration], list[RlsFinding]]:
             findings.append(RlsFinding(RlsLevel.NOTICE, str(FOLDER / path.name), problem))
         elif path.suffix == ".sql":
             # A NUL would end the text for the driver, and hide what follows.
-            text = path.read_bytes().decode("utf-8-sig", "replace").replace("\0", "\ufffd")
+            text = read_below(root, path, _LARGEST).decode("utf-8-sig", "replace").replace("\0", "\ufffd")
             found.append(Migration(path.name, tuple(split(text))))
     return found, findings
 

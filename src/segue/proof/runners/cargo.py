@@ -24,6 +24,7 @@ from segue.proof.report import (
 )
 from segue.proof.runners.records import fill_hook, read_texts
 from segue.proof.runners.runner import Ended, Project, Stage
+from segue.system.beneath import append_below
 
 _OUTCOMES = {"ok": TestOutcome.PASSED, "failed": TestOutcome.FAILED, "ignored": TestOutcome.SKIPPED}
 _NOT_BUILT = re.compile(r"could not compile `([^`]+)` \((lib|bin|test)(?: \"([^\"]+)\")?(?: test)?\)")
@@ -56,10 +57,11 @@ class CargoTest:
     def arm(self, stage: Stage) -> Mapping[str, str]:
         """Copy the script, and append a canary to each file that becomes a test binary."""
         for path in _roots(stage):
-            with path.open("a") as file:
-                file.write(
-                    f'\n#[cfg(test)]\n#[test]\nfn {stage.token}() {{\n    panic!("{stage.token}")\n}}\n'
-                )
+            append_below(
+                stage.tree,
+                path,
+                f'\n#[cfg(test)]\n#[test]\nfn {stage.token}() {{\n    panic!("{stage.token}")\n}}\n',
+            )
         hook = fill_hook(stage, "cargo_run.sh", f"{stage.token}c.sh", {})
         known = {key: value for key in _PASSED_ON if (value := os.environ.get(key))}
         runners = {f"CARGO_TARGET_{triple}_RUNNER": str(hook) for triple in _triples()}

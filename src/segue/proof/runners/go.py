@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 from collections.abc import Iterable, Mapping
@@ -13,6 +12,7 @@ import msgspec
 from segue.proof.report import Canary, CaseResult, Reason, Report, TestOutcome, join_canaries, shorten
 from segue.proof.runners.records import fill_hook, read_texts
 from segue.proof.runners.runner import Ended, Project, Stage
+from segue.system.beneath import append_below, read_below
 
 _RUN = re.compile(r"=== (?:RUN|CONT|NAME|PAUSE)\s+(\S+)$")
 _END = re.compile(r"--- (PASS|FAIL|SKIP): (\S+) \(")
@@ -46,8 +46,8 @@ class GoTest:
         # In place, the tests are gone again when the report is read.
         (stage.hooks / f"{stage.token}g.json").write_bytes(msgspec.json.encode(_places(stage)))
         for path in _last_files(stage):
-            with (stage.tree / path).open("a") as file:
-                file.write(f'\nfunc {name}(t *testing.T) {{ t.Fatal("{stage.token}") }}\n')
+            canary = f'\nfunc {name}(t *testing.T) {{ t.Fatal("{stage.token}") }}\n'
+            append_below(stage.tree, stage.tree / path, canary)
         hook = fill_hook(stage, "go_exec.sh", f"{stage.token}g.sh", {"TOKEN_CANARY": name})
         flag = f"-exec={hook}" if " " not in str(hook) else f"\"-exec='{hook}'\""
         known = {key: value for key in _PASSED_ON if (value := os.environ.get(key))}
@@ -112,9 +112,7 @@ def _places(stage: Stage) -> dict[str, dict[str, str]]:
 
 
 def _text(stage: Stage, path: str) -> str:
-    with contextlib.suppress(OSError):
-        return (stage.tree / path).read_text("utf-8", "replace")
-    return ""
+    return read_below(stage.tree, stage.tree / path).decode("utf-8", "replace")
 
 
 def _cases(output: str, package: str, files: Mapping[str, str]) -> tuple[dict[str, CaseResult], bool]:

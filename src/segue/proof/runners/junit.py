@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 
 from segue.proof.report import CaseResult, Report, TestOutcome, add_case, explain, shorten
 from segue.proof.runners.runner import Ended, Project, Stage
+from segue.system.beneath import Beneath, read_below
 
 _OPTION = re.compile(
     r"--?(?:junit-?xml|junit-?file|junitfile|output-?junit|log-junit|xunit-?file)(?:=(.+))?$", re.I
@@ -29,8 +30,9 @@ class JunitFile:
 
     def arm(self, stage: Stage) -> Mapping[str, str]:
         """Remove a report of an earlier run."""
-        for path in _inside(stage):
-            path.unlink(missing_ok=True)
+        with Beneath(stage.tree) as tree:
+            for path in _inside(stage):
+                tree.delete(str(path.relative_to(stage.tree)))
         return {}
 
     def read(self, stage: Stage, ended: Ended) -> Report | None:  # noqa: ARG002 - the command wrote it all
@@ -65,7 +67,7 @@ def read_junit(paths: Iterable[Path], stage: Stage, runner: str) -> Report | Non
     tests: dict[str, CaseResult] = {}
     count = 0
     for path in paths:
-        root = _parse(path)
+        root = _parse(stage, path)
         if root is None:
             continue
         count += 1
@@ -74,14 +76,14 @@ def read_junit(paths: Iterable[Path], stage: Stage, runner: str) -> Report | Non
     return Report(tests, count, runners=(runner,) if tests else ()) if count else None
 
 
-def _parse(path: Path) -> ElementTree.Element | None:
+def _parse(stage: Stage, path: Path) -> ElementTree.Element | None:
+    # The check can write here, so anything may be found.
+    place = stage.tree if path.is_relative_to(stage.tree) else stage.reports
+    data = read_below(place, path, _LARGEST)
     try:
-        if path.is_symlink() or path.stat().st_size > _LARGEST:
-            return None
-        data = path.read_bytes()
         # Entities can grow without bound; no runner writes them.
         return None if b"<!" in data[:1000] and b"<!ENTITY" in data else ElementTree.fromstring(data)  # noqa: S314
-    except (OSError, ElementTree.ParseError):
+    except ElementTree.ParseError:
         return None
 
 

@@ -12,6 +12,7 @@ import msgspec
 
 from segue.proof.report import Canary, CaseResult, Report, TestOutcome, add_case, explain, shorten
 from segue.proof.runners.runner import Stage
+from segue.system.beneath import read_below
 
 _HOOKS = Path(__file__).parent / "hooks"
 _LARGEST = 256 * 1024**2
@@ -76,14 +77,14 @@ def fill_hook(stage: Stage, hook: str, name: str, words: Mapping[str, str]) -> P
 def read_texts(stage: Stage, name: str) -> Iterator[str]:
     """Yield what a script of this name (without its ending) kept."""
     for path in sorted((stage.reports / name).glob(f"{stage.token}-*.txt")):
-        with contextlib.suppress(OSError):
-            if not path.is_symlink() and path.stat().st_size <= _LARGEST:
-                yield path.read_text("utf-8", "replace")
+        if data := read_below(stage.reports, path, _LARGEST):
+            yield data.decode("utf-8", "replace")
 
 
 def read_reports(stage: Stage, name: str, runner: str) -> Report | None:
     """Return what the hook of this name (without its ending) wrote; None if it finished no report."""
-    found = [entry for path in sorted((stage.reports / name).glob("*.json")) if (entry := _read(path))]
+    paths = sorted((stage.reports / name).glob("*.json"))
+    found = [entry for path in paths if (entry := _read(stage, path))]
     owners = [entry for entry in found if not entry.worker]
     if not owners:
         return None
@@ -93,11 +94,10 @@ def read_reports(stage: Stage, name: str, runner: str) -> Report | None:
     return Report(tests, len(owners), _canary(found), (runner,) if tests else ())
 
 
-def _read(path: Path) -> ReportFile | None:
+def _read(stage: Stage, path: Path) -> ReportFile | None:
     # The check can write here, so anything may be found.
-    with contextlib.suppress(OSError, ValueError, msgspec.DecodeError):
-        if path.stat().st_size <= _LARGEST:
-            return msgspec.json.decode(path.read_bytes(), type=ReportFile)
+    with contextlib.suppress(ValueError, msgspec.DecodeError):
+        return msgspec.json.decode(read_below(stage.reports, path, _LARGEST), type=ReportFile)
     return None
 
 

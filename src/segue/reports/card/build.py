@@ -78,7 +78,7 @@ def build_cards(
     view, known = load_view(store, run), _gather(events)
     sentences = _read_sentences(events, tasks)
     return [
-        _build_card(store, run, task, known[task.key], sentences.get(task.key, {}))
+        _build_card(store, run, task, known[task.key], sentences.get(task.key, {}), view.isolation)
         for task in view.tasks.values()
         if keys is None or task.key in keys
     ]
@@ -129,7 +129,12 @@ def _read_sentences(events: Sequence[Recorded], tasks: Sequence[Task]) -> dict[s
 
 
 def _build_card(
-    store: Store, run: Run, task: TaskView, known: _Evidence, sentences: Mapping[str, str]
+    store: Store,
+    run: Run,
+    task: TaskView,
+    known: _Evidence,
+    sentences: Mapping[str, str],
+    isolation: str,
 ) -> ProofCard:
     proof, end = task.proof, known.proof
     shown = proof or end
@@ -165,6 +170,7 @@ def _build_card(
         base=shown.base if shown else "",
         tree=shown.tree if shown else "",
         agents=tuple(known.agents),
+        isolation=isolation or None,
         seconds=None if task.started is None else task.work_ms / 1000,
         tokens=task.usage.tokens,
         cost_usd=task.usage.cost_usd,

@@ -55,6 +55,8 @@ class CheckCard(msgspec.Struct, frozen=True, kw_only=True):
     scenario: bool
     of: str
     """The earlier task whose proof was run again; empty: it is about this one."""
+    environment: str
+    """Which environment judged, where the task changed what it is built from."""
 
     @classmethod
     def read(cls, check: CheckResult, decided_by: str = "", asked_for: bool | None = None) -> CheckCard:
@@ -115,6 +117,8 @@ class ProofCard(msgspec.Struct, frozen=True, kw_only=True):
     branch: str | None
     agents: tuple[str, ...]
     """Who worked on it: agents, with their models."""
+    isolation: str | None
+    """The sandbox that they worked in, or `not isolated`; None: not known, or they worked elsewhere."""
     attempts: int
     seconds: float | None
     tokens: int

@@ -85,6 +85,8 @@ def _list_facts(card: ProofCard) -> Iterator[tuple[str, str]]:
         yield "state", card.state.replace("_", " ")
     if card.agents:
         yield "agent", ", ".join(card.agents)
+    if card.isolation:
+        yield "sandbox", card.isolation
     yield "used", ", ".join(_list_usage(card)) or "nothing"
     if card.commit:
         yield "commit", card.commit
@@ -116,7 +118,10 @@ def _show_check(check: CheckCard) -> CardItem:
         known.append(f"{check.runner} reports {format_count(check.passed, 'test')} passed")
     elif check.exit_code is not None:
         known.append(f"exit code {check.exit_code}")
-    notes = filter(None, [check.reason, *_describe_tests(check), f"seal: {check.seal}", *check.weaknesses])
+    # A weakness that begins so says more about it.
+    told = any(text.startswith(check.environment) for text in check.weaknesses)
+    sealed = [f"seal: {check.seal}", "" if told else check.environment, *check.weaknesses]
+    notes = filter(None, [check.reason, *_describe_tests(check), *sealed])
     contested = map(_describe_contested, check.contested)
     sign = _SIGNS.get(check.state, "✗")
     name = f"scenario {check.command}" if check.scenario else check.command

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from segue.domain.amounts import format_count
 from segue.domain.delivery import is_feedback
+from segue.domain.events import NOT_ISOLATED
 from segue.domain.plain import plain
 from segue.domain.proof import Level
 from segue.reports.card.card import ProofCard
@@ -59,7 +60,9 @@ def _lines(cards: Sequence[ProofCard], run: str, note: str) -> Iterator[str]:
     agents = ", ".join(dict.fromkeys(agent for card in cards for agent in card.agents))
     by = f" by {escape_markdown(agents)}" if agents else ""
     proof = f" Every task is at least **{level}**." if level else ""
-    yield f"{done} of {format_count(len(cards), 'task')} done{by}.{proof}"
+    exposed = any(card.isolation == NOT_ISOLATED for card in cards)
+    free = f" The agents were **{NOT_ISOLATED}**." if exposed else ""
+    yield f"{done} of {format_count(len(cards), 'task')} done{by}.{proof}{free}"
     if note:
         yield ""
         yield f"> {escape_markdown(note)}"

@@ -27,8 +27,10 @@ from segue.reviewers.stet.session import (
     identity,
     read_status,
 )
-from segue.reviewers.tool import ReviewTool, ToolResult, fill_argv, find_missing
-from segue.system.process.processes import child_environment
+from segue.reviewers.tool import ReviewTool, ToolResult, fill_argv, find_missing, locate
+from segue.system.isolation.isolate import Isolation
+from segue.system.process.processes import child_environment, inside_environment
+from segue.system.programs import find
 from segue.system.services import Services
 
 _QUICK = 120.0
@@ -61,19 +63,24 @@ class StetReviewer:
         self._repo = services.repo.resolve()
         self._ours = Ownership.of(services.repo, services.state_dir)
         passed = [name for name in os.environ if name.startswith(_OWN_VARIABLES)]
-        env = child_environment([*passed, *options.pass_env], options.env)
-        self._tool = ReviewTool(self._repo, env, options.timeout, services.redactor)
+        # stet keeps notes in git, so it runs outside of the sandbox, unless agents can write it.
+        is_outside = all(find(locate(program, self._repo)) for program in self._programs)
+        environment = child_environment if is_outside else inside_environment
+        env = environment([*passed, *options.pass_env], options.env)
+        isolation = Isolation() if is_outside else services.isolation
+        self._tool = ReviewTool(self._repo, env, options.timeout, services.redactor, isolation)
         self._prepared = False
         self._knows_json = True
 
     def check(self) -> list[Problem]:
         """Report that stet, or what is configured instead, cannot be found."""
-        programs = [argv[0] for argv in self._options.commands or [[self._options.cmd]]]
         setting = "reviewers.stet.commands" if self._options.commands else "reviewers.stet.cmd"
-        found = (
-            find_missing(program, self._repo, self._tool.env, setting) for program in dict.fromkeys(programs)
-        )
+        found = (find_missing(program, self._repo, self._tool.env, setting) for program in self._programs)
         return [problem for problems in found for problem in problems]
+
+    @property
+    def _programs(self) -> list[str]:
+        return list(dict.fromkeys(argv[0] for argv in self._options.commands or [[self._options.cmd]]))
 
     async def review(self, subject: ReviewSubject, again: bool) -> Review:
         """Open a stet session for the task, or look again in the one that is open."""

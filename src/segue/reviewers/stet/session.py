@@ -13,8 +13,10 @@ from typing import Self
 from msgspec import Struct
 
 from segue.reviewers.tool import ToolResult
-from segue.system.files import private_folder, write_atomic
-from segue.system.process.processes import capture
+from segue.system.beneath import write_still
+from segue.system.files import private_folder, read_start, write_atomic
+from segue.system.git.folders import find_place
+from segue.system.git.outside import run_outside
 
 NO_SESSION = "no active session"
 _FOLDER = b".review/"
@@ -77,19 +79,22 @@ class Ownership(Struct, frozen=True):
 
 async def exclude_folder(repo: Path) -> None:
     """Keep stet's folder out of `git status`, without touching a file that the user commits."""
-    done = await capture(["git", "rev-parse", "--git-path", "info/exclude"], repo)
-    if done.exit_code != 0:
+    place = find_place(repo)
+    if place is None:
         return  # no repository: stet will say so in its own words
-    path = repo / done.out.decode("utf-8", "surrogateescape").rstrip("\n")
-    before = path.read_bytes() if path.exists() else b""
+    path = (place.common / "info" / "exclude").resolve()
+    before = read_start(path)
     if _SPELLINGS & {line.strip() for line in before.splitlines()}:
         return
     path.parent.mkdir(exist_ok=True)
     gap = b"" if not before or before.endswith(b"\n") else b"\n"
-    write_atomic(path, before + gap + _FOLDER + b"\n")
+    write_still(path, before + gap + _FOLDER + b"\n")
 
 
 async def identity(repo: Path, env: Mapping[str, str]) -> dict[str, str]:
     """Return variables that give git a name for stet's notes where the user has set none."""
-    known = await capture(["git", "var", "GIT_COMMITTER_IDENT"], repo, env)
+    place = find_place(repo)
+    if place is None:
+        return _IDENTITY
+    known = await run_outside(place, "var", "GIT_COMMITTER_IDENT", extra=env)
     return {} if known.exit_code == 0 else _IDENTITY

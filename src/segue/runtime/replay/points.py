@@ -18,10 +18,11 @@ from segue.flow.actions import COUNTED
 from segue.flow.actions.choose import CHOICE
 from segue.flow.actions.diagnose import DIAGNOSTIC
 from segue.flow.actions.search import SEARCH
+from segue.flow.check_results import checks_verdict
 from segue.flow.independent import DISPUTE
 from segue.flow.judging import agree
 from segue.flow.merging import MERGE
-from segue.flow.phases.check import CONTEST, checks_verdict
+from segue.flow.phases.check import CONTEST
 from segue.flow.phases.outline import REPLAN
 from segue.flow.phases.registry import PHASES
 from segue.flow.phases.resolve import RESOLVE

@@ -25,8 +25,9 @@ from segue.sources.plan.state import PlanState
 from segue.sources.plan.text import INVALID, ParsedPlan, decode, listing, order
 from segue.sources.plan.usual import parse
 from segue.sources.restore import restore_state
+from segue.system.beneath import UnsafeFile, read_still
 from segue.system.files import signature
-from segue.system.reading import check_inside, explain_unreadable, read_file, work_tree
+from segue.system.reading import LARGEST, check_inside, explain_unreadable, work_tree
 
 CONTEXT_BYTES = 8 * 1024
 _WAITS = 50
@@ -76,6 +77,7 @@ class PlanFile(Source):
 
     def __init__(self, path: Path, repo: Path, state_path: Path, strict: bool = False) -> None:
         self.path = Path(os.path.realpath(path))
+        self._named = Path(os.path.abspath(path))  # noqa: PTH100 - a link is part of the contract
         self.repo = Path(os.path.realpath(repo))
         self.state_path = state_path
         self.key = planstate.pair_key(path, repo)
@@ -103,8 +105,8 @@ class PlanFile(Source):
 
     @property
     def contract_files(self) -> Sequence[Path]:
-        """The plan."""
-        return (self.path,)
+        """The plan, as it was named: a link stays where it leads."""
+        return (self._named,)
 
     def tasks(self) -> TaskList:
         """Read plan and state again; a plan with sections that belong to no task is refused."""
@@ -352,7 +354,9 @@ def _bytes_of(path: Path) -> bytes:
             raise SourceError(
                 f"{INVALID} {path} is not a file.", kept=_KEPT, hint="Name the Markdown file itself."
             )
-        data = read_file(path)
+        data = read_still(path, LARGEST)
+    except UnsafeFile as error:
+        raise SourceError(f"{INVALID} {error.message}", kept=_KEPT, hint=error.hint) from error
     except OSError as error:
         message = f"{INVALID} {explain_unreadable(path, error)}"
         raise SourceError(message, kept=_KEPT, hint=_advise(path, error)) from error

@@ -35,10 +35,12 @@ from segue.sources.speckit.spec import Plan, Spec, parse_plan, parse_spec
 from segue.sources.speckit.state import SpecState
 from segue.sources.speckit.stories import has_last_task, list_tasks, note_stories, story_keys
 from segue.sources.speckit.tasks import BoxTask, ParsedTasks, fingerprint, mark_task, parse, refusal
-from segue.system.files import exclusive, signature, write_atomic
-from segue.system.reading import check_inside, read_file, work_tree
+from segue.system.files import exclusive, signature
+from segue.system.reading import check_inside, read_file, work_tree, write_inside
 
 _KEPT = "Nothing was changed."
+_PATIENCE = 30.0
+"""Seconds to wait for somebody else to write the same files."""
 
 
 class _TasksReading(Struct, frozen=True):
@@ -225,7 +227,7 @@ class SpecKit(Source):
             lines = {box.key: box.fingerprint for box in self._read().parsed.tasks}
             state = (old or SpecState()).continued(history, lines)
             with self._own_change():
-                speckit_state.save(self.state_path, state)
+                speckit_state.save(self.state_path, state, self._inside)
             return state
 
         def aside() -> Path:
@@ -250,7 +252,7 @@ class SpecKit(Source):
             for box in self._read().parsed.tasks:
                 if state and box.status is TaskStatus.DONE and state.has(box.key, box.fingerprint):
                     self._write_mark(box, done=False)
-            speckit_state.save(self.state_path, SpecState())
+            speckit_state.save(self.state_path, SpecState(), self._inside)
 
     def state(self) -> SpecState | None:
         """Return what the state file says now; raises UnusableState if it cannot be understood."""
@@ -318,7 +320,7 @@ class SpecKit(Source):
         old = self.state()
         new = (old or SpecState()).after(key, text, completion)
         if old is None or new != old or old.edited:
-            speckit_state.save(self.state_path, new)
+            speckit_state.save(self.state_path, new, self._inside)
 
     def _write_mark(self, box: BoxTask, *, done: bool) -> None:
         """Change the mark in the file as it is now: an editor may have been quicker than the state."""
@@ -334,7 +336,7 @@ class SpecKit(Source):
                 kept=f"What became of the task is in {self.state_path}.",
                 hint="Run the same command again.",
             )
-        write_atomic(self.path, mark_task(reading.data, reading.parsed, now, done))
+        write_inside(self.path, self._inside, mark_task(reading.data, reading.parsed, now, done))
 
     def _heal(self, parsed: ParsedTasks, state: SpecState | None) -> None:
         """Tick the boxes of tasks whose completion was recorded when something stopped us."""
@@ -394,7 +396,7 @@ class SpecKit(Source):
     @contextmanager
     def _own_change(self) -> Iterator[None]:
         """Change the files alone; what is changed here does not count as somebody else's change."""
-        with exclusive(self._lock):
+        with exclusive(self._lock, _PATIENCE):  # agents can hold it too: they see git's folder
             known = self._signatures() == self._seen
             try:
                 yield

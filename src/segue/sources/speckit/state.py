@@ -17,7 +17,7 @@ from segue.domain.history import SourceHistory
 from segue.domain.task import Completion, TaskStatus
 from segue.domain.verdict import Verdict
 from segue.sources.restore import CorruptState, read_document, read_fields
-from segue.system.files import write_atomic
+from segue.system.reading import write_inside
 
 SCHEMA = 1
 NAME = "state.json"
@@ -159,13 +159,12 @@ def unusable(error: CorruptState) -> UnusableState:
     return UnusableState(CANNOT_PROCEED, kept=error.kept, hint=f"{error.message} {error.hint}")
 
 
-def save(path: Path, state: SpecState) -> None:
-    """Write the state file, whole or not at all."""
+def save(path: Path, state: SpecState, inside: Path) -> None:
+    """Write the state file, whole or not at all, below a folder."""
     fields = state.document()
     fields["digest"] = _digest(fields)
-    write_atomic(
-        path, (json.dumps(fields, indent=2) + "\n").encode(), durable=False
-    )  # the journal has it too
+    text = json.dumps(fields, indent=2) + "\n"
+    write_inside(path, inside, text.encode(), durable=False)  # the journal has it too
 
 
 def _record(text: str, completion: Completion, old: TaskRecord | None) -> TaskRecord:

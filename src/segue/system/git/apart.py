@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -10,10 +9,10 @@ from pathlib import Path
 
 from segue.system.files import brief_folder, private_folder
 from segue.system.git.objects import EMPTY_TREE
-from segue.system.git.repository import FALLBACK_IDENTITY, Repository
+from segue.system.git.repository import FALLBACK_IDENTITY, Repository, init_repository
 
-QUIET = ("-c", f"core.hooksPath={os.devnull}", "-c", "core.fsmonitor=false", "-c", "commit.gpgSign=false")
-"""Options for what git does in folders of our own: it runs nothing and asks for nothing."""
+UNSIGNED = ("-c", "commit.gpgSign=false")
+"""For commits in folders of our own."""
 
 
 async def export(repo: Repository, commit: str, folder: Path) -> None:
@@ -28,12 +27,11 @@ async def export(repo: Repository, commit: str, folder: Path) -> None:
     shutil.rmtree(draft, ignore_errors=True)
     draft.mkdir(mode=0o700)
     with _index() as extra:
-        await repo.git(*QUIET, "read-tree", commit or EMPTY_TREE, extra=extra)
-        await repo.git(*QUIET, "checkout-index", "--all", f"--prefix={draft}/", extra=extra)
-    inside = ("-C", str(draft), *QUIET, *FALLBACK_IDENTITY)
-    await repo.git(*inside, "init", "--quiet", "--template=")
-    await repo.git(*inside, "add", "--all")
-    await repo.git(*inside, "commit", "--quiet", "--allow-empty", "-m", "Start")
+        await repo.git("read-tree", commit or EMPTY_TREE, extra=extra)
+        await repo.git("checkout-index", "--all", f"--prefix={draft}/", extra=extra)
+    made = await init_repository(draft)
+    await made.git("add", "--all")
+    await made.git(*UNSIGNED, *FALLBACK_IDENTITY, "commit", "--quiet", "--allow-empty", "-m", "Start")
     draft.rename(folder)
 
 
@@ -43,21 +41,21 @@ async def keep_files(repo: Repository, files: Mapping[str, Path], ref: str, mess
     found = await repo.git("hash-object", "-w", "--no-filters", "--stdin-paths", stdin=listed)
     lines = "".join(f"100644 {blob} 0\t{path}\0" for path, blob in zip(files, found.split(), strict=True))
     with _index() as extra:
-        await repo.git(*QUIET, "update-index", "-z", "--index-info", stdin=lines.encode(), extra=extra)
-        tree = (await repo.git(*QUIET, "write-tree", extra=extra)).strip()
-    commit = (await repo.git(*QUIET, *FALLBACK_IDENTITY, "commit-tree", tree, "-m", message)).strip()
-    await repo.git(*QUIET, "update-ref", ref, commit)
+        await repo.git("update-index", "-z", "--index-info", stdin=lines.encode(), extra=extra)
+        tree = (await repo.git("write-tree", extra=extra)).strip()
+    commit = (await repo.git(*FALLBACK_IDENTITY, "commit-tree", tree, "-m", message)).strip()
+    await repo.git("update-ref", ref, commit)
     return commit
 
 
 async def lay_over(repo: Repository, tree: str, commits: Sequence[str]) -> str:
     """Return the tree that has the files of some commits over those of a tree."""
     with _index() as extra:
-        await repo.git(*QUIET, "read-tree", tree or EMPTY_TREE, extra=extra)
+        await repo.git("read-tree", tree or EMPTY_TREE, extra=extra)
         for commit in commits:
             entries = await repo.git("ls-tree", "-r", "-z", "--full-tree", commit)
-            await repo.git(*QUIET, "update-index", "-z", "--index-info", stdin=entries.encode(), extra=extra)
-        return (await repo.git(*QUIET, "write-tree", extra=extra)).strip()
+            await repo.git("update-index", "-z", "--index-info", stdin=entries.encode(), extra=extra)
+        return (await repo.git("write-tree", extra=extra)).strip()
 
 
 @contextmanager

@@ -10,9 +10,11 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from segue.domain.errors import WorkspaceError
+from segue.system.git.folders import common_dir
 from segue.system.git.leftovers import clear_leftovers
+from segue.system.git.outside import APART, run_git
 from segue.system.git.refs import read_refs
-from segue.system.git.repository import Repository, common_dir, run_git
+from segue.system.git.repository import Repository
 
 _TIMEOUT = 300.0
 
@@ -22,7 +24,7 @@ async def can_be_new(folder: Path) -> bool:
     if not is_new_place(folder):
         return False
     known = next(place for place in (folder, *folder.parents) if place.is_dir())
-    if (await run_git(known, "var", "GIT_AUTHOR_IDENT")).exit_code != 0:
+    if (await run_git(known, "var", "GIT_AUTHOR_IDENT", extra=APART)).exit_code != 0:
         raise WorkspaceError(
             "git does not know who you are, so nothing can be committed.",
             kept="Nothing was created.",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import tempfile
 from collections.abc import AsyncIterator, Sequence
@@ -13,6 +14,7 @@ from msgspec import Struct, structs
 
 from segue.domain.errors import Unfinished, WorkspaceError
 from segue.domain.workspace import Snapshot, WorkChanges
+from segue.system.git.linked import LinkedTree
 from segue.system.git.objects import GITLINK
 from segue.system.git.repository import Repository
 from segue.system.git.undo import undo_killed_switch
@@ -69,7 +71,7 @@ class LocalBranches:
         setting = f"segue.{self.prefix}.start"
         if now.branch.startswith(f"{self.prefix}/"):
             return await self.repo.setting(setting) or "HEAD"
-        await self.repo.git("config", setting, now.head)
+        await self.repo.set(setting, now.head)
         return "HEAD"
 
     async def _leave(self, now: Snapshot) -> None:
@@ -237,12 +239,13 @@ class RemoteBranches(Struct, frozen=True):
         """Yield a temporary work tree of the commit."""
         self.scratch.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=self.scratch, ignore_cleanup_errors=True) as parent:
-            folder = Path(parent) / "tree"
-            await self.repo.git("worktree", "add", "--quiet", "--detach", str(folder), head)
+            # Git knows it by this name, which no other has.
+            tree = LinkedTree(self.repo, Path(os.path.realpath(parent)) / Path(parent).name)
+            await tree.add(head)
             try:
-                yield folder
+                yield tree.folder
             finally:
-                await self.repo.git("worktree", "remove", "--force", str(folder))
+                await tree.remove()
 
     async def default_branch(self) -> str:
         """Return the branch that the remote's HEAD points to."""

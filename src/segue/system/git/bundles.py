@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 from segue.domain.errors import WorkspaceError
-from segue.system.git.apart import QUIET
 from segue.system.git.delivery import is_shallow
-from segue.system.git.repository import Repository, run_git
+from segue.system.git.outside import run_git
+from segue.system.git.repository import Repository
 from segue.system.process.capture import Captured
 
 MOST_BYTES = 256 * 1024**2
@@ -19,10 +20,12 @@ BASE = "refs/segue/base"
 """Where a bundle names the commit that it builds on."""
 PROTOCOLS = {"GIT_ALLOW_PROTOCOL": "https:http:ssh:git:file"}
 """The only ways in which git may reach a remote: none of them runs a program that an address names."""
-_PATIENCE = 3600.0
+PATIENCE = 3600.0
+"""Seconds for a git that has much to do, or that speaks with a remote."""
 _PROMISED = r"^(extensions\.partialclone|remote\..*\.promisor)$"
 _MOST_NAMED = 5
-_PLAIN = {"LC_ALL": "C", "LANGUAGE": ""}
+NO_PROGRAMS = ("-c", f"core.hooksPath={os.devnull}", "-c", "core.fsmonitor=false")
+PLAIN = {"LC_ALL": "C", "LANGUAGE": ""}
 """So that what git says can be understood."""
 
 
@@ -49,8 +52,9 @@ async def make_bundle(repo: Repository, refs: Mapping[str, str], base: str, most
     wanted = "".join(f"{commit}\n" for commit in dict.fromkeys(refs.values()))
     wanted += f"^{base}\n" if base else ""
     packing = ("pack-objects", "--revs", "--thin", "--stdout", "--quiet", "--delta-base-offset")
-    done = await run_long(
-        repo.root, *packing, stdin=wanted.encode(), extra={"GIT_NO_REPLACE_OBJECTS": "1"}, limit=most + 1
+    exactly = {"GIT_NO_REPLACE_OBJECTS": "1"}
+    done = await repo.try_git(
+        *packing, stdin=wanted.encode(), extra=exactly, timeout=PATIENCE, limit=most + 1
     )
     if done.exit_code != 0:
         said = done.err.decode("utf-8", "replace").strip()[-2000:]
@@ -61,18 +65,11 @@ async def make_bundle(repo: Repository, refs: Mapping[str, str], base: str, most
     return data
 
 
-async def run_long(
-    where: Path,
-    *arguments: str,
-    stdin: bytes = b"",
-    extra: Mapping[str, str] | None = None,
-    limit: int = 64 * 1024**2,
-) -> Captured:
-    """Run a git that may take long, in a folder of Segue's or with a remote: it runs no hooks."""
+async def run_in_mirror(folder: Path, *arguments: str) -> Captured:
+    """Run a git that may take long in a bare git folder of Segue's, which no agent can write."""
+    extra = {**PLAIN, **PROTOCOLS, "GIT_DIR": str(folder)}
     try:
-        argv = (*QUIET, *arguments)
-        variables = {**_PLAIN, **(extra or {})}
-        return await run_git(where, *argv, stdin=stdin, extra=variables, timeout=_PATIENCE, limit=limit)
+        return await run_git(folder, *NO_PROGRAMS, *arguments, extra=extra, timeout=PATIENCE)
     except TimeoutError as error:
         raise WorkspaceError(
             f"git {arguments[0]} did not end: {error}.",

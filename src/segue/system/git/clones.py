@@ -2,7 +2,7 @@
 
 A clone borrows the objects of its mirror, so nothing is ever removed from a mirror; only one that no clone
 uses is removed as a whole. Clones and mirrors are written by hand: git reads neither a template nor a hook,
-and where the mirror has the commit, a clone costs one git process.
+and where the mirror has the commit, a clone costs two git processes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from msgspec import Struct
 from segue.domain.errors import UsageError, WorkspaceError
 from segue.system.files import exclusive, private_folder, read_start, write_atomic
 from segue.system.git.addresses import LOCAL, canonical_url, has_secret, hint_for_remote
-from segue.system.git.bundles import BASE, PROTOCOLS, as_file, run_long
+from segue.system.git.bundles import BASE, PATIENCE, PLAIN, as_file, run_in_mirror
 from segue.system.git.leftovers import clear_leftovers, wait_for_git
 from segue.system.git.refs import COMMIT
 from segue.system.git.repository import Repository
@@ -35,7 +35,6 @@ _FETCH = (
     *("fetch", "--quiet", "--force", "--no-tags", "--no-auto-gc", "--no-write-fetch-head"),
     "--no-recurse-submodules",
 )
-_PATIENCE = 3600.0
 _PAUSES = (0.5, 2.0, None)
 """Seconds before another try: a git of a process that was killed may still be fetching."""
 _MOST_PACKS = 50
@@ -82,7 +81,7 @@ class _Mirror(Struct, frozen=True):
         return any(map(_is_user, notes))
 
     async def git(self, *arguments: str) -> Captured:
-        return await run_long(self.path, *arguments, extra={**PROTOCOLS, "GIT_DIR": str(self.path)})
+        return await run_in_mirror(self.path, *arguments)
 
     async def has(self, commit: str) -> bool:
         return (await self.git("cat-file", "-e", f"{commit}^{{commit}}")).exit_code == 0
@@ -186,11 +185,11 @@ class Clones:
     async def _make(self, mirror: _Mirror, clone: Repository, url: str, commit: str, branch: str) -> str:
         """Make a clone from what the mirror has; return what was in the way, or an empty text."""
         if clone.git_dir.exists():  # half-made by a process that was killed
-            await wait_for_git([clone.root], _PATIENCE)
+            await wait_for_git([clone.root], PATIENCE)
             await asyncio.to_thread(shutil.rmtree, clone.root)
         private_folder(clone.root.parent)
         _write_clone(mirror, clone, url, commit, branch)
-        done = await run_long(clone.root, "reset", "--hard", "--quiet")
+        done = await clone.try_git("reset", "--hard", "--quiet", extra=PLAIN, timeout=PATIENCE)
         if done.exit_code == 0:
             return ""
         await asyncio.to_thread(shutil.rmtree, clone.root)
@@ -321,9 +320,9 @@ async def _try_to_fetch(mirror: _Mirror, url: str, *specs: str) -> None:
 
 async def _clear(mirror: Path) -> None:
     """Remove what fetches that were killed have left in a mirror."""
-    await clear_leftovers(mirror, mirror, mirror, 0.0, _PATIENCE)
+    await clear_leftovers(mirror, mirror, mirror, 0.0, PATIENCE)
     pieces = list((mirror / "objects" / "pack").glob("tmp_*"))
-    if pieces and await wait_for_git([mirror], _PATIENCE):
+    if pieces and await wait_for_git([mirror], PATIENCE):
         for piece in pieces:
             piece.unlink(missing_ok=True)
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Mapping
 
-from segue.system.git.repository import Repository, common_dir
+from segue.system.git.folders import common_dir
+from segue.system.git.repository import Repository
 
 _AS_CLONED = {"GIT_NO_REPLACE_OBJECTS": "1", "GIT_GRAFT_FILE": os.devnull}
 """What a clone does not get."""

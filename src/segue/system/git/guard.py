@@ -5,22 +5,24 @@ are read from files, so that looking costs no process and runs nothing.
 """
 
 # Every launch looks twice, and pathlib would cost more than looking.
-# ruff: noqa: PTH110, PTH113, PTH116, PTH208
+# ruff: noqa: PTH110, PTH116
 from __future__ import annotations
 
-import contextlib
-import hashlib
 import os
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
 
 from segue.domain.errors import WorkspaceError
-from segue.system.files import read_start, write_atomic
+from segue.system.beneath import Beneath, name_kind
+from segue.system.files import read_start
+from segue.system.git.gitlinks import mark_modules
 from segue.system.git.objects import Objects
 from segue.system.git.refs import read_branch, read_head, read_refs
 from segue.system.git.repository import Repository
+from segue.system.originals import FILE, FOLDER, Original, Originals, find_replaced, trace
 
 _UNDER_WAY = {
     "MERGE_HEAD": "a merge",
@@ -30,9 +32,26 @@ _UNDER_WAY = {
     "rebase-apply": "a rebase",
 }
 _HARMLESS = re.compile(
-    r"\s*\[(user|author|committer|branch|remote|color|advice|gc|maintenance|segue)\b", re.IGNORECASE
+    r"(user|author|committer)\.(name|email)|branch\..*\.(merge|description)|color\..*|advice\..*"
+    r"|gc\.(auto|autodetach|autopacklimit|packrefs)|maintenance\.(auto|strategy)|segue\..*",
+    re.IGNORECASE | re.DOTALL,
 )
-"""Sections of the configuration that change neither what git shows nor what it runs."""
+"""Settings that change neither what git shows nor what it runs, nor whom it talks to."""
+_UPSTREAM = re.compile(r"branch\..*\.remote", re.IGNORECASE | re.DOTALL)
+_NAME = re.compile(r"[\w.-]+")
+"""A remote by its name; an address would lead elsewhere."""
+_HOOKS_PATH = "core.hookspath"
+_REPOSITORY = "git folder"
+_LONGEST_NAME = 4096
+_LARGEST = 16 * 1024**2
+_FOR_ALL = ("config", "info", "hooks", "objects/info/alternates", "packed-refs")
+_FOR_INFO = ("exclude", "attributes", "grafts")
+_POINTERS = ("commondir", "gitdir")
+_FOR_TREE = ("config.worktree", "HEAD", *_POINTERS)
+_WRITTEN = ("HEAD", "packed-refs")
+"""What working with git changes: only what takes its place is put back."""
+_ORDINARY = (FILE, FOLDER, "a socket")
+"""What is in a git folder; a socket is that of git's own file system monitor."""
 
 
 class GitState(msgspec.Struct, frozen=True):
@@ -41,11 +60,18 @@ class GitState(msgspec.Struct, frozen=True):
     head: str = ""
     branch: str = ""
     refs: dict[str, str] = {}
-    files: dict[str, str] = {}
-    """Configuration, hooks, exclude and attribute files: path → digest of the content."""
+    files: dict[str, Original] = {}
+    """Configuration, hooks, exclude and attribute files, and what else must stay the kind of thing it is."""
+    modules: dict[str, str] = {}
+    """Submodules: path → digest of what their files' times and sizes tell."""
     index: tuple[int, ...] = ()
     """Identity, size and times of the index: where it is untouched, no flags were set in it."""
     under_way: tuple[str, ...] = ()
+    own: str = ""
+    """The git folder of the work tree, and the one that all its work trees share."""
+    common: str = ""
+    place: tuple[int, ...] = ()
+    """Which folder the former is, whatever it is called."""
 
 
 class GitViolation(msgspec.Struct, frozen=True):
@@ -63,28 +89,47 @@ class GitGuard:
     def __init__(self, repo: Repository, common_dir: Path, folder: Path) -> None:
         """`folder` keeps the content of the guarded files, out of the agent's way."""
         self._repo = repo
+        self._own = repo.git_dir
         self._common = common_dir
-        self._folder = folder
+        self._originals = Originals(folder, _LARGEST)
         self._objects = Objects(common_dir)
-        self._kept: set[str] = set()
 
     @property
     def head(self) -> str:
         """The commit that is checked out now."""
-        return read_head(self._repo.git_dir, self._common)
+        return read_head(self._own, self._common)
 
-    def look(self) -> GitState:
-        """Return what is there now; the guarded files are kept, so that they can be put back."""
-        branch, head = read_branch(self._repo.git_dir, refs := read_refs(self._common))
-        files = {path: self._keep(path) for path in self._guarded()}
-        git_dir = str(self._repo.git_dir)
-        under_way = tuple(name for name in _UNDER_WAY if os.path.exists(f"{git_dir}/{name}"))
-        return GitState(head, branch, refs, files, _signature(f"{git_dir}/index"), under_way)
+    def look(self, before: GitState | None = None) -> GitState:
+        """Return what is there now; the guarded files are kept, so that they can be put back.
+
+        What is not what it was `before` is not followed.
+        """
+        known = before.files if before is not None else {}
+        files = {path: self._originals.look(path, known.get(path)) for path in self._guarded(known)}
+        branch, head = read_branch(self._own, refs := read_refs(self._common))
+        under_way = tuple(name for name in _UNDER_WAY if os.path.exists(f"{self._own}/{name}"))
+        there = {path: one for path, one in files.items() if one.kind or one.links}
+        own, common, index = str(self._own), str(self._common), _signature(f"{self._own}/index")
+        place, modules = os.stat(own), mark_modules(self._repo.root, self._own)
+        identity = place.st_dev, place.st_ino
+        return GitState(head, branch, refs, there, modules, index, under_way, own, common, identity)
 
     async def compare(self, before: GitState, label: str) -> list[GitViolation]:
         """Return what an agent did that it must not do; undone where nothing is lost by it."""
-        now = self.look()
-        found = [*self._restore(before, now), *await self._hidden(before, now)]
+        # Where git's folders are is what it was before, whatever files say that an agent could write.
+        if before.common:
+            self._own, self._common = Path(before.own), Path(before.common)
+            self._objects = Objects(self._common)
+        found = self._restore_folder(before)
+        if any(one.subject == _REPOSITORY for one in found):
+            return found
+        # Files come first: whatever asks git would wait for a pipe that is in place of one.
+        found += await self._restore(before)
+        now = self.look(before)
+        found += await self._hidden(before, now)
+        for path in (path for path, mark in now.modules.items() if before.modules.get(path, mark) != mark):
+            what = f"The agent changed files in the submodule {path}; Segue does not record changes there."
+            found.append(GitViolation("submodule", what, fails=False))
         for name in now.under_way:
             if name not in before.under_way:
                 what = f"The agent left {_UNDER_WAY[name]} under way. Finish or abort it."
@@ -93,51 +138,102 @@ class GitGuard:
             found += await self._rewritten(before, now, label)
         return [*found, *await self._other_refs(before, now)]
 
-    def _keep(self, path: str) -> str:
-        """Return a digest of a file, and keep its content."""
-        data = read_start(path)
-        digest = hashlib.sha256(data).hexdigest()
-        if digest not in self._kept:
-            if not os.path.exists(kept := f"{self._folder}/{digest}"):
-                self._folder.mkdir(parents=True, exist_ok=True)
-                write_atomic(Path(kept), data)
-            self._kept.add(digest)
-        return digest
-
-    def _guarded(self) -> list[str]:
-        common = str(self._common)
-        places = [f"{common}/config", f"{self._repo.git_dir}/config.worktree"]
-        places += [f"{common}/info/{name}" for name in ("exclude", "attributes", "grafts")]
-        places.append(f"{common}/objects/info/alternates")
+    def _guarded(self, known: Mapping[str, Original]) -> list[str]:
+        """Return the paths to look at: those that decide what git does, and whatever is no file."""
+        common, own = str(self._common), str(self._own)
+        places = [f"{self._repo.root}/.git", *(f"{common}/{name}" for name in _FOR_ALL)]
+        places += [f"{common}/info/{name}" for name in _FOR_INFO]
+        places += [f"{own}/{name}" for name in _FOR_TREE]
         hooks = f"{common}/hooks"
-        with contextlib.suppress(OSError):
-            names = (name for name in os.listdir(hooks) if not name.endswith(".sample"))
-            places += sorted(f"{hooks}/{name}" for name in names)
-        return [place for place in places if os.path.isfile(place)]
+        found = self._originals.look(hooks, known.get(hooks))
+        if found.kind == FOLDER:
+            with Beneath(found.real) as folder:
+                places += [f"{hooks}/{name}" for name in folder.names("") if not name.endswith(".sample")]
+        for place in {common, own}:
+            places += [f"{place}/{name}" for name in _find_odd(place)]
+        return sorted({*places, *known})
 
-    def _restore(self, before: GitState, now: GitState) -> list[GitViolation]:
-        """Put guarded files back as they were."""
+    async def _restore(self, before: GitState) -> list[GitViolation]:
+        """Put guarded files back as they were; a folder comes before what is in it."""
         found = []
-        for name in sorted({*before.files, *now.files}):
-            if before.files.get(name) == now.files.get(name):
+        for name in self._guarded(before.files):
+            old = before.files.get(name) or _nothing_at(name)
+            new = self._originals.look(name, old)
+            replaced = find_replaced(old, new)
+            made_folder = not old.kind and new.kind == FOLDER  # which git does not look at
+            if replaced is None and (made_folder or self._is_written(name) or _is_unchanged(old, new)):
                 continue
-            path = Path(name)
-            shown = (
-                path.relative_to(self._common.parent) if path.is_relative_to(self._common.parent) else path
-            )
-            old = read_start(self._folder / before.files[name]) if name in before.files else None
-            new = read_start(path)
-            if path.name == "config" and old is not None and _harmless(old, new):
-                continue
-            if old is None:
-                path.unlink(missing_ok=True)
-            else:
-                write_atomic(path, old)
-            subject = "git hooks" if path.parent.name == "hooks" else "git configuration"
-            only_hooks_path = path.name == "config" and old is not None and _sets_only_hooks_path(old, new)
-            text = f"The agent changed {shown}, which decides what git does. It was put back."
-            found.append(GitViolation(subject, text, fails=not only_hooks_path))
+            if replaced is not None:
+                self._originals.put_back(old)
+                text = f"The agent put {replaced[1]} in place of {self._shown(name)}. It was put back."
+                found.append(GitViolation(_subject(name), text))
+            elif (one := await self._put_back(name, old, new)) is not None:
+                found.append(one)
         return found
+
+    def _is_written(self, name: str) -> bool:
+        """Return whether working with git changes it."""
+        folder, _, last = name.rpartition("/")
+        return last in _WRITTEN and folder in (str(self._own), str(self._common))
+
+    def _restore_folder(self, before: GitState) -> list[GitViolation]:
+        """Put the git folder itself back, if it was moved and something leads to it."""
+        name = f"{self._repo.root}/.git"
+        old = before.files.get(name)
+        if old is None or old.kind != FOLDER:
+            return []
+        new = self._originals.look(name, old)
+        replaced = find_replaced(old, new) if new.kind or new.links != old.links else (name, "nothing")
+        if replaced is None:
+            return []
+        text = f"The agent put {replaced[1]} in place of .git."
+        if self._bring_back(old, new, before.place):
+            return [GitViolation("git configuration", f"{text} It was put back.")]
+        return [GitViolation(_REPOSITORY, f"{text} The repository could not be put back: look for it.")]
+
+    def _bring_back(self, old: Original, new: Original, place: tuple[int, ...]) -> bool:
+        """Move the git folder back from where a link or a file leads that took its place."""
+        moved = new.real
+        if not new.links.keys() - old.links.keys():
+            named = os.fsdecode(read_start(new.real, _LONGEST_NAME)).removeprefix("gitdir:").strip()
+            moved = os.path.realpath(self._repo.root / named)
+        with Beneath(Path(moved).anchor) as disk:
+            below, back = (str(Path(one).relative_to(Path(one).anchor)) for one in (moved, old.real))
+            found = disk.status(below)
+            if found is None or (found.st_dev, found.st_ino) != place:
+                return False
+            disk.remove(back)
+            disk.rename(below, back)
+            return True
+
+    async def _put_back(self, name: str, old: Original, new: Original) -> GitViolation | None:
+        """Put a file back that was changed, made or removed, unless it matters to nobody else."""
+        only_hooks_path = False
+        if old.digest and new.digest and name == f"{self._common}/config":
+            before, after = await self._settings(old.digest), await self._settings(new.digest)
+            if before is not None and before == after:
+                return None
+            only_hooks_path = before is not None and _without_hooks(before) == _without_hooks(after)
+        self._originals.put_back(old)
+        text = f"The agent changed {self._shown(name)}, which decides what git does. It was put back."
+        return GitViolation(_subject(name), text, fails=not only_hooks_path)
+
+    async def _settings(self, digest: str) -> list[tuple[str, str]] | None:
+        """Return the settings that matter in a configuration, as git reads it; None if it cannot."""
+        place = str(self._originals.place(digest))
+        try:
+            said = await self._repo.git("config", "--file", place, "--no-includes", "--list", "-z")
+        except WorkspaceError:
+            return None
+        entries = (entry.partition("\n") for entry in said.split("\0") if entry)
+        return _essence([(key, value) for key, _, value in entries])
+
+    def _shown(self, name: str) -> str:
+        path = Path(name)
+        for folder in (self._repo.root, self._common.parent):
+            if path.is_relative_to(folder):
+                return str(path.relative_to(folder))
+        return name
 
     async def _hidden(self, before: GitState, now: GitState) -> list[GitViolation]:
         """Find files that were hidden from `git status` by flags of the index, and show them again."""
@@ -201,22 +297,54 @@ def _signature(path: str) -> tuple[int, ...]:
     return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
-def _harmless(before: bytes, after: bytes) -> bool:
-    """Return whether two configurations differ only in sections that matter to nobody else."""
-    return _essence(before) == _essence(after)
+def settle_pointers(before: GitState, folder: Path) -> list[str]:
+    """Put back what says where git's folders are, after a launch that nobody concluded; say what was done.
+
+    Until then nobody can tell which repository this is.
+    """
+    originals, said = Originals(folder, _LARGEST), []
+    files = [name for name, one in before.files.items() if name.endswith("/.git") and one.kind == FILE]
+    for name in (*files, *(f"{before.own}/{one}" for one in _POINTERS if before.own)):
+        old = before.files.get(name) or _nothing_at(name)
+        if not originals.look(name, old).is_like(old):
+            originals.put_back(old)
+            said.append(f"The agent changed {name}, which says where git's folder is. It was put back.")
+    return said
 
 
-def _sets_only_hooks_path(before: bytes, after: bytes) -> bool:
-    """Return whether only the folder of hooks was set, as tools such as husky do when they are installed."""
-    kept = [line for line in _essence(after) if not line.lower().startswith("hookspath")]
-    return kept == [line for line in _essence(before) if not line.lower().startswith("hookspath")]
+def _nothing_at(path: str) -> Original:
+    """Return that nothing was there, in a folder that is what it was."""
+    folder, name = os.path.split(path)
+    real, links = trace(folder)
+    return Original(f"{real.rstrip('/')}/{name}", links)
 
 
-def _essence(config: bytes) -> list[str]:
-    lines, counts = [], True
-    for line in config.decode("utf-8", "replace").splitlines():
-        if line.lstrip().startswith("["):
-            counts = not _HARMLESS.match(line)
-        if counts and line.strip():
-            lines.append(line.strip())
-    return lines
+def _is_unchanged(old: Original, new: Original) -> bool:
+    """Return whether a file says the same, and can be started as before if it is a hook."""
+    return new.is_like(old) and (old.mode ^ new.mode) & 0o111 == 0
+
+
+def _find_odd(folder: str) -> list[str]:
+    """Return what in a git folder is neither a file nor a folder: git would follow it, or wait for it."""
+    with Beneath(folder) as place:
+        looked = ((name, place.status(name)) for name in place.names(""))
+        return [name for name, one in looked if one is not None and name_kind(one.st_mode) not in _ORDINARY]
+
+
+def _subject(name: str) -> str:
+    parts = name.split("/")
+    return "git hooks" if "hooks" in parts[-2:] else "git configuration"
+
+
+def _essence(settings: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Return the settings that matter, in their order: of several values the last one counts."""
+    return [
+        (key, value)
+        for key, value in settings
+        if not _HARMLESS.fullmatch(key) and not (_UPSTREAM.fullmatch(key) and _NAME.fullmatch(value))
+    ]
+
+
+def _without_hooks(settings: list[tuple[str, str]] | None) -> list[tuple[str, str]] | None:
+    """Return settings without the folder of hooks, which tools such as husky set when they are installed."""
+    return settings and [one for one in settings if one[0] != _HOOKS_PATH]

@@ -19,8 +19,9 @@ from pathlib import Path
 
 from segue.domain.errors import WorkspaceError
 from segue.domain.workspace import Snapshot
+from segue.system.beneath import Beneath
 from segue.system.files import exclusive, private_folder, read_start
-from segue.system.git.apart import QUIET
+from segue.system.git.gitlinks import find_gitlinks, has_work
 from segue.system.git.leftovers import clear_leftovers
 from segue.system.git.linked import LinkedTree
 from segue.system.git.objects import PathChange
@@ -68,8 +69,8 @@ class LaneTrees:
         # Nothing that is here belongs to Segue, so that nothing is left out of what is kept.
         tree = Repository(lane.root, lane.git_dir)
         await self._recover(tree)
+        said = self._move_modules_out(tree)
         now = await tree.snapshot()
-        said: list[str] = []
         if now.dirty and not now.links:
             await undo_killed_switch(tree, now, start)
         under_way = any((tree.git_dir / name).exists() for name in _UNDER_WAY)
@@ -90,7 +91,7 @@ class LaneTrees:
         held = await self._home.git("for-each-ref", "--format=%(objectname) %(refname)", ref)
         if any(line != f"{head} {ref}" for line in held.splitlines()):  # an earlier try of the same task
             ref = f"{ref}-{head[:10]}"
-        await self._home.git(*QUIET, "update-ref", ref, head)
+        await self._home.git("update-ref", ref, head)
         return ref
 
     async def close(self) -> list[str]:
@@ -104,18 +105,13 @@ class LaneTrees:
         found = await self._find(tree)
         if found is None:
             self._made(tree).unlink(missing_ok=True)
-            where = ("--force", "--force", "--detach", str(tree.folder), start)
-            # Forced, because git still lists a work tree that was deleted by hand.
-            found = await tree.add(*where, options=QUIET)
+            found = await tree.add(start)
         self._made(tree).touch()
         return found
 
     async def _find(self, tree: LinkedTree) -> Repository | None:
         """Return a lane that exists; what cannot be used as one is out of the way afterwards."""
         await tree.clear()
-        link = tree.folder / ".git"
-        if tree.known.is_dir() and tree.folder.is_dir() and not os.path.lexists(link):
-            link.write_text(f"gitdir: {tree.known}\n")  # somebody deleted it
         found = await tree.opened()
         if found is not None:
             await self._recover(found)
@@ -136,6 +132,7 @@ class LaneTrees:
         said: list[str] = []
         try:
             if found is not None:
+                said += self._move_modules_out(found)
                 said += await self._keep_commits(found)
                 said += await self._keep_changes(found, await found.snapshot())
                 if left := await self._uncommittable(tree, found):
@@ -174,7 +171,7 @@ class LaneTrees:
         if changes:
             message = f"Keep what was uncommitted in {lane.root.name}"
             who = FALLBACK_IDENTITY
-            arguments = (*QUIET, *who, "commit-tree", tree, "-p", now.head, "-m", message)
+            arguments = (*who, "commit-tree", tree, "-p", now.head, "-m", message)
             # Named after the tree: repeated after a kill, this is the same ref.
             ref = await self._refer(lane, (await lane.git(*arguments)).strip(), tree)
             files = list_files([change.path for change in changes])
@@ -194,7 +191,7 @@ class LaneTrees:
             said += words
             # Only what was kept just now: with other ignore rules, git would also delete what was not.
             await asyncio.to_thread(delete_files, lane.root, [one.path for one in changes if one.added])
-            await lane.git(*QUIET, "reset", "--quiet", "--hard", "HEAD")
+            await lane.git("reset", "--quiet", "--hard", "HEAD")
         raise WorkspaceError(
             f"The lane {lane.root} cannot be made ready for another task: git still sees changes in it.",
             kept="Nothing was deleted.",
@@ -202,7 +199,7 @@ class LaneTrees:
         )
 
     async def _switch(self, lane: Repository, start: str) -> list[str]:
-        switch = (*QUIET, "checkout", "--quiet", "--detach", "--no-overwrite-ignore", start)
+        switch = ("checkout", "--quiet", "--detach", "--no-overwrite-ignore", start)
         try:
             await lane.git(*switch)
             return []
@@ -226,7 +223,7 @@ class LaneTrees:
     async def _refer(self, lane: Repository, commit: str, name: str) -> str:
         number = _number(lane.root.name)
         ref = f"refs/segue/kept/{self._run}/lane-{number}-{name[:10]}"
-        await self._home.git(*QUIET, "update-ref", ref, f"{commit}^{{commit}}")
+        await self._home.git("update-ref", ref, f"{commit}^{{commit}}")
         return ref
 
     def _move_out(self, lane: Repository, paths: Iterable[str]) -> list[str]:
@@ -234,8 +231,17 @@ class LaneTrees:
         said = []
         for path in paths:
             target = _free(private_folder(self._folder / f"{self._run}-kept") / Path(path).name)
-            (lane.root / path).rename(target)
+            with Beneath(lane.root) as tree:  # a folder above it may be a link by now
+                tree.move_out(path, target)
             said.append(f"{path} was moved to {target}.")
+        return said
+
+    def _move_modules_out(self, lane: Repository) -> list[str]:
+        """Move submodules with work in them to a folder beside the lanes: no commit here holds that."""
+        paths = [path for path in find_gitlinks(lane.git_dir) if has_work(lane.root, path)]
+        said = self._move_out(lane, paths)
+        for path in paths:
+            (lane.root / path).mkdir()
         return said
 
     def _end_what_is_under_way(self, lane: Repository) -> None:
@@ -293,13 +299,12 @@ def _names(folder: Path) -> list[str]:
 
 def delete_files(root: Path, paths: Iterable[str]) -> None:
     """Delete these files, and the folders that are empty without them."""
-    for path in paths:
-        (root / path).unlink(missing_ok=True)
-        for folder in list(Path(path).parents)[:-1]:
-            try:
-                (root / folder).rmdir()
-            except OSError:
-                break
+    with Beneath(root) as tree:  # a folder may be a link by now
+        for path in paths:
+            tree.delete(path)
+            for folder in list(Path(path).parents)[:-1]:
+                if not tree.delete_folder(str(folder)):
+                    break
 
 
 def _in_the_way(root: Path, paths: Iterable[str]) -> Iterable[str]:

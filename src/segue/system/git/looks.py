@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from segue.domain.errors import WorkspaceError
-from segue.system.git.bundles import as_file, run_long
+from segue.system.git.bundles import as_file, run_in_mirror
 
 _FETCH = ("fetch", "--quiet", "--no-tags", "--no-auto-gc", "--no-write-fetch-head", "--no-recurse-submodules")
 
@@ -18,15 +18,14 @@ async def unpack_commits(
 
     `borrow` is a git folder with commits that they build on; with `long` names commits have 64 digits.
     """
-    own = {"GIT_DIR": str(folder)}
     shape = ("--object-format=sha256",) if long else ()
-    await run_long(folder, "init", "--quiet", "--bare", "--template=", *shape, extra=own)
+    await run_in_mirror(folder, "init", "--quiet", "--bare", "--template=", *shape)
     if borrow is not None:
         (folder / "objects" / "info").mkdir(parents=True, exist_ok=True)
         (folder / "objects" / "info" / "alternates").write_text(f"{borrow / 'objects'}\n")
     for number, data in enumerate(bundles):
         with as_file(data) as bundle:
-            done = await run_long(folder, *_FETCH, bundle, f"+refs/*:refs/looked/{number}/*", extra=own)
+            done = await run_in_mirror(folder, *_FETCH, bundle, f"+refs/*:refs/looked/{number}/*")
         if done.exit_code != 0:
             said = done.err.decode("utf-8", "replace").strip()[-500:]
             raise WorkspaceError(f"git cannot read the stored work: {said}", kept="Nothing was changed.")

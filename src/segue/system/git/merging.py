@@ -16,14 +16,14 @@ from segue.domain.merge import Merged
 from segue.system.files import read_start
 from segue.system.git.branches import joined_ref
 from segue.system.git.collecting import no_gc
+from segue.system.git.folders import common_dir
 from segue.system.git.refs import find_holder, is_detached, read_ref
-from segue.system.git.repository import Repository, common_dir
+from segue.system.git.repository import Repository
 from segue.system.git.status import shown
 from segue.system.git.undo import undo_killed_switch
 
 _PAUSES = (0.05, 0.2, 0.5, 1.0)
 _LONGEST_SAYING = 4000
-_NO_HOOKS = ("-c", f"core.hooksPath={os.devnull}")
 _ALIEN = "unrelated histories"
 _SETTINGS = (
     r"^(core\.sharedrepository|commit\.gpgsign|diff\.(algorithm|renames|renamelimit)"
@@ -121,7 +121,7 @@ class Integration(Struct):
                 if (await self.merge(ours, theirs)).tree != tree:
                     raise
                 made = await self.repo.git(*identity, *arguments, stdin=message.encode())
-            await self.repo.git(*_NO_HOOKS, "update-ref", joined_ref(self.branch), made.strip())
+            await self.repo.git("update-ref", joined_ref(self.branch), made.strip())
         return made.strip()
 
     async def advance(self, old: str, new: str) -> bool:
@@ -145,16 +145,14 @@ class Integration(Struct):
     async def _advance(self, old: str, new: str) -> None:
         where = find_holder(self._common, self.ref)
         if where is None:
-            await self.repo.git(*_NO_HOOKS, "update-ref", "-m", "segue: merge", self.ref, new, old)
+            await self.repo.git("update-ref", "-m", "segue: merge", self.ref, new, old)
             return
         # Somebody has switched to the branch: the files there have to follow it, or they would undo the work.
         holder = await Repository.open(where)
         if await self.head() != old:
             raise WorkspaceError(f"Branch {self.branch} has moved.")
         try:
-            await self._move(
-                holder, new, *_NO_HOOKS, "merge", "--quiet", "--ff-only", "--no-overwrite-ignore"
-            )
+            await self._move(holder, new, "merge", "--quiet", "--ff-only", "--no-overwrite-ignore")
         except WorkspaceError as error:
             raise WorkspaceError(
                 f"Branch {self.branch} is checked out in {where}, where it cannot move. {error.message}",

@@ -11,8 +11,10 @@ from msgspec import Struct
 
 from segue.domain.errors import WorkspaceError
 from segue.system.files import brief_folder
+from segue.system.git.folders import check_objects
+from segue.system.git.outside import run_git
 from segue.system.git.refs import read_tree
-from segue.system.process.capture import Captured, capture, child_environment
+from segue.system.process.capture import Captured
 from segue.system.reading import UnsafeFile, read_file
 
 EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
@@ -26,9 +28,7 @@ _ENVIRONMENT = {
     "GIT_CONFIG_GLOBAL": os.devnull,
     "GIT_ATTR_NOSYSTEM": "1",
     "GIT_NO_REPLACE_OBJECTS": "1",
-    "GIT_TERMINAL_PROMPT": "0",
 }
-_TIMEOUT = 300.0
 
 
 class PathChange(Struct, frozen=True):
@@ -133,9 +133,10 @@ class Objects(Struct, frozen=True):
     ) -> Captured:
         name = next(word for word in arguments if word != "-c" and "=" not in word)
         own = {"GIT_DIR": str(folder), "GIT_OBJECT_DIRECTORY": f"{self.common_dir}/objects"}
-        environment = child_environment(extra={**_ENVIRONMENT, **own, **(variables or {})})
+        check_objects(self.common_dir)
+        extra = {**_ENVIRONMENT, **own, **(variables or {})}
         try:
-            done = await capture(["git", *arguments], where or folder, environment, _TIMEOUT, stdin)
+            done = await run_git(where or folder, *arguments, stdin=stdin, extra=extra)
         except TimeoutError as error:
             raise WorkspaceError(f"git {name} did not end: {error}.", kept="Nothing was changed.") from None
         if done.exit_code not in codes:

@@ -21,20 +21,21 @@ import msgspec
 from segue.domain.errors import WorkspaceError
 from segue.system.files import brief_folder, read_start, write_atomic
 from segue.system.git.addresses import hint_for_remote
-from segue.system.git.apart import QUIET
 from segue.system.git.bundles import (
     BASE,
     MOST_BYTES,
+    PATIENCE,
+    PLAIN,
     PROTOCOLS,
     as_file,
     make_bundle,
     read_refs_of,
-    run_long,
     too_large,
 )
+from segue.system.git.folders import common_dir
 from segue.system.git.lanes import delete_files
 from segue.system.git.refs import COMMIT, read_branch, read_refs
-from segue.system.git.repository import Repository, common_dir
+from segue.system.git.repository import Repository
 from segue.system.git.status import parse_status, shown
 
 _UNCOMMITTED, _STAGED, _HEAD = "refs/segue/uncommitted", "refs/segue/staged", "refs/segue/head"
@@ -93,7 +94,7 @@ async def pack(repo: Repository, base: str, before: str = "", most: int = MOST_B
     refs |= {_HEAD: head, BASE: base}
     recent = repo.recent()
     is_clean = recent is not None and not recent.dirty and recent.head == head
-    said = b"" if is_clean else (await repo.run(*QUIET, *_LOOK, *repo.without_own())).out
+    said = b"" if is_clean else (await repo.run(*_LOOK, *repo.without_own())).out
     seen = await asyncio.to_thread(parse_status, repo.root, said)
     place = _digest(branch, *(f"{commit} {name}" for name, commit in sorted(refs.items())))
     digest, left_out = place, tuple[str, ...]()
@@ -120,19 +121,17 @@ async def unpack(repo: Repository, packed: Packed) -> None:
     await repo.recover(0.0)
     with as_file(packed.data) as bundle:
         exactly = ("--prune", "--atomic", "--update-head-ok")
-        await repo.run(
-            *QUIET, *_FAST, *_FETCH, *exactly, bundle, *(f"+{place}*:{place}*" for place in _PLACES)
-        )
+        await repo.run(*_FAST, *_FETCH, *exactly, bundle, *(f"+{place}*:{place}*" for place in _PLACES))
     where = ["--detach", packed.head] if COMMIT.fullmatch(packed.head) else [packed.head]
-    await repo.git(*QUIET, "checkout", "--quiet", "--force", *where, "--")
+    await repo.git("checkout", "--quiet", "--force", *where, "--")
     with brief_folder() as folder:
         index = shutil.copy2(repo.git_dir / "index", folder / "index")
         extra = {"GIT_INDEX_FILE": str(index)}
         if rest := refs.get(_UNCOMMITTED):
             await _lay(repo, refs[_HEAD], rest, extra)
-        await repo.git(*QUIET, "clean", "--quiet", "-ffd", *repo.without_own(), extra=extra)
+        await repo.git("clean", "--quiet", "-ffd", *repo.without_own(), extra=extra)
     if staged := refs.get(_STAGED):
-        await repo.git(*QUIET, "read-tree", "--reset", staged)
+        await repo.git("read-tree", "--reset", staged)
 
 
 async def _lay(repo: Repository, head: str, rest: str, index: Mapping[str, str]) -> None:
@@ -165,7 +164,8 @@ async def bring(repo: Repository, packed: Packed, branch: str) -> str:
         specs.append(f"{_UNCOMMITTED}:refs/heads/{branch}-uncommitted")
     before = {name: await repo.branch_head(name) for name in wanted}
     with as_file(packed.data) as bundle:
-        done = await run_long(repo.root, *_FETCH, "--no-prune", "--atomic", bundle, *specs)
+        fetch = (*_FETCH, "--no-prune", "--atomic", bundle, *specs)
+        done = await repo.try_git(*fetch, extra=PLAIN, timeout=PATIENCE)
     if done.exit_code != 0:
         raise _not_brought(repo, done.err.decode("utf-8", "replace"), wanted, before)
     if (after := {name: await repo.branch_head(name) for name in wanted}) != wanted:
@@ -184,7 +184,7 @@ async def deliver(repo: Repository, branch: str) -> str:
         raise WorkspaceError(f"{repo.root} has no remote to push {branch} to.", kept="The work is there.")
     ref = f"refs/heads/{branch}"
     push = ("push", "--porcelain", "--no-verify", "--no-follow-tags", "--recurse-submodules=no", "origin")
-    done = await run_long(repo.root, *push, f"{ref}:{ref}", extra=PROTOCOLS)
+    done = await repo.try_git(*push, f"{ref}:{ref}", extra={**PLAIN, **PROTOCOLS}, timeout=PATIENCE)
     said = done.out.decode("utf-8", "replace")
     flag = next((line[:1] for line in said.splitlines() if line[1:2] == "\t"), "!")
     if done.exit_code == 0 and flag == "=":
@@ -221,7 +221,7 @@ async def _commit_rest(
     if changes.staged:
         stream += b"".join(_commit(_STAGED, head, 2, changes.staged))
     importing = ("fast-import", "--quiet", "--force", "--date-format=raw")
-    done = await repo.run(*QUIET, *_FAST, *importing, stdin=stream + b"done\n")
+    done = await repo.run(*_FAST, *importing, stdin=stream + b"done\n")
     names = (_UNCOMMITTED, _STAGED) if changes.staged else (_UNCOMMITTED,)
     return dict(zip(names, done.out.decode().split(), strict=True)), tuple(map(shown, changes.left_out))
 

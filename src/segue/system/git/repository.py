@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import os
 import re
-import shutil
 import time
 from collections.abc import AsyncIterator, Awaitable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -16,27 +15,35 @@ from msgspec import Struct
 
 from segue.domain.errors import ToolMissing, WorkspaceError
 from segue.domain.workspace import Snapshot, WorkChanges
-from segue.system.files import clear_brief_folders, clear_temporary, signature
+from segue.system.files import clear_brief_folders, clear_temporary
+from segue.system.git.folders import GitPlace, check_place, common_dir, find_place
+from segue.system.git.gitlinks import checked_out, find_gitlinks
 from segue.system.git.leftovers import clear_leftovers, wait_for_git
 from segue.system.git.objects import GITLINK, Objects, PathChange
+from segue.system.git.outside import TIMEOUT, read_config, run_git, run_outside
 from segue.system.git.refs import read_head
 from segue.system.git.staging import StagedIndex, stage
 from segue.system.git.status import parse_status, shown
 from segue.system.git.stillness import Marks, mark_tree
-from segue.system.process.processes import Captured, capture, child_environment
-from segue.system.reading import UnsafeFile, read_file, suggest_path
+from segue.system.process.processes import Captured
+from segue.system.programs import describe_missing, find
+from segue.system.reading import suggest_path
 
 NOT_A_REPOSITORY = "Target path is not a git repository"
 _PLACES = ("--show-toplevel", "--absolute-git-dir")
-_TIMEOUT = 300.0
 FALLBACK_IDENTITY = ("-c", "user.name=Segue", "-c", "user.email=segue@localhost")
+STATUS = (
+    *("status", "--porcelain=v2", "--branch", "-z", "--untracked-files=all"),
+    "--ignore-submodules=dirty",  # their commits are compared, and git is not started in them
+)
 _SMALL = 16 * 1024
 """Bytes of a status that is parsed at once: a thread costs more than a hundred files."""
 _TIDY = 50
 """Git looks at every so many commits of a run whether it should tidy up: that costs a process each time."""
 _LARGEST_TEXT = 8 * 1024**2
 _MARKERS = re.compile(rb"^(<{7}|>{7})( |$)", re.MULTILINE)
-_ENVIRONMENT = {"GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0"}
+_opened: dict[Path, Path] = {}
+"""The git folder of each work tree, as it was when Segue first opened it."""
 
 
 class Repository(Struct):
@@ -52,8 +59,6 @@ class Repository(Struct):
     _left: tuple[float, Snapshot] | None = None
     """What the last launch or commit left, if nothing was done since, and when that was seen."""
     _staged: StagedIndex | None = None
-    _known: tuple[object, dict[str, str]] | None = None
-    """What git's configuration says of hooks and people, and the state of the file where that may change."""
     _commits: int = 0
     _seen: tuple[Marks | None, Snapshot] | None = None
     """What git last saw, and the marks of the tree before it looked."""
@@ -61,16 +66,20 @@ class Repository(Struct):
     """Whether nothing had changed when git last looked: then it is worth while to mark the tree."""
 
     @classmethod
-    async def open(cls, path: Path, timeout: float = _TIMEOUT) -> Repository:
+    async def open(cls, path: Path, timeout: float = TIMEOUT) -> Repository:
         """Open the work tree that contains the path."""
-        if shutil.which("git") is None:
-            raise ToolMissing("git was not found on PATH.", hint="Install git: https://git-scm.com/downloads")
+        if find("git") is None:
+            hint = "Install git: https://git-scm.com/downloads"
+            raise ToolMissing(f"{describe_missing('git')}.", hint=hint)
         if not path.is_dir():
             raise WorkspaceError(
                 f"{NOT_A_REPOSITORY}: {path} is not a folder.{suggest_path(path)}",
                 hint="Name the folder of a git repository with --repo",
             )
+        if (found := find_place(path)) is not None:
+            check_place(found)
         try:
+            # It only tells where the repository is, and whether its owner is trusted: it starts nothing.
             done = await run_git(path, "rev-parse", *_PLACES, timeout=timeout)
         except TimeoutError as error:
             hint = "Look whether a file that its configuration includes is a pipe or a device."
@@ -86,7 +95,19 @@ class Repository(Struct):
                 f"{NOT_A_REPOSITORY}: {path}" + (f" ({detail})" if detail else ""),
                 hint=f"Create one with: git init {path}   or name another with --repo",
             )
-        return cls(Path(lines[0]), Path(lines[1]))
+        root, git_dir = map(Path, lines)
+        if (before := _opened.setdefault(root, git_dir)) != git_dir and before.is_dir():
+            raise WorkspaceError(
+                f"{root / '.git'} names {git_dir} now; it was {before} when Segue first looked.",
+                kept="Nothing was changed.",
+                hint="If you changed that, give the command again; else put back what was there",
+            )
+        return cls(root, git_dir)
+
+    @property
+    def place(self) -> GitPlace:
+        """The work tree with its git folders."""
+        return GitPlace.of(self.root, self.git_dir)
 
     async def snapshot(self) -> Snapshot:
         """Return a snapshot of the work tree; git is not asked again while nothing there has changed."""
@@ -101,8 +122,7 @@ class Repository(Struct):
         return now
 
     async def _ask_status(self) -> Snapshot:
-        arguments = ["status", "--porcelain=v2", "--branch", "-z", "--untracked-files=all"]
-        done = await self.run(*arguments, *self.without_own())
+        done = await self.run(*STATUS, *self.without_own())
         if len(done.out) < _SMALL:
             return parse_status(self.root, done.out)
         return await asyncio.to_thread(parse_status, self.root, done.out)
@@ -134,7 +154,7 @@ class Repository(Struct):
         """Return everything that is here as a git tree: what a commit would contain."""
         staged = self._staged
         if staged is None or staged.now != now or self.recent() != now or not staged.is_current(self.root):
-            staged, _ = await stage(self.git_dir, self.root, now, self.run, *self.without_own())
+            staged, _ = await stage(self.git_dir, self.root, now, self.run, self.add_all)
             self._staged = staged
         return staged.tree
 
@@ -149,7 +169,7 @@ class Repository(Struct):
                 return await objects.diff_index(base, index, complete)
             return ""
 
-        staged, diff = await stage(self.git_dir, self.root, now, self.run, *self.without_own(), look=look)
+        staged, diff = await stage(self.git_dir, self.root, now, self.run, self.add_all, look)
         self._staged = staged
         return staged.tree, diff or await objects.diff(base, staged.tree)
 
@@ -176,7 +196,7 @@ class Repository(Struct):
             head = await self.head()
             return head if head and mark in await self.git("log", "-1", "--format=%B") else None
         head = await self.head()
-        if head and left is not None and not self._has_folders(left) and not await self._has_hooks():
+        if head and left is not None and not self._has_folders(left):
             self._left = began, Snapshot(head, left.branch, "")
         return head
 
@@ -185,9 +205,34 @@ class Repository(Struct):
         staged, self._staged = self._staged, None
         if staged is not None and staged.now == left and staged.install(self.git_dir, self.root):
             return True
-        added = await self.run("add", "--all", "--verbose", *self.without_own())
         # What was just added can be committed, as a rule: one git process less for every task.
-        return bool(added.out) or not await self._nothing_staged()
+        return await self.add_all() or not await self._nothing_staged()
+
+    async def add_all(self, extra: Mapping[str, str] | None = None) -> bool:
+        """Add everything to an index, and the commits of submodules by their id; return whether it was much.
+
+        `git add` would start another git in each submodule.
+        """
+        modules = self._modules()
+        paths = self._without(modules) if modules else self.without_own()
+        added = (await self.run("add", "--all", "--verbose", *paths, extra=extra)).out
+        heads = {path: checked_out(self.root, path) for path in modules}
+        moved = [
+            f"160000 {head}\t{path}\0" for path, head in heads.items() if head not in ("", modules[path])
+        ]
+        if moved:
+            lines = "".join(moved).encode("utf-8", "surrogateescape")
+            await self.run("update-index", "-z", "--index-info", stdin=lines, extra=extra)
+        return bool(added or moved)
+
+    def _modules(self) -> dict[str, str]:
+        """Return the submodules that are there, each with the commit that the index names."""
+        links = find_gitlinks(self.git_dir)
+        return {path: commit for path, commit in links.items() if (self.root / path).is_dir()}
+
+    def _without(self, paths: Iterable[str]) -> list[str]:
+        """Return the pathspec for everything but some paths and Segue's own state files."""
+        return ["--", ":/", *(f":(top,exclude,literal){path}" for path in (*self.own, *paths))]
 
     def keep_out(self, files: Iterable[Path]) -> None:
         """Exclude these files from snapshots and commits."""
@@ -196,20 +241,23 @@ class Repository(Struct):
 
     def without_own(self) -> list[str]:
         """Return the pathspec for everything but Segue's own state files."""
-        return ["--", ":/", *(f":(top,exclude,literal){path}" for path in self.own)] if self.own else []
+        return self._without(()) if self.own else []
 
     async def set_aside(self, message: str) -> str:
         """Move all uncommitted changes out of the work tree and return where they are kept."""
         self._left = None
         identity = await self.identity_options()
-        await self.run(*identity, "stash", "push", "--quiet", "--include-untracked", "--message", message)
+        modules = self._modules()
+        paths = ["--", ":/", *(f":(top,exclude,literal){path}" for path in modules)] if modules else []
+        stash = ("stash", "push", "--quiet", "--include-untracked", "--message", message)
+        await self.run(*identity, *stash, *paths)
         return f"git stash ({message!r})"
 
     async def head(self) -> str:
         """Return the current commit; empty in a repository without commits."""
         if found := read_head(self.git_dir, common_dir(self.git_dir)):
             return found
-        done = await run_git(self.root, "rev-parse", "--verify", "--quiet", "HEAD")
+        done = await run_outside(self.place, "rev-parse", "--verify", "--quiet", "HEAD")
         return done.out.decode().strip()
 
     async def begin(self, key: str, head_branch: str | None) -> Snapshot:  # noqa: ARG002 - works in place
@@ -237,7 +285,7 @@ class Repository(Struct):
     async def find_commit(self, base: str, mark: str) -> str | None:
         """Return the commit after `base` whose message contains the mark."""
         # A commit that another process began may have outlived it, in a slow hook for example.
-        await wait_for_git([self.root], _TIMEOUT, "commit")
+        await wait_for_git([self.root], TIMEOUT, "commit")
         if not await self.head():
             return None
         span = f"{base}..HEAD" if base else "HEAD"
@@ -245,7 +293,7 @@ class Repository(Struct):
         found = done.out.decode().split()
         return found[0] if found else None
 
-    async def recover(self, since: float, patience: float = _TIMEOUT) -> None:
+    async def recover(self, since: float, patience: float = TIMEOUT) -> None:
         """Make the repository usable after a kill: remove what gits killed since then have left."""
         clear_brief_folders()
         clear_temporary(self.git_dir)
@@ -254,11 +302,11 @@ class Repository(Struct):
     async def has_branch(self, name: str) -> bool:
         """Return whether there is a local branch of this name."""
         ref = f"refs/heads/{name}"
-        return (await run_git(self.root, "show-ref", "--verify", "--quiet", ref)).exit_code == 0
+        return (await run_outside(self.place, "show-ref", "--verify", "--quiet", ref)).exit_code == 0
 
     async def branch_head(self, name: str) -> str:
         """Return the commit of a local branch; empty if there is none."""
-        done = await run_git(self.root, "rev-parse", "--verify", "--quiet", f"refs/heads/{name}")
+        done = await run_outside(self.place, "rev-parse", "--verify", "--quiet", f"refs/heads/{name}")
         return done.out.decode().strip()
 
     async def git(self, *args: str, stdin: bytes = b"", extra: Mapping[str, str] | None = None) -> str:
@@ -273,20 +321,32 @@ class Repository(Struct):
 
     async def setting(self, name: str) -> str:
         """Return a value of the repository's configuration; empty if it is not set."""
-        done = await run_git(self.root, "config", "--get", name)
-        return done.out.decode("utf-8", "replace").strip()
+        return (await read_config(self.place)).effective.get(name, "").strip()
 
     async def settings(self, pattern: str) -> dict[str, str]:
         """Return the values of the repository's configuration whose names match; the last one counts."""
-        done = await run_git(self.root, "config", "-z", "--get-regexp", pattern)
-        entries = done.out.decode("utf-8", "replace").split("\0")[:-1]
-        # A name without a value means that it is switched on.
-        found = [entry.partition("\n") for entry in entries]
-        return {name: value if sign else "true" for name, sign, value in found}
+        found = (await read_config(self.place)).effective
+        return {name: value for name, value in found.items() if re.search(pattern, name)}
+
+    async def name_refused(self) -> tuple[str, ...]:
+        """Say which filters git does not start here although files need them, and what to set."""
+        config = await read_config(self.place)
+        said = []
+        for driver in config.drivers:
+            start = f"The filter {driver} was not started"
+            why = next((words for words in config.refused if words.startswith(start)), "")
+            listing = ("ls-files", "--cached", "--others", "--exclude-standard", "-z")
+            if why and (await self.run(*listing, f":(top,attr:filter={driver})")).out:
+                said.append(why)
+        return tuple(said)
+
+    async def set(self, name: str, value: str) -> None:
+        """Write a value into the repository's own configuration."""
+        await self.git("config", "--file", str(common_dir(self.git_dir) / "config"), name, value)
 
     async def remote_url(self, name: str = "origin") -> str | None:
         """Return the URL of a remote; None if there is no such remote."""
-        done = await run_git(self.root, "remote", "get-url", name)
+        done = await run_outside(self.place, "remote", "get-url", name)
         return done.out.decode("utf-8", "replace").strip() or None
 
     def recent(self) -> Snapshot | None:
@@ -298,25 +358,12 @@ class Repository(Struct):
         """Return whether there are changes in submodules: a commit here does not hold them."""
         return any((self.root / path).is_dir() for path in left.files)
 
-    async def _has_hooks(self) -> bool:
-        """Return whether a commit runs hooks, which may change files beside it."""
-        folder = common_dir(self.git_dir) / "hooks"
-        named = any(name == "core.hookspath" or name.startswith("hook.") for name in await self._settings())
-        return named or (folder.is_dir() and any(path.suffix != ".sample" for path in folder.iterdir()))
-
-    async def _settings(self) -> dict[str, str]:
-        """Return what git's configuration says of hooks and people; it is asked again when it has changed."""
-        stamp = signature(common_dir(self.git_dir) / "config")
-        if self._known is None or self._known[0] != stamp:
-            self._known = stamp, await self.settings(r"^(core\.hookspath|hook\..*|user\.(name|email))$")
-        return self._known[1]
-
     async def _nothing_staged(self) -> bool:
-        return (await run_git(self.root, "diff", "--cached", "--quiet")).exit_code == 0
+        return (await run_outside(self.place, "diff", "--cached", "--quiet")).exit_code == 0
 
     async def author(self) -> str:
         """Return the name that git would write into a commit; empty if it knows none."""
-        known = await run_git(self.root, "var", "GIT_AUTHOR_IDENT")
+        known = await run_outside(self.place, "var", "GIT_AUTHOR_IDENT")
         return known.out.decode("utf-8", "replace").partition(" <")[0].strip() if known.exit_code == 0 else ""
 
     def _housekeeping(self) -> tuple[str, ...]:
@@ -327,24 +374,17 @@ class Repository(Struct):
     async def identity_options(self) -> tuple[str, ...]:
         """Return what lets git commit where it knows nobody."""
         if self._identity is None:
-            named = await self._settings()
+            named = await self.settings(r"^user\.(name|email)$")
             known = all(named.get(f"user.{part}", "").strip() for part in ("name", "email"))
             if not known:  # by the environment, perhaps, or by the system
-                known = (await run_git(self.root, "var", "GIT_COMMITTER_IDENT")).exit_code == 0
+                known = (await run_outside(self.place, "var", "GIT_COMMITTER_IDENT")).exit_code == 0
             self._identity = () if known else FALLBACK_IDENTITY
         return self._identity
 
     async def run(self, *args: str, stdin: bytes = b"", extra: Mapping[str, str] | None = None) -> Captured:
         """Run git and return its raw output; retry for a moment while another git has the index lock."""
         for pause in (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, None):
-            try:
-                done = await run_git(self.root, *args, stdin=stdin, extra=extra)
-            except TimeoutError as error:
-                raise WorkspaceError(
-                    f"git {_verb(args)} did not end: {error}.",
-                    kept="The work tree is as git left it; nothing was deleted.",
-                    hint="Look what git or its hooks wait for, then: segue resume",
-                ) from None
+            done = await self.try_git(*args, stdin=stdin, extra=extra)
             if done.exit_code == 0:
                 return done
             if b"index.lock" not in done.err or pause is None:
@@ -356,47 +396,34 @@ class Repository(Struct):
             hint="Fix what git reports, then: segue resume",
         )
 
-
-def git_dirs(path: Path) -> tuple[Path, Path] | None:
-    """Return the git folder of the work tree around the path, and the one that all its work trees share."""
-    for folder in (path, *path.parents):
-        git = folder / ".git"
-        with contextlib.suppress(OSError, UnsafeFile):
-            if git.is_file():
-                git = folder / os.fsdecode(read_file(git)).removeprefix("gitdir:").strip()
-        if git.is_dir():
-            own = Path(os.path.realpath(git))
-            return own, common_dir(own)
-    return None
-
-
-def common_dir(git_dir: Path) -> Path:
-    """Return the git folder that all work trees of a repository share."""
-    try:
-        named = os.fsdecode(read_file(git_dir / "commondir")).rstrip("\n")
-    except (OSError, UnsafeFile):
-        return git_dir
-    return Path(os.path.realpath(git_dir / named))
+    async def try_git(
+        self,
+        *args: str,
+        stdin: bytes = b"",
+        extra: Mapping[str, str] | None = None,
+        timeout: float = TIMEOUT,
+        limit: int = 64 * 1024**2,
+    ) -> Captured:
+        """Run git and return how it ended, whatever it says."""
+        try:
+            return await run_outside(
+                self.place, *args, stdin=stdin, extra=extra, timeout=timeout, limit=limit
+            )
+        except TimeoutError as error:
+            raise WorkspaceError(
+                f"git {_verb(args)} did not end: {error}.",
+                kept="The work tree is as git left it; nothing was deleted.",
+                hint="Look what git waits for, then: segue resume",
+            ) from None
 
 
-async def run_git(
-    where: Path,
-    *args: str,
-    stdin: bytes = b"",
-    extra: Mapping[str, str] | None = None,
-    timeout: float = _TIMEOUT,
-    limit: int = 64 * 1024**2,
-) -> Captured:
-    """Run git in a folder, without questions at the terminal; at most `limit` bytes of output are kept."""
-    environment = child_environment(passed=_git_variables(), extra={**_ENVIRONMENT, **(extra or {})})
-    return await capture(["git", *args], where, environment, timeout, stdin, limit)
-
-
-def _git_variables() -> list[str]:
-    """Return the variables that hooks and signing need, without those that name another repository."""
-    foreign = {"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_PREFIX"}
-    wanted = ("GIT_", "GPG_", "GNUPG", "SSH_", "VIRTUAL_ENV")
-    return [name for name in os.environ if name.startswith(wanted) and name not in foreign]
+async def init_repository(folder: Path, *options: str) -> Repository:
+    """Make a folder of Segue's a repository, without anything of a template."""
+    real = Path(os.path.realpath(folder))
+    done = await run_git(real, "init", "--quiet", "--template=", *options)
+    if done.exit_code != 0:
+        raise WorkspaceError(f"git init failed in {real}: {_said(done)}", kept="Nothing was changed.")
+    return Repository(real, real / ".git")
 
 
 def _verb(args: tuple[str, ...]) -> str:

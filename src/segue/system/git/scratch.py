@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import os
+import shutil
 from pathlib import Path
 
 from segue.domain.errors import WorkspaceError
-from segue.system.files import private_folder
-from segue.system.git.apart import QUIET
-from segue.system.git.repository import Repository, common_dir
+from segue.system.files import private_folder, read_start
+from segue.system.git.folders import common_dir
+from segue.system.git.refs import COMMIT, read_refs
+from segue.system.git.repository import Repository, init_repository
 
 _REMOTE_HEAD = "refs/remotes/origin/HEAD"
+_SHA256 = 64
 
 
 async def clone_at(home: Repository, folder: Path, *, head: str, branch: str, tree: str) -> Repository:
@@ -28,22 +33,49 @@ async def clone_at(home: Repository, folder: Path, *, head: str, branch: str, tr
                 hint="Replay a newer run, or fetch it from where the repository was copied",
             ) from None
     private_folder(folder.parent)
-    source, git = str(common_dir(home.git_dir)), folder / ".git"
-    mirror = ("clone", "--quiet", "--mirror", "--local", "--template=", source, str(git))
-    await home.git(*QUIET, *mirror)
-    made = ("--git-dir", str(git), "--work-tree", str(folder), *QUIET)
-    await home.git(*made, "config", "core.bare", "false")
-    await home.git(*made, "config", "--remove-section", "remote.origin")
+    folder.mkdir(mode=0o700, exist_ok=True)
+    common = common_dir(home.git_dir)
+    shape = ("--object-format=sha256",) if len(head or tree) == _SHA256 else ()
+    made = await init_repository(folder, *shape)
+    await asyncio.to_thread(_copy, common, made.git_dir)
     for name, value in (await home.settings(r"^user\.(name|email)$")).items():
-        await home.git(*made, "config", name, value)
+        await made.set(name, value)
     with contextlib.suppress(WorkspaceError):  # not every repository has a remote
         main = (await home.git("symbolic-ref", "--quiet", _REMOTE_HEAD)).strip()
-        await home.git(*made, "symbolic-ref", _REMOTE_HEAD, main)
+        await made.git("symbolic-ref", _REMOTE_HEAD, main)
     if branch:
-        await home.git(*made, "update-ref", f"refs/heads/{branch}", head)
-        await home.git(*made, "symbolic-ref", "HEAD", f"refs/heads/{branch}")
+        await made.git("update-ref", f"refs/heads/{branch}", head)
+        await made.git("symbolic-ref", "HEAD", f"refs/heads/{branch}")
     else:
-        await home.git(*made, "update-ref", "--no-deref", "HEAD", head)
-    await home.git(*made, "read-tree", "--reset", "-u", tree or head)
-    await home.git(*made, "reset", "--quiet", "--mixed")
-    return await Repository.open(folder)
+        await made.git("update-ref", "--no-deref", "HEAD", head)
+    await made.git("read-tree", "--reset", "-u", tree or head)
+    await made.git("reset", "--quiet", "--mixed")
+    return made
+
+
+def _copy(common: Path, git_dir: Path) -> None:
+    """Give a new repository the objects and refs of another, as data: git is not started in that one."""
+    for place, _, names in os.walk(common / "objects"):
+        target = git_dir / Path(place).relative_to(common)
+        target.mkdir(exist_ok=True)
+        for name in names:
+            _link(Path(place) / name, target / name)
+    lent = read_start(common / "objects/info/alternates").splitlines()
+    named = (Path(os.fsdecode(line)) for line in lent if line[:1] not in (b"", b"#"))
+    paths = [os.fsencode(common / "objects" / path) for path in named]
+    (git_dir / "objects/info/alternates").write_bytes(b"".join(path + b"\n" for path in paths))
+    refs = {name: commit for name, commit in read_refs(common, own=True).items() if COMMIT.fullmatch(commit)}
+    lines = "".join(f"{commit} {name}\n" for name, commit in sorted(refs.items()))
+    (git_dir / "packed-refs").write_text(f"# pack-refs with: sorted \n{lines}")
+    if shallow := read_start(common / "shallow"):
+        (git_dir / "shallow").write_bytes(shallow)
+
+
+def _link(file: Path, target: Path) -> None:
+    """Share a file, which git never changes, or copy it where that is not possible."""
+    if not file.is_file() or file.is_symlink() or file.name.startswith("tmp_"):
+        return
+    try:
+        target.hardlink_to(file)
+    except OSError:
+        shutil.copy2(file, target)

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import os
 import shutil
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 
 from msgspec import Struct
@@ -64,6 +64,9 @@ class StagedIndex(Struct, frozen=True):
         return False
 
 
+Git = Callable[..., Awaitable[Captured]]
+Add = Callable[[Mapping[str, str]], Awaitable[bool]]
+"""Adds everything to the index that the variables name."""
 Look = Callable[[Path, Awaitable[object]], Awaitable[str]]
 """Looks at an index, once it is complete."""
 
@@ -72,8 +75,8 @@ async def stage(
     git_dir: Path,
     root: Path,
     now: Snapshot,
-    git: Callable[..., Awaitable[Captured]],
-    *paths: str,
+    git: Git,
+    add: Add,
     look: Look | None = None,
 ) -> tuple[StagedIndex, str]:
     """Add everything that is in the work tree to a second index; also return what `look` finds there."""
@@ -85,7 +88,7 @@ async def stage(
             with contextlib.suppress(FileNotFoundError):
                 # With its time, for the same reason.
                 shutil.copy2(index, staged)
-            tree, found = await _make_tree(staged, git, paths, look or _see_nothing)
+            tree, found = await _make_tree(staged, git, add, look or _see_nothing)
             made = staged.stat()
             times = (made.st_atime_ns, made.st_mtime_ns)
             data = staged.read_bytes() if made.st_size <= _LARGEST else b""
@@ -94,14 +97,12 @@ async def stage(
     return StagedIndex(now, tree, data, made.st_mode & 0o777, times, own, files, programs), found
 
 
-async def _make_tree(
-    staged: Path, git: Callable[..., Awaitable[Captured]], paths: Sequence[str], look: Look
-) -> tuple[str, str]:
+async def _make_tree(staged: Path, git: Git, add: Add, look: Look) -> tuple[str, str]:
     """Add everything, then make a tree while somebody looks: two gits take as long as one."""
     extra, added = {"GIT_INDEX_FILE": str(staged)}, asyncio.Event()
     looking = asyncio.ensure_future(look(staged, added.wait()))
     try:
-        await git("add", "--all", *paths, extra=extra)
+        await add(extra)
         added.set()
         await asyncio.sleep(0)  # the look takes longer, so it begins first
         tree = (await git("write-tree", extra=extra)).out.decode().strip()

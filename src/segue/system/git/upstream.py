@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from segue.system.git.outside import PLAIN_DIFF
 from segue.system.git.repository import Repository
 
 _MOST_NAMED = 5
@@ -46,7 +47,7 @@ async def _documents(repo: Repository, head: str, documents: Sequence[Path]) -> 
     if not inside:
         return []
     paths = ["--", *(f":(top,literal){path}" for path in inside), *repo.without_own()[2:]]
-    changed = await repo.git("diff", "--name-only", "-z", "--no-renames", head, *paths)
+    changed = await repo.git("diff", "--name-only", "-z", "--no-renames", *PLAIN_DIFF, head, *paths)
     fresh = await repo.git("ls-files", "--others", "--exclude-standard", "--full-name", "-z", *paths)
     return _shorten(sorted(filter(None, {*changed.split("\0"), *fresh.split("\0")})), "more files")
 

@@ -13,6 +13,7 @@ from segue.domain.delivery import Delivered
 from segue.domain.errors import Locked, NeedsHuman, WorkspaceError
 from segue.domain.run import Run
 from segue.system.files import exclusive, private_folder
+from segue.system.git.gitlinks import find_gitlinks, has_work
 from segue.system.git.linked import LinkedTree
 from segue.system.git.repository import Repository
 from segue.system.git.undo import undo_killed_merge
@@ -69,8 +70,7 @@ class Worktree(Struct, frozen=True):
         if found is not None:
             return found, ""
         if await self.home.has_branch(self.branch):
-            # Forced, because git still lists a work tree that was deleted by hand.
-            made = await self.tree.add("--force", "--force", str(self.folder), self.branch)
+            made = await self.tree.add(self.branch, self.branch)
             said = f"The work tree {self.folder} was missing; it was created again from branch {self.branch}."
             return made, said if begun else self._announce("")
         if begun:
@@ -81,7 +81,8 @@ class Worktree(Struct, frozen=True):
                 f"then: segue resume {self.run}",
             )
         start = await self._start(starts)
-        return await self.tree.add("-b", self.branch, str(self.folder), start), self._announce(start)
+        await self.home.git("branch", "--quiet", "--no-track", self.branch, start)
+        return await self.tree.add(self.branch, self.branch), self._announce(start)
 
     @property
     def tree(self) -> LinkedTree:
@@ -135,8 +136,9 @@ class Worktree(Struct, frozen=True):
             return "it cannot be opened"
         found.own = self.home.own
         now = await found.snapshot()
-        if now.dirty:
-            return f"it has uncommitted changes ({list_files(now.files)})"
+        inside = [path for path in find_gitlinks(found.git_dir) if has_work(found.root, path)]
+        if now.dirty or inside:
+            return f"it has uncommitted changes ({list_files([*now.files, *inside])})"
         if kept := await self.tree.uncommittable(found):
             return f"no commit contains {list_files(kept)}"
         if now.head != (await self.home.git("rev-parse", f"refs/heads/{self.branch}")).strip():

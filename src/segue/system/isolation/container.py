@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from segue.system import programs
 from segue.system.isolation.policy import SandboxPolicy
 from segue.system.process.capture import PROBE_SECONDS, probe
 
@@ -19,7 +19,7 @@ def wrap(
     argv: Sequence[str], policy: SandboxPolicy, env: Mapping[str, str], runtime: str, image: str, name: str
 ) -> list[str]:
     """Return the command that runs `argv` in a container; values of variables are not in it."""
-    line = [runtime, "run", "--rm", "--interactive", "--init", "--name", name]
+    line = [programs.need(runtime), "run", "--rm", "--interactive", "--init", "--name", name]
     line += ["--cap-drop", "ALL", "--security-opt", "no-new-privileges"]
     if sys.platform != "win32":
         line += ["--user", f"{os.getuid()}:{os.getgid()}"]
@@ -39,7 +39,7 @@ def wrap(
 
 def remove(runtime: str, name: str) -> list[str]:
     """Return the command that ends a container whose client was killed."""
-    return [runtime, "rm", "--force", name]
+    return [programs.need(runtime), "rm", "--force", name]
 
 
 def find_container(runtime: str | None, image: str | None) -> tuple[bool, str, str]:
@@ -47,9 +47,9 @@ def find_container(runtime: str | None, image: str | None) -> tuple[bool, str, s
     if not runtime or not image:
         fix = 'Name both in segue.toml: [sandbox] runtime = "podman", image = "…"'
         return False, "no container runtime and image are named", fix
-    program = shutil.which(runtime)
+    program = programs.find(runtime)
     if program is None:
-        return False, f"{runtime} was not found", f"Install {runtime}, or correct sandbox.runtime"
+        return False, programs.describe_missing(runtime), f"Install {runtime}, or correct sandbox.runtime"
     done = probe([program, "image", "inspect", image])
     if done is not None and done.exit_code == 0:
         return True, "", ""

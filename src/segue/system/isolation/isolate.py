@@ -6,7 +6,6 @@ import asyncio
 import json
 import os
 import re
-import shutil
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -18,15 +17,20 @@ import msgspec
 from msgspec import Struct
 
 from segue.domain.errors import ToolMissing
+from segue.domain.events import NOT_ISOLATED
 from segue.domain.pattern import pattern
+from segue.system import programs
 from segue.system.files import leave_memory, private_folder, write_atomic
 from segue.system.isolation import container, mounting
 from segue.system.isolation.denied import explain_denied
+from segue.system.isolation.homes import own_places
+from segue.system.isolation.installation import OwnInstallation, examine_installation
 from segue.system.isolation.mounting import MounterFound
 from segue.system.isolation.policy import TEMPORARY, Places, SandboxPolicy, Strength, make_policy
 from segue.system.lane import is_beside, lane_variables, list_shared
 from segue.system.process.capture import Captured, capture
 from segue.system.program import part_command, part_folders
+from segue.system.reach import cut_variables
 
 _DROPPED = ("SSH_AUTH_SOCK", "XDG_RUNTIME_DIR", "TEMP", "TMP")
 """Variables that name what is hidden."""
@@ -52,6 +56,8 @@ class Means(StrEnum):
     NONE = "none"
 
 
+_WITHOUT_READ_ONLY = (Means.LANDLOCK, Means.NONE)
+"""What cannot keep a place in the work tree as it is."""
 MOUNTING = (Means.BWRAP, Means.NAMESPACES)
 """What can show a tree at the path of another, the preferred one first."""
 
@@ -135,9 +141,9 @@ class Isolation:
 
     @property
     def label(self) -> str:
-        """What is in force, for people and reports: `bwrap standard`, `landlock strict`, `none`."""
+        """What is in force, for people and reports: `bwrap standard`, `landlock strict`, `not isolated`."""
         chosen = self.chosen
-        return "none" if chosen.means is Means.NONE else f"{chosen.means} {self.strength}"
+        return NOT_ISOLATED if chosen.means is Means.NONE else f"{chosen.means} {self.strength}"
 
     @property
     def sentence(self) -> str:
@@ -145,7 +151,7 @@ class Isolation:
         chosen = self.chosen
         if chosen.means is Means.NONE:
             why = f": {chosen.why}" if chosen.why else ""
-            return f"Agents are not isolated{why}."
+            return f"Agents are {NOT_ISOLATED}{why}."
         note = f" ({chosen.why})" if chosen.why else ""
         return f"Agents are isolated by {chosen.means}, {self.strength}{note}."
 
@@ -233,20 +239,23 @@ class Isolation:
         chosen, env = self.chosen, {**env, **lane_variables(root)}
         self.remember()
         if chosen.means is Means.NONE:
+            programs.record([root])
             return Enclosed(tuple(argv), env)
         home = self._home_of(root) if chosen.means in MOUNTING else None
         places = [root, *([home] if home else [])] if "/" in argv[0] else [Path()]
         found = next(
-            filter(None, (shutil.which(place / argv[0], path=env.get("PATH")) for place in places)), None
+            filter(None, (programs.find_inside(str(place / argv[0]), env.get("PATH")) for place in places)),
+            None,
         )
         if found is None:
             return Enclosed(tuple(argv), env)  # a missing program is reported by whoever starts it
+        mine = own_places(Path.home(), argv, Path(found)) if not Path(found).is_relative_to(root) else []
         policy = make_policy(
             root,
             private_folder(scratch),
             self.strength,
             self._options.given,
-            Places(own.write, (*own.read, *map(Path, part_folders()))),
+            Places(own.write, (*own.read, *mine, *map(Path, part_folders()))),
             [*self._options.hide, *([self._options.state_dir] if self._options.state_dir else [])],
             caches=self.strength is Strength.STANDARD or chosen.means is Means.LANDLOCK,
             network=network,
@@ -256,7 +265,23 @@ class Isolation:
             shared = list_shared(home, policy.root, self._options.shared) if shares else ()
             seen = [path for path in shared if not _is_hidden(home / path, policy.hide)]
             policy = msgspec.structs.replace(policy, seen_at=home, shared=tuple(seen))
+        shared_by_all = TEMPORARY if chosen.means is Means.LANDLOCK and not policy.is_strict else ()
+        programs.record([policy.root, *policy.write, *shared_by_all])
+        if self._installation.kept is not None:
+            policy = msgspec.structs.replace(policy, guard=(*policy.guard, self._installation.kept))
         return _WRAP[chosen.means](self._options, chosen, argv, policy, _environment(env, policy, chosen))
+
+    @cached_property
+    def _installation(self) -> OwnInstallation:
+        options = self._options
+        return examine_installation(
+            options.home or Path(), options.given.write, can_keep=self.chosen.means not in _WITHOUT_READ_ONLY
+        )
+
+    @property
+    def own_note(self) -> str:
+        """What agents can do to Segue itself, if it is installed where they work; usually nothing."""
+        return "" if self.chosen.means is Means.NONE else self._installation.note
 
     def _home_of(self, root: Path) -> Path | None:
         """Return the user's work tree, if this one was made by Segue beside it."""
@@ -267,7 +292,9 @@ class Isolation:
 
     def explain(self, text: str) -> str:
         """Return which setting opens the place that a program says it could not write; usually nothing."""
-        means = self.chosen.means
+        means, kept = self.chosen.means, self._installation.kept
+        if kept is not None and f"{kept}/" in text and "ead-only file system" in text:
+            return self.own_note
         return "" if means is Means.NONE else explain_denied(text, by_rules=means is Means.LANDLOCK)
 
     def ending(self, token: str) -> list[str] | None:
@@ -319,9 +346,12 @@ def _with_mounts(
     words = list(argv)
     if policy.is_strict and policy.network and landlock_abi() >= 4:
         words = landlocked({"shut_ports": sorted(_listening(argv, env))}, argv)
+    outer = cut_variables(env, programs.reach())
     program = mounting.mounter(chosen.means is Means.BWRAP)
+    for name in (name for name in env if outer.get(name) != env[name]):
+        program += ["--setenv", name, env[name]]
     line = mounting.wrap(program, words, policy, env, chosen.own_proc)
-    return Enclosed(tuple(line), env, mounting.layers(chosen.own_proc))
+    return Enclosed(tuple(line), outer, mounting.layers(chosen.own_proc))
 
 
 def _with_landlock(
@@ -332,8 +362,10 @@ def _with_landlock(
     env: dict[str, str],
 ) -> Enclosed:
     leave_memory()  # /dev/shm cannot be taken from one program and left to others
-    hidden = [*policy.hide, *([policy.home] if policy.is_strict else [])]
-    shown = [*map(str, policy.read), str(policy.root), *_needed(argv, env, hidden)]
+    masked = [place for place, _ in policy.masked]  # nothing else can be seen in their place
+    hidden = [*policy.hide, *masked, *([policy.home] if policy.is_strict else [])]
+    read = [str(place) for place in policy.read if place not in masked]
+    shown = [*read, str(policy.root), *_needed(argv, env, hidden)]
     temporary = () if policy.is_strict else TEMPORARY
     writable = [
         policy.scratch,
@@ -341,14 +373,23 @@ def _with_landlock(
         *map(Path, temporary),
         *(Path("/dev", name) for name in DEVICES),
     ]
-    writable += [policy.root] if policy.edits else []
     rules = {
         "hidden": [str(place) for place in hidden],
         "shown": [*shown],
         "write": [os.path.realpath(place) for place in writable],
+        "tree": [str(policy.root)] if policy.edits else [],
     }
     shut = _listening(argv, env) if policy.is_strict and policy.network else set()
-    return Enclosed(tuple(landlocked({"rules": rules, "shut_ports": sorted(shut)}, argv)), env)
+    outer = cut_variables(env, programs.reach())
+    inner = {name: value for name, value in env.items() if outer.get(name) != value}
+    # A path cannot be refused to `connect`, only sockets altogether.
+    document = {
+        "rules": rules,
+        "shut_ports": sorted(shut),
+        "sockets": not policy.is_strict,
+        "variables": inner,
+    }
+    return Enclosed(tuple(landlocked(document, argv)), outer)
 
 
 def _with_container(
@@ -362,8 +403,9 @@ def _with_container(
     assert options.image
     name = _container_name(policy.scratch.parent.parent.name)
     line = container.wrap(argv, policy, env, options.runtime, options.image, name)
-    # The runtime itself needs the user's own variables, to find its service.
-    return Enclosed(tuple(line), {**os.environ, **env})
+    # The runtime itself needs the user's own variables, to find its service, but not their programs.
+    own = cut_variables(os.environ, programs.reach())
+    return Enclosed(tuple(line), {**own, **env, "PATH": programs.outside_path()})
 
 
 _WRAP = {
@@ -435,7 +477,7 @@ def _listening(argv: Sequence[str], env: Mapping[str, str]) -> set[int]:
 
 def _machine() -> str:
     """Return what decides whether namespaces work: the program, the user, the kernel and its settings."""
-    program = shutil.which("bwrap")
+    program = programs.find("bwrap")
     user = str(os.getuid()) if hasattr(os, "getuid") else ""
     facts = [str(program), str(Path(program).stat().st_mtime_ns) if program else "", user]
     for name in (

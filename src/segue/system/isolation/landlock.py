@@ -14,6 +14,8 @@ import os
 import struct
 import sys
 
+from segue.system.isolation import seccomp
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -58,7 +60,7 @@ def restrict(rules: dict[str, list[str]], shut_ports: Iterable[int]) -> None:
     ruleset = _syscall(_CREATE, struct.pack("=QQQ", *fields)[:size], size, 0)
     for place in readable_places(rules["hidden"], rules["shown"]) if rules else ():
         _allow(ruleset, place, _READ_FILE, handled)
-    for place in rules.get("write", ()):
+    for place in writable_places(rules):
         _allow(ruleset, place, _READ_FILE | _rights(version), handled)
     if shut:
         _open_ports(ruleset, shut)
@@ -73,11 +75,26 @@ def readable_places(hidden: Iterable[str], shown: Iterable[str] = ()) -> Iterato
     closed = {os.path.realpath(place) for place in hidden}
     yield from _without(os.sep, closed, {above for place in closed for above in _parents(place)})
     for place in shown:
-        inner = {other for other in closed if other.startswith(f"{place}/")}
-        if inner:
-            yield from _without(place, inner, {above for other in inner for above in _parents(other)})
-        else:
-            yield place
+        yield from _parts(place, closed)
+
+
+def writable_places(rules: dict[str, list[str]]) -> Iterator[str]:
+    """Yield the places that may be changed, in parts if something in them is hidden.
+
+    Rights count for everything below a place, so nothing new can be made directly in such a one. The work
+    tree stays whole: there an agent would be stopped by that.
+    """
+    closed = {os.path.realpath(place) for place in rules.get("hidden", ())}
+    opened = rules.get("write", [])
+    for place in opened:
+        yield from _parts(place, closed.difference(opened))
+    yield from rules.get("tree", ())
+
+
+def _parts(place: str, closed: set[str]) -> Iterator[str]:
+    """Yield a place or, if something below it is hidden, the parts of it that are not."""
+    inner = {other for other in closed if other.startswith(f"{place}/")}
+    yield from _without(place, inner, {above for other in inner for above in _parents(other)})
 
 
 def _without(folder: str, closed: set[str], above: set[str]) -> Iterator[str]:
@@ -154,9 +171,12 @@ def main(arguments: list[str]) -> int:
     document = json.loads(arguments[0])
     try:
         restrict(document.get("rules", {}), document.get("shut_ports", ()))
+        if seccomp.is_there():
+            seccomp.lay(seccomp.make_filter(sockets=document.get("sockets", True)))
     except OSError as error:
         sys.stderr.write(f"segue: the sandbox (Landlock) could not be set up: {error.strerror}\n")
         return 126
+    os.environ.update(document.get("variables", {}))
     program = arguments[1]
     try:
         os.execvp(program, arguments[1:])  # noqa: S606 - there is no shell

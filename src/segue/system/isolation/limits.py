@@ -1,11 +1,39 @@
-"""What an agent that tries to get out achieves in each sandbox; tests/isolation asserts exactly this.
+"""What a program in each sandbox sees, and what one that tries to get out achieves.
 
-`segue help sandbox` shows it as a table.
+`segue help sandbox` shows both as tables; tests/isolation asserts every cell, so neither can promise more.
 """
 
 from __future__ import annotations
 
 from typing import Final
+
+_SAME = ("read-only", "read-only", "read-only", "read-only")
+
+VISIBLE: Final = {
+    "tree": ("the work tree", ("writable", "writable", "writable", "writable")),
+    "git": ("`.git`: Segue commits", ("read-only", "read-only", "writable", "writable")),
+    "home": ("other files of your home", ("read-only", "hidden", "read-only", "hidden")),
+    "own": ("the agent's own configuration and login", ("writable", "writable", "writable", "writable")),
+    "caches": (
+        "caches of builds: `~/.cache`, `~/.npm`, Cargo, Maven, Go",
+        ("writable", "its own", "writable", "writable"),
+    ),
+    "toolchains": ("toolchains: pyenv, nvm, rustup, `~/.local/bin`", _SAME),
+    "identity": ("`~/.gitconfig`, and plain settings of git, pip and uv", _SAME),
+    "credentials": ("credentials of tools, keys, browsers, histories", ("hidden",) * 4),
+    "settings": (
+        "settings with a secret: `~/.npmrc`, `~/.bashrc`, Gradle's, nix's",
+        ("without it", "hidden", "hidden", "hidden"),
+    ),
+    "registries": (
+        "settings with a secret of Maven, pip and uv",
+        ("without it", "without it", "hidden", "hidden"),
+    ),
+    "logins": ("logins of other agents, Segue's state and settings", ("hidden",) * 4),
+    "temporary": ("the machine's /tmp", ("its own", "its own", "writable", "read-only")),
+    "system": ("everything else", _SAME),
+}
+"""By name: a place, and how it is seen with mounts (standard, strict) and by Landlock (the same)."""
 
 ATTEMPTS: Final = {
     "write_home": "write to your home",
@@ -13,27 +41,41 @@ ATTEMPTS: Final = {
     "write_by_link": "write outside through a symbolic link or a hard link in the work tree",
     "write_tmp": "write to the machine's /tmp",
     "write_system": "write to /etc, or change a setting of the kernel",
-    "read_keys": "read `~/.ssh`, cloud credentials, `~/.netrc`, histories",
+    "change_attributes": "change modes, times or attributes of files outside (chmod, utime, xattr)",
+    "read_keys": "read `~/.ssh`, or credentials and histories of tools in your home",
     "read_logins": "read the login of another agent",
     "read_state": "read Segue's database, another run's files, another work tree of Segue",
+    "read_opened": "read or change what is hidden in a folder that `sandbox.write` opens",
+    "use_keyring": "use the kernel's keyrings",
     "git_history": "change git's history: refs, index, a commit",
     "git_control": "change git's configuration or hooks, or move `.git` away",
     "see_processes": "look into processes outside, or trace them",
+    "see_commands": "read the command lines of processes outside",
     "signal_processes": "signal the supervisor, Segue or other processes outside",
     "mount": "undo the sandbox by mounts and namespaces of its own",
     "daemon": "leave a process behind that nobody finds",
     "loopback": "connect to a service on this machine: Segue's page, bridge or relay, a database",
     "abstract_socket": "connect to an abstract Unix socket of a process outside",
+    "private_socket": "connect to a socket of D-Bus, Docker or ssh-agent: in /run, /tmp or a tool's folder",
     "unix_socket": "connect to a Unix socket in a folder of your home that is not hidden",
 }
 """What the hostile agent of the tests tries, by name."""
 
+_BY_MOUNTS = frozenset({"loopback", "abstract_socket", "unix_socket"})
+_BY_RULES = frozenset({"git_history", "git_control", "see_commands", "change_attributes"})
+
 NOT_STOPPED: Final = {
     "bwrap strict": frozenset(),
-    "bwrap standard": frozenset({"loopback", "abstract_socket", "unix_socket"}),
+    "bwrap standard": _BY_MOUNTS,
     "namespaces strict": frozenset(),
-    "namespaces standard": frozenset({"loopback", "abstract_socket", "unix_socket"}),
-    "landlock strict": frozenset({"git_history", "git_control", "unix_socket"}),
-    "landlock standard": frozenset({"git_history", "git_control", "unix_socket", "write_tmp", "loopback"}),
+    "namespaces standard": _BY_MOUNTS,
+    "landlock strict": _BY_RULES,
+    "landlock standard": _BY_RULES | {"write_tmp", "loopback", "private_socket", "unix_socket"},
 }
 """By sandbox, the attempts that it does not stop."""
+
+
+def visible_in(sandbox: str, name: str) -> str:
+    """Return how a place is seen in a sandbox, such as `landlock strict`."""
+    means, _, strength = sandbox.partition(" ")
+    return VISIBLE[name][1][(2 if means == "landlock" else 0) + (strength == "strict")]

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from functools import cache
 from pathlib import Path
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from segue.system import programs
+from segue.system.isolation import seccomp
 from segue.system.isolation.places import SHOWN_IN_RUN
 from segue.system.isolation.policy import GIT_FOLDER, TEMPORARY, SandboxPolicy, git_link, shown_temporary
 from segue.system.isolation.toolchain import SHARED, named_places, outermost, program_places
@@ -40,15 +41,15 @@ class MounterFound(Struct, frozen=True):
 def mounter(bubblewrap: bool) -> list[str]:
     """Return the program that mounts: bubblewrap, or our own, which needs nothing installed."""
     ours = ("--segue-namespaces", "segue.system.isolation.namespaces")
-    return ["bwrap"] if bubblewrap else part_command(*ours)
+    return [programs.need("bwrap")] if bubblewrap else part_command(*ours)
 
 
 def wrap(
     program: Sequence[str], argv: Sequence[str], policy: SandboxPolicy, env: Mapping[str, str], own_proc: bool
 ) -> list[str]:
     """Return the command that runs `argv` under the policy; its environment is the caller's."""
-    line = [*program, "--ro-bind", "/", "/", "--dev", "/dev", *proc_mounts(own_proc), *CONTAINED]
-    line += ["--new-session", *(_NO_NESTING if policy.is_strict else ())]
+    line = [*filtered(program, policy.scratch), "--ro-bind", "/", "/", "--dev", "/dev"]
+    line += [*proc_mounts(own_proc), *CONTAINED, "--new-session", *(_NO_NESTING if policy.is_strict else ())]
     line += [] if policy.network else ["--unshare-net"]
     own = dict(_own_folders(policy))
     for place, source in own.items():
@@ -60,6 +61,15 @@ def wrap(
     for place, words in rules.items():
         line += ["--remount-ro", str(place)] if words[0] == "--tmpfs" else []
     return [*line, "--chdir", str(policy.seen_at or policy.root), "--", *argv]
+
+
+def filtered(program: Sequence[str], folder: Path) -> list[str]:
+    """Return the program that mounts, with a filter of system calls that is written to the folder."""
+    if not seccomp.is_there():
+        return [*program]
+    file = _make(folder) / "filter"
+    file.write_bytes(seccomp.make_filter(sockets=True))
+    return ["/bin/sh", "-c", 'exec "$@" 9< "$0"', str(file), *program, "--seccomp", "9"]
 
 
 def proc_mounts(own_proc: bool) -> list[str]:
@@ -118,12 +128,23 @@ def _rules(
         asked[place] = ["--dev-bind" if place.is_relative_to("/dev") else "--bind", str(place), str(place)]
     asked[policy.root] = ["--bind" if policy.edits else "--ro-bind", str(policy.root), str(policy.root)]
     asked |= {place: _read(place) for place in policy.guard}
+    closed = {*own, *policy.hide}
     for place in policy.hide:
-        closed = (*own, *(other for other in policy.hide if other != place))
-        if not _is_inside(place, closed) or _is_inside(place, (*seen, *asked)):
-            seen[place] = _hide(place)
+        is_open = place not in own and not _is_inside(place.parent, closed)
+        if is_open or _is_inside(place, {*seen, *asked}):
+            seen[place] = hide(place)
     rules = {**seen, **asked}
+    for number, (place, text) in enumerate(policy.masked):
+        if not _is_inside(place, (*own, *policy.hide)) or _is_inside(place, (*seen, *asked)):
+            rules[place] = ["--ro-bind", str(_copy(policy.scratch, number, text)), str(place)]
     return rules if policy.seen_at is None else _with_lane(rules, policy, policy.seen_at)
+
+
+def _copy(scratch: Path, number: int, text: str) -> Path:
+    """Write what is seen in the place of a file."""
+    copy = _make(scratch / "masked") / str(number)
+    copy.write_bytes(text.encode("utf-8", "surrogateescape"))
+    return copy
 
 
 def _with_lane(rules: dict[Path, list[str]], policy: SandboxPolicy, home: Path) -> dict[Path, list[str]]:
@@ -148,7 +169,7 @@ def _with_lane(rules: dict[Path, list[str]], policy: SandboxPolicy, home: Path) 
     for tree in (lane, home):
         found[tree / ".git"] = ["--ro-bind", str(link), str(tree / ".git")]
         found |= {tree / path: ["--ro-bind", str(home / path), str(tree / path)] for path in policy.shared}
-        found |= {tree / path: [*_hide(lane / path)[:-1], str(tree / path)] for path in closed}
+        found |= {tree / path: [*hide(lane / path)[:-1], str(tree / path)] for path in closed}
     return found
 
 
@@ -161,12 +182,14 @@ def _read(place: Path) -> list[str]:
     return ["--ro-bind-try", str(place), str(place)]
 
 
-def _hide(place: Path) -> list[str]:
+def hide(place: Path) -> list[str]:
+    """Return the mount that covers a place."""
     return ["--tmpfs", str(place)] if place.is_dir() else ["--ro-bind", "/dev/null", str(place)]
 
 
 def _is_inside(place: Path, others: Iterable[Path]) -> bool:
-    return any(place.is_relative_to(other) for other in others)
+    around = others if isinstance(others, Set) else {*others}
+    return not around.isdisjoint((place, *place.parents))
 
 
 def find_bubblewrap() -> MounterFound:
@@ -178,8 +201,9 @@ def find_bubblewrap() -> MounterFound:
 def _find_bubblewrap() -> MounterFound:
     if not sys.platform.startswith("linux"):
         return MounterFound(False, why="bubblewrap exists on Linux only")
-    if shutil.which("bwrap") is None:
-        why = "bubblewrap (bwrap) is not installed"
+    if programs.find("bwrap") is None:
+        inside = programs.find_inside("bwrap")
+        why = programs.describe_missing("bwrap") if inside else "bubblewrap (bwrap) is not installed"
         return MounterFound(False, why=why, fix="Install bubblewrap, e.g. apt install bubblewrap")
     return _try_out("bubblewrap", mounter(bubblewrap=True))
 

@@ -18,6 +18,10 @@ import socket
 import struct
 import sys
 
+from segue.system.isolation import seccomp
+
+assert sys.platform == "linux"  # nobody starts it elsewhere
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
@@ -57,6 +61,7 @@ class NamespacePlan:
         self.places: list[list[str]] = []
         self.variables: dict[str, str] = {}
         self.folder = "/"
+        self.filter = b""
         at = 0
         while words[at] != "--":
             word, at = words[at], at + 1
@@ -69,6 +74,9 @@ class NamespacePlan:
                 at += _PLACES[word]
             elif word == "--setenv":
                 self.variables[words[at]], at = words[at + 1], at + 2
+            elif word == "--seccomp":
+                with os.fdopen(int(words[at]), "rb") as file:
+                    self.filter, at = file.read(), at + 1
             elif word == "--chdir":
                 self.folder, at = words[at], at + 1
             elif word == "--cap-drop":
@@ -196,6 +204,8 @@ def _become(plan: NamespacePlan) -> NoReturn:
     program = plan.argv[0]
     try:
         os.chdir(plan.folder)
+        if plan.filter:
+            seccomp.lay(plan.filter)
         os.execvpe(program, plan.argv, env)  # noqa: S606 - there is no shell
     except OSError as error:
         sys.stderr.write(f"segue: {program}: {error.strerror}\n")

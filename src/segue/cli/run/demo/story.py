@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shlex
-import shutil
 import signal
 import sys
 import time
@@ -29,6 +28,7 @@ from segue.sim.demo import repository
 from segue.sim.demo.repository import DemoRepository
 from segue.system import identity
 from segue.system.program import frozen, has_ended
+from segue.system.programs import find_inside
 from segue.view.load import ACTIVE, state_of
 
 _CHEAT = "2"
@@ -91,7 +91,7 @@ def _find_python() -> str:
         python = Path(sys.executable)
         os.environ["PATH"] = f"{python.parent}{os.pathsep}{os.environ.get('PATH', '')}"
         return python.name
-    if not shutil.which("python3"):
+    if not find_inside("python3"):
         hint = "Install Python, or see another part: segue demo feature"
         raise UsageError("The demo runs tests in Python, but python3 is not on the PATH.", hint=hint)
     return "python3"

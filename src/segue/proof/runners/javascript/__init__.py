@@ -13,6 +13,7 @@ from segue.proof.runners.javascript.canary import ENDINGS, place_canaries
 from segue.proof.runners.javascript.cases import read_cases, read_suites
 from segue.proof.runners.records import copy_hook, place_hook
 from segue.proof.runners.runner import Ended, Project, Stage
+from segue.system.beneath import read_below
 
 _SET = re.compile(r"""\bNODE_OPTIONS=("[^"]*"|'[^']*'|\S*)""")
 _TOKEN = re.compile(r"\bs[0-9a-f]{12}\b")
@@ -69,7 +70,7 @@ def _keep_in_scripts(tree: Path, option: str) -> None:
     for path in tree.rglob("package.json"):
         if "node_modules" in path.parts or path.is_symlink():
             continue
-        text = path.read_text("utf-8", "surrogateescape")
+        text = read_below(tree, path).decode("utf-8", "surrogateescape")
         if "NODE_OPTIONS=" in text:
             with contextlib.suppress(ValueError, AttributeError):
                 content = json.loads(text)

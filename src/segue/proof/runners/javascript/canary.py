@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 
 from segue.proof.runners.runner import Stage
+from segue.system.beneath import append_below, read_below
 
 ENDINGS = (".js", ".jsx", ".cjs", ".mjs", ".ts", ".tsx", ".mts", ".cts")
 _NO_TESTS = re.compile(r"(?:.*/)?(?:__fixtures__|fixtures?|testdata|__snapshots__|__mocks__|node_modules)/.*")
@@ -62,11 +63,11 @@ def place_canaries(stage: Stage) -> tuple[list[str], list[str]]:
         file = stage.tree / path
         if file.is_symlink() or not file.is_file():
             continue
-        text = file.read_bytes().decode("utf-8", "surrogateescape")
+        text = read_below(stage.tree, file).decode("utf-8", "surrogateescape")
         if _NODE_TEST.search(text):
             scripts.append(str(stage.root / path))
         if _HAS_TESTS.search(text):
-            file.write_bytes((text + canary(text, stage.token)).encode("utf-8", "surrogateescape"))
+            append_below(stage.tree, file, canary(text, stage.token))
             placed.append(path)
     return placed, scripts
 

@@ -14,6 +14,7 @@ import msgspec
 
 from segue.proof.report import Canary, CaseResult, Report, TestOutcome, add_case, explain, shorten
 from segue.proof.runners.runner import Stage
+from segue.system.beneath import read_below
 
 _LARGEST = 64 * 1024**2
 _ERROR = re.compile(r"^\s*(?:\[?[\w$]+: )?([A-Za-z_$]*(?:Error|Exception|Failed|Violation))\b", re.M)
@@ -94,9 +95,8 @@ def _written(stage: Stage, runner: str) -> Iterable[bytes]:
     prefix = runner.partition(":")[0]
     # The check can write here, so anything may be found.
     for path in sorted((stage.reports / f"{stage.token}n").glob(f"{prefix}-{stage.token}-*.json")):
-        with contextlib.suppress(OSError):
-            if not path.is_symlink() and path.stat().st_size <= _LARGEST:
-                yield path.read_bytes()
+        if data := read_below(stage.reports, path, _LARGEST):
+            yield data
 
 
 def _number(cases: Iterable[NodeCase]) -> Iterable[NodeCase]:

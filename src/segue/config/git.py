@@ -1,0 +1,20 @@
+"""The table `[git]`."""
+
+from typing import Literal
+
+from segue.domain.options import Options
+from segue.system.git.allowed import Sign
+
+
+class GitSettings(Options, frozen=True):
+    """What git may start: the repository's hooks in the sandbox, your own programs outside of it."""
+
+    hooks: Literal["check", "off"] = "check"
+    """Run the repository's own hooks (`pre-commit`, `prepare-commit-msg`, `commit-msg`) in the sandbox before
+    each commit, as they were before the task; `off` leaves them out."""
+    sign: Sign = "user"
+    """Whose program signs commits where `commit.gpgSign` asks for that: the one of your own configuration,
+    also one that only the `repository`'s names, or none (`off`)."""
+    filters: tuple[str, ...] = ()
+    """Filter drivers of the repository's own configuration that git may start, such as `nbstripout`; LFS and
+    those of your own configuration it may start anyway."""

@@ -1,0 +1,188 @@
+"""Decide which environment judges a task: that of the base, and the task's own only where nothing else can.
+
+What is built with a task's build inputs was built by the agent's scripts. So work is judged in the
+environment of the base. It must also pass in its own; where it passes nowhere else, the proof says so, and is
+worth less the more that environment could have decided by itself.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Collection, Iterator, Sequence
+from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from segue.domain.proof import CheckResult, CheckState, Seal
+from segue.proof.decide import some
+from segue.proof.inputs import BOOKKEEPING, runs_at_start, walk_files
+from segue.proof.paths import Classifier, PathKind
+from segue.proof.setup import Entries, Environment, list_names
+
+_METADATA = (".dist-info", ".egg-info")
+_MOST_DOUBTS = 20
+
+
+class EnvironmentDifference(Struct, frozen=True):
+    """How one environment differs from another."""
+
+    any: bool = False
+    extended: tuple[str, ...] = ()
+    """What was added to the dependencies."""
+    rewritten: tuple[str, ...] = ()
+    """What was changed or removed, and what runs without the product asking for it."""
+
+
+class Environments(Struct, frozen=True):
+    """The environments for one task."""
+
+    base: Environment | None = None
+    """What judges; None: there are no setup commands, or there is nothing before the task."""
+    own: Environment | None = None
+    """What the task's own build inputs make; None: the same."""
+    difference: EnvironmentDifference = EnvironmentDifference()
+    inputs: tuple[str, ...] = ()
+    """The build inputs that the task changed."""
+    is_first: bool = False
+    """Whether there was nothing before the task, so that only its own build inputs can make one."""
+
+
+def find_inputs(base: Environment, own: Environment, before: Entries, after: Entries) -> tuple[str, ...]:
+    """Return what setup commands looked at and a task has changed."""
+    found = base.facts.find_changed(after, list_names(after)) | own.facts.find_changed(
+        before, list_names(before)
+    )
+    return tuple(sorted(found))
+
+
+def compare(base: Environment, own: Environment, root: Path, classifier: Classifier) -> EnvironmentDifference:
+    """Compare what a task's build inputs make with what those of the base do.
+
+    `root` is where the commands saw the tree. Compiled files of the task's are removed: they need not say
+    what their sources do.
+    """
+    for folder, names, _ in os.walk(own.place / "new"):
+        if "__pycache__" in names:
+            shutil.rmtree(Path(folder, "__pycache__"))
+            names.remove("__pycache__")
+    before, after = _files(base), _files(own)
+    sites = {path.rpartition("/")[0].rpartition("/")[0] for path in (*before, *after) if _in_metadata(path)}
+    installed = {*base.facts.folders, *own.facts.folders, *sites - {""}}
+    product = set(_product(base, before, root))
+    roots = (str(root), str(own.home / "tree"))
+    different = [
+        path for path in {**before, **after} if not _is_same(before.get(path), after.get(path), base, own)
+    ]
+    extended, rewritten = [], []
+    for path in different:
+        if path in product or (_in_metadata(path) and not path.endswith("/entry_points.txt")):
+            continue
+        is_new, content = path not in before, after.get(path)
+        if not any(path.startswith(f"{folder}/") for folder in installed):
+            if classifier.kind(path, new=True) not in (PathKind.CODE, PathKind.MERGED):
+                rewritten.append(path)
+        elif is_new and content is not None and not _decides(content, path, roots):
+            extended += [path] if not path.endswith(".pth") else []
+        else:
+            rewritten.append(path)
+    return EnvironmentDifference(bool(different), tuple(sorted(extended)), tuple(sorted(rewritten)))
+
+
+def _files(environment: Environment) -> dict[str, Path]:
+    made = environment.place / "new"
+    found = (Path(entry.path) for entry in walk_files(made, ("__pycache__",)))
+    return {os.path.relpath(path, made): path for path in found if path.name not in BOOKKEEPING}
+
+
+def _in_metadata(path: str) -> bool:
+    return path.rpartition("/")[0].endswith(_METADATA)
+
+
+def _is_same(first: Path | None, second: Path | None, base: Environment, own: Environment) -> bool:
+    if first is None or second is None:
+        return False
+    if first.is_symlink() or second.is_symlink():
+        links = [str(place.readlink()) if place.is_symlink() else "" for place in (first, second)]
+        return links[0] == links[1].replace(str(own.place), str(base.place))
+    if first.stat().st_mode != second.stat().st_mode:
+        return False
+    one, two = first.read_bytes(), second.read_bytes()
+    # On a copy, environments name the folder in which they were made.
+    return one == two or one == two.replace(os.fsencode(own.place), os.fsencode(base.place))
+
+
+def _product(base: Environment, files: dict[str, Path], root: Path) -> Iterator[str]:
+    """Yield the files of what was installed from the tree itself: product, wherever it is."""
+    for path, place in files.items():
+        if not path.endswith("/direct_url.json") or not _in_metadata(path):
+            continue
+        from_tree = any(f"file://{one}".encode() in place.read_bytes() for one in (root, base.home / "tree"))
+        record = place.with_name("RECORD")
+        if from_tree and record.is_file():
+            site = path.rpartition("/")[0].rpartition("/")[0]
+            lines = record.read_text("utf-8", "replace").splitlines()
+            yield from (os.path.normpath(f"{site}/{line.split(',')[0]}") for line in lines if line)
+
+
+def _decides(place: Path, path: str, roots: tuple[str, ...]) -> bool:
+    """Return whether a new file has a say without the product asking for it."""
+    if path.endswith(".pth") and not place.is_symlink():
+        lines = place.read_text("utf-8", "replace").splitlines()
+        return any(line.strip() and not line.startswith((*roots, "#")) for line in lines)
+    if path.endswith("/entry_points.txt"):
+        return b"pytest11" in place.read_bytes()
+    return runs_at_start(path)
+
+
+_OWN = "judged in the environment that its own build inputs make"
+
+
+def join(first: CheckResult, second: CheckResult, found: Environments, wrong: tuple[str, ...]) -> CheckResult:
+    """Return what a check says together: first in the environment of the base, then in the task's own.
+
+    `wrong` are tests that fail in the first, but not because something is missing there.
+    """
+    named, doubts = some(found.inputs), found.difference.rewritten
+    own, base = f"{_OWN} ({named})", f"judged in the environment of the base, without its changes to {named}"
+    if not second.ok:
+        return replace(second, environment=own)
+    if first.state is CheckState.REFUTED:
+        return replace(first, environment=base)
+    if first.ok and (first.state is not CheckState.NOTHING or second.state is CheckState.NOTHING):
+        weak = [f"its build inputs ({named}) make an environment with other code: {some(doubts)}"]
+        return replace(first, environment=base, weaknesses=(*first.weaknesses, *(weak if doubts else ())))
+    more = [*doubts, *found.difference.extended]
+    weak = [f"{own}, which has other or more code than the base's: {some(more)}"] if more else []
+    result = replace(second, environment=own, weaknesses=(*second.weaknesses, *weak))
+    if not doubts or not wrong:
+        return result
+    reason = f"It passes only with what its own build inputs make, unlike those of the base: {some(doubts)}."
+    return replace(result, state=CheckState.CONTESTED, reason=reason, output=first.output, broken=wrong)
+
+
+def judged_by_own(result: CheckResult) -> bool:
+    """Return whether a check was decided by the environment that the task's own build inputs make."""
+    return result.environment.startswith(_OWN)
+
+
+def name_first(result: CheckResult) -> CheckResult:
+    """Say that nothing but the task's own build inputs could make the environment of a check."""
+    words = f"{_OWN}, because there was nothing before it"
+    return replace(result, environment=words, weaknesses=(*result.weaknesses, words))
+
+
+def lower_seal(seal: Seal, found: Environments, by_own: bool) -> tuple[Seal, Sequence[str]]:
+    """Return how well a check is sealed in such an environment, and why."""
+    carried = (found.base.facts.doubts or []) if found.base is not None else []
+    weak = [f"the environment has other code than when the run began: {some(carried)}"] if carried else []
+    if by_own and found.difference.rewritten:
+        return Seal.NONE, weak
+    is_weak = bool(carried) or (by_own and (found.is_first or bool(found.difference.extended)))
+    return (Seal.WEAK if is_weak and seal is Seal.SEALED else seal), weak
+
+
+def add_doubts(base: Environment, rewritten: Collection[str]) -> list[str]:
+    """Return what is to be remembered about an environment that comes after another."""
+    return list(dict.fromkeys((*(base.facts.doubts or ()), *rewritten)))[:_MOST_DOUBTS]

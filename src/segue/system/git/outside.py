@@ -1,0 +1,258 @@
+"""The one door to git outside of the sandbox: nothing that an agent can write decides what git starts.
+
+Git reads its configuration from the folder that `GIT_COMMON_DIR` names. Segue makes such a folder for each
+work tree: its configuration is `own_config.py`'s, it has no hooks, and everything else in it is a link to the
+repository. HEAD, the index and their locks are where they always are.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import contextlib
+import os
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from msgspec import Struct
+
+from segue.domain.errors import WorkspaceError
+from segue.system.files import brief_folder, brief_place, clear_temporary, signature
+from segue.system.git.folders import GitPlace, check_place, check_tree
+from segue.system.git.own_config import OwnConfig, Trust, compose, parse_settings
+from segue.system.process.capture import Captured, capture, child_environment
+
+TIMEOUT = 300.0
+PLAIN_DIFF = ("--no-ext-diff", "--no-textconv", "--ignore-submodules=dirty")
+"""For each `git diff` that looks at files."""
+APART = {"GIT_DIR": os.devnull}
+"""For a git that needs no repository: it must not find one by chance."""
+_LIST = ("config", "--list", "-z", "--show-scope", "--show-origin")
+_LIST_TIMEOUT = 30.0
+_LINKED = (
+    *("HEAD", "annex", "gc.pid", "git-crypt", "index", "info", "lfs", "logs", "objects"),
+    *("packed-refs", "refs", "reftable", "shallow", "worktrees"),
+)
+"""What git reads and writes in the repository itself."""
+_ENVIRONMENT = {"GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0", "GIT_EDITOR": ":", "GIT_PAGER": "cat"}
+_PASSED = frozenset(
+    (
+        *("GIT_AUTHOR_DATE", "GIT_COMMITTER_DATE", "GIT_SSH", "GIT_SSH_COMMAND", "GIT_SSH_VARIANT"),
+        *("GIT_ASKPASS", "GIT_PROXY_COMMAND", "GIT_EXEC_PATH", "GIT_DISCOVERY_ACROSS_FILESYSTEM"),
+        *("GIT_CEILING_DIRECTORIES", "GIT_ALLOW_PROTOCOL", "GIT_PROTOCOL", "GIT_LFS_SKIP_SMUDGE"),
+    )
+)
+_FAMILIES = ("GIT_SSL_", "GIT_HTTP_", "GIT_TRACE", "GPG_", "GNUPG", "SSH_")
+_GIVEN = ("GIT_CONFIG_COUNT", "GIT_CONFIG_KEY_", "GIT_CONFIG_VALUE_", "GIT_CONFIG_PARAMETERS")
+"""The user's settings in the environment: they are read, but not passed on as they are."""
+
+
+class _Made(Struct):
+    """A git folder that was made for a work tree."""
+
+    folder: Path | None
+    """None on a system without links."""
+    stamp: object
+    config: OwnConfig
+    files: tuple[str, ...]
+
+
+_made: dict[GitPlace, _Made] = {}
+_kept = contextlib.ExitStack()
+_NOT_IN_MEMORY = Path()
+_LONG = 10.0
+"""Seconds after which Segue looks what git may be waiting for."""
+_USED = 600.0
+"""Seconds after which a folder is marked as used again."""
+_trust = [Trust()]
+
+
+def trust_programs(trust: Trust) -> None:
+    """Allow programs that a person's settings name, from now on."""
+    _trust[0] = trust
+
+
+async def run_git(
+    where: Path,
+    *args: str,
+    stdin: bytes = b"",
+    extra: Mapping[str, str] | None = None,
+    timeout: float = TIMEOUT,
+    limit: int = 64 * 1024**2,
+) -> Captured:
+    """Run git where no repository's configuration has a say, or where it starts nothing, such as `init`.
+
+    It asks nothing at the terminal; at most `limit` bytes of output are kept.
+    """
+    environment = child_environment(passed=_variables(), extra={**_ENVIRONMENT, **(extra or {})})
+    return await capture(["git", *args], where, environment, timeout, stdin, limit)
+
+
+async def run_outside(
+    place: GitPlace,
+    *args: str,
+    stdin: bytes = b"",
+    extra: Mapping[str, str] | None = None,
+    timeout: float = TIMEOUT,
+    limit: int = 64 * 1024**2,
+) -> Captured:
+    """Run git in a work tree, with a git folder and a configuration that only Segue writes."""
+    variables = {**await _variables_for(place), **(extra or {})}
+    running = asyncio.ensure_future(
+        run_git(place.root, *args, stdin=stdin, extra=variables, timeout=timeout, limit=limit)
+    )
+    try:
+        if not (await asyncio.wait({running}, timeout=_LONG))[0]:
+            await asyncio.to_thread(check_tree, place.root)
+        return await running
+    finally:
+        running.cancel()
+        await asyncio.wait({running})
+
+
+def ask_git(place: GitPlace, *args: str) -> bytes:
+    """Ask git a short question from synchronous code; empty if it does not answer."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    # In a thread with a loop of its own, because the caller's thread may already run one.
+    with ThreadPoolExecutor(1) as thread:
+        try:
+            return thread.submit(asyncio.run, run_outside(place, *args, timeout=60.0)).result().out
+        except (OSError, WorkspaceError):
+            return b""
+
+
+async def read_config(place: GitPlace) -> OwnConfig:
+    """Return the configuration with which git runs in a work tree."""
+    return (await _open(place)).config
+
+
+async def _variables_for(place: GitPlace) -> dict[str, str]:
+    check_place(place)
+    made = await _open(place)
+    found = {"GIT_DIR": str(place.git_dir), "GIT_WORK_TREE": str(place.root)}
+    if made.folder is None:
+        return found | _as_variables(made.config)
+    found["GIT_COMMON_DIR"] = str(made.folder)
+    if not made.config.leaves_global:
+        found |= {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
+    return found
+
+
+def _as_variables(config: OwnConfig) -> dict[str, str]:
+    """Return what is switched off, for a system without links: there is no sandbox on it either."""
+    found = {"GIT_CONFIG_COUNT": str(len(config.forced))}
+    for number, (name, value) in enumerate(config.forced):
+        found |= {f"GIT_CONFIG_KEY_{number}": name, f"GIT_CONFIG_VALUE_{number}": value}
+    return found
+
+
+async def _open(place: GitPlace) -> _Made:
+    """Return the folder for a work tree, with the settings as they are now."""
+    made = _made.get(place)
+    if made is not None and _is_there(made.folder) and made.stamp == _stamp(made.files):
+        return made
+    settings = parse_settings(await _list_settings(place))
+    files = tuple(dict.fromkeys((*_config_files(place), *(one.file for one in settings if one.file))))
+    files = tuple(os.path.join(place.root, file) for file in files)  # noqa: PTH118 - read again and again
+    stamp, config = _stamp(files), compose(place, settings, _trust[0])
+    folder = made.folder if made and _is_there(made.folder) else _make_folder(place)
+    if folder is not None:
+        (folder / "config.new").write_text(config.text, "utf-8", "surrogateescape")
+        (folder / "config.new").replace(folder / "config")
+    # Through a link, git-lfs could not make it.
+    if any(name.startswith("filter.lfs.") for name in config.effective):
+        (place.common / "lfs").mkdir(exist_ok=True)
+    _made[place] = made = _Made(folder, stamp, config, files)
+    return made
+
+
+def _is_there(folder: Path | None) -> bool:
+    """Return whether a folder can be used; what nobody has used for long is deleted."""
+    if folder is None:
+        return True
+    try:
+        age = time.time() - folder.stat().st_mtime
+        if age > _USED:
+            os.utime(folder)
+    except OSError:
+        return False
+    return folder.parent == _where()
+
+
+async def _list_settings(place: GitPlace) -> bytes:
+    """Let git read its configuration, which starts nothing."""
+    check_place(place)
+    extra = {**_given(), "GIT_DIR": str(place.git_dir), "GIT_COMMON_DIR": str(place.common)}
+    try:
+        done = await run_git(place.root, *_LIST, extra=extra, timeout=_LIST_TIMEOUT)
+    except TimeoutError as error:
+        raise WorkspaceError(
+            f"git cannot read its configuration in {place.root}: {error}.",
+            kept="Nothing was changed.",
+            hint="Look whether a file that it includes is a pipe or a device.",
+        ) from None
+    if done.exit_code != 0:
+        said = done.err.decode("utf-8", "replace").strip()[-500:]
+        raise WorkspaceError(
+            f"git cannot read its configuration in {place.root}: {said}", kept="Nothing was changed."
+        )
+    return done.out
+
+
+def _stamp(files: tuple[str, ...]) -> object:
+    """Return what differs whenever a file with settings was written, or another program is trusted."""
+    given = tuple(sorted(_given().items())) if _GIVEN[0] in os.environ or _GIVEN[-1] in os.environ else ()
+    return tuple(map(signature, files)), given, _trust[0], os.environ.get("PATH")
+
+
+def _given() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if name.startswith(_GIVEN)}
+
+
+def _config_files(place: GitPlace) -> list[str]:
+    home = os.environ.get("HOME", "")
+    settings = os.environ.get("XDG_CONFIG_HOME") or f"{home}/.config"
+    named = os.environ.get("GIT_CONFIG_GLOBAL")
+    users = [named] if named else [f"{home}/.gitconfig", f"{settings}/git/config"]
+    return [str(place.common / "config"), str(place.git_dir / "config.worktree"), *users]
+
+
+def _where() -> Path:
+    """Return where these folders are made: in memory, or where no agent may write if they can reach that."""
+    found = brief_place(_NOT_IN_MEMORY)
+    return _state() if found is _NOT_IN_MEMORY else found
+
+
+def _state() -> Path:
+    import platformdirs
+
+    return platformdirs.user_state_path("segue") / "git"
+
+
+def _make_folder(place: GitPlace) -> Path | None:
+    if sys.platform == "win32":
+        return None
+    where = _where()
+    if not _made:
+        atexit.register(_remove_all, os.getpid())
+    if where == _state():
+        where.mkdir(parents=True, mode=0o700, exist_ok=True)
+        clear_temporary(where)
+    folder = _kept.enter_context(brief_folder(where))
+    (place.common / "logs").mkdir(exist_ok=True)  # through a link, git could not make it
+    for name in _LINKED:
+        (folder / name).symlink_to(place.common / name)
+    return folder
+
+
+def _remove_all(pid: int) -> None:
+    if pid == os.getpid():  # a process that was forked has them from its parent
+        _kept.close()
+
+
+def _variables() -> list[str]:
+    """Return the user's variables that git needs, without those that name a repository or a program."""
+    return [name for name in os.environ if name in _PASSED or name.startswith(_FAMILIES)]

@@ -1,0 +1,216 @@
+"""The configuration with which git runs outside of the sandbox: what is set, less what an agent could use.
+
+The repository's own settings are data, because an agent may have written them or a file that they include:
+of those, only names that neither start a program nor lead to one are taken over. The user's own settings
+stay in force, unless their file is in the work tree; what they start is decided in `allowed.py`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+
+from msgspec import Struct
+
+from segue.system.git.allowed import AllowedPrograms, Sign, allowed_filters, allowed_signing
+from segue.system.git.folders import GitPlace
+from segue.system.programs import find
+
+_SAFE = re.compile(
+    r"core\.(abbrev|autocrlf|bigfilethreshold|checkroundtripencoding|checkstat|commentchar|commitgraph"
+    r"|compression|deltabasecachelimit|eol|filemode|fsync|fsyncmethod|fsyncobjectfiles|hidedotfiles|ignorecase"
+    r"|ignorestat|logallrefupdates|longpaths|loosecompression|multipackindex|packedgit\w+|precomposeunicode"
+    r"|preloadindex|protecthfs|protectntfs|quotepath|repositoryformatversion|safecrlf|sharedrepository"
+    r"|sparsecheckout|sparsecheckoutcone|splitindex|symlinks|trustctime|untrackedcache|usereplacerefs"
+    r"|whitespace|attributesfile|excludesfile)"
+    r"|extensions\.(compatobjectformat|noop|objectformat|partialclone|preciousobjects|refstorage"
+    r"|relativeworktrees)"
+    r"|(user|author|committer)\.(name|email|useconfigonly|signingkey)"
+    r"|merge\.(autostash|branchdesc|conflictstyle|defaulttoupstream|directoryrenames|ff|log|renames"
+    r"|renamelimit|renormalize|stat|suppressdest|verbosity|verifysignatures)"
+    r"|diff\.(algorithm|context|indentheuristic|interhunkcontext|mnemonicprefix|noprefix|renames|renamelimit"
+    r"|relative|suppressblankempty|wserrorhighlight)"
+    r"|remote\.pushdefault|remote\.(.*\.)?(fetch|lfsurl|mirror|partialclonefilter|promisor|prune|prunetags"
+    r"|push|pushurl|skipdefaultupdate|skipfetchall|tagopt|url)"
+    r"|branch\.(.*\.)?(autosetupmerge|autosetuprebase|description|merge|pushremote|rebase|remote|sort)"
+    r"|(advice|apply|checkout|clean|color|column|fetch|i18n|index|init|maintenance|pull|rebase|segue|status"
+    r"|transfer)\.((?!.*(hook|command|template|config)).*)"
+    r"|gc\.((?!.*hook).*)|pack\.((?!.*hook).*)|push\.(autosetupremote|default|followtags|useforceifincludes)"
+    r"|commit\.(cleanup|gpgsign|status|verbose)|tag\.(gpgsign|sort)|gpg\.(format|mintrustlevel)"
+    r"|http\..*|credential\.(.*\.)?(username|usehttppath)|ssh\.variant"
+    r"|lfs\.(.*\.)?(access|locksverify|concurrenttransfers|fetchexclude|fetchinclude|pushurl"
+    r"|repositoryformatversion|url)",
+    re.DOTALL,
+)
+"""Names that the repository's own configuration may set: none of them names a program."""
+_CONNECTING = re.compile(r"core\.(sshcommand|askpass)|credential\.(.*\.)?helper", re.DOTALL)
+"""What connects to a remote: a program, believed from the repository's own file as it was at first."""
+_ALWAYS = (
+    ("core.bare", "false"),
+    ("core.fsmonitor", "false"),
+    ("core.hookspath", os.devnull),
+    ("core.pager", "cat"),
+    ("core.editor", ":"),
+    ("sequence.editor", ":"),
+    ("core.alternaterefscommand", ":"),
+    ("submodule.recurse", "false"),
+    ("fetch.recursesubmodules", "false"),
+    ("push.recursesubmodules", "no"),
+    ("diff.ignoresubmodules", "all"),
+    ("status.submodulesummary", "false"),
+    ("rerere.enabled", "false"),
+    ("log.showsignature", "false"),
+    ("gc.recentobjectshook", ""),
+)
+"""What would start a program, or go into submodules, whoever has set it."""
+_MERGE_DRIVER = re.compile(r"merge\.(.+)\.driver", re.DOTALL)
+_HOOK = re.compile(r"hook\.(.+)\.\w+", re.DOTALL)
+_first: dict[Path, tuple[tuple[str, str | None], ...]] = {}
+"""How each repository connected to remotes when Segue first looked."""
+
+
+class Setting(Struct, frozen=True):
+    """One line of git's configuration."""
+
+    scope: str
+    file: str
+    """Where it was read; empty if it is from the environment."""
+    name: str
+    value: str | None
+    """None if there is only a name, which means that it is switched on."""
+
+
+class Trust(Struct, frozen=True):
+    """Which programs a person's settings allow beyond those of the user's own git configuration."""
+
+    filters: tuple[str, ...] = ()
+    sign: Sign = "user"
+
+
+class OwnConfig(Struct, frozen=True):
+    """A configuration that only Segue writes."""
+
+    text: str
+    effective: dict[str, str]
+    """Everything that is set, as `git config` would tell it; the last one counts."""
+    leaves_global: bool
+    """Whether git reads the user's own configuration too: no agent can write it."""
+    refused: tuple[str, ...]
+    """A sentence for each program that is not started."""
+    drivers: tuple[str, ...]
+    """The filters that are not started."""
+    forced: tuple[tuple[str, str], ...]
+    """The part that decides what is started."""
+
+
+def parse_settings(listed: bytes) -> tuple[Setting, ...]:
+    """Read what `git config --list -z --show-scope --show-origin` prints."""
+    fields = listed.decode("utf-8", "surrogateescape").split("\0")
+    found = []
+    for scope, origin, entry in zip(fields[::3], fields[1::3], fields[2::3], strict=False):
+        name, has_value, value = entry.partition("\n")
+        file = origin.removeprefix("file:") if origin.startswith("file:") else ""
+        found.append(Setting(scope, file, name, value if has_value else None))
+    return tuple(found)
+
+
+def compose(place: GitPlace, settings: Sequence[Setting], trust: Trust) -> OwnConfig:
+    """Return the configuration for a work tree."""
+    theirs = [one for one in settings if _is_users(one, place)]
+    own = [one for one in settings if not _is_users(one, place)]
+    # Git would read the whole file again, so a part in the work tree decides for all of it.
+    leaves_global = all(one.scope not in ("system", "global") for one in own)
+    lines = [] if leaves_global else [(one.name, one.value) for one in theirs]
+    lines += [(one.name, one.value) for one in theirs if leaves_global and one.scope == "command"]
+    lines += [(one.name, one.value) for one in own if _SAFE.fullmatch(one.name)]
+    lines += _first.setdefault(place.common, tuple(_connecting(place, own)))
+    user, its = _as_mapping(theirs), _as_mapping(own)
+    filters, signing = _allowed(place, user, its, trust)
+    refused = _refused_drivers({**user, **its}, filters)
+    forced = (*_ALWAYS, *_switch_off(place, user, refused), *filters.options, *signing.options)
+    lines += forced
+    return OwnConfig(
+        "".join(map(_format, lines)),
+        {**_as_mapping(settings), **dict(signing.options)},
+        leaves_global,
+        (*filters.refused, *signing.refused),
+        refused,
+        forced,
+    )
+
+
+def _is_users(one: Setting, place: GitPlace) -> bool:
+    """Return whether a setting is the user's own: no agent can write where it is."""
+    if one.scope not in ("system", "global", "command"):
+        return False
+    real = os.path.realpath(one.file) if one.file else ""
+    return not _is_inside(real, place)
+
+
+def _is_inside(path: str, place: GitPlace) -> bool:
+    tops = {os.path.realpath(top) for top in (place.root, place.git_dir, place.common)}
+    return any(path == top or path.startswith(f"{top}{os.sep}") for top in tops)
+
+
+def _connecting(place: GitPlace, own: Iterable[Setting]) -> Iterator[tuple[str, str | None]]:
+    files = {os.path.realpath(place.common / "config"), os.path.realpath(place.git_dir / "config.worktree")}
+    for one in own:
+        if _CONNECTING.fullmatch(one.name) and os.path.realpath(place.root / one.file) in files:
+            yield one.name, one.value
+
+
+def _as_mapping(settings: Iterable[Setting]) -> dict[str, str]:
+    return {one.name: "true" if one.value is None else one.value for one in settings}
+
+
+def _allowed(
+    place: GitPlace, user: dict[str, str], own: dict[str, str], trust: Trust
+) -> tuple[AllowedPrograms, AllowedPrograms]:
+    def is_inside(word: str) -> bool:
+        real = os.path.realpath(place.root / word)
+        return _is_inside(real, place) and os.path.lexists(real)
+
+    program = partial(_find, place)
+    filters = allowed_filters(user, own, trust.filters, program, is_inside)
+    return filters, allowed_signing(user, own, trust.sign, program)
+
+
+def _find(place: GitPlace, name: str) -> str | None:
+    """Return a program that no agent can have written."""
+    found = find(os.path.expanduser(name))  # noqa: PTH111
+    real = os.path.realpath(found) if found and os.path.isabs(found) else ""  # noqa: PTH117
+    return found if real and not _is_inside(real, place) else None
+
+
+def _refused_drivers(both: dict[str, str], filters: AllowedPrograms) -> tuple[str, ...]:
+    kept = {name.rpartition(".")[0] for name, _ in filters.options}
+    names = {name.rpartition(".")[0] for name in both if name.startswith("filter.") and name.count(".") > 1}
+    return tuple(sorted(name.removeprefix("filter.") for name in names - kept))
+
+
+def _switch_off(place: GitPlace, user: dict[str, str], refused: Sequence[str]) -> Iterator[tuple[str, str]]:
+    for driver in refused:
+        yield from ((f"filter.{driver}.{step}", "") for step in ("clean", "smudge", "process"))
+        yield f"filter.{driver}.required", "false"
+    for name, command in user.items():
+        if found := _MERGE_DRIVER.fullmatch(name):
+            if _find(place, command.split(" ")[0]) is None:
+                yield f"merge.{found[1]}.driver", "false"  # which reports a conflict
+        elif found := _HOOK.fullmatch(name):
+            yield f"hook.{found[1]}.enabled", "false"
+
+
+def _format(setting: tuple[str, str | None]) -> str:
+    """Return a setting as a file has it."""
+    name, value = setting
+    section, _, rest = name.partition(".")
+    middle, _, key = rest.rpartition(".")
+    quoted = middle.replace("\\", "\\\\").replace('"', '\\"')
+    head = f'[{section} "{quoted}"]' if middle else f"[{section}]"
+    if value is None:
+        return f"{head}\n\t{key}\n"
+    escapes = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\b": "\\b"}
+    return f'{head}\n\t{key} = "{"".join(escapes.get(letter, letter) for letter in value)}"\n'

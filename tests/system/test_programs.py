@@ -1,0 +1,365 @@
+"""Which programs Segue starts itself, and what they see: nothing that an agent can write."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from segue.system.reach import Reach, cut_variables, tree_around
+
+
+class Machine:
+    """A machine in a folder: a system, a home and a repository, with programs that are never started."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.home, self.work, self.state = root / "home", root / "home/work", root / "state"
+        for name in ("git", "bwrap", "ssh", "python3", "sh"):
+            self.program(f"usr/bin/{name}")
+        self.repository("home/work")
+        self.given: list[Path] = []
+        """What agents may write, beside the work tree."""
+        self.here = self.work
+
+    def repository(self, name: str) -> Path:
+        (self.root / name / ".git").mkdir(parents=True, exist_ok=True)
+        return self.root / name
+
+    def program(self, name: str, mode: int = 0o755) -> str:
+        place = self.root / name
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text("#!/bin/sh\n")
+        place.chmod(mode)
+        return str(place)
+
+    def link(self, name: str, target: str) -> None:
+        (self.root / name).parent.mkdir(parents=True, exist_ok=True)
+        (self.root / name).symlink_to(target if target.startswith(".") else self.root / target)
+
+    def find(self, program: str, path: Sequence[str]) -> str | None:
+        """Return which program Segue would start, from the root of this machine."""
+        tree = tree_around(self.here)
+        reach = Reach([*([tree] if tree else []), *self.given])
+        entries = [one if one.startswith(".") or not one else str(self.root / one) for one in path]
+        found = reach.find(program, os.pathsep.join(entries))
+        return str(Path(found).relative_to(self.root)) if found else None
+
+
+Story = Callable[[Machine], tuple[str, Sequence[str]]]
+USR = "usr/bin"
+
+
+def activated(name: str) -> Story:
+    def story(machine: Machine) -> tuple[str, Sequence[str]]:
+        machine.program(f"home/work/.venv/bin/{name}")
+        return name, ("home/work/.venv/bin", USR)
+
+    return story
+
+
+def entry(text: str) -> Story:
+    def story(machine: Machine) -> tuple[str, Sequence[str]]:
+        machine.program("home/work/git")
+        machine.program("home/work/bin/git")
+        return "git", (text, USR)
+
+    return story
+
+
+def linked_folder(machine: Machine) -> tuple[str, Sequence[str]]:
+    machine.program("home/work/tools/git")
+    machine.link("home/bin", "home/work/tools")
+    return "git", ("home/bin", USR)
+
+
+def linked_file(machine: Machine) -> tuple[str, Sequence[str]]:
+    machine.program("home/work/tools/git")
+    machine.link("home/bin/git", "home/work/tools/git")
+    return "git", ("home/bin", USR)
+
+
+def link_out_of_the_tree(machine: Machine) -> tuple[str, Sequence[str]]:
+    machine.program("opt/bin/git")
+    machine.link("home/work/bin", "opt/bin")
+    return "git", ("home/work/bin", USR)
+
+
+def link_through_the_tree(machine: Machine) -> tuple[str, Sequence[str]]:
+    machine.program("opt/bin/git")
+    machine.link("home/work/there", "opt/bin")
+    machine.link("home/bin", "home/work/there")
+    return "git", ("home/bin", USR)
+
+
+def dotted(machine: Machine) -> tuple[str, Sequence[str]]:
+    machine.program("home/work/.venv/bin/git")
+    return "git", ("home/work/../../usr/../home/work/.venv/bin/", USR)
+
+
+def dots_behind_a_link(machine: Machine) -> tuple[str, Sequence[str]]:
+    machine.program("home/work/git")
+    machine.program("home/git")
+    (machine.work / "tools").mkdir()
+    machine.link("home/bin", "home/work/tools")
+    return "git", ("home/bin/..", USR)  # which is home/work
+
+
+def by_process(machine: Machine) -> tuple[str, Sequence[str]]:
+    machine.program("home/work/.venv/bin/git")
+    return "git", ("/proc/self/cwd/.venv/bin", f"/proc/{os.getpid()}/root{machine.work}/.venv/bin", USR)
+
+
+def npm_in_the_project(machine: Machine) -> tuple[str, Sequence[str]]:
+    machine.program("home/work/node_modules/claude/cli.js")
+    machine.link("home/work/node_modules/.bin/claude", "../claude/cli.js")
+    return "claude", ("home/work/node_modules/.bin", USR)
+
+
+def direnv(machine: Machine) -> tuple[str, Sequence[str]]:
+    machine.program("home/work/tools/bin/git")
+    machine.here = machine.work / "services/shop"
+    machine.here.mkdir(parents=True)
+    return "git", ("home/work/tools/bin", USR)
+
+
+def pyenv(machine: Machine) -> tuple[str, Sequence[str]]:
+    machine.repository("home/.pyenv")  # it is a clone
+    machine.program("home/.pyenv/shims/python3")
+    return "python3", ("home/.pyenv/shims", "home/.pyenv/bin", USR)
+
+
+def asdf(machine: Machine) -> tuple[str, Sequence[str]]:
+    machine.repository("home/.asdf")
+    machine.program("home/.asdf/shims/codex")
+    return "codex", ("home/.asdf/shims", USR)
+
+
+def homebrew(machine: Machine) -> tuple[str, Sequence[str]]:
+    machine.repository("opt/homebrew")
+    machine.program("opt/homebrew/Cellar/git/2/bin/git")
+    machine.link("opt/homebrew/bin/git", "../Cellar/git/2/bin/git")
+    return "git", ("opt/homebrew/bin", USR)
+
+
+def nix(machine: Machine) -> tuple[str, Sequence[str]]:
+    machine.program("nix/store/abc-git/bin/git")
+    machine.link("nix/profiles/me", "nix/store/abc-git")
+    machine.link("home/.nix-profile", "nix/profiles/me")
+    (machine.root / "nix/store/abc-git/bin").chmod(0o555)
+    return "git", ("home/.nix-profile/bin", USR)
+
+
+def dotfiles_agent(machine: Machine) -> tuple[str, Sequence[str]]:
+    machine.here = machine.repository("home")
+    machine.program("home/.local/bin/claude")
+    return "claude", ("home/.local/bin", USR)
+
+
+def dotfiles_git(machine: Machine) -> tuple[str, Sequence[str]]:
+    machine.here = machine.repository("home")
+    machine.program("home/.local/bin/git")
+    return "git", ("home/.local/bin", USR)
+
+
+def project_in_dotfiles(machine: Machine) -> tuple[str, Sequence[str]]:
+    machine.repository("home")
+    machine.program("home/.local/bin/claude")
+    return "claude", ("home/.local/bin", USR)
+
+
+def npm_global(machine: Machine) -> tuple[str, Sequence[str]]:
+    machine.program("home/.npm-global/lib/node_modules/claude/cli.js")
+    machine.link("home/.npm-global/bin/claude", "../lib/node_modules/claude/cli.js")
+    return "claude", ("home/.npm-global/bin", USR)
+
+
+def all_in_tmp(machine: Machine) -> tuple[str, Sequence[str]]:
+    machine.root.chmod(0o1777)
+    machine.program("job/bin/git")
+    return "git", ("job/bin", USR)
+
+
+def shared_folder(mode: int) -> Story:
+    def story(machine: Machine) -> tuple[str, Sequence[str]]:
+        machine.program("scratch/git")
+        (machine.root / "scratch").chmod(mode)
+        return "git", ("scratch", USR)
+
+    return story
+
+
+def shared_parent(machine: Machine) -> tuple[str, Sequence[str]]:
+    machine.program("scratch/mine/bin/git")
+    (machine.root / "scratch").chmod(0o777)
+    return "git", ("scratch/mine/bin", USR)
+
+
+def shared_file(machine: Machine) -> tuple[str, Sequence[str]]:
+    machine.program("opt/bin/git", 0o777)
+    return "git", ("opt/bin", USR)
+
+
+def group_folder(machine: Machine) -> tuple[str, Sequence[str]]:
+    machine.program("usr/local/bin/git")
+    (machine.root / "usr/local/bin").chmod(0o2775)
+    return "git", ("usr/local/bin", USR)
+
+
+def lane(machine: Machine) -> tuple[str, Sequence[str]]:
+    machine.program("state/worktrees/run-lane-1/.venv/bin/git")
+    machine.given.append(machine.state / "worktrees")
+    return "git", ("state/worktrees/run-lane-1/.venv/bin", USR)
+
+
+def earlier_tree(machine: Machine) -> tuple[str, Sequence[str]]:
+    machine.given.append(machine.repository("home/other"))
+    machine.program("home/other/.venv/bin/git")
+    return "git", ("home/other/.venv/bin", USR)
+
+
+def smaller_tree(machine: Machine) -> tuple[str, Sequence[str]]:
+    machine.given.append(machine.work)
+    machine.here = machine.repository("home/work/package")  # made by an agent
+    machine.program("home/work/.venv/bin/git")
+    return "git", ("home/work/.venv/bin", USR)
+
+
+def no_repository(machine: Machine) -> tuple[str, Sequence[str]]:
+    machine.here = machine.home
+    machine.program("home/.local/bin/git")
+    return "git", ("home/.local/bin", USR)
+
+
+def poetry(machine: Machine) -> tuple[str, Sequence[str]]:
+    machine.given.append(machine.home / ".cache")
+    machine.program("home/.cache/pypoetry/virtualenvs/shop/bin/git")
+    return "git", ("home/.cache/pypoetry/virtualenvs/shop/bin", USR)
+
+
+def symlinked_repository(machine: Machine) -> tuple[str, Sequence[str]]:
+    machine.program("home/work/.venv/bin/git")
+    machine.link("src", "home/work")
+    machine.here = machine.root / "src"
+    return "git", ("src/.venv/bin", "home/work/.venv/bin", USR)
+
+
+def main_tree_of_a_worktree(machine: Machine) -> tuple[str, Sequence[str]]:
+    machine.here = machine.home / "feature"
+    machine.here.mkdir()
+    (machine.here / ".git").write_text("gitdir: elsewhere\n")
+    machine.program("home/work/.venv/bin/git")
+    return "git", ("home/work/.venv/bin", USR)
+
+
+def environment_elsewhere(machine: Machine) -> tuple[str, Sequence[str]]:
+    machine.program("home/venvs/shop/bin/git")
+    return "git", ("home/venvs/shop/bin", USR)
+
+
+def loop(machine: Machine) -> tuple[str, Sequence[str]]:
+    machine.link("home/bin/git", "home/bin/git")
+    return "git", ("home/bin", "missing", USR)
+
+
+def only_in_the_tree(machine: Machine) -> tuple[str, Sequence[str]]:
+    machine.program("home/work/tools/bin/gh")
+    return "gh", ("home/work/tools/bin", USR)
+
+
+CASES: dict[str, tuple[Story, str | None]] = {
+    "an activated environment with git": (activated("git"), "usr/bin/git"),
+    "with bwrap": (activated("bwrap"), "usr/bin/bwrap"),
+    "with ssh": (activated("ssh"), "usr/bin/ssh"),
+    "with python": (activated("python3"), "usr/bin/python3"),
+    "with a shell": (activated("sh"), "usr/bin/sh"),
+    "the current folder": (entry("."), "usr/bin/git"),
+    "an empty entry": (entry(""), "usr/bin/git"),
+    "a relative entry": (entry("./bin"), "usr/bin/git"),
+    "a link to a folder in the tree": (linked_folder, "usr/bin/git"),
+    "a link to a file in the tree": (linked_file, "usr/bin/git"),
+    "a link out of the tree": (link_out_of_the_tree, "usr/bin/git"),
+    "a link that passes through the tree": (link_through_the_tree, "usr/bin/git"),
+    "dots": (dotted, "usr/bin/git"),
+    "dots behind a link": (dots_behind_a_link, "usr/bin/git"),
+    "links of the kernel": (by_process, "usr/bin/git"),
+    "an agent of npm in the project": (npm_in_the_project, None),
+    "tools of a monorepo by direnv": (direnv, "usr/bin/git"),
+    "a tool that is in the tree alone": (only_in_the_tree, None),
+    "pyenv, which is a clone": (pyenv, "home/.pyenv/shims/python3"),
+    "asdf": (asdf, "home/.asdf/shims/codex"),
+    "Homebrew, which is a repository": (homebrew, "opt/homebrew/bin/git"),
+    "Nix": (nix, "home/.nix-profile/bin/git"),
+    "an agent in a home that is the work tree": (dotfiles_agent, None),
+    "git in a home that is the work tree": (dotfiles_git, "usr/bin/git"),
+    "a project in a home that is a repository": (project_in_dotfiles, "home/.local/bin/claude"),
+    "an agent of npm in the home": (npm_global, "home/.npm-global/bin/claude"),
+    "everything in a temporary folder": (all_in_tmp, "job/bin/git"),
+    "a folder that everybody may write": (shared_folder(0o777), "usr/bin/git"),
+    "a temporary folder itself": (shared_folder(0o1777), "usr/bin/git"),
+    "below a folder that everybody may write": (shared_parent, "usr/bin/git"),
+    "a file that everybody may write": (shared_file, "usr/bin/git"),
+    "a folder of a group": (group_folder, "usr/local/bin/git"),
+    "a lane": (lane, "usr/bin/git"),
+    "the work tree of an earlier run": (earlier_tree, "usr/bin/git"),
+    "a repository that an agent made in the tree": (smaller_tree, "usr/bin/git"),
+    "a home without a repository": (no_repository, "home/.local/bin/git"),
+    "an environment in a cache that agents may write": (poetry, "usr/bin/git"),
+    "a repository behind a link": (symlinked_repository, "usr/bin/git"),
+    "the main tree, seen from a linked one": (main_tree_of_a_worktree, "home/work/.venv/bin/git"),
+    "an environment outside of the tree": (environment_elsewhere, "home/venvs/shop/bin/git"),
+    "a link to itself, and what is missing": (loop, "usr/bin/git"),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_which_program_is_started(case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = Machine(tmp_path)
+    story, expected = CASES[case]
+    program, path = story(machine)
+    monkeypatch.chdir(machine.here)
+    assert machine.find(program, path) == expected
+
+
+def test_what_the_user_cannot_write_no_agent_can(tmp_path: Path) -> None:
+    if os.geteuid() == 0:
+        pytest.skip("root may write everything")
+    assert not Reach([Path("/usr")]).has(Path("/usr/bin/env"))
+
+
+VARIABLES = {
+    "LD_PRELOAD": ("{work}/x.so", None),
+    "LD_LIBRARY_PATH": ("{work}/lib:/usr/lib", "/usr/lib"),
+    "PYTHONPATH": ("{work}/src", None),
+    "GIT_EXEC_PATH": ("{work}/libexec", None),
+    "GIT_SSH": ("{work}/tools/ssh", None),
+    "GIT_SSH_COMMAND": ("{work}/tools/ssh -o X=y", None),
+    "GIT_EDITOR": ("'{work}/tools/ssh' --wait", None),
+    "EDITOR": ("./tools/ssh", None),
+    "PAGER": ("{work}/tools/not-there-yet", None),
+    "BROWSER": ("{work}/tools/ssh %s", None),
+    "SHELL": ("{usr}/sh", "{usr}/sh"),
+    "VISUAL": ("vim", "vim"),
+    "VIRTUAL_ENV": ("{work}/.venv", "{work}/.venv"),
+    "PWD": ("{work}", "{work}"),
+    "SSL_CERT_FILE": ("{work}/ca.pem", "{work}/ca.pem"),
+    "ANTHROPIC_API_KEY": ("sk/not-a-path", "sk/not-a-path"),
+    "GREETING": ("it's", "it's"),
+}
+
+
+@pytest.mark.parametrize("name", VARIABLES)
+def test_variables_do_not_lead_into_the_tree(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine = Machine(tmp_path)
+    machine.program("home/work/tools/ssh")
+    (machine.work / ".venv").mkdir()
+    (machine.work / "ca.pem").write_text("a certificate")
+    monkeypatch.chdir(machine.work)
+    places = {"work": str(machine.work), "usr": str(tmp_path / USR)}
+    given, kept = VARIABLES[name]
+    found = cut_variables({name: given.format(**places)}, Reach([machine.work]))
+    assert found.get(name) == (kept.format(**places) if kept else None)
