@@ -23,7 +23,7 @@ from segue.agents.local.output import OutputStream
 from segue.domain.events import AgentOutput, AgentText, Event
 from segue.domain.job import Mode
 from segue.system.redact import MARK, Redactor
-from tests.system.shapes import SHAPES, wrapped
+from tests.system.shapes import ENCODINGS, SHAPES, wrapped
 from tests.system.spelling import SECRETS, spelt
 
 CASES = SECRETS.flatmap(lambda secret: st.tuples(st.just(secret), spelt(secret)))
@@ -131,6 +131,15 @@ def test_a_key_is_in_no_two_events_however_its_lines_come(name: str) -> None:
         assert out.startswith("It says:\n+[redacted]"), out
         assert out.endswith("\nand more\n")
         assert len(out) < 60
+
+
+@pytest.mark.parametrize("way", ["wrapped in a box", "wrapped in a quote", "wrapped in a diff"])
+def test_a_wrapped_token_is_in_no_two_events(way: str) -> None:
+    for name in ("github", "github app", "gitlab", "npm", "openai", "hugging face"):
+        text = f"It says:\n{ENCODINGS[way](SHAPES[name])}\nand more\n"
+        for end in [place + 1 for place, char in enumerate(text) if char == "\n"]:
+            shown = [Redactor().struct(event) for event in read(None, text.encode(), [end])]
+            assert SHAPES[name][24:36] not in repr(shown), (name, shown)
 
 
 def test_a_long_output_is_cut_where_no_key_is() -> None:

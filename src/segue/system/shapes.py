@@ -72,6 +72,8 @@ _KEY_LINE = pattern(r"(?:[^A-Za-z0-9+/=]|\\{1,8}[nrt]){0,40}\+?[A-Za-z0-9+/=]{16
 _KEY_RUN = pattern(r"[A-Za-z0-9+/=]{16,}")
 _KEY_WORD = pattern(r"[A-Za-z0-9+/=]+")
 _BORDER = " \t\r\n|│#>*;,\"'\\-"
+"""What may stand around a part of a key or a token."""
+
 _KEY_CHARS = 40
 """How many characters of a key make it one."""
 
@@ -207,9 +209,14 @@ def unfinished(text: str) -> int:
         if len(text) - begin < _FIRST_LINES or _is_body(text, begin, len(text)):
             return edges[-1].start()
     place = end = len(text)
-    while (words := text[max(0, end - _LONGEST) : end].rsplit(None, 1)) and looks_random(words[-1]):
-        place = len(text[:end].rstrip()) - len(words[-1])
+    while (word := _last_word(text, end)) and (looks_random(word) or _HINT.search(f"{word}\n")):
+        place = text.rindex(word, 0, end)
         end = text.rfind("\n", 0, place) + 1
         if not end or len(text) - end > _LONGEST:
             break
     return place
+
+
+def _last_word(text: str, end: int) -> str:
+    words = text[max(0, end - _LONGEST) : end].rstrip(_BORDER).rsplit(None, 1)
+    return words[-1] if words else ""
