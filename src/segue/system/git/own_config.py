@@ -99,7 +99,9 @@ class OwnConfig(Struct, frozen=True):
     leaves_global: bool
     """Whether git reads the user's own configuration too: no agent can write it."""
     refused: tuple[str, ...]
-    """A sentence for each program that is not started."""
+    """A sentence for each filter that is not started; it matters where files need it."""
+    unsigned: tuple[str, ...]
+    """Why commits are not signed although somebody wants that."""
     drivers: tuple[str, ...]
     """The filters that are not started."""
     forced: tuple[tuple[str, str], ...]
@@ -136,7 +138,8 @@ def compose(place: GitPlace, settings: Sequence[GitSetting], trust: Trust) -> Ow
         "".join(map(_format, lines)),
         {**_as_mapping(settings), **dict(signing.options)},
         leaves_global,
-        (*filters.refused, *signing.refused),
+        filters.refused,
+        signing.refused,
         refused,
         forced,
     )
