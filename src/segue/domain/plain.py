@@ -60,3 +60,12 @@ def plain_lines(text: str, limit: int) -> str:
 def cut_text(text: str, limit: int) -> str:
     """Return the text, or its beginning if it has more than `limit` characters."""
     return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def cut_tail(text: str, limit: int) -> str:
+    """Return the last lines of a text, at most `limit` characters: half a line may be half a secret."""
+    if len(text) <= limit:
+        return text
+    tail = text[-limit:]
+    whole = tail if text[-limit - 1] == "\n" else tail.partition("\n")[2]
+    return whole or tail

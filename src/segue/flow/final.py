@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from msgspec import Struct
 
 from segue.domain.events import FinalCommandRun
+from segue.domain.plain import cut_tail
 from segue.domain.results import FinalOutput, StepResult
 from segue.ports import Journal, StepFacts
 
@@ -45,7 +46,7 @@ async def _run(journal: Journal, number: int, command: FinalCommand, run: RunHer
 
     async def work(_token: str) -> StepResult[FinalOutput]:
         code, output = await run(command.argv)
-        kept = output[-_KEPT:]
+        kept = cut_tail(output, _KEPT)
         await journal.emit(FinalCommandRun(command.label, command.argv[0], code, len(output), kept), key)
         return StepResult(code == 0, FinalOutput(code, kept))
 

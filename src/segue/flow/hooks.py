@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from segue.domain.errors import NeedsHuman
 from segue.domain.events import FinalCommandRun
 from segue.domain.hook import HookTime, SourceHook
+from segue.domain.plain import cut_tail
 from segue.domain.results import FinalOutput, StepResult
 from segue.domain.run import StepState
 from segue.flow.final import RunHere
@@ -36,7 +37,7 @@ async def _run(journal: Journal, hook: SourceHook, argv: Sequence[str], run: Run
 
     async def work(_token: str) -> StepResult[FinalOutput]:
         code, output = await run(argv)
-        kept = output[-_KEPT:]
+        kept = cut_tail(output, _KEPT)
         await journal.emit(FinalCommandRun(f"hook {hook.name}", argv[0], code, len(output), kept), key)
         return StepResult(code == 0, FinalOutput(code, kept))
 

@@ -14,6 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from segue.domain.hook import HookedFile, HookRun
+from segue.domain.plain import cut_tail
 from segue.domain.proof import NOT_EXERCISED, CheckResult, CheckState
 from segue.proof.compose import Comparison, Composed, Recipe
 from segue.proof.copies import make_git
@@ -266,7 +267,9 @@ def _read_reports(reports: Path, code: int | None, rest: str) -> _Seen:
         one for one in read_start(reports / "ran").decode("utf-8", "replace").split() if one in COMMIT_HOOKS
     ]
     if not ran:  # there is none, or git itself failed
-        return _Seen(code, COMMIT_HOOKS[0] if code != 0 else "", rest.strip()[-_KEPT_OUTPUT:], began=False)
+        return _Seen(
+            code, COMMIT_HOOKS[0] if code != 0 else "", cut_tail(rest.strip(), _KEPT_OUTPUT), began=False
+        )
     shown = [ran[-1]] if code != 0 else [one for one in COMMIT_HOOKS if one in ran]
     parts = [read_start(reports / one, _KEPT_OUTPUT).decode("utf-8", "replace").strip() for one in shown]
     message = read_start(reports / "message", _KEPT_OUTPUT).decode("utf-8", "replace")

@@ -18,6 +18,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from segue.domain.errors import ToolMissing
+from segue.domain.plain import cut_tail
 from segue.proof.compose import Composed
 from segue.proof.copies import editable_paths, furnish_copy, read_all
 from segue.proof.decide import Observed
@@ -362,7 +363,7 @@ def observe(stage: Stage, armed: Sequence[Runner], ended: Ended) -> Observed:
     for runner in armed:
         output = runner.clean(output)
     names = tuple(runner.name for runner in armed)
-    kept = output[-64 * 1024 :]
+    kept = cut_tail(output, 64 * 1024)
     return Observed(ended.exit_code, report, kept, names, hook_failed=blind, changed=ended.changed)
 
 

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from segue.domain.plain import cut_text
+from segue.domain.plain import cut_tail, cut_text
 from segue.domain.proof import CheckResult, CheckState
 from segue.domain.scenario import Scenario
 from segue.proof.runners import Ended
@@ -53,14 +53,16 @@ async def run_scenario(try_out: TryOut, scenario: Scenario, base: str | None, he
     code = seen.status if scenario.run is not None else None
     if wrong:
         reason = f"Expected {'; '.join(one for one, _ in wrong)}. Got {'; '.join(two for _, two in wrong)}."
-        output = "\n".join(part for part in (seen.body[-_SHOWN:], seen.log[-_SHOWN:]) if part.strip())
+        output = "\n".join(
+            part for part in (cut_tail(seen.body, _SHOWN), cut_tail(seen.log, _SHOWN)) if part.strip()
+        )
         return CheckResult(name, code, output, CheckState.FAILED, reason, failing=(name,), scenario=True)
     proved = base is not None and bool(compare(scenario, await _try(try_out, scenario, base)))
     idle = base is not None and not proved
     return CheckResult(
         name,
         code,
-        seen.body[-_SHOWN:],
+        cut_tail(seen.body, _SHOWN),
         CheckState.PASSED,
         proved=(name,) if proved else (),
         idle=(name,) if idle else (),
@@ -80,7 +82,7 @@ async def _try(try_out: TryOut, scenario: Scenario, tree: str) -> Seen:
     try:
         return msgspec.json.decode(ended.out.encode(), type=Seen)
     except msgspec.DecodeError:
-        said = ended.err.strip()[-_SHOWN:] or f"exit code {ended.exit_code}"
+        said = cut_tail(ended.err.strip(), _SHOWN) or f"exit code {ended.exit_code}"
         return Seen(f"the request could not be sent: {said}")
 
 

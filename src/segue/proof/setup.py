@@ -15,6 +15,7 @@ import msgspec
 from msgspec.structs import replace
 
 from segue.domain.errors import SegueError
+from segue.domain.plain import cut_tail
 from segue.domain.proof import CheckResult, CheckState
 from segue.proof.notes import decode_note, encode_note
 from segue.proof.runners import Ended
@@ -39,7 +40,7 @@ class CheckSetupFailed(SegueError):
 def check_setup(command: Sequence[str], ended: Ended) -> None:
     """Raise CheckSetupFailed if a setup command has failed."""
     if ended.exit_code != 0:
-        said = "\n".join(part for part in (ended.out, ended.err) if part.strip()).strip()[-2000:]
+        said = cut_tail("\n".join(part for part in (ended.out, ended.err) if part.strip()).strip(), 2000)
         raise CheckSetupFailed(f"check_setup failed: {shlex.join(command)}\n{said}")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from segue.domain.plain import cut_tail
 from segue.domain.proof import CheckResult, CheckState, Contested
 from segue.proof.decide import Decision, Observed, Runs
 from segue.proof.report import TestOutcome
@@ -54,9 +55,9 @@ def _output(decision: Decision, run: Observed, runs: Runs) -> str:
         shown = [key for key in (decision.failing or decision.broken) if key in report.tests]
         for key in shown[:_MOST_TESTS]:
             message = report.tests[key].message.strip()
-            parts.append(f"{key}\n{message[-_MESSAGE:]}" if message else key)
+            parts.append(f"{key}\n{cut_tail(message, _MESSAGE)}" if message else key)
     if not parts:
-        parts.append(run.output.strip()[-_TAIL:])
+        parts.append(cut_tail(run.output.strip(), _TAIL))
     elif report is not None and not any(runs.before.forgives(report.tests[key]) for key in report.failed):
         parts.append("\n".join(run.output.strip().splitlines()[-10:]))
     return "\n\n".join(part for part in parts if part)

@@ -125,7 +125,8 @@ class _Tail:
 
     def text(self) -> str:
         """Return what was kept, as text."""
-        return self._redactor.text(self._data.decode("utf-8", "replace"))
+        data = self._data.partition(b"\n")[2] or self._data if self.cut else self._data
+        return self._redactor.text(data.decode("utf-8", "replace"))
 
 
 def _is_encodable(value: str) -> bool:

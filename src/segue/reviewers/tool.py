@@ -10,6 +10,7 @@ from msgspec import Struct, field
 
 from segue.domain.argv import fill
 from segue.domain.errors import ToolMissing
+from segue.domain.plain import cut_tail
 from segue.ports import Problem, ReviewSubject
 from segue.system.isolation.isolate import Isolation, capture_inside
 from segue.system.programs import find_inside
@@ -30,11 +31,11 @@ class ToolResult(Struct, frozen=True):
     @property
     def tail(self) -> str:
         """The end of the output, errors last."""
-        return "\n".join(part for part in (self.out.strip(), self.err.strip()) if part)[-_TAIL_CHARS:]
+        return cut_tail("\n".join(part for part in (self.out.strip(), self.err.strip()) if part), _TAIL_CHARS)
 
     def why(self, program: str) -> str:
         """Return why it failed, in its own words if there are any."""
-        words = (self.err.strip() or self.out.strip())[-_TAIL_CHARS:]
+        words = cut_tail(self.err.strip() or self.out.strip(), _TAIL_CHARS)
         return self.broken or f"{program} failed with exit code {self.exit_code}: {words or 'no output'}"
 
 

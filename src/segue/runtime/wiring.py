@@ -14,6 +14,7 @@ from segue.domain.before import BaseCheck, KnownFailures
 from segue.domain.errors import CredentialsError, SegueError, ToolMissing, UsageError
 from segue.domain.finding import DismissReason, Finding
 from segue.domain.options import OptionError, Options, read_options
+from segue.domain.plain import cut_tail
 from segue.domain.proof import CheckResult
 from segue.domain.role import AgentChoice, Role
 from segue.domain.run import RunKind, RunSpec
@@ -381,7 +382,7 @@ def command_runner(
         except (SegueError, TimeoutError) as error:
             return None, str(error) or f"{argv[0]} took longer than {limit:g} s and was ended"
         said = redactor.text((done.out + done.err).decode("utf-8", "replace"))
-        return done.exit_code, said[-kept:] if kept else said
+        return done.exit_code, cut_tail(said, kept) if kept else said
 
     return run
 

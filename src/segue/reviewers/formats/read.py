@@ -11,6 +11,7 @@ from pathlib import PurePath
 from typing import Any, Literal
 
 from segue.domain.finding import Finding, Severity
+from segue.domain.plain import cut_tail
 from segue.reviewers import reading
 from segue.reviewers.formats.sarif import parse_sarif
 from segue.reviewers.formats.stet import parse_stet
@@ -103,7 +104,7 @@ def parse_nothing(text: str, root: PurePath) -> tuple[Finding, ...]:  # noqa: AR
 
 def exit_code_finding(program: str, code: int, output: str) -> Finding:
     """The one finding of a tool whose exit code is all it says."""
-    tail = reading.text(output.strip()[-_TAIL_CHARS:])
+    tail = reading.text(cut_tail(output.strip(), _TAIL_CHARS))
     message = tail or f"{program} ended with exit code {code} and printed nothing"
     return reading.finding("", None, Severity.ERROR, program, message)
 
