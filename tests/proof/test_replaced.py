@@ -22,8 +22,9 @@ from segue.domain.proof import Tampering
 from segue.domain.task import Task, TaskList, TaskStatus
 from segue.proof.contract import Contract, ContractFile
 from segue.proof.guard import LaunchGuard
+from segue.system.git.folders import git_dirs
 from segue.system.git.guard import GitGuard
-from segue.system.git.repository import Repository, git_dirs
+from segue.system.git.repository import Repository
 from segue.system.reading import read_file
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="links and pipes are different there")
@@ -93,7 +94,7 @@ class World:
             ContractFile(root / "specs/001/tasks.md", "copy"),
             ContractFile(root / "specs/001/state.json", "state"),
             ContractFile(root / "segue.toml", "settings"),
-            ContractFile(root / "pyproject.toml", "settings", "tool.segue"),
+            ContractFile(root / "pyproject.toml", "settings"),
         ]
         found = git_dirs(root)
         assert found is not None
