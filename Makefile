@@ -175,6 +175,8 @@ lock:
 	$(COMPILE) --extra bridge --extra sim --group binary pyproject.toml -o requirements/binary.txt
 	$(COMPILE) --group nuitka -o requirements/nuitka.txt
 	echo pip | $(COMPILE) - -o requirements/pip.txt
+	$(PIP) install --no-deps --require-hashes -r $(LOCK)
+	$(BIN)/python packaging/locks.py
 
 # List every locked package with its licence; fails for one that is unknown or not free.
 licences: setup

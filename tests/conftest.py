@@ -7,6 +7,7 @@ import itertools
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 import warnings
 from collections import Counter
@@ -285,3 +286,9 @@ def _address(request: pytest.FixtureRequest, tmp_path: Path, fixture: str) -> st
         return str(tmp_path / "segue.db")
     address: str = request.getfixturevalue(fixture)
     return address
+
+
+def pytest_unconfigure() -> None:
+    """Remove the folders that this process has made for git: a worker ends without saying so."""
+    if (outside := sys.modules.get("segue.system.git.outside")) is not None:
+        outside.forget_folders()

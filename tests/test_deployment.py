@@ -66,6 +66,12 @@ def test_the_command_line_is_understood(number: int) -> None:
     parse(["segue", "worker", *arguments()[number]])
 
 
+def test_the_image_has_a_sandbox_and_locked_packages() -> None:
+    text = CONTAINER.read_text()
+    assert " bubblewrap " in text
+    assert "packaging/install.sh python fleet" in text
+
+
 def test_variables_name_settings_that_exist() -> None:
     text = "".join(path.read_text() for path in (UNIT, CONTAINER, MANIFEST))
     named = {name.lower() for name in re.findall(r"SEGUE_WORKER__(\w+)", text)}

@@ -59,9 +59,21 @@ def test_no_page_names_an_index() -> None:
     ["README.md", *(f"docs/guides/{name}.md" for name in ("ci", "mcp", "fleet", "litellm", "installing"))],
 )
 def test_the_pages_have_the_same_line(page: str) -> None:
-    lines = re.findall(r"pip install (?:\.|'\.\[(\w+)\]')(?=[\s`'])", (ROOT / page).read_text("utf-8"))
+    text = (ROOT / page).read_text("utf-8")
+    lines = re.findall(r"packaging/install\.sh(?: +[\w./~]+ ([\w,]+))?", text)
     assert lines
-    assert {extra for extra in lines if extra} <= set(EXTRAS)
+    assert {extra for line in lines for extra in line.split(",") if extra} <= set(EXTRAS)
+
+
+def test_every_extra_is_locked_as_the_whole_is() -> None:
+    """`make lock` writes what each extra needs; the versions and hashes are those of the one lock file."""
+    lock = (ROOT / "requirements" / "dev.txt").read_text("utf-8")
+    for extra in EXTRAS:
+        part = (ROOT / "requirements" / "extras" / f"{extra}.txt").read_text("utf-8")
+        assert part.count("==") >= 1
+        for entry in re.split(r"\n(?=\S)", part.strip()):
+            assert "--hash=sha256:" in entry
+            assert f"{entry}\n" in lock, (extra, entry.split()[0])
 
 
 def block(place: Place, *modules: str) -> None:
@@ -114,7 +126,9 @@ def test_a_missing_extra_is_answered_with_the_line(
     assert "not installed" in done.stderr
     assert "Traceback" not in done.stderr
     assert f"Next: {install_line(extra)}" in done.stderr
-    assert f"[{extra}]" in install_line(extra)
+    lock = ROOT / "requirements" / "extras" / f"{extra}.txt"
+    assert install_line(extra).endswith(f" --no-deps --require-hashes -r {lock}")
+    assert f"{EXTRAS[extra][0].partition('>')[0].partition('[')[0]}==" in lock.read_text()
     assert extra in EXTRAS
 
 
@@ -126,14 +140,16 @@ def test_the_line_installs_it_in_a_fresh_environment(tmp_path: Path) -> None:
         archive.extractall(tmp_path, filter="data")
     checkout = tmp_path / f"segue-{__version__}"
     wheel = build("wheel", checkout, tmp_path / "dist")
-    for number, target in enumerate((".", str(wheel))):
+    for number, target in enumerate((None, str(wheel))):
         home = tmp_path / f"home{number}"
         home.mkdir()
         venv = tmp_path / f"venv{number}"
         subprocess.run([sys.executable, "-m", "venv", venv], check=True)
-        done = subprocess.run(
-            [venv / "bin/pip", "install", "-q", target], cwd=checkout, capture_output=True, text=True
-        )
+        commands: dict[str | None, list[str | Path]] = {
+            None: ["packaging/install.sh", venv / "bin/python"],
+            str(wheel): [venv / "bin/pip", "install", "-q", wheel],
+        }
+        done = subprocess.run(commands[target], cwd=checkout, capture_output=True, text=True)
         if done.returncode and "No matching distribution" in done.stderr:
             pytest.skip("the package index cannot be reached")
         assert done.returncode == 0, done.stderr

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from itertools import pairwise
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -19,9 +20,10 @@ from segue.agents.cursor.lines import CursorLines
 from segue.agents.cursor_cloud.reading import StreamReader
 from segue.agents.local.launch import Reader
 from segue.agents.local.output import OutputStream
-from segue.domain.events import AgentText, Event
+from segue.domain.events import AgentOutput, AgentText, Event
 from segue.domain.job import Mode
 from segue.system.redact import MARK, Redactor
+from tests.system.shapes import ENCODINGS, SHAPES, wrapped
 from tests.system.spelling import SECRETS, spelt
 
 CASES = SECRETS.flatmap(lambda secret: st.tuples(st.just(secret), spelt(secret)))
@@ -115,3 +117,36 @@ def test_a_long_message_is_cut_between_words() -> None:
     ]
     assert len(texts) > 2
     assert "".join(texts) == f"{MARK} " * 10_000
+
+
+@pytest.mark.parametrize("name", ["rsa", "openssh", "github", "pypi", "google"])
+def test_a_key_is_in_no_two_events_however_its_lines_come(name: str) -> None:
+    """Behind the signs of a diff, and with a chunk that ends in each of its lines."""
+    lines = ["It says:", *(f"+{line}" for line in wrapped(SHAPES[name], 64, "").split("\n")), "and more"]
+    text = "\n".join(lines) + "\n"
+    redactor = Redactor()
+    for end in [place + 1 for place, char in enumerate(text) if char == "\n"]:
+        events = read(None, text.encode(), [end])
+        out = "".join(redactor.struct(event).text for event in events if isinstance(event, AgentOutput))
+        assert out.startswith("It says:\n+[redacted]"), out
+        assert out.endswith("\nand more\n")
+        assert len(out) < 60
+
+
+@pytest.mark.parametrize("way", ["wrapped in a box", "wrapped in a quote", "wrapped in a diff"])
+def test_a_wrapped_token_is_in_no_two_events(way: str) -> None:
+    for name in ("github", "github app", "gitlab", "npm", "openai", "hugging face"):
+        text = f"It says:\n{ENCODINGS[way](SHAPES[name])}\nand more\n"
+        for end in [place + 1 for place, char in enumerate(text) if char == "\n"]:
+            shown = [Redactor().struct(event) for event in read(None, text.encode(), [end])]
+            assert SHAPES[name][24:36] not in repr(shown), (name, shown)
+
+
+def test_a_long_output_is_cut_where_no_key_is() -> None:
+    key = SHAPES["rsa"]
+    for before in range(32_000, 33_400, 100):
+        text = "word " * (before // 5) + "\n" + key + "\nand more\n"
+        events = read(None, text.encode(), [])
+        shown = [Redactor().struct(event) for event in events]
+        assert key.split("\n")[5] not in repr(shown)
+        assert key.split("\n")[-2] not in repr(shown)

@@ -305,3 +305,19 @@ def test_what_to_install_is_said_where_the_package_is_missing(place: Place) -> N
     )
     assert done.returncode == 5
     assert re.search(r"-m pip install .*\[mcp\]", done.stderr)
+
+
+def test_names_of_files_do_not_turn_the_text_around_them(place: Place) -> None:
+    name = "pl\u202ean\u200b.md"
+    (place.repo / name).write_text("# Plan\n\n## Task 1\nWrite one.\n")
+    place.git("add", "-A")
+    place.git("commit", "-qm", "more")
+
+    async def talk() -> None:
+        async with over_http(place, MODES[0]) as caller:
+            answers = [await caller.call("list_sources"), await caller.call("list_tasks", source=name)]
+            for answer in answers:
+                assert "\u202e" not in json.dumps(answer, ensure_ascii=False)
+                assert "plan.md" in json.dumps(answer, ensure_ascii=False)
+
+    asyncio.run(talk())

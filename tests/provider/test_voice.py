@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from segue.system.redact import Redactor
 from tests.later import Later
+from tests.system.shapes import KNOWN, SHAPES
 
 provider: Any = Later("segue.provider.voice")
 
@@ -65,3 +67,24 @@ def test_the_words_of_an_agent_that_fails_at_once_are_not_heard() -> None:
 
     asyncio.run(run())
     assert heard == []
+
+
+@pytest.mark.parametrize("name", ["rsa", "openssh"])
+def test_a_key_that_comes_line_by_line_is_not_heard(name: str) -> None:
+    lines = [f"{line}\n" for line in ("Here it is:", *SHAPES[name].split("\n"), "and more")]
+    assert "".join(speak(lines, "")) == "Here it is:\n[redacted]\nand more"
+
+
+def test_a_secret_of_several_words_is_not_heard() -> None:
+    heard: list[str] = []
+
+    async def run() -> None:
+        voice = provider.Voice(heard.append, Redactor([KNOWN["words"]]), 0.0)
+        for word in f"It is {KNOWN['words']} of course".split():
+            voice.add(f"{word} ")
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+        voice.finish("")
+
+    asyncio.run(run())
+    assert "".join(heard) == "It is [redacted] of course"

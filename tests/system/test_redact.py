@@ -129,11 +129,11 @@ TOKENS = [
     "npm" + "_0123456789abcdefghijABCDEFGHIJ012345",
     "hf" + "_abcdefghijklmnopqrstuvwxyzABCDEFGH",
     "xoxb" + "-123456789012-1234567890123-abcdefghijklmnop",
-    "AKIA" + "IOSFODNN7EXAMPLE",
+    "AKIA" + "IOSFODNN7QZWXECR",
     "AIza" + "SyA0123456789abcdefghijABCDEFGHIJ01",
     "sk" + "_live_0123456789abcdefghij",
     "eyJ" + "hbGciOiJIUzI1NiJ9.eyJ" + "zdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9PlFUP0THsR8U",
-    "hooks.slack.com" + "/services/T00000000/B00000000/XXXXXXXXXXXXXXXXXXXXXXXX",
+    "hooks.slack.com" + "/services/T0A1B2C3D/B0A1B2C3D/a1B2c3D4e5F6g7H8i9J0k1L2",
 ]
 
 
@@ -160,6 +160,10 @@ def test_private_keys_need_not_be_known() -> None:
         out = Redactor().text(f"here: {text} after")
         assert body[100:120] not in out
         assert out.endswith(" after")
+    for cut in (f"word\n# {lines[70:]}".replace("\n", "\n# "), lines[200:]):
+        out = Redactor().text(f"{cut}\n-----END RSA PRIVATE KEY-----\nafter")
+        assert len(out) < 40
+        assert out.endswith("after")
     mention = "A key begins with -----BEGIN RSA PRIVATE KEY----- and a line end, then come many characters"
     assert Redactor().text(mention) == mention
 
@@ -184,7 +188,25 @@ def test_hashes_ids_and_images_are_no_tokens(source: random.Random) -> None:
 
 @pytest.mark.parametrize(
     "piece",
-    ["eyJ", "\n", " ", "\\", "%", "&a", "xoxb-1", "-----BEGIN ", "A1b2C3d4", "…", "%25", " \n", "sk-ant-"],
+    [
+        *(
+            "eyJ",
+            "\n",
+            " ",
+            "\\",
+            "%",
+            "&a",
+            "xoxb-1",
+            "-----BEGIN ",
+            "A1b2C3d4",
+            "…",
+            "%25",
+            " \n",
+            "sk-ant-",
+        ),
+        *("-----BEGIN PRIVATE KEY-----", "-----BEGIN PRIVATE KEY-----\nabcdefghijklmnopABCD1234\n", "ghp_\n"),
+        *("67 ", "0x67, ", "\n+", "glpat-1234567890abcdef123\n", "QUtJQQ", "Wg==\n", "aGVsbG8gd29ybGQh\n+"),
+    ],
 )
 def test_hostile_text_is_read_in_linear_time(piece: str) -> None:
     """In quadratic time, each of these would take a long time."""

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from segue.domain.workspace import Snapshot
-from segue.system.git.repository import Repository, common_dir
+from segue.system.git.folders import common_dir
+from segue.system.git.repository import Repository
 from segue.system.git.stillness import mark_tree
 from tests.system.test_git import git
 from tests.templates import copy_template

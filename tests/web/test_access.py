@@ -88,6 +88,19 @@ def test_another_browser_gets_a_link_of_its_own(place: Place, served: Served) ->
     assert "No page is being served on port 1" in place.segue("serve", "--link", "--port", "1", code=2).stderr
 
 
+def test_looking_whether_a_link_works_does_not_use_it_up(place: Place, served: Served) -> None:
+    """Chat programs and mail scanners ask for the head of every address that they see."""
+    link = place.json("serve", "--link")["link"]
+    with browse() as client:
+        for _ in range(2):
+            asked = client.head(link)
+            assert asked.status_code == 200
+            assert "set-cookie" not in asked.headers
+        assert client.get(link).status_code == 200
+    with browse() as client:
+        assert client.head(link).status_code == 403
+
+
 def test_without_a_page_there_is_no_link(place: Place) -> None:
     with serving(place) as served:
         served.process.kill()

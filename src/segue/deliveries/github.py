@@ -36,9 +36,14 @@ class _Person(Struct, frozen=True):
     login: str = "ghost"
 
 
+class _Home(Struct, frozen=True):
+    full_name: str = ""
+
+
 class _Ref(Struct, frozen=True):
     ref: str
     sha: str
+    repo: _Home | None = None
 
 
 class _Label(Struct, frozen=True):
@@ -154,8 +159,9 @@ class GitHub:
         """Return the pull requests from a branch of this repository."""
         query = {"head": f"{self._place.owner}:{branch}", "state": "all"}
         found = await self._rest.list(f"{self._repo}/pulls", _Pull, **query)
-        # A service that does not know the filter returns all of them.
-        return [_request(one) for one in found if one.head.ref == branch]
+        # A service that does not know the filter returns all of them, also those from forks.
+        own = [one for one in found if one.base.repo is None or one.head.repo == one.base.repo]
+        return [_request(one) for one in own if one.head.ref == branch]
 
     async def read(self, number: int) -> PullRequest:
         """Return a pull request."""

@@ -39,7 +39,9 @@ class _Request(Struct, frozen=True, kw_only=True):
     description: str | None = None
     draft: bool = False
     source_branch: str
+    source_project_id: int | None = None
     target_branch: str
+    target_project_id: int | None = None
     sha: str | None = None
     labels: tuple[str, ...] = ()
     has_conflicts: bool = False
@@ -134,10 +136,11 @@ class GitLab:
         return []
 
     async def find(self, branch: str) -> list[PullRequest]:
-        """Return the merge requests from a branch."""
+        """Return the merge requests from a branch of this project; those from forks are none of a run."""
         query = {"source_branch": branch, "state": "all"}
         found = await self._rest.list(f"{self._project}/merge_requests", _Request, **query)
-        return [_request(one) for one in found if one.source_branch == branch]
+        own = [one for one in found if one.source_project_id == one.target_project_id]
+        return [_request(one) for one in own if one.source_branch == branch]
 
     async def read(self, number: int) -> PullRequest:
         """Return a merge request."""

@@ -11,6 +11,7 @@ from mcp.server import MCPServer
 from mcp.server.mcpserver.exceptions import ResourceNotFoundError
 
 from segue.domain.errors import SegueError
+from segue.domain.plain import clean
 from segue.mcp.look import read_cards, read_status
 from segue.mcp.project import ServedProject
 from segue.reports.card.layout import lay_out
@@ -25,7 +26,7 @@ def add_resources(server: MCPServer[None], project: ServedProject) -> None:
     @server.resource("run://{run}", mime_type="application/json")
     async def run(run: str) -> str:
         """Return a run with its tasks; `last` is the newest one."""
-        return json.dumps(await _find(read_status, project, run), ensure_ascii=False)
+        return clean(json.dumps(await _find(read_status, project, run), ensure_ascii=False))
 
     @server.resource("proof://{run}", mime_type="text/markdown")
     async def proof_of_run(run: str) -> str:
@@ -39,7 +40,7 @@ def add_resources(server: MCPServer[None], project: ServedProject) -> None:
 
 
 async def _render(project: ServedProject, run: str, task: str = "") -> str:
-    return render_markdown([lay_out(card) for card in await _find(read_cards, project, run, task)])
+    return clean(render_markdown([lay_out(card) for card in await _find(read_cards, project, run, task)]))
 
 
 async def _find(read: Callable[..., Found], *args: Any) -> Found:

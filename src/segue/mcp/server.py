@@ -16,6 +16,7 @@ from mcp.types import ToolAnnotations
 
 from segue import __version__
 from segue.domain.errors import SegueError
+from segue.domain.plain import clean
 from segue.mcp.change import ChangeTools
 from segue.mcp.look import LookTools
 from segue.mcp.project import ServedProject
@@ -71,7 +72,7 @@ def _explain(tool: Tool) -> Tool:
     @wraps(tool)
     async def call(*args: Any, **values: Any) -> Any:
         try:
-            return await tool(*args, **values)
+            return _clean(await tool(*args, **values))
         except SegueError as error:
             raise ToolError(_describe(error)) from error
         except OSError as error:
@@ -81,10 +82,19 @@ def _explain(tool: Tool) -> Tool:
     return call
 
 
+def _clean(value: Any) -> Any:
+    """Return an answer without what cannot be seen: names of files may turn the text around them."""
+    if isinstance(value, str):
+        return clean(value)
+    if isinstance(value, dict):
+        return {_clean(key): _clean(item) for key, item in value.items()}
+    return [_clean(item) for item in value] if isinstance(value, list) else value
+
+
 def _describe(error: SegueError) -> str:
     kept = f"\nKept: {error.kept}" if error.kept else ""
     hint = f"\nNext: {error.hint}" if error.hint else ""
-    return f"{error.message}{kept}{hint}"
+    return clean(f"{error.message}{kept}{hint}")
 
 
 def forget_host(app: App) -> None:

@@ -39,7 +39,7 @@ class Voice:
             if self._timer is None:
                 self._timer = asyncio.get_running_loop().call_later(self._hold, self._release)
             return
-        whole = len(self._rest.rstrip(_LETTERS).rstrip())
+        whole = self._redactor.unfinished(self._rest[: len(self._rest.rstrip(_LETTERS).rstrip())])
         is_long = not whole and len(self._rest) > _HELD_CHARS
         self._pass_on(len(self._rest) if is_long else whole)
 

@@ -18,6 +18,7 @@ from segue.relay.questions import PagePrompt, Questions
 from segue.relay.service import ActionService
 from segue.relay.tokens import TokenFile
 from segue.relay.web import make_relay_app
+from segue.system.credentials import user_secrets
 from segue.system.http.server import open_server
 from segue.system.interrupts import on_interrupt
 from segue.system.lock import RepoLock
@@ -33,7 +34,7 @@ async def serve(settings: RelaySettings, folder: Path, announce: Callable[[str],
     tokens = TokenFile(make_secret_folder(folder))
     check(settings, tokens)
     tls = _load_tls(settings)
-    redactor = Redactor(_find_secrets(settings))
+    redactor = Redactor(_find_secrets(settings), later=user_secrets)
     audit = Audit(folder / "audit.jsonl", settings.audit_bytes, settings.audit_files, redactor)
     stopped = asyncio.Event()
     with _lock(folder), on_interrupt(stopped.set):

@@ -268,14 +268,20 @@ class App(Struct, frozen=True):
         if self.made_redactor is not None:
             return self.made_redactor
         from segue.system.redact import Redactor
-        from segue.system.sensitive import project_secrets, secrets_of
+        from segue.system.sensitive import secrets_of
 
         settings = self.loaded.settings
         tables = [*settings.agents.values(), *settings.acp.values(), *settings.reviewers.values()]
         given = [table["env"] for table in tables if isinstance(table.get("env"), dict)]
         known = [os.environ, {"DATABASE_URL": self.database()}, *given]
         found = [secret for variables in known for secret in secrets_of(variables)]
-        return Redactor([*found, *project_secrets(self.repo)])
+        return Redactor(found, later=self._secrets_in_files)
+
+    def _secrets_in_files(self) -> list[str]:
+        from segue.system.credentials import repository_secrets, user_secrets
+        from segue.system.sensitive import project_secrets
+
+        return [*project_secrets(self.repo), *repository_secrets(self.repo), *user_secrets()]
 
 
 def _check_trust(loaded: LoadedSettings, need: Need) -> None:

@@ -344,7 +344,7 @@ class _Session:
         if opened.fresh:
             await journal.emit(RunStarted(*facts, base=spec.base, isolation=isolation))
             await journal.emit(make_contract(opened, guard))
-            for said in (await read_config(opened.repo.place)).refused if not opened.parts.cloud else ():
+            for said in (await read_config(opened.repo.place)).unsigned if not opened.parts.cloud else ():
                 await journal.emit(NoticeGiven(said))
         else:
             await journal.emit(RunResumed(*facts, last_seen(self._store, run.id), isolation))

@@ -121,7 +121,7 @@ class Beneath:
             try:
                 with os.fdopen(handle, "wb") as file:
                     file.write(data)
-                    if not _BY_PATH and mode is not None:
+                    if sys.platform != "win32" and mode is not None:
                         os.fchmod(handle, mode)
                     if durable:
                         file.flush()

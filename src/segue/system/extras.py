@@ -60,6 +60,9 @@ def install_line(extra: str) -> str:
         return "Install Segue with Python instead of the single file: segue help installing"
     place, editable = _find_origin()
     tool = next((tool for file, tool in _TOOLS.items() if Path(sys.prefix, file).exists()), None)
+    lock = Path(place, "requirements", "extras", f"{extra}.txt")
+    if tool is None and lock.exists():
+        return f"{quote(sys.executable)} -m pip install --no-deps --require-hashes -r {quote(str(lock))}"
     command = tool or f"{quote(sys.executable)} -m pip install"
     return f"{command}{' --editable' if editable else ''} {quote(f'{place}[{extra}]')}"
 

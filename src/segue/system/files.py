@@ -159,9 +159,9 @@ def clear_brief_folders() -> None:
 def brief_place(elsewhere: Path | None = None) -> Path:
     """Return where folders are made that exist for a moment only."""
     for memory in _MEMORY:
-        with contextlib.suppress(OSError, AttributeError):  # Windows has no statvfs
-            room = os.statvfs(memory)
-            if room.f_bavail * room.f_frsize > _ROOM and os.access(memory, os.W_OK | os.X_OK):
+        with contextlib.suppress(OSError):
+            room = shutil.disk_usage(memory).free
+            if room > _ROOM and os.access(memory, os.W_OK | os.X_OK):
                 return memory
     return elsewhere or Path(tempfile.gettempdir())
 
@@ -317,11 +317,12 @@ def _try_lock(handle: int, wait: bool) -> bool:
             msvcrt.locking(handle, msvcrt.LK_LOCK if wait else msvcrt.LK_NBLCK, 1)
             return True
         return False
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError:
-        # Some network file systems have no locks; the run's own lock still keeps a second run away.
+    else:  # noqa: RET505 - so that mypy knows where fcntl is
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        except OSError:
+            # Some network file systems have no locks; the run's own lock still keeps a second run away.
+            return True
         return True
-    return True

@@ -143,7 +143,8 @@ def _above(path: str | os.PathLike[str]) -> set[str]:
 
 
 def _may_write(place: str, found: os.stat_result) -> bool:
-    return found.st_uid == os.geteuid() or os.access(place, os.W_OK)
+    is_own = sys.platform != "win32" and found.st_uid == os.geteuid()
+    return is_own or os.access(place, os.W_OK)
 
 
 def _is_shared(found: os.stat_result, *, is_last: bool) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -17,14 +17,19 @@ import msgspec
 
 from segue.domain.pattern import pattern
 from segue.domain.plain import strip_control
+from segue.system.shapes import find_shapes, hints_at_shape, unfinished
 from segue.system.spellings import (
-    View,
+    Span,
     decode,
     has_hidden,
+    lower,
     spell,
     view_decoded,
+    view_folded,
+    view_joined,
     view_unwrapped,
 )
+from segue.system.unpacking import unpack
 
 T = TypeVar("T")
 
@@ -38,68 +43,27 @@ _CUT = "…"
 _INDENT = 200
 """How many characters of indent are expected where a secret goes over several lines."""
 
-_WORD = "[A-Za-z0-9_-]"
-_MARKED = {
-    "sk-": rf"(?:(?:ant|proj|svcacct|admin|or-v1|lf)-{_WORD}{{20,}}|[A-Za-z0-9]{{32,}})",
-    "[sr]k_": r"(?:live|test)_[A-Za-z0-9]{16,}",
-    "gh[pousr]_": r"[A-Za-z0-9]{36,}",
-    "github_pat_": r"[A-Za-z0-9_]{36,}",
-    "glpat-": rf"{_WORD}{{20,}}",
-    "npm_": r"[A-Za-z0-9]{36}",
-    "pypi-": rf"AgEI{_WORD}{{50,}}",
-    "hf_": r"[A-Za-z0-9]{34,}",
-    "xox[abeoprs]-": r"[0-9]{6,}-[A-Za-z0-9-]{16,}",
-}
-_OTHERS = {
-    r"hooks\.slack\.com/services/": r"T[A-Z0-9]{6,}/B[A-Z0-9]{6,}/[A-Za-z0-9]{16,}",
-    "A(?:KIA|SIA)": r"[A-Z2-7]{16}(?![A-Za-z0-9+/=_-])",
-    "AIza": rf"{_WORD}{{35}}(?!{_WORD})",
-    "eyJ": rf"{_WORD}{{10,}}\.eyJ{_WORD}{{10,}}\.{_WORD}{{16,}}",
-    "-----BEGIN ": r"(?:[A-Z0-9]+ ){0,3}PRIVATE KEY(?: BLOCK)?-----(?:\s|\\{1,8}[nr]){1,9}"
-    r"[A-Za-z0-9+/=]{40}(?:[A-Za-z0-9+/=\s]|\\{1,8}[nr])*",
-}
-"""Tokens that are recognised by their form, whoever they belong to: how they begin, and what follows."""
+_JSON_DOUBT = pattern(r"\\(?:[\\ubf]|r(?!\\n))|%[0-9A-Fa-f]{2}|&[#A-Za-z]")
+"""Escapes beside those that JSON itself needs for quotes, line ends and tabs."""
 
-_SHAPE = pattern(
-    "|".join(
-        # Within a hash or an encoded image it is a coincidence; the letter of an escaped line end is none.
-        rf"{head}(?:(?<![A-Za-z0-9+]{head})|(?<=\\[nrt]{head})){rest}"
-        for head, rest in {**_MARKED, **_OTHERS}.items()
-    )
-)
-_SHAPE_HINT = pattern(
-    "|".join(
-        [
-            *(
-                f"{mark}{_WORD}{{16}}(?:"
-                + "|".join(f"(?<={head}.{{16}})" for head in _MARKED if head[-1] == mark)
-                + ")"
-                for mark in "_-"
-            ),
-            r"/services/T|AKIA[A-Z2-7]|ASIA[A-Z2-7]|AIza",
-            rf"J{_WORD}{{10}}(?<=eyJ.{{10}})|PRIVATE KEY",
-        ]
-    )
-)
-"""Something that every one of them has, from a character on that is rare: quick to look for."""
+_DEPTH = 3
+"""How many encodings inside of each other are undone."""
 
-_JSON_DOUBT = pattern(rf"\\(?:[\\ubf]|r(?!\\n))|%[0-9A-Fa-f]{{2}}|&[#A-Za-z]|{_SHAPE_HINT.pattern}")
-"""Escapes beside those that JSON itself needs for quotes, line ends and tabs, and hints of tokens."""
-
-_RARE = (
-    "~^!?@$#*+=|<>`{}[]&%;:'\\"
-    + "0123456789ZQXJKVYWUBGHPDFMLNOCRISATE"
-    + "/-_"
-    + "zqjxkvbywgpfmucdlhrsniotae"
-)
+_RARE = "~^!?@$#*+=|<>`{}[]&%;:'\\" + "0123456789/-_" + "zqjxkvbywgpfmucdlhrsniotae"
 """Characters by how rare they are in code and prose, the rarest first; all others are rarer still."""
 
 
 class Redactor:
     """Replaces every known secret in whatever spelling, and what is shaped like a well-known token."""
 
-    def __init__(self, secrets: Iterable[str] = ()) -> None:
-        self._secrets = {one for secret in secrets if len(one := secret.strip()) >= SHORTEST}
+    def __init__(self, secrets: Iterable[str] = (), later: Callable[[], Iterable[str]] = tuple) -> None:
+        """`later` finds more secrets when the first text is looked at; what shows none need not wait."""
+        self._given = tuple(secrets)
+        self._later = later
+
+    @cached_property
+    def _known(self) -> set[str]:
+        return {one for secret in (*self._given, *self._later()) if len(one := secret.strip()) >= SHORTEST}
 
     @cached_property
     def _probes(self) -> dict[str, list[tuple[str, int]]]:
@@ -109,7 +73,10 @@ class Redactor:
         with a rare character, so that a text is searched quickly.
         """
         probes: dict[str, list[tuple[str, int]]] = {}
-        for form in {form for secret in self._secrets for form in spell(secret) if len(form) >= SHORTEST}:
+        forms = {lower(form) for secret in self._known for form in spell(secret)}
+        for form in forms:
+            if len(form) < SHORTEST:
+                continue
             last = len(form) - SHORTEST
             room = min(SHORTEST - 1, last // 2)
             for start in {0, (last - room) // 2, last - room}:
@@ -132,14 +99,17 @@ class Redactor:
 
     def doubts(self, encoded: str) -> bool:
         """Return whether values, of which this is the JSON, must be redacted: a quick look at all of them."""
-        known = self._json_probe is not None and self._json_probe.search(encoded) is not None
-        return known or _JSON_DOUBT.search(encoded) is not None or has_hidden(encoded) or "\x7f" in encoded
+        if self._json_probe is not None and self._json_probe.search(lower(encoded)):
+            return True
+        if _JSON_DOUBT.search(encoded) or has_hidden(encoded) or "\x7f" in encoded:
+            return True
+        lines = encoded.replace("\\n", "\n")
+        return hints_at_shape(lines) or any(self._find(one.text, 1) for one in unpack(lines))
 
     def text(self, text: str) -> str:
         """Return the text without control sequences and secrets."""
         text = strip_control(text)
-        text = _SHAPE.sub(MARK, text) if _SHAPE_HINT.search(text) else text
-        spans = self._find(text, self._probe) if self._probe else []
+        spans = self._find(text)
         if not spans:
             return text
         pieces, place = [], 0
@@ -147,6 +117,15 @@ class Redactor:
             pieces += [text[place:start], MARK]
             place = end
         return "".join([*pieces, text[place:]])
+
+    def unfinished(self, text: str) -> int:
+        """Return from where on a text may have the beginning of a secret: what follows belongs to it."""
+        end = unfinished(text)
+        for secret in self._known:
+            if " " in secret:
+                sizes = range(min(len(secret), len(text)), 0, -1)
+                end = min(end, len(text) - next((size for size in sizes if text.endswith(secret[:size])), 0))
+        return end
 
     def data(self, value: Any) -> Any:
         """Return JSON-like data without secrets, also in keys."""
@@ -162,30 +141,36 @@ class Redactor:
         """Return a typed value without secrets."""
         return msgspec.convert(self.data(msgspec.to_builtins(value)), type(value))
 
-    def _find(self, text: str, probe: re.Pattern[str]) -> list[tuple[int, int]]:
-        """Return where secrets are, in the text as it is and with its escapes undone."""
-        spans = self._scan(text, probe)
+    def _find(self, text: str, depth: int = 0) -> list[Span]:
+        """Return where secrets are: in the text, with its escapes undone, in what is encoded in it."""
+        spans = self._scan(text)
+        rounds, shown = 0, text
         for rounds, shown in enumerate(decode(text)):
-            found = self._scan(shown, probe) if shown != text else []
-            views = view_decoded(text, rounds) if found else []
-            spans += [_trace(views, span) for span in found]
-        return spans
+            found = self._scan(shown) if shown is not text else []
+            spans += _trace(text, rounds, found)
+        found = find_shapes(shown)
+        if depth < _DEPTH:
+            found += [one.locate(*span) for one in unpack(shown) for span in self._find(one.text, depth + 1)]
+        return spans + (_trace(text, rounds, found) if shown is not text else found)
 
-    def _scan(self, text: str, probe: re.Pattern[str]) -> list[tuple[int, int]]:
-        """Return where spellings are, whole or cut."""
+    def _scan(self, text: str) -> list[Span]:
+        """Return where spellings are, whole or cut, in whatever case."""
+        if self._probe is None:
+            return []
+        text = lower(text)
         spans = []
-        found = probe.search(text)
+        found = self._probe.search(text)
         while found:
             at = found.start()
             for form, place in self._probes[found[0]]:
                 span = _match(text, form, at, place)
                 if span is not None:
                     spans.append(span)
-            found = probe.search(text, at + 1)
+            found = self._probe.search(text, at + 1)
         return spans
 
 
-def _match(text: str, form: str, at: int, place: int) -> tuple[int, int] | None:
+def _match(text: str, form: str, at: int, place: int) -> Span | None:
     """Return where the text agrees with a spelling around a piece of it: whole, or up to a cut."""
     start, end = at - place, at - place + len(form)
     if start >= 0 and text.startswith(form, start):
@@ -197,20 +182,21 @@ def _match(text: str, form: str, at: int, place: int) -> tuple[int, int] | None:
     before = _agree(text[max(0, start) : at][::-1], form[:place][::-1])
     after = _agree(text[at:end], form[place:])
     first, last = at - before, at + after
-    begins = before == place or first == 0 or text[first - 1] == _CUT
-    ends = last == end or last == len(text) or text[last] == _CUT
+    begins = before == place or not text[max(0, first - 2) : first].strip() or text[first - 1] == _CUT
+    ends = last == end or not text[last : last + 2].strip() or text[last] == _CUT
     return (first, last) if begins and ends else None
 
 
-def _match_wrapped(text: str, form: str, at: int, place: int) -> tuple[int, int] | None:
+def _match_wrapped(text: str, form: str, at: int, place: int) -> Span | None:
     """Return where a spelling is that goes over several lines."""
     far = 2 * len(form) + _INDENT
     begin = max(0, at - far)
-    left, right = view_unwrapped(text[begin:at]), view_unwrapped(text[at : at + far])
-    if not left.text.endswith(form[:place]) or not right.text.startswith(form[place:]):
-        return None
-    first = begin + left.span(len(left.text) - place, len(left.text))[0] if place else at
-    return first, at + right.span(0, len(form) - place)[1]
+    for unwrap in (view_unwrapped, view_folded, view_joined):
+        left, right = unwrap(text[begin:at]), unwrap(text[at : at + far])
+        if left.text.endswith(form[:place]) and right.text.startswith(form[place:]):
+            first = begin + left.span(len(left.text) - place, len(left.text))[0] if place else at
+            return first, at + right.span(0, len(form) - place)[1]
+    return None
 
 
 def _agree(text: str, form: str) -> int:
@@ -220,15 +206,18 @@ def _agree(text: str, form: str) -> int:
     )
 
 
-def _trace(views: list[View], span: tuple[int, int]) -> tuple[int, int]:
-    for view in reversed(views):
-        span = view.span(*span)
-    return span
+def _trace(text: str, rounds: int, spans: list[Span]) -> list[Span]:
+    """Return where the spans of a text with its escapes undone are in the text itself."""
+    if not spans:
+        return []
+    for view in reversed(view_decoded(text, rounds)):
+        spans = [view.span(*span) for span in spans]
+    return spans
 
 
-def _merge(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
+def _merge(spans: list[Span]) -> list[Span]:
     """Return the spans in order, those that touch as one."""
-    merged: list[tuple[int, int]] = []
+    merged: list[Span] = []
     for start, end in sorted(spans):
         if merged and start <= merged[-1][1]:
             merged[-1] = merged[-1][0], max(end, merged[-1][1])

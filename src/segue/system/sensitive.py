@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from urllib.parse import unquote, unquote_plus
 
@@ -43,14 +43,26 @@ def secrets_of(environ: Mapping[str, str]) -> list[str]:
     """Return the secret values: of variables named like secrets, and passwords inside of addresses."""
     found: dict[str, None] = {}
     for name, value in environ.items():
-        upper = name.upper()
-        if _SECRET_NAME.search(upper) and not _HARMLESS_NAME.search(upper) and not _is_path(value):
+        if is_secret_name(name) and not _is_path(value):
             lines = [line.strip() for line in value.splitlines()[1:] or [] if len(line.strip()) >= _LONG_LINE]
             found.update(dict.fromkeys([value, *lines]))
         if "=" in value or "://" in value:
             found.update(dict.fromkeys(passwords_in(value)))
+    return keep_secret_values(found)
+
+
+def is_secret_name(name: str) -> bool:
+    """Return whether a name is one of a secret: `API_KEY`, `_authToken`, `oauth_token`."""
+    upper = name.upper()
+    return _SECRET_NAME.search(upper) is not None and _HARMLESS_NAME.search(upper) is None
+
+
+def keep_secret_values(values: Iterable[str]) -> list[str]:
+    """Return those values that may be secrets: neither too short nor words that stand in their place."""
     return [
-        value for value in found if len(value.strip()) >= SHORTEST and value.lower() not in _HARMLESS_VALUES
+        value
+        for value in dict.fromkeys(values)
+        if len(value.strip()) >= SHORTEST and value.lower() not in _HARMLESS_VALUES
     ]
 
 

@@ -13,6 +13,12 @@ from collections.abc import Callable, Iterable, Iterator
 
 from segue.domain.pattern import pattern
 
+Span = tuple[int, int]
+"""Where something begins and ends in a text."""
+
+_LONG = 16
+"""How long a secret is that is found by decoding what surrounds it; the encodings of others are listed."""
+
 _ROUNDS = 3
 """How often escapes are undone: an agent's line has a tool's JSON, which may have another program's."""
 
@@ -30,17 +36,22 @@ _TOKEN = pattern(
             rf"%(?:[0-7]{_HEX}|[C-Dc-d]{_HEX}{_NEXT}|[Ee]{_HEX}(?:{_NEXT}){{2}}|[Ff][0-4](?:{_NEXT}){{3}}|[89A-Fa-f]{_HEX})",
             rf"&(?:#[0-9]{{1,7}}|#[xX]{_HEX}{{1,6}}|[A-Za-z][A-Za-z0-9]{{1,31}});",
             rf"\\(?:u[dD][89ABab]{_HEX}{{2}}\\u[dD][C-Fc-f]{_HEX}{{2}}|u{_HEX}{{4}}|u\{{{_HEX}{{1,6}}\}}|x{_HEX}{{2}}"
-            r"|[^A-Za-z0-9\s]|[bfnrt])",
+            r"|[0-3][0-7]{2}|[^A-Za-z0-9\s]|[bfnrte])",
         )
     )
 )
 """One escaped character."""
 
-_HIDDEN = pattern(f"[{INVISIBLE}]")
+_HIDDEN = pattern(rf"[{INVISIBLE}](?:(?<=\x1b)\[[0-?]*[ -/]*[@-~])?")
+"""A character that cannot be seen, with the rest of the sequence that it may begin."""
+
 _WRAP = pattern(r"(?:(?<![ \t])[ \t]+)?[\\=]?\r?\n[ \t]*")
 """The end of a line and the indent of the next; spaces are only tried from their first, which is linear."""
 
-_LETTERS = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
+_FOLD = pattern(r"(?<![ \t])[ \t]*[|│\"'\\]{0,3}[ \t]*\n[ \t]*(?:\d{1,6}[:|\t])?(?:[^\w\s]{1,4}[ \t]*)?")
+"""The end of a line and what the next one begins with: borders of tables, comments, signs of a diff."""
+
+_LETTERS = {"e": "\x1b", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 
 
 class View:
@@ -82,7 +93,7 @@ def decode(text: str) -> Iterator[str]:
     text = _HIDDEN.sub("", text) if has_hidden(text) else text
     yield text
     for _ in range(_ROUNDS):
-        if not _TOKEN.search(text):
+        if not any(sign in text for sign in "\\%&") or not _TOKEN.search(text):
             return
         text = _HIDDEN.sub("", _TOKEN.sub(_undo, text))  # escapes may stand for any control character
         yield text
@@ -100,6 +111,16 @@ def view_decoded(text: str, rounds: int) -> list[View]:
 def view_unwrapped(text: str) -> View:
     """Return the text as one line."""
     return _view(text, _WRAP)
+
+
+def view_folded(text: str) -> View:
+    """Return the text as one line, without what tables, comments and diffs add to the ends of lines."""
+    return _view(text, _FOLD)
+
+
+def view_joined(text: str) -> View:
+    """Return the same with a space for each line end."""
+    return _view(text, _FOLD, lambda _found: " ")
 
 
 def _view(
@@ -120,6 +141,8 @@ def _undo(found: re.Match[str]) -> str:
         return html.unescape(token)
     if rest[0] in "ux":
         return _unescape(token)
+    if rest[0] in "0123":
+        return chr(int(rest, 8))
     return _LETTERS.get(rest, rest)
 
 
@@ -130,12 +153,22 @@ def _unescape(token: str) -> str:
     return chr(units[0]) if units[0] <= 0x10FFFF else token
 
 
+def lower(text: str) -> str:
+    """Return the text with its ASCII letters in lower case, each in its place."""
+    if text.isascii():
+        return text.lower()
+    return text.encode("utf-8", "surrogatepass").lower().decode("utf-8", "surrogatepass")
+
+
 def spell(secret: str) -> set[str]:
     """Return every text by which the secret is found once the escapes around it are undone."""
     raw = _encoded(secret)
     # A secret that looks escaped itself is undone with what surrounds it.
     forms = {form for plain in (secret, secret.replace(" ", "+")) for form in (plain, *decode(plain))}
-    forms |= {raw.decode("utf-8", "replace"), raw.hex(), raw.hex().upper()}
+    forms.add(raw.decode("utf-8", "replace"))
+    if len(secret) >= _LONG and secret.isascii() and secret.isprintable():
+        return forms  # `unpack` shows it
+    forms.add(raw.hex())
     for before in range(3):
         # The characters that belong to the secret alone, wherever it begins in what was encoded.
         whole = base64.b64encode(bytes(before) + raw).decode()

@@ -161,6 +161,8 @@ def _let_in(keys: PageKeys) -> Endpoint:
             # Only those who have a link may know its name.
             port = request.headers["host"].rpartition(":")[2]
             return RedirectResponse(f"http://{keys.host}:{port}{ENTRY}?key={quote(key)}", 307)
+        if request.method == "HEAD" and keys.find_link(key):
+            return HTMLResponse("")  # whoever only looks whether a link works does not use it up
         where = keys.redeem(key)
         if where is None:
             if keys.is_known(request):

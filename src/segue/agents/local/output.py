@@ -12,6 +12,7 @@ from segue.agents.local.values import split
 from segue.domain.answer import LONGEST_ANSWER
 from segue.domain.events import AgentOutput, AgentText, Event, event_data
 from segue.system.lines import LineFramer
+from segue.system.shapes import unfinished
 
 ReadLine = Callable[[str], list[Event] | None]
 """Returns the events in a line of stdout, or None if the line is plain text."""
@@ -33,6 +34,7 @@ class OutputStream:
         self._seen = 0
         self._dropped = 0
         self._tail = b""
+        self._held = ""
         self._read = read
 
     @property
@@ -47,18 +49,19 @@ class OutputStream:
         """Return the events in a piece of output."""
         self._seen += len(data)
         self._tail = (self._tail + data[-_TAIL_BYTES:])[-_TAIL_BYTES:]
-        yield from self._events(line.text for line in self._lines.feed(data))
+        yield from self._events([line.text for line in self._lines.feed(data)])
 
     def close(self) -> Iterator[Event]:
         """Return the events in the rest, and how much had to be dropped."""
-        yield from self._events(line.text for line in self._lines.close())
+        yield from self._events([line.text for line in self._lines.close()])
+        yield from self._output(self._held)
         if self._dropped:
             cut = max(1, min(self._dropped, self._seen - self._kept))
             yield AgentOutput(self._name, cut_bytes=cut)
 
     def _events(self, lines: Iterable[str]) -> Iterator[Event]:
         """Yield parsed lines as their own events and plain ones in batches, in the order of printing."""
-        batch = ""
+        batch, self._held = self._held, ""
         for line in lines:
             # The reader sees every line, even those that are not kept: the result is one of the last.
             events = self._read(line) if self._read else None
@@ -69,9 +72,13 @@ class OutputStream:
                 yield from events
                 batch = ""
             if len(batch) >= _EVENT_CHARS:
-                yield from self._output(batch)
-                batch = ""
-        yield from self._output(batch)
+                whole = unfinished(batch) or len(batch)
+                yield from self._output(batch[:whole])
+                batch = batch[whole:]
+        # A key whose lines are in two events would be found in neither.
+        whole = unfinished(batch)
+        yield from self._output(batch[:whole])
+        self._held = batch[whole:]
 
     def _take(self, line: str) -> str:
         """Return as much of the line as still fits; nothing is kept after a line that was cut."""

@@ -6,6 +6,8 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from segue.system.shapes import unfinished
+
 Json = Mapping[str, Any]
 
 TEXT_CHARS = 64 * 1024
@@ -59,10 +61,11 @@ def clip(text: str, size: int) -> str:
 
 
 def split(text: str, size: int) -> Iterator[str]:
-    """Yield the pieces of a long text. They end with a word where possible: a secret stays in one piece."""
+    """Yield the pieces of a long text. They end with a word where possible, and no key is in two of them."""
     start = 0
     while len(text) - start > size:
         end = max(text.rfind(space, start, start + size) for space in "\n \t") + 1 or start + size
+        end = start + (unfinished(text[start:end]) or end - start)
         yield text[start:end]
         start = end
     if start < len(text):

@@ -23,7 +23,8 @@ _SHOWN = 4000
 def check(context: click.Context, settings: CommandSettings, output: Printer) -> int:
     """Run the configured checks, and the row level security check of a Supabase project.
 
-    Checks the working tree as it is. Exits with 1 if a check fails.
+    Checks the working tree as it is, in the sandbox that the checks of a run have: somebody else's pull
+    request can be tried without giving it your keys or the network. Exits with 1 if a check fails.
 
     \b
     Examples:
@@ -82,18 +83,23 @@ async def _check_all(app: App, output: Printer) -> int:
     left_out = report is not None and not report.decides
     failed = [result for result in results[: -1 if left_out else None] if result.exit_code != 0]
     if output.json:
-        output.data(_document(results, report, not failed))
+        output.data(_document(results, report, not failed, app.isolation().chosen.means != "none"))
     else:
+        if (chosen := app.isolation()).chosen.means == "none":
+            output.note(f"The checks are not isolated: {chosen.chosen.why or 'isolation is off'}.")
         for result in results:
             _print_result(output, result)
     return 1 if failed else 0
 
 
-def _document(results: list[CheckResult], report: RlsReport | None, passed: bool) -> dict[str, Any]:
+def _document(
+    results: list[CheckResult], report: RlsReport | None, passed: bool, isolated: bool
+) -> dict[str, Any]:
     from segue.domain.results import to_json
 
     return {
         "passed": passed,
+        "isolated": isolated,
         "checks": [to_json(result) for result in results],
         "rls": report.as_json() if report is not None else None,
     }
@@ -113,11 +119,15 @@ async def _check_rls(app: App, *, required: bool) -> RlsReport | None:
 async def _run_check(app: App, argv: tuple[str, ...]) -> CheckResult:
     from segue.domain.errors import SegueError
     from segue.domain.proof import CheckResult
-    from segue.system.process.capture import capture, inside_environment
+    from segue.system.isolation.isolate import capture_inside
+    from segue.system.process.capture import inside_environment
 
-    limit, command = app.loaded.settings.limits.phase_timeout, " ".join(argv)
+    settings, command = app.loaded.settings, " ".join(argv)
+    limit, network = settings.limits.phase_timeout, settings.check_network
     try:
-        done = await capture(argv, app.repo, inside_environment(), limit)
+        done = await capture_inside(
+            app.isolation(), argv, app.repo, inside_environment(), limit, network=network
+        )
     except (SegueError, TimeoutError) as error:
         return CheckResult(command, None, str(error))
     said = app.redactor().text((done.out + done.err).decode("utf-8", "replace"))

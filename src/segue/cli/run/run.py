@@ -213,21 +213,20 @@ def _confirmation(app: App, source: str | None, yes: bool, output: Printer) -> C
 
 def _fork_nursery() -> None:
     """Prepare the start of the supervisor while the rest of Segue is imported; until then it does nothing."""
-    if sys.platform != "linux":
-        return
-    from segue.system.supervisor.nursery import open_nursery
+    if sys.platform == "linux":
+        from segue.system.supervisor.nursery import open_nursery
 
-    nursery = open_nursery()
-    if nursery is None:
-        return
-    from segue.system.process.watch import Link
+        nursery = open_nursery()
+        if nursery is None:
+            return
+        from segue.system.process.watch import Link
 
-    def close() -> None:
-        Link.nursery = None
-        nursery.close()
+        def close() -> None:
+            Link.nursery = None
+            nursery.close()
 
-    Link.nursery = nursery
-    click.get_current_context().call_on_close(close)
+        Link.nursery = nursery
+        click.get_current_context().call_on_close(close)
 
 
 def _complete(

@@ -26,7 +26,7 @@ _KEY_FILE = "key"
 def proxy(context: click.Context, host: str, port: int, settings: CommandSettings, output: Printer) -> None:
     """Serve agents and profiles as models for any OpenAI-compatible client.
 
-    Needs LiteLLM: pip install '.[proxy]'. Clients need the master key: LITELLM_MASTER_KEY if set, else
+    Needs LiteLLM, the extra proxy. Clients need the master key: LITELLM_MASTER_KEY if set, else
     one that Segue creates and stores.
 
     \b

@@ -164,15 +164,22 @@ def error_text(error: SegueError) -> str:
 
 
 def _report_bug(error: Exception) -> int:
-    """Print a bug in one line; SEGUE_TRACEBACK shows the traceback."""
-    if os.environ.get("SEGUE_TRACEBACK"):
-        raise error
+    """Print a bug in one line; SEGUE_TRACEBACK shows the traceback. People paste both into reports."""
     from segue.runtime.registry import find_culprit
+    from segue.system.credentials import user_secrets
+    from segue.system.redact import Redactor
+    from segue.system.sensitive import secrets_of
 
+    redact = Redactor(secrets_of(os.environ), later=user_secrets).text
+    if os.environ.get("SEGUE_TRACEBACK"):
+        import traceback
+
+        click.echo(redact("".join(traceback.format_exception(error))), err=True, nl=False)
+        return 1
     package = find_culprit(error)
     culprit = f" in the plug-in package {package}" if package else ""
     click.echo(
-        f"segue: unexpected {type(error).__name__}{culprit}: {clean(str(error))}\n"
+        f"segue: unexpected {type(error).__name__}{culprit}: {clean(redact(str(error)))}\n"
         "  Kept: everything recorded so far is in the database.\n"
         "  Next: run the command again with SEGUE_TRACEBACK=1 and report what it prints"
         + (f" to the authors of {package}." if package else "."),

@@ -33,7 +33,7 @@ MADE_AGAIN = pattern(
 """Files that a tool makes again."""
 
 
-class _Entry(NamedTuple):
+class _IndexEntry(NamedTuple):
     """What an index has of a file."""
 
     name: str
@@ -55,7 +55,7 @@ def _read_gitlinks(git_dir: str, _stamp: object) -> tuple[tuple[str, str], ...]:
     return tuple((one.name, one.id) for one in found if one.mode == _MODE)
 
 
-def _read_index(git_dir: str, wanted: Callable[[bytes], bool] = bool) -> list[_Entry]:
+def _read_index(git_dir: str, wanted: Callable[[bytes], bool] = bool) -> list[_IndexEntry]:
     """Return what an index has of files; nothing if it is not `wanted`, or damaged."""
     data = read_start(os.path.join(git_dir, "index"), _LARGEST)
     files = [data]
@@ -67,7 +67,7 @@ def _read_index(git_dir: str, wanted: Callable[[bytes], bool] = bool) -> list[_E
     return [entry for file in files if wanted(file) for entry in _parse(file)]
 
 
-def _parse(data: bytes) -> list[_Entry]:
+def _parse(data: bytes) -> list[_IndexEntry]:
     version, count = int.from_bytes(data[4:8]), int.from_bytes(data[8:12])
     for size in _SIZES if data.startswith(b"DIRC") else ():
         with contextlib.suppress(IndexError, ValueError):
@@ -75,7 +75,7 @@ def _parse(data: bytes) -> list[_Entry]:
     return []
 
 
-def _entries(data: bytes, version: int, count: int, size: int) -> Iterator[_Entry]:
+def _entries(data: bytes, version: int, count: int, size: int) -> Iterator[_IndexEntry]:
     at, before = _HEADER, b""
     for _ in range(count):
         start, mode, flags = at, data[at + 24 : at + 28], int.from_bytes(data[at + _FIXED + size :][:2])
@@ -97,7 +97,7 @@ def _entries(data: bytes, version: int, count: int, size: int) -> Iterator[_Entr
         mtime = int.from_bytes(data[start + 8 : start + 12]), int.from_bytes(data[start + 12 : start + 16])
         length = int.from_bytes(data[start + 36 : start + 40])
         commit = data[start + _FIXED : start + _FIXED + size].hex()
-        yield _Entry(os.fsdecode(name), mode, commit, length, mtime)
+        yield _IndexEntry(os.fsdecode(name), mode, commit, length, mtime)
 
 
 def _number(data: bytes, at: int) -> tuple[int, int]:

@@ -60,7 +60,8 @@ class _Made(Struct):
 
 
 _made: dict[GitPlace, _Made] = {}
-_kept = contextlib.ExitStack()
+_kept: dict[int, contextlib.ExitStack] = {}
+"""What each process has made: one that was forked must not remove what its parent uses."""
 _NOT_IN_MEMORY = Path()
 _LONG = 10.0
 """Seconds after which Segue looks what git may be waiting for."""
@@ -236,21 +237,23 @@ def _make_folder(place: GitPlace) -> Path | None:
     if sys.platform == "win32":
         return None
     where = _where()
-    if not _made:
-        atexit.register(_remove_all, os.getpid())
+    if os.getpid() not in _kept:
+        _kept[os.getpid()] = contextlib.ExitStack()
+        atexit.register(forget_folders)
     if where == _state():
         where.mkdir(parents=True, mode=0o700, exist_ok=True)
         clear_temporary(where)
-    folder = _kept.enter_context(brief_folder(where))
+    folder = _kept[os.getpid()].enter_context(brief_folder(where))
     (place.common / "logs").mkdir(exist_ok=True)  # through a link, git could not make it
     for name in _LINKED:
         (folder / name).symlink_to(place.common / name)
     return folder
 
 
-def _remove_all(pid: int) -> None:
-    if pid == os.getpid():  # a process that was forked has them from its parent
-        _kept.close()
+def forget_folders() -> None:
+    """Remove the folders that this process has made."""
+    if (own := _kept.pop(os.getpid(), None)) is not None:
+        own.close()
 
 
 def _variables() -> list[str]:

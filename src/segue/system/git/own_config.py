@@ -72,7 +72,7 @@ _first: dict[Path, tuple[tuple[str, str | None], ...]] = {}
 """How each repository connected to remotes when Segue first looked."""
 
 
-class Setting(Struct, frozen=True):
+class GitSetting(Struct, frozen=True):
     """One line of git's configuration."""
 
     scope: str
@@ -99,25 +99,27 @@ class OwnConfig(Struct, frozen=True):
     leaves_global: bool
     """Whether git reads the user's own configuration too: no agent can write it."""
     refused: tuple[str, ...]
-    """A sentence for each program that is not started."""
+    """A sentence for each filter that is not started; it matters where files need it."""
+    unsigned: tuple[str, ...]
+    """Why commits are not signed although somebody wants that."""
     drivers: tuple[str, ...]
     """The filters that are not started."""
     forced: tuple[tuple[str, str], ...]
     """The part that decides what is started."""
 
 
-def parse_settings(listed: bytes) -> tuple[Setting, ...]:
+def parse_settings(listed: bytes) -> tuple[GitSetting, ...]:
     """Read what `git config --list -z --show-scope --show-origin` prints."""
     fields = listed.decode("utf-8", "surrogateescape").split("\0")
     found = []
     for scope, origin, entry in zip(fields[::3], fields[1::3], fields[2::3], strict=False):
         name, has_value, value = entry.partition("\n")
         file = origin.removeprefix("file:") if origin.startswith("file:") else ""
-        found.append(Setting(scope, file, name, value if has_value else None))
+        found.append(GitSetting(scope, file, name, value if has_value else None))
     return tuple(found)
 
 
-def compose(place: GitPlace, settings: Sequence[Setting], trust: Trust) -> OwnConfig:
+def compose(place: GitPlace, settings: Sequence[GitSetting], trust: Trust) -> OwnConfig:
     """Return the configuration for a work tree."""
     theirs = [one for one in settings if _is_users(one, place)]
     own = [one for one in settings if not _is_users(one, place)]
@@ -136,13 +138,14 @@ def compose(place: GitPlace, settings: Sequence[Setting], trust: Trust) -> OwnCo
         "".join(map(_format, lines)),
         {**_as_mapping(settings), **dict(signing.options)},
         leaves_global,
-        (*filters.refused, *signing.refused),
+        filters.refused,
+        signing.refused,
         refused,
         forced,
     )
 
 
-def _is_users(one: Setting, place: GitPlace) -> bool:
+def _is_users(one: GitSetting, place: GitPlace) -> bool:
     """Return whether a setting is the user's own: no agent can write where it is."""
     if one.scope not in ("system", "global", "command"):
         return False
@@ -155,14 +158,14 @@ def _is_inside(path: str, place: GitPlace) -> bool:
     return any(path == top or path.startswith(f"{top}{os.sep}") for top in tops)
 
 
-def _connecting(place: GitPlace, own: Iterable[Setting]) -> Iterator[tuple[str, str | None]]:
+def _connecting(place: GitPlace, own: Iterable[GitSetting]) -> Iterator[tuple[str, str | None]]:
     files = {os.path.realpath(place.common / "config"), os.path.realpath(place.git_dir / "config.worktree")}
     for one in own:
         if _CONNECTING.fullmatch(one.name) and os.path.realpath(place.root / one.file) in files:
             yield one.name, one.value
 
 
-def _as_mapping(settings: Iterable[Setting]) -> dict[str, str]:
+def _as_mapping(settings: Iterable[GitSetting]) -> dict[str, str]:
     return {one.name: "true" if one.value is None else one.value for one in settings}
 
 

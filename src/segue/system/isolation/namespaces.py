@@ -20,6 +20,8 @@ import sys
 
 from segue.system.isolation import seccomp
 
+assert sys.platform == "linux"  # nobody starts it elsewhere
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
