@@ -242,6 +242,23 @@ HOSTILE: dict[str, tuple[str, Deed]] = {
 }
 
 
+@pytest.mark.quick(
+    "plan, link outside",
+    "plan, pipe",
+    "plan, hard link",
+    "plan, folder",
+    "tasks.md, folder above",
+    "state.json, link",
+    "segue.toml, new link",
+    "pyproject.toml, link",
+    "hooks, link",
+    "hook, link",
+    "config, pipe",
+    "commondir",
+    "config, two sections in one line",
+    "config, remote",
+    ".git, link",
+)
 @pytest.mark.parametrize("name", HOSTILE)
 def test_what_an_agent_puts_in_place_of_a_file_is_named_and_put_back(world: World, name: str) -> None:
     shown, deed = HOSTILE[name]
@@ -423,6 +440,7 @@ while True:
 """
 
 
+@pytest.mark.quick("plan.md")
 @pytest.mark.parametrize("place", ["plan.md", "specs/001", ".git/hooks/pre-push"])
 def test_a_path_that_flips_while_it_is_put_back_leads_nowhere(world: World, place: str) -> None:
     """A process that survived its agent swaps a file and a link as fast as it can."""

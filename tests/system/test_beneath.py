@@ -35,8 +35,10 @@ SECRET = b"secret"
 
 
 def plant(root: Path, outside: Path, path: str, kind: str) -> None:
-    """Put something there, if the folder above it is one."""
+    """Put something there, if the folder above it is one and nothing is there yet."""
     place = root / path
+    if os.path.lexists(place):
+        return  # writing into a pipe would wait
     with contextlib.suppress(OSError):
         if kind == "file":
             place.write_bytes(path.encode())
