@@ -65,7 +65,7 @@ def test_an_agent_that_weakens_the_settings_changes_nothing(place: Place) -> Non
     place.git("commit", "--quiet", "-m", "settings")
     before = settings.read_text()
     done = place.segue("run", "plan.md", code=3)
-    assert "tampering: The agent changed segue.toml. It was put back" in done.stderr
+    assert "tampering: The agent changed Segue's settings in segue.toml. It was put back" in done.stderr
     assert settings.read_text() == before
     place.segue("resume", code=3)
     assert settings.read_text() == before

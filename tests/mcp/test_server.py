@@ -304,7 +304,7 @@ def test_what_to_install_is_said_where_the_package_is_missing(place: Place) -> N
         [sys.executable, "-c", code], cwd=place.repo, env=place.env, capture_output=True, text=True
     )
     assert done.returncode == 5
-    assert re.search(r"-m pip install .*\[mcp\]", done.stderr)
+    assert re.search(r"-m pip install .*extras.mcp\.txt", done.stderr)
 
 
 def test_names_of_files_do_not_turn_the_text_around_them(place: Place) -> None:

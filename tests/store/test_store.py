@@ -344,4 +344,4 @@ def test_a_missing_driver_is_named(tmp_path: Path) -> None:
     )
     environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
     ran = subprocess.run([sys.executable, "-c", code], env=environment, stdout=subprocess.PIPE, text=True)
-    assert re.fullmatch(r"ToolMissing .*\[postgres\].*", ran.stdout.strip())
+    assert re.fullmatch(r"ToolMissing .*extras.postgres\.txt.*", ran.stdout.strip())

@@ -43,7 +43,7 @@ from segue.runtime.units import ALL, Units
 from segue.sources.restore import CorruptState
 from segue.system import identity
 from segue.system.files import exclusive, private_folder
-from segue.system.git.beginning import can_be_new
+from segue.system.git.beginning import is_new_place
 from segue.system.git.outside import trust_programs
 from segue.system.git.own_config import Trust
 from segue.system.git.repository import Repository
@@ -210,7 +210,7 @@ def _allow_programs(app: App) -> None:
 
 async def _find_home(app: App, source: Source) -> Repository:
     """Open the repository; one for a sentence may not exist yet. A wrong source is named before it."""
-    if source.outline is not None and await can_be_new(app.repo):
+    if source.outline is not None and is_new_place(app.repo):
         root = Path(os.path.realpath(app.repo))
         return Repository(root, root / ".git")
     try:

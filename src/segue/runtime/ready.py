@@ -35,7 +35,7 @@ from segue.runtime.wiring import (
     make_reviewing,
 )
 from segue.system.files import clear_temporary
-from segue.system.git.beginning import can_be_new, new_repository, undo_of, without_new_refs
+from segue.system.git.beginning import is_new_place, new_repository, undo_of, without_new_refs
 from segue.system.git.repository import Repository
 from segue.system.git.worktree import branch_of, no_commit, unmerged
 from segue.system.lock import RepoLock
@@ -89,7 +89,7 @@ async def make_ready(
     said = check_preconditions(app.loaded.settings, plan.source) if run is None else []
     parts, warnings = await build_parts(plan, home)
     app.check_writable()
-    if plan.source.outline is not None and await can_be_new(home.root):
+    if plan.source.outline is not None and is_new_place(home.root):
         undo.callback(undo_of(home.root))
         await new_repository(home.root)
     else:

@@ -9,33 +9,18 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from segue.domain.errors import WorkspaceError
 from segue.system.git.folders import common_dir
 from segue.system.git.leftovers import clear_leftovers
-from segue.system.git.outside import APART, run_git
+from segue.system.git.outside import run_git
 from segue.system.git.refs import read_refs
 from segue.system.git.repository import Repository
 
 _TIMEOUT = 300.0
 
 
-async def can_be_new(folder: Path) -> bool:
-    """Return whether `new_repository` would make one; raises WorkspaceError if git could not commit there."""
-    if not is_new_place(folder):
-        return False
-    known = next(place for place in (folder, *folder.parents) if place.is_dir())
-    if (await run_git(known, "var", "GIT_AUTHOR_IDENT", extra=APART)).exit_code != 0:
-        raise WorkspaceError(
-            "git does not know who you are, so nothing can be committed.",
-            kept="Nothing was created.",
-            hint='git config --global user.name "Your Name"; git config --global user.email you@example.com',
-        )
-    return True
-
-
 async def new_repository(folder: Path) -> bool:
     """Turn a missing or empty folder into a repository with one empty commit; return False for others."""
-    if not await can_be_new(folder):
+    if not is_new_place(folder):
         return False
     folder.mkdir(parents=True, exist_ok=True)
     await clear_leftovers(folder, folder / ".git", folder / ".git", 0.0, _TIMEOUT)
@@ -43,7 +28,8 @@ async def new_repository(folder: Path) -> bool:
     repo = await Repository.open(folder)
     if repo.root != Path(os.path.realpath(folder)):
         return False
-    await repo.git("commit", "--quiet", "--allow-empty", "-m", "Start")
+    identity = await repo.identity_options()
+    await repo.git(*identity, "commit", "--quiet", "--allow-empty", "-m", "Start")
     return True
 
 

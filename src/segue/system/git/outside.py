@@ -13,7 +13,7 @@ import contextlib
 import os
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -36,6 +36,13 @@ _LINKED = (
     *("packed-refs", "refs", "reftable", "shallow", "worktrees"),
 )
 """What git reads and writes in the repository itself."""
+_LOGGED = frozenset(
+    (
+        *("branch", "checkout", "cherry-pick", "commit", "fetch", "merge", "push", "rebase", "reset"),
+        *("stash", "switch", "symbolic-ref", "update-ref", "worktree"),
+    )
+)
+"""Commands that note in the repository's logs where a branch was before."""
 _ENVIRONMENT = {"GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0", "GIT_EDITOR": ":", "GIT_PAGER": "cat"}
 _PASSED = frozenset(
     (
@@ -87,7 +94,13 @@ async def run_git(
 
     It asks nothing at the terminal; at most `limit` bytes of output are kept.
     """
-    environment = child_environment(passed=_variables(), extra={**_ENVIRONMENT, **(extra or {})})
+    return await _capture(where, args, {**_given(), **(extra or {})}, timeout, stdin, limit)
+
+
+async def _capture(
+    where: Path, args: Sequence[str], extra: Mapping[str, str], timeout: float, stdin: bytes, limit: int
+) -> Captured:
+    environment = child_environment(passed=_variables(), extra={**_ENVIRONMENT, **extra})
     return await capture(["git", *args], where, environment, timeout, stdin, limit)
 
 
@@ -101,9 +114,9 @@ async def run_outside(
 ) -> Captured:
     """Run git in a work tree, with a git folder and a configuration that only Segue writes."""
     variables = {**await _variables_for(place), **(extra or {})}
-    running = asyncio.ensure_future(
-        run_git(place.root, *args, stdin=stdin, extra=variables, timeout=timeout, limit=limit)
-    )
+    if not _LOGGED.isdisjoint(args):
+        (place.common / "logs").mkdir(exist_ok=True)  # through a link, git could not make it
+    running = asyncio.ensure_future(_capture(place.root, args, variables, timeout, stdin, limit))
     try:
         if not (await asyncio.wait({running}, timeout=_LONG))[0]:
             await asyncio.to_thread(check_tree, place.root)
@@ -186,7 +199,7 @@ def _is_there(folder: Path | None) -> bool:
 async def _list_settings(place: GitPlace) -> bytes:
     """Let git read its configuration, which starts nothing."""
     check_place(place)
-    extra = {**_given(), "GIT_DIR": str(place.git_dir), "GIT_COMMON_DIR": str(place.common)}
+    extra = {"GIT_DIR": str(place.git_dir), "GIT_COMMON_DIR": str(place.common)}
     try:
         done = await run_git(place.root, *_LIST, extra=extra, timeout=_LIST_TIMEOUT)
     except TimeoutError as error:
@@ -244,7 +257,6 @@ def _make_folder(place: GitPlace) -> Path | None:
         where.mkdir(parents=True, mode=0o700, exist_ok=True)
         clear_temporary(where)
     folder = _kept[os.getpid()].enter_context(brief_folder(where))
-    (place.common / "logs").mkdir(exist_ok=True)  # through a link, git could not make it
     for name in _LINKED:
         (folder / name).symlink_to(place.common / name)
     return folder
