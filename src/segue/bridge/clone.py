@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from segue.system.files import private_folder
 from segue.system.git.repository import Repository
+from segue.system.git.scratch import clone_whole
 
 
 class Clone(Struct, frozen=True):
@@ -24,12 +25,12 @@ class Clone(Struct, frozen=True):
         """Create the clone, unless a killed process has already created it."""
         if (self.folder / ".git").exists():
             return
-        source = await Repository.open(self.source)
         half = private_folder(self.folder.parent) / f"{self.folder.name}.half"
         shutil.rmtree(half, ignore_errors=True)
         options = [f"--branch={self.base}"] if self.base else []
-        await source.git("clone", "--quiet", *options, "--", str(self.source.resolve()), str(half))
-        await (await Repository.open(half)).git("switch", "--quiet", "--create", self.branch)
+        await (await clone_whole(self.source, half, *options)).git(
+            "switch", "--quiet", "--create", self.branch
+        )
         half.replace(self.folder)
 
     async def push(self, message: str) -> str | None:

@@ -26,6 +26,7 @@ from segue.sources.recognise import is_prompt
 from segue.system import identity
 from segue.system.files import private_folder
 from segue.system.git.repository import Repository
+from segue.system.git.scratch import clone_whole
 from segue.system.program import run_segue
 from segue.system.reading import explain_unreadable, read_file
 from segue.view.load import ACTIVE
@@ -319,7 +320,7 @@ async def _prepare_repository(experiment: Experiment, trial: Trial) -> None:
     """Clone the template, if there is one, as the repository of a trial."""
     if experiment.template is not None and not trial.repo.exists():
         template = await Repository.open(experiment.template)
-        await template.git("clone", "--quiet", "--no-hardlinks", str(template.root), str(trial.repo))
+        await clone_whole(template.root, trial.repo, "--no-hardlinks")
 
 
 def _trust(experiment: Experiment) -> dict[str, str]:

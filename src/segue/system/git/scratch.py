@@ -11,6 +11,7 @@ from pathlib import Path
 from segue.domain.errors import WorkspaceError
 from segue.system.files import private_folder, read_start
 from segue.system.git.folders import common_dir
+from segue.system.git.outside import run_git
 from segue.system.git.refs import COMMIT, read_refs
 from segue.system.git.repository import Repository, init_repository
 
@@ -51,6 +52,18 @@ async def clone_at(home: Repository, folder: Path, *, head: str, branch: str, tr
     await made.git("read-tree", "--reset", "-u", tree or head)
     await made.git("reset", "--quiet", "--mixed")
     return made
+
+
+async def clone_whole(source: Path, folder: Path, *options: str) -> Repository:
+    """Clone a repository as git does; it is read as data, and nothing that it names is started."""
+    private_folder(folder.parent)
+    done = await run_git(
+        folder.parent, "clone", "--quiet", *options, "--", str(source.resolve()), str(folder)
+    )
+    if done.exit_code != 0:
+        said = done.err.decode("utf-8", "replace").strip()[-2000:]
+        raise WorkspaceError(f"git cannot clone {source}: {said}", kept="Nothing was changed there.")
+    return await Repository.open(folder)
 
 
 def _copy(common: Path, git_dir: Path) -> None:
