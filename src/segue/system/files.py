@@ -125,7 +125,7 @@ def clear_temporary(folder: Path) -> None:
         pid, start = path.name.removeprefix(_TEMPORARY).split("-")[:2]
         if not pid.isdecimal() or start_time(int(pid)) == start:
             continue
-        if path.is_dir():
+        if path.is_dir() and not path.is_symlink():
             _remove(str(path))
         else:
             path.unlink(missing_ok=True)

@@ -20,6 +20,7 @@ from segue.system.beneath import Beneath, name_kind
 from segue.system.files import read_start
 from segue.system.git.gitlinks import mark_modules
 from segue.system.git.objects import Objects
+from segue.system.git.outside import included_files
 from segue.system.git.refs import read_branch, read_head, read_refs
 from segue.system.git.repository import Repository
 from segue.system.originals import FILE, FOLDER, Original, Originals, find_replaced, trace
@@ -144,6 +145,7 @@ class GitGuard:
         places = [f"{self._repo.root}/.git", *(f"{common}/{name}" for name in _FOR_ALL)]
         places += [f"{common}/info/{name}" for name in _FOR_INFO]
         places += [f"{own}/{name}" for name in _FOR_TREE]
+        places += included_files(self._repo.place)
         hooks = f"{common}/hooks"
         found = self._originals.look(hooks, known.get(hooks))
         if found.kind == FOLDER:

@@ -143,6 +143,14 @@ async def read_config(place: GitPlace) -> OwnConfig:
     return (await _open(place)).config
 
 
+def included_files(place: GitPlace) -> tuple[str, ...]:
+    """Return the files of the work tree that git reads settings from, by the user's own word."""
+    made, git = _made.get(place), f"{place.root}{os.sep}.git"
+    files = (os.path.normpath(file) for file in made.files) if made is not None else ()
+    inside = f"{place.root}{os.sep}"
+    return tuple(file for file in files if file.startswith(inside) and not file.startswith(git + os.sep))
+
+
 async def _variables_for(place: GitPlace) -> dict[str, str]:
     check_place(place)
     made = await _open(place)

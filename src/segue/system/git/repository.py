@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from segue.domain.errors import ToolMissing, WorkspaceError
 from segue.domain.workspace import Snapshot, WorkChanges
-from segue.system.files import clear_brief_folders, clear_temporary
+from segue.system.files import clear_brief_folders, clear_temporary, read_start
 from segue.system.git.folders import GitPlace, check_place, common_dir, find_place
 from segue.system.git.gitlinks import checked_out, find_gitlinks
 from segue.system.git.leftovers import clear_leftovers, wait_for_git
@@ -436,10 +436,5 @@ def _said(done: Captured) -> str:
 
 
 def _has_markers(path: Path) -> bool:
-    try:
-        if path.is_symlink() or path.stat().st_size > _LARGEST_TEXT:
-            return False
-        data = path.read_bytes()
-    except OSError:
-        return False
+    data = b"" if path.is_symlink() else read_start(path, _LARGEST_TEXT)
     return b"<<<<<<<" in data and _MARKERS.search(data) is not None

@@ -1,0 +1,1 @@
+"""Escapes: agents that want something run, followed, overwritten, read or believed outside of the sandbox."""

@@ -1,0 +1,1 @@
+"""The attempts, as data: a file for each kind."""
