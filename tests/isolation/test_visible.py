@@ -14,6 +14,7 @@ import pytest
 from segue.system.isolation.isolate import Isolation, SandboxOptions
 from segue.system.isolation.limits import NOT_STOPPED, VISIBLE, visible_in
 from segue.system.isolation.policy import Places, Strength
+from segue.system.isolation.toolchain import is_temporary
 from segue.system.process.capture import child_environment
 from tests.isolation.homes import CREDENTIALS, KEPT_LINES, NEEDS, WORD, make_home
 from tests.isolation.means import each
@@ -95,6 +96,8 @@ def kinds(path: Path, before: str, found: tuple[str | None, bool]) -> set[str]:
 )
 @pytest.mark.parametrize("sandbox", each(*NOT_STOPPED))
 def test_each_place_is_seen_as_the_table_says(root: Path, sandbox: str) -> None:
+    if sandbox == "landlock standard" and is_temporary(root):
+        pytest.skip("Landlock opens /tmp with all that is below it, as this clone is")
     home = root / "home"
     make_home(home, {**CREDENTIALS, **NEEDS})
     with tempfile.NamedTemporaryFile("w", prefix=".visible-", dir="/tmp") as temporary:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -22,7 +24,7 @@ def named_places(argv: Sequence[str], env: Mapping[str, str], apart: Sequence[Pa
     """
     home = Path(os.path.realpath(Path.home()))
     wide = (*apart, home, *SHARED)
-    words = [part for word in argv for part in (word, word.partition("=")[2])]
+    words = [part for word in _words(argv) for part in (word, word.partition("=")[2])]
     named = [Path(word) for word in words if word.startswith("/")]
     for name, value in env.items():
         places = [Path(part) for part in value.split(os.pathsep)] if name != "PATH" else []
@@ -69,10 +71,19 @@ def _places(argv: Sequence[str], env: Mapping[str, str]) -> Iterator[Path]:
     for folder in env.get("PATH", "").split(os.pathsep):
         if folder.startswith("/"):
             yield from prefixes(Path(folder))
-    for word in argv:
+    for word in _words(argv):
         found = find_inside(word, env.get("PATH")) if word is argv[0] or word.startswith("/") else None
         for place in follow(Path(found)) if found is not None else ():
             yield from prefixes(place.parent)
+
+
+def _words(argv: Sequence[str]) -> Iterator[str]:
+    """Yield the words of a command, and those of a line for a shell among them."""
+    for word in argv:
+        yield word
+        if " " in word:
+            with contextlib.suppress(ValueError):  # not every text with a space is such a line
+                yield from shlex.split(word)
 
 
 def follow(place: Path) -> Iterator[Path]:
