@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -363,3 +365,26 @@ def test_variables_do_not_lead_into_the_tree(
     given, kept = VARIABLES[name]
     found = cut_variables({name: given.format(**places)}, Reach([machine.work]))
     assert found.get(name) == (kept.format(**places) if kept else None)
+
+
+def test_another_segue_elsewhere_still_knows_what_agents_and_checks_find(tmp_path: Path) -> None:
+    programs = tmp_path / "project" / "bin"
+    programs.mkdir(parents=True)
+    (tmp_path / "project" / ".git").mkdir()
+    (programs / "tool").write_text("#!/bin/sh\n")
+    (programs / "tool").chmod(0o755)
+    look = "from segue.system import programs as p; p.settle(); print(p.find_inside('tool'), p.find('tool'))"
+    start = (
+        "import subprocess, sys; from segue.system import programs as p; p.settle();"
+        f"subprocess.run([sys.executable, '-c', sys.argv[1]], env=p.segue_environment(), cwd={str(tmp_path)!r})"
+    )
+    env = {"PATH": f"{programs}{os.pathsep}{os.defpath}", "HOME": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", start, look],
+        cwd=tmp_path / "project",
+        env=env,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.split() == [str(programs / "tool"), "None"]

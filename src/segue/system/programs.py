@@ -76,8 +76,7 @@ def _apply() -> None:
     """Cut the variables of this process, if it is Segue's own."""
     if not _process.is_settled:
         return
-    whole = whole_environment()
-    cut = cut_variables(whole, reach())
+    whole, cut = whole_environment(), _cut_environment()
     _process.whole = {name: value for name, value in whole.items() if cut.get(name) != value}
     _process.cut = {name: cut.get(name, "") for name in _process.whole}
     for name, value in _process.cut.items():
@@ -151,19 +150,23 @@ def whole_environment() -> dict[str, str]:
     return {**os.environ, **{name: whole[name] for name in cut if os.environ.get(name, "") == cut[name]}}
 
 
+def _cut_environment() -> dict[str, str]:
+    """Return the environment for the outside: what was cut before, also by another Segue, stays cut."""
+    return cut_variables(dict(os.environ), reach())
+
+
 def segue_environment() -> dict[str, str]:
     """Return the environment for another Segue: cut, with what was cut beside it, for its own agents."""
     import json
 
-    whole = whole_environment()
-    cut = cut_variables(whole, reach())
+    whole, cut = whole_environment(), _cut_environment()
     inside = {name: value for name, value in whole.items() if cut.get(name) != value}
     return {**cut, INSIDE: json.dumps(inside)} if inside else cut
 
 
 def outside_path() -> str:
     """Return PATH without what agents can write."""
-    return reach().cut_variable("PATH", whole_environment().get("PATH") or os.defpath)
+    return reach().cut_variable("PATH", os.environ.get("PATH") or os.defpath)
 
 
 def find(name: str) -> str | None:
