@@ -376,7 +376,8 @@ def test_another_segue_elsewhere_still_knows_what_agents_and_checks_find(tmp_pat
     look = "from segue.system import programs as p; p.settle(); print(p.find_inside('tool'), p.find('tool'))"
     start = (
         "import subprocess, sys; from segue.system import programs as p; p.settle();"
-        f"subprocess.run([sys.executable, '-c', sys.argv[1]], env=p.segue_environment(), cwd={str(tmp_path)!r})"
+        f"argv = [sys.executable, '-c', sys.argv[1]]; where = {str(tmp_path)!r};"
+        "subprocess.run(argv, env=p.segue_environment(), cwd=where)"
     )
     env = {"PATH": f"{programs}{os.pathsep}{os.defpath}", "HOME": str(tmp_path)}
     done = subprocess.run(
