@@ -406,3 +406,13 @@ def test_cloud_agents_need_no_work_tree(cloud: Cloud) -> None:
     done = cloud.place.segue("run", "specs/001-greeting", "--worktree", code=2)
     assert "worktree has no effect: cursor-cloud never touches your work tree" in done.stderr
     assert cloud.launches() == []
+
+
+def test_a_repository_that_is_gone_is_not_replaced_by_one_around_it(place: Place) -> None:
+    place.segue("run", "plan.md", "--agent", "scripted", "--task", "1")
+    place.git("init", "--quiet", str(place.root))
+    (place.repo / ".git").rename(place.root / "taken-away")
+    again = ("run", "plan.md", "--agent", "scripted", "--task", "2")
+    assert "was a repository when run" in place.segue(*again, code=2).stderr
+    (place.root / "taken-away").rename(place.repo / ".git")
+    place.segue(*again)

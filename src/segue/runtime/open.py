@@ -50,6 +50,8 @@ from segue.system.git.repository import Repository
 from segue.system.git.worktree import Worktree, branch_of
 from segue.system.lock import RepoLock
 
+_RECENT = 100
+"""Runs among which is looked for the repository that was here."""
 _CUT_OFF = (RunState.RUNNING, RunState.PARKED, RunState.STOPPED)
 """States in which a run whose tasks are all done may still have to record its end."""
 T = TypeVar("T")
@@ -122,6 +124,7 @@ async def open_run(
     exclude_state_files(home, source)
     with ExitStack() as held, ExitStack() as undo:
         with app.store(read_only=True) as known:
+            _refuse_lost(known, home, app.repo)
             last = _last(known, source.key)
             run = unfinished(last)
             if run is not None:
@@ -218,6 +221,22 @@ async def _find_home(app: App, source: Source) -> Repository:
     except WorkspaceError:
         source.look()
         raise
+
+
+def _refuse_lost(store: Store, home: Repository, asked: Path) -> None:
+    """Refuse a repository around one whose `.git` is gone: an agent may have removed that."""
+    here = Path(os.path.realpath(asked))
+    if here == home.root:
+        return
+    for run in store.runs(limit=_RECENT):
+        lost = Path(run.spec.repo)
+        if lost != home.root and lost.is_relative_to(home.root) and here.is_relative_to(lost):
+            raise WorkspaceError(
+                f"{lost} was a repository when run {run.id} worked there. It is none now, and git would use "
+                f"{home.root} instead.",
+                kept="Nothing was started, and nothing was changed.",
+                hint=f"Put {lost / '.git'} back, or name the other repository: --repo {home.root}",
+            )
 
 
 async def finish_end(app: App, run: Run) -> None:
