@@ -1,5 +1,7 @@
 """The sandbox by namespaces and mounts of our choice, as a command line of bubblewrap or `namespaces.py`."""
 
+# Folders of somebody else cannot be looked into; pathlib would raise an error.
+# ruff: noqa: PTH110, PTH112
 from __future__ import annotations
 
 import os
@@ -96,7 +98,7 @@ def _own_folders(policy: SandboxPolicy) -> Iterator[tuple[Path, Path]]:
     """Yield the places of the machine that the launch has as folders of its own, and those folders."""
     for name in TEMPORARY:
         real = Path(os.path.realpath(name))
-        if real.is_dir():
+        if os.path.isdir(real):
             yield real, _make(policy.scratch / name.strip("/").replace("/", "-"))
     if policy.is_strict and policy.home != Path("/"):
         yield policy.home, _make(policy.scratch / "home")
@@ -175,7 +177,7 @@ def _with_lane(rules: dict[Path, list[str]], policy: SandboxPolicy, home: Path) 
 
 def _needed_in_run(network: bool) -> list[Path]:
     names = [Path(os.path.realpath("/etc/resolv.conf"))] if network else []
-    return [place for place in (*names, *map(Path, SHOWN_IN_RUN)) if place.exists()]
+    return [place for place in (*names, *map(Path, SHOWN_IN_RUN)) if os.path.exists(place)]
 
 
 def _read(place: Path) -> list[str]:
@@ -184,7 +186,7 @@ def _read(place: Path) -> list[str]:
 
 def hide(place: Path) -> list[str]:
     """Return the mount that covers a place."""
-    return ["--tmpfs", str(place)] if place.is_dir() else ["--ro-bind", "/dev/null", str(place)]
+    return ["--tmpfs", str(place)] if os.path.isdir(place) else ["--ro-bind", "/dev/null", str(place)]
 
 
 def _is_inside(place: Path, others: Iterable[Path]) -> bool:

@@ -1,5 +1,7 @@
 """What a program needs of places that are hidden otherwise: the environment or toolchain it belongs to."""
 
+# Folders of somebody else cannot be looked into; pathlib would raise an error.
+# ruff: noqa: PTH112, PTH113
 from __future__ import annotations
 
 import contextlib
@@ -8,6 +10,7 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from segue.system.files import read_start
 from segue.system.programs import find_inside
 
 
@@ -30,7 +33,7 @@ def named_places(argv: Sequence[str], env: Mapping[str, str], apart: Sequence[Pa
         places = [Path(part) for part in value.split(os.pathsep)] if name != "PATH" else []
         near = [place for place in places if is_temporary(place) and not place.is_relative_to(home)]
         # A folder that is no search path is as likely one to write to, which the program has for itself.
-        named += [place for place in near if name.endswith("PATH") or place.is_file()]
+        named += [place for place in near if name.endswith("PATH") or os.path.isfile(place)]
     found: dict[Path, None] = {}
     for place in named:
         if not _exists(place) or _contains_any(place, wide):
@@ -111,8 +114,8 @@ def prefixes(folder: Path) -> list[Path]:
     if folder.name != "bin" or parent in (Path("/"), Path.home()):
         return [folder]
     settings = parent / "pyvenv.cfg"
-    if not settings.is_file():
-        return [parent] if (parent / "lib").is_dir() else [folder]
-    lines = settings.read_text("utf-8", "replace").splitlines()
+    if not os.path.isfile(settings):
+        return [parent] if os.path.isdir(parent / "lib") else [folder]
+    lines = read_start(settings).decode("utf-8", "replace").splitlines()
     homes = [line.partition("=")[2].strip() for line in lines if line.startswith("home")]
     return [parent, *(place for name in homes[:1] for place in prefixes(Path(os.path.realpath(name))))]
