@@ -138,6 +138,7 @@ def test_git_works_in_a_lane_and_cannot_be_changed(project: Project) -> None:
     assert (lane / ".git").read_text().startswith(f"gitdir: {project.repo}")
 
 
+@pytest.mark.thorough
 @needs("bwrap")
 def test_files_of_tmp_may_vanish_while_the_sandbox_starts(
     project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -157,6 +158,7 @@ def test_files_of_tmp_may_vanish_while_the_sandbox_starts(
     assert first.exists()
 
 
+@pytest.mark.thorough
 def test_dependencies_of_the_user_stay_as_they_are_and_those_of_the_lane_win(project: Project) -> None:
     project.write(file="x", **{".gitignore": "node_modules\n"})
     project.commit()
@@ -170,6 +172,7 @@ def test_dependencies_of_the_user_stay_as_they_are_and_those_of_the_lane_win(pro
     assert (project.repo / "node_modules" / "one").read_text() == "the user's"
 
 
+@pytest.mark.thorough
 def test_what_the_user_hides_is_hidden_in_a_lane(project: Project) -> None:
     project.write(file="x", secret__key="tracked", **{".gitignore": ".env\n"})
     project.commit()
@@ -182,6 +185,7 @@ def test_what_the_user_hides_is_hidden_in_a_lane(project: Project) -> None:
         assert "tracked" not in project.run(lane, "cat", f"{place}/secret/key")
 
 
+@pytest.mark.thorough
 def test_more_can_be_shared(project: Project) -> None:
     project.write(file="x", **{".gitignore": "data\n"})
     project.commit()
@@ -194,6 +198,7 @@ def test_more_can_be_shared(project: Project) -> None:
     assert project.run(lane, "cat", "data/big") == "rows"
 
 
+@pytest.mark.thorough
 def test_other_work_trees_are_seen_where_they_are(project: Project) -> None:
     project.write(file="x")
     project.commit()
@@ -234,6 +239,7 @@ def _install_editable(repo: Path) -> None:
     (site / "__editable__.shop-1.pth").write_text(f"{repo / 'src'}\n")
 
 
+@pytest.mark.thorough
 def test_an_editable_install_imports_the_code_of_the_lane(project: Project) -> None:
     """Of the agent's own runs, and of sealed checks; the user's work tree has another version."""
     test = (

@@ -93,6 +93,7 @@ def test_a_run_starts_nothing_from_the_tree_but_checks_do(means: str, place: Tra
     assert (place.repo / "work.txt").exists()
 
 
+@pytest.mark.thorough
 @needs_sandbox
 def test_what_an_agent_writes_is_not_started_after_it(place: Trap) -> None:
     place.env["PATH"] = f"{place.repo}/.venv/bin{os.pathsep}{place.env['PATH']}"

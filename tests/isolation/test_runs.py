@@ -55,6 +55,7 @@ def test_the_head_and_the_status_say_what_is_in_force(place: Place) -> None:
     assert place.events("run.started")[0]["isolation"] == f"{MOUNTER} standard"
 
 
+@pytest.mark.thorough
 @needs("namespaces")
 def test_auto_takes_namespaces_where_bubblewrap_is_missing(place: Place) -> None:
     agent(place, "")
@@ -87,6 +88,7 @@ def test_a_container_without_an_image_starts_nothing(place: Place) -> None:
     assert "image" in done.stderr
 
 
+@pytest.mark.thorough
 def test_a_closed_place_is_named_with_the_setting_that_opens_it(place: Place) -> None:
     target = place.root / "home" / "notes.txt"
     agent(place, f"pathlib.Path({str(target)!r}).write_text('x')")

@@ -259,6 +259,7 @@ def test_honest_changes_pass(tmp_path: Path, name: str) -> None:
         assert result.environment
 
 
+@pytest.mark.thorough
 def test_an_environment_is_made_again_only_where_its_inputs_changed(tmp_path: Path) -> None:
     checkout = project(tmp_path)
     checkout.check({"calc.py": RIGHT}, CHECK)
@@ -267,6 +268,7 @@ def test_an_environment_is_made_again_only_where_its_inputs_changed(tmp_path: Pa
     assert builds(checkout) == 1
 
 
+@pytest.mark.thorough
 def test_what_an_earlier_task_built_is_named_later(tmp_path: Path) -> None:
     """A `.pth` of the first task, whose product is right, cannot silently judge the second."""
     checkout = project(tmp_path)
