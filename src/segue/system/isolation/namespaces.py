@@ -204,6 +204,7 @@ def _become(plan: NamespacePlan) -> NoReturn:
     program = plan.argv[0]
     try:
         os.chdir(plan.folder)
+        env["PWD"] = plan.folder  # as bubblewrap does; a shell would believe the old one
         if plan.filter:
             seccomp.lay(plan.filter)
         os.execvpe(program, plan.argv, env)  # noqa: S606 - there is no shell
