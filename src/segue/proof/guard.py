@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from segue.proof.notes import decode_note, encode_note
 from segue.system.files import private_folder
 from segue.system.git.guard import GitGuard, GitState, GitViolation, settle_pointers
 from segue.system.originals import Original
+from segue.system.rights import take_back_rights
 
 _ABOUT_GIT = re.compile(r"\b(hooks?|husky|lefthook|pre-commit|git config\w*|lfs)\b", re.IGNORECASE)
 
@@ -25,6 +27,8 @@ class _Kept(msgspec.Struct, frozen=True):
     step: str
     git: GitState
     files: dict[str, Original]
+    began: int = 0
+    """When that was, in nanoseconds, by the clock of the file system."""
 
 
 class LaunchGuard:
@@ -49,13 +53,18 @@ class LaunchGuard:
     def before(self, step: str) -> None:
         """Keep what is there before a step's agent starts."""
         git = self._git.look() if self._git is not None else GitState()
-        self._kept = _Kept(step, git, self._contract.keep())
+        self._kept = _Kept(step, git, self._contract.keep(), self._look_at_clock())
         # Half a note is none, and does no harm: the step has not begun yet.
+        self._file.write_bytes(encode_note(self._kept))
+
+    def _look_at_clock(self) -> int:
+        """Return what time it is for files: their clock may be behind ours by a hundredth of a second."""
         try:
-            self._file.write_bytes(encode_note(self._kept))
+            self._file.write_bytes(b"")
         except FileNotFoundError:
             private_folder(self._file.parent)
-            self._file.write_bytes(encode_note(self._kept))
+            self._file.write_bytes(b"")
+        return self._file.stat().st_ctime_ns
 
     async def after(
         self, step: str, task: Task | None, label: str
@@ -67,6 +76,9 @@ class LaunchGuard:
         found = self._contract.restore(kept.files, task)
         violations = await self._git.compare(kept.git, label) if self._git is not None else []
         found += [Tampering(one.subject, one.text) for one in violations]
+        if self._git is not None and kept.began:
+            rights = await asyncio.to_thread(take_back_rights, self._git.root, kept.began)
+            found += [Tampering("rights", text) for text in rights]
         self._file.unlink(missing_ok=True)
         fatal = [one.text for one in violations if one.fails and not _is_asked_for(one, task)]
         failure = Failure(FailureKind.TAMPERED, " ".join(fatal)) if fatal else None

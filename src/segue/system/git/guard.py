@@ -96,6 +96,11 @@ class GitGuard:
         self._objects = Objects(common_dir)
 
     @property
+    def root(self) -> Path:
+        """The work tree."""
+        return self._repo.root
+
+    @property
     def head(self) -> str:
         """The commit that is checked out now."""
         return read_head(self._own, self._common)

@@ -1,0 +1,114 @@
+"""Rights that outlive a launch: files that run as their owner, devices, and folders that everybody may write."""
+
+# Every launch is followed by a look at the whole tree, and pathlib would cost more than looking.
+# ruff: noqa: PTH116, PTH118
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from segue.system.beneath import Beneath
+from segue.system.git.gitlinks import MADE_AGAIN
+from segue.system.git.status import shown
+
+_BORROWED = stat.S_ISUID | stat.S_ISGID
+_MOST_NAMED = 20
+_CAPABILITY = "security.capability"
+
+
+def take_back_rights(root: Path, since: int) -> list[str]:
+    """Take back rights that files of a tree got after an instant, in nanoseconds; returns what to say.
+
+    The time of a file's last change of state tells: nobody can set it. What had such rights before and was
+    not touched keeps them. File systems inside of the tree are somebody else's.
+    """
+    if sys.platform == "win32":
+        return []
+    said: list[str] = []
+    opened: list[str] = []
+    own = os.lstat(root)
+    for path, found in _walk(str(root), own.st_dev):
+        if found is None:
+            said.append(f"The agent left folders in {_show(path[:200])} … that are too deep to be looked at.")
+        elif found.st_ctime_ns <= since:
+            continue
+        elif stat.S_ISDIR(found.st_mode):
+            if _is_open(found, own) and not MADE_AGAIN.search(path):
+                opened.append(_show(path))
+        elif words := _take_back(root, path, found):
+            said.append(words)
+    if opened:
+        names = ", ".join(opened[:5]) + (" …" if len(opened) > 5 else "")
+        said.insert(0, f"Since the launch everybody on this machine may write to {names}. To end that: chmod o-w")
+    return said if len(said) <= _MOST_NAMED else [*said[:_MOST_NAMED], f"So were {len(said) - _MOST_NAMED} others."]
+
+
+def _walk(top: str, device: int) -> Iterator[tuple[str, os.stat_result | None]]:
+    """Yield what is below a folder, by its path there; None for a folder that is too deep."""
+    folders = [""]
+    while folders:
+        below = folders.pop()
+        try:
+            entries = os.scandir(os.path.join(top, below))
+        except OSError as error:
+            if error.errno == errno.ENAMETOOLONG:
+                yield below, None
+            continue
+        with entries:
+            for entry in entries:
+                path = os.path.join(below, entry.name)
+                try:
+                    found = entry.stat(follow_symlinks=False)
+                except OSError as error:
+                    if error.errno == errno.ENAMETOOLONG:
+                        yield below, None
+                    continue
+                if stat.S_ISDIR(found.st_mode):
+                    if found.st_dev != device:
+                        continue
+                    folders.append(path)
+                yield path, found
+
+
+def _is_open(found: os.stat_result, root: os.stat_result) -> bool:
+    """Return whether everybody may write to a folder, where that is not the rule."""
+    return bool(found.st_mode & ~root.st_mode & stat.S_IWOTH) and not found.st_mode & stat.S_ISVTX
+
+
+def _take_back(root: Path, path: str, found: os.stat_result) -> str:
+    """Take rights back from one file; returns what to say, nothing if it has none."""
+    name = _show(path)
+    try:
+        with Beneath(root) as tree:
+            if stat.S_ISBLK(found.st_mode) or stat.S_ISCHR(found.st_mode):
+                tree.remove(path)
+                return f"The agent made {name}, which is a device. It was removed."
+            if not stat.S_ISREG(found.st_mode):
+                return ""
+            able = bool(found.st_mode & 0o111) and _drop_capabilities(os.path.join(root, path))
+            if found.st_mode & _BORROWED:
+                tree.change_mode(path, stat.S_IMODE(found.st_mode) & ~_BORROWED)
+    except OSError as error:
+        return f"The agent gave {name} rights that could not be taken back: {error.strerror}. Remove it."
+    if found.st_mode & _BORROWED:
+        what = "setuid" if found.st_mode & stat.S_ISUID else "setgid"
+        return f"The agent made {name} {what}: it would run with its owner's rights. That was taken back."
+    return f"The agent gave {name} capabilities, rights of its own. They were taken back." if able else ""
+
+
+def _drop_capabilities(path: str) -> bool:
+    """Take the capabilities of a file away; return whether it had some that count outside of a sandbox."""
+    if sys.platform == "linux":
+        with suppress(OSError):  # it has none, or such that only count where the agent was
+            os.removexattr(path, _CAPABILITY, follow_symlinks=False)
+            return True
+    return False
+
+
+def _show(path: str) -> str:
+    return shown(os.fsencode(path))
