@@ -15,6 +15,7 @@ from segue.domain.workspace import Snapshot, WorkChanges
 from segue.flow.context import RunContext
 from segue.flow.launch import Conclude, seen_before
 from segue.flow.state import TaskState
+from segue.system.git.heavy import name_heavy
 
 RETRIED = {FailureKind.CRASH, FailureKind.RATE_LIMIT, FailureKind.NO_RESULT, FailureKind.TRUNCATED}
 RETRIED |= {FailureKind.TIMEOUT, FailureKind.HANG, FailureKind.NO_CHANGE, FailureKind.LOST}
@@ -117,6 +118,11 @@ def _not_committable(changes: WorkChanges) -> Failure | None:
         )
     elif changes.unmerged or changes.conflicted:
         text = f"A merge was left unresolved: {', '.join((*changes.unmerged, *changes.conflicted)[:5])}."
+    elif changes.heavy:
+        text = (
+            f"{name_heavy(changes.heavy)}, so a commit would be without it. It was left where it is. Remove "
+            "it, or list it in .gitignore if the work can do without."
+        )
     else:
         return None
     return Failure(FailureKind.TAMPERED, text)

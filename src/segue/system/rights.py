@@ -1,7 +1,7 @@
-"""Rights that outlive a launch: files that run as their owner, devices, and folders that everybody may write."""
+"""Rights that outlive a launch: programs that run as their owner, devices, folders open to everybody."""
 
 # Every launch is followed by a look at the whole tree, and pathlib would cost more than looking.
-# ruff: noqa: PTH116, PTH118
+# ruff: noqa: PTH118
 from __future__ import annotations
 
 import errno
@@ -44,8 +44,14 @@ def take_back_rights(root: Path, since: int) -> list[str]:
             said.append(words)
     if opened:
         names = ", ".join(opened[:5]) + (" …" if len(opened) > 5 else "")
-        said.insert(0, f"Since the launch everybody on this machine may write to {names}. To end that: chmod o-w")
-    return said if len(said) <= _MOST_NAMED else [*said[:_MOST_NAMED], f"So were {len(said) - _MOST_NAMED} others."]
+        said.insert(
+            0, f"Since the launch everybody on this machine may write to {names}. To end that: chmod o-w"
+        )
+    return (
+        said
+        if len(said) <= _MOST_NAMED
+        else [*said[:_MOST_NAMED], f"So were {len(said) - _MOST_NAMED} others."]
+    )
 
 
 def _walk(top: str, device: int) -> Iterator[tuple[str, os.stat_result | None]]:
