@@ -7,7 +7,7 @@ from segue.system.git.allowed import Sign
 
 
 class GitSettings(Options, frozen=True):
-    """What git may start (hooks in the sandbox, your own programs outside of it), and how much it may read."""
+    """What git may start (hooks in the sandbox, your own programs outside), and how much it may read."""
 
     hooks: Literal["check", "off"] = "check"
     """Run the repository's own hooks (`pre-commit`, `prepare-commit-msg`, `commit-msg`) in the sandbox before
