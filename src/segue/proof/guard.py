@@ -14,7 +14,7 @@ from segue.domain.task import Task, TaskList
 from segue.proof.contract import Contract, ContractFile
 from segue.proof.notes import decode_note, encode_note
 from segue.system.files import private_folder
-from segue.system.git.guard import GitGuard, GitState, GitViolation, settle_pointers
+from segue.system.git.guard import GitGuard, GitState, GitViolation, settle_surroundings
 from segue.system.originals import Original
 from segue.system.rights import take_back_rights
 
@@ -77,7 +77,8 @@ class LaunchGuard:
         violations = await self._git.compare(kept.git, label) if self._git is not None else []
         found += [Tampering(one.subject, one.text) for one in violations]
         if self._git is not None and kept.began:
-            rights = await asyncio.to_thread(take_back_rights, self._git.root, kept.began)
+            place = self._git.root, Path(kept.git.own)
+            rights = await asyncio.to_thread(take_back_rights, *place, kept.began)
             found += [Tampering("rights", text) for text in rights]
         self._file.unlink(missing_ok=True)
         fatal = [one.text for one in violations if one.fails and not _is_asked_for(one, task)]
@@ -108,8 +109,10 @@ def settle_settings(folder: Path) -> str:
     places = Contract(folder / "kept", files, lambda: TaskList(())).restore_places(kept.files)
     settings = [file for file in files if file.path.suffix == ".toml"]
     found = Contract(folder / "kept", settings, lambda: TaskList(())).restore(kept.files, None)
-    pointers = settle_pointers(kept.git, folder / "kept")
-    return " ".join([*pointers, *(one.text for one in (*places, *found))])
+    surroundings = settle_surroundings(kept.git, folder / "kept")
+    root = next((Path(name).parent for name in kept.git.files if name.endswith("/.git")), None)
+    rights = take_back_rights(root, Path(kept.git.own), kept.began) if root and kept.began else []
+    return " ".join([*surroundings, *rights, *(one.text for one in (*places, *found))])
 
 
 def _read(file: Path) -> _Kept | None:

@@ -8,12 +8,13 @@ import errno
 import os
 import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from segue.system.beneath import Beneath
-from segue.system.git.gitlinks import MADE_AGAIN
+from segue.system.beneath import Beneath, name_kind
+from segue.system.git.folders import IN_TREE
+from segue.system.git.gitlinks import MADE_AGAIN, read_index
 from segue.system.git.status import shown
 
 _BORROWED = stat.S_ISUID | stat.S_ISGID
@@ -21,9 +22,10 @@ _MOST_NAMED = 20
 _CAPABILITY = "security.capability"
 
 
-def take_back_rights(root: Path, since: int) -> list[str]:
+def take_back_rights(root: Path, git_dir: Path, since: int) -> list[str]:
     """Take back rights that files of a tree got after an instant, in nanoseconds; returns what to say.
 
+    Pipes and sockets that took the place of files which git reads are removed: git would wait for them.
     The time of a file's last change of state tells: nobody can set it. What had such rights before and was
     not touched keeps them. File systems inside of the tree are somebody else's.
     """
@@ -31,6 +33,7 @@ def take_back_rights(root: Path, since: int) -> list[str]:
         return []
     said: list[str] = []
     opened: list[str] = []
+    is_read = _reader(git_dir)
     own = os.lstat(root)
     for path, found in _walk(str(root), own.st_dev):
         if found is None:
@@ -40,7 +43,7 @@ def take_back_rights(root: Path, since: int) -> list[str]:
         elif stat.S_ISDIR(found.st_mode):
             if _is_open(found, own) and not MADE_AGAIN.search(path):
                 opened.append(_show(path))
-        elif words := _take_back(root, path, found):
+        elif words := _take_back(root, path, found, is_read):
             said.append(words)
     if opened:
         names = ", ".join(opened[:5]) + (" …" if len(opened) > 5 else "")
@@ -86,7 +89,25 @@ def _is_open(found: os.stat_result, root: os.stat_result) -> bool:
     return bool(found.st_mode & ~root.st_mode & stat.S_IWOTH) and not found.st_mode & stat.S_ISVTX
 
 
-def _take_back(root: Path, path: str, found: os.stat_result) -> str:
+def _reader(git_dir: Path) -> Callable[[str], bool]:
+    """Return what tells whether git reads a file of the tree; its index is read once, if anybody asks."""
+    names: list[set[str]] = []
+
+    def is_read(path: str) -> bool:
+        if not names:
+            names.append({one.name for one in read_index(str(git_dir))})
+        return path in names[0] or path.rpartition("/")[2] in IN_TREE
+
+    return is_read
+
+
+def _remove(tree: Beneath, path: str, found: os.stat_result) -> str:
+    tree.remove(path)
+    what = f"The agent put {name_kind(found.st_mode)} in place of {_show(path)}, which git reads."
+    return f"{what} It was removed."
+
+
+def _take_back(root: Path, path: str, found: os.stat_result, is_read: Callable[[str], bool]) -> str:
     """Take rights back from one file; returns what to say, nothing if it has none."""
     name = _show(path)
     try:
@@ -94,6 +115,8 @@ def _take_back(root: Path, path: str, found: os.stat_result) -> str:
             if stat.S_ISBLK(found.st_mode) or stat.S_ISCHR(found.st_mode):
                 tree.remove(path)
                 return f"The agent made {name}, which is a device. It was removed."
+            if stat.S_ISFIFO(found.st_mode) or stat.S_ISSOCK(found.st_mode):
+                return _remove(tree, path, found) if is_read(path) else ""
             if not stat.S_ISREG(found.st_mode):
                 return ""
             able = bool(found.st_mode & 0o111) and _drop_capabilities(os.path.join(root, path))

@@ -304,10 +304,10 @@ def _signature(path: str) -> tuple[int, ...]:
     return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
-def settle_pointers(before: GitState, folder: Path) -> list[str]:
-    """Put back what says where git's folders are, after a launch that nobody concluded; say what was done.
+def settle_surroundings(before: GitState, folder: Path) -> list[str]:
+    """Put back what keeps git from being started, after a launch that nobody concluded; say what was done.
 
-    Until then nobody can tell which repository this is.
+    That is what says where git's folders are, and whatever something else took the place of.
     """
     originals, said = Originals(folder, _LARGEST), []
     files = [name for name, one in before.files.items() if name.endswith("/.git") and one.kind == FILE]
@@ -316,6 +316,14 @@ def settle_pointers(before: GitState, folder: Path) -> list[str]:
         if not originals.look(name, old).is_like(old):
             originals.put_back(old)
             said.append(f"The agent changed {name}, which says where git's folder is. It was put back.")
+    places = {place for place in (before.own, before.common) if place and Path(place).is_dir()}
+    odd = {f"{place}/{name}" for place in places for name in _find_odd(place)}
+    for name in sorted(odd | before.files.keys()):
+        old = before.files.get(name) or _nothing_at(name)
+        replaced = find_replaced(old, originals.look(name, old)) if not name.endswith("/.git") else None
+        if replaced is not None:
+            originals.put_back(old)
+            said.append(f"The agent put {replaced[1]} in place of {name}. What was there was put back.")
     return said
 
 
