@@ -16,8 +16,8 @@ class GitSettings(Options, frozen=True):
     """Whose program signs commits where `commit.gpgSign` asks for that: the one of your own configuration,
     also one that only the `repository`'s names, or none (`off`)."""
     add_bytes: Count = 2 * 1024**3
-    """Bytes of changed files that one commit may have; the largest ones beyond that stay where they are, not
-    committed, and whoever left them gets another attempt."""
+    """Bytes of changed files that one commit may have. What is beyond is named and not committed, and the
+    attempt fails."""
     filters: tuple[str, ...] = ()
     """Filter drivers of the repository's own configuration that git may start, such as `nbstripout`; LFS and
     those of your own configuration it may start anyway."""
