@@ -19,6 +19,8 @@ from segue.system.git.status import shown
 
 _BORROWED = stat.S_ISUID | stat.S_ISGID
 _MOST_NAMED = 20
+_LARGEST_LIST = 100 * 1024**2
+"""Bytes of a file that git obeys, beyond which git itself ignores some of them."""
 _CAPABILITY = "security.capability"
 
 
@@ -119,6 +121,9 @@ def _take_back(root: Path, path: str, found: os.stat_result, is_read: Callable[[
                 return _remove(tree, path, found) if is_read(path) else ""
             if not stat.S_ISREG(found.st_mode):
                 return ""
+            if found.st_size > _LARGEST_LIST and os.path.basename(path) in IN_TREE:  # noqa: PTH119
+                tree.remove(path)
+                return f"The agent made {name} too large for git, which reads all of it. It was removed."
             able = bool(found.st_mode & 0o111) and _drop_capabilities(os.path.join(root, path))
             if found.st_mode & _BORROWED:
                 tree.change_mode(path, stat.S_IMODE(found.st_mode) & ~_BORROWED)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -23,7 +24,7 @@ from segue.system.git.objects import Objects
 from segue.system.git.outside import included_files
 from segue.system.git.refs import read_branch, read_head, read_refs
 from segue.system.git.repository import Repository
-from segue.system.originals import FILE, FOLDER, Original, Originals, find_replaced, trace
+from segue.system.originals import FILE, FOLDER, Original, Originals, find_replaced, find_unreadable, trace
 
 _UNDER_WAY = {
     "MERGE_HEAD": "a merge",
@@ -129,6 +130,7 @@ class GitGuard:
         found = self._restore_folder(before)
         if any(one.subject == _REPOSITORY for one in found):
             return found
+        found += [GitViolation("git configuration", text) for text in _heal_index(before.own)]
         # Files come first: whatever asks git would wait for a pipe that is in place of one.
         found += await self._restore(before)
         now = self.look(before)
@@ -316,15 +318,30 @@ def settle_surroundings(before: GitState, folder: Path) -> list[str]:
         if not originals.look(name, old).is_like(old):
             originals.put_back(old)
             said.append(f"The agent changed {name}, which says where git's folder is. It was put back.")
+    said += _heal_index(before.own)
     places = {place for place in (before.own, before.common) if place and Path(place).is_dir()}
     odd = {f"{place}/{name}" for place in places for name in _find_odd(place)}
     for name in sorted(odd | before.files.keys()):
         old = before.files.get(name) or _nothing_at(name)
-        replaced = find_replaced(old, originals.look(name, old)) if not name.endswith("/.git") else None
-        if replaced is not None:
+        new = originals.look(name, old)
+        replaced = find_replaced(old, new) or find_unreadable(old, new)
+        if replaced is not None and not name.endswith("/.git"):
             originals.put_back(old)
             said.append(f"The agent put {replaced[1]} in place of {name}. What was there was put back.")
     return said
+
+
+def _heal_index(own: str) -> list[str]:
+    """Remove an index that git cannot read: it makes another one; returns what to say."""
+    if not own or not Path(own).is_dir():
+        return []
+    with Beneath(own) as place:
+        found = place.status("index")
+        is_file = found is not None and stat.S_ISREG(found.st_mode)
+        if found is None or (is_file and read_start(f"{own}/index", 4) == b"DIRC"):
+            return []
+        place.remove("index")
+    return ["The agent made git's index unreadable. It was removed; git makes another one."]
 
 
 def _nothing_at(path: str) -> Original:
