@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+from pathlib import Path
 
 import pytest
 
@@ -60,6 +61,10 @@ def use_agent(place: Place, target: str, how: str, wait_at_once: bool) -> None:
     )
 
 
+def remove(path: Path) -> None:
+    path.rmdir() if path.is_dir() else path.unlink()
+
+
 @pytest.mark.quick("while it works-pipe-plan", "afterwards-pipe-state")
 @pytest.mark.parametrize("where", PLACES)
 @pytest.mark.parametrize("how", HOW)
@@ -85,6 +90,10 @@ def test_a_signal_ends_a_run_in_which_files_were_replaced(
     if (where, how) == ("tracked file", "endless"):  # an agent's file, which only a person may give up
         assert "git.add_bytes" in place.segue("resume", code=3).stderr
         return
+    if at_once and (where, how) in (("settings", "folder"), ("settings", "endless")):
+        # Before settings are read nobody knows where runs are kept: whoever gives the command is told.
+        assert f"{target} is" in place.segue("resume", code=2).stderr
+        remove(place.repo / target)
     place.segue("resume")
     states = {task["state"] for task in place.json("status", "last")["tasks"]}
     assert states == {"done"}, "nothing of it is left in the way"
