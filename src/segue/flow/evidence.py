@@ -123,8 +123,8 @@ def _not_committable(changes: WorkChanges) -> Failure | None:
         text = f"A merge was left unresolved: {', '.join((*changes.unmerged, *changes.conflicted)[:5])}."
     elif changes.heavy:
         text = (
-            f"{name_heavy(changes.heavy)}, so a commit would be without it. It was left where it is. Remove "
-            "it, or list it in .gitignore if the work can do without."
+            f"{name_heavy(changes.heavy)} A commit would be without it; it was left where it is. Remove it, "
+            "list it in .gitignore if the work can do without, or raise that setting."
         )
     else:
         return None

@@ -51,7 +51,7 @@ def left_out(heavy: Iterable[File]) -> tuple[str, ...]:
 def refuse_heavy(heavy: Iterable[File]) -> WorkspaceError:
     """Return the error for files that git is not let read."""
     return WorkspaceError(
-        f"{name_heavy(map(describe, heavy))}.",
+        name_heavy(map(describe, heavy)),
         kept="Git was stopped before it had read that; nothing was changed.",
         hint="Remove it, put back what was there, or raise git.add_bytes, then give the command again",
     )
@@ -61,7 +61,8 @@ def name_heavy(described: Iterable[str]) -> str:
     """Name files that are too large, and the setting that lets git read them."""
     names = tuple(described)
     shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
-    return f"{shown}: more than git may read (git.add_bytes is {_bound[0]}, {describe_size(_bound[0])})"
+    most = f"git.add_bytes is {_bound[0]} ({describe_size(_bound[0])})"
+    return f"Too large for git to read: {shown}; {most}."
 
 
 def describe(file: File) -> str:
