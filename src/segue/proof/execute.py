@@ -32,6 +32,7 @@ from segue.system.beneath import Beneath
 from segue.system.files import private_folder
 from segue.system.git.objects import Objects
 from segue.system.identity import start_time
+from segue.system.isolation.homes import PrivateParts
 from segue.system.isolation.isolate import SandboxChoice
 from segue.system.isolation.policy import git_link
 from segue.system.lane import lane_variables
@@ -94,6 +95,7 @@ class Mounted(Struct, frozen=True):
 
     choice: SandboxChoice
     trees: Trees
+    private: PrivateParts
 
     def seen_at(self, tree: Path) -> Path:  # noqa: ARG002 - wherever it is
         """Return the path of the user's work tree."""
@@ -111,7 +113,15 @@ class Mounted(Struct, frozen=True):
         empty = private_folder(order.work / "empty")
         inputs |= dict.fromkeys(caches_within(order.inputs), empty)
         mounts = Mounts(
-            self.trees.home, order.tree, order.guarded, inputs, order.readable, order.writable, git
+            self.trees.home,
+            order.tree,
+            order.work,
+            self.private,
+            order.guarded,
+            inputs,
+            order.readable,
+            order.writable,
+            git,
         )
         line = wrap(self.choice, order.argv, mounts, order.env, order.network)
         # Its variables are in the line: what sets up the mounts is no check.
@@ -136,6 +146,7 @@ class Copied(Struct, frozen=True):
     trees: Trees
     git_dir: Path
     objects: Objects
+    private: PrivateParts
 
     def seen_at(self, tree: Path) -> Path:
         """Return where the tree is."""
@@ -146,7 +157,7 @@ class Copied(Struct, frozen=True):
         command = (order.argv, order.env)
         roots = [self.trees.home, self.trees.root, *([order.built_at] if order.built_at else [])]
         places = (order.tree, order.work, roots, order.inputs, self.git_dir, self.objects)
-        copied = await asyncio.to_thread(furnish_copy, *places, command, order.guarded)
+        copied = await asyncio.to_thread(furnish_copy, *places, command, order.guarded, self.private)
         if order.objects is not None:  # now, because links that name the work tree were made to name the copy
             (order.tree / SHARED_OBJECTS).symlink_to(order.objects)
         argv, env = copied.command(*command)

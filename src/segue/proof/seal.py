@@ -73,9 +73,9 @@ class Sealer:
         `home` is the user's work tree, if this one is beside it: what it lacks is taken from there.
         """
         self._redact = redact
-        used = isolation or Isolation()
-        self._choice = choose_means(used, options.means)
-        used.remember()
+        self._isolation = isolation or Isolation()
+        self._choice = choose_means(self._isolation, options.means)
+        self._isolation.remember()
         self._git_dir = git_dir
         self._root, self._scratch, self._options = root.resolve(), scratch, options
         self._trees = Trees(self._root, home.resolve() if home is not None else self._root)
@@ -263,8 +263,9 @@ class Sealer:
         assert self._inputs is not None
         known = await asyncio.to_thread(compare_inputs, self._trees, self._inputs, head)
         copied = self._choice.means is Means.NONE
-        copies = Copied(self._trees, self._git_dir, self._objects)
-        means = copies if copied else Mounted(self._choice, self._trees)
+        private = await asyncio.to_thread(self._isolation.find_hidden, self._trees.home)
+        copies = Copied(self._trees, self._git_dir, self._objects, private)
+        means = copies if copied else Mounted(self._choice, self._trees, private)
         parts = (self._trees, self._scratch, self._options, self._objects, self._inputs, known)
         return Sandbox(means, *parts), known
 
@@ -327,6 +328,7 @@ class Sealer:
             str(self._choice.means),
             str(self._trees.home),
             machine_facts(environment({}, network=True)),
+            self._isolation.opened,
         )
         facts = msgspec.json.encode((list(argv), tree, repr(options), inputs, sealed))
         name = f"{hashlib.sha256(facts).hexdigest()[:32]}.json"
