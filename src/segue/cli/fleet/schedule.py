@@ -9,7 +9,7 @@ from contextlib import closing
 
 import click
 
-from segue.cli.fleet.submit import what_to_run
+from segue.cli.fleet.submit import confirm_notes, what_to_run
 from segue.cli.options import CommandSettings, options
 from segue.cli.terminal.output import Printer
 
@@ -42,6 +42,7 @@ def add(
     only: tuple[str, ...],
     needs: tuple[str, ...],
     priority: int,
+    yes: bool,
     settings: CommandSettings,
     output: Printer,
 ) -> None:
@@ -73,6 +74,7 @@ def add(
         (what,) = await prepare(app, Wanted([source], url, base, source_kind, only, needs, priority))
         if not what.commit.startswith("local:") and not what.url.startswith("local:"):
             what = replace(what, commit="", tasks=only)
+        confirm_notes(app, source, yes, output)
         with closing(Postgres(address)) as database:
             async with open_queue(address) as queue:
                 due = await schedules.add(queue, database, name, cron, what)
