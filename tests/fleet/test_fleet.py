@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import signal
 import time
 
@@ -36,7 +37,7 @@ def test_the_simulated_agent_gets_no_real_plan_unasked(fleet: Fleet) -> None:
     words = ("plan.md", "--agent", "scripted", "--database-url", fleet.url)
     said = fleet.user.segue("submit", *words, code=2).stderr
     assert "The scripted agent is simulated" in said
-    assert f"segue submit {' '.join(words)} --yes" in said
+    assert f"segue submit {shlex.join(words)} --yes" in said
     later = ("nightly", "0 3 * * *", *words)
     said = fleet.user.segue("schedule", "add", *later, code=2).stderr
     assert "segue schedule add nightly '0 3 * * *' plan.md" in said

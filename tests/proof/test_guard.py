@@ -341,6 +341,17 @@ def test_settings_changed_in_a_launch_that_was_cut_off_are_put_back_before_anybo
     assert settings.read_text() == 'checks = ["make check"]\n'
 
 
+@pytest.mark.skipif(os.name == "nt", reason="modes of files are different there")
+def test_what_is_kept_is_for_the_owner_alone(repo: Path, tmp_path: Path, plan: Path) -> None:
+    folder = tmp_path / "guard"
+    LaunchGuard(folder, guard_of(repo, folder / "kept"), contract_of(plan)).before("task/1/execute/1")
+    config = (repo / ".git" / "config").read_bytes()
+    kept = [path for path in folder.rglob("*") if path.is_file()]
+    assert config in [path.read_bytes() for path in kept], "as it is, to be put back"
+    assert {path.stat().st_mode & 0o777 for path in kept} == {0o600}
+    assert {path.stat().st_mode & 0o777 for path in (folder, folder / "kept")} == {0o700}
+
+
 @pytest.mark.parametrize("is_removed", [False, True])
 def test_settings_of_a_lane_are_put_back_too_after_a_kill(
     repo: Path, tmp_path: Path, is_removed: bool

@@ -51,11 +51,9 @@ class LaunchGuard:
         git = self._git.look() if self._git is not None else GitState()
         self._kept = _Kept(step, git, self._contract.keep())
         # Half a note is none, and does no harm: the step has not begun yet.
-        try:
-            self._file.write_bytes(encode_note(self._kept))
-        except FileNotFoundError:
-            private_folder(self._file.parent)
-            self._file.write_bytes(encode_note(self._kept))
+        private_folder(self._file.parent)
+        self._file.touch(mode=0o600)
+        self._file.write_bytes(encode_note(self._kept))
 
     async def after(
         self, step: str, task: Task | None, label: str
