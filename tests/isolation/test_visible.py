@@ -149,7 +149,7 @@ def test_each_place_is_seen_by_a_check_as_the_table_says(
     assert not find_wrong(f"{'landlock' if means == 'copy' else means} check", seen)
 
 
-@pytest.mark.quick("namespaces", "copy")
+@pytest.mark.quick("namespaces")
 @pytest.mark.parametrize("means", each("bwrap", "namespaces", "copy"))
 def test_a_check_sees_the_credentials_that_the_user_shows(
     root: Path, means: Literal["bwrap", "namespaces", "copy"]
@@ -162,7 +162,7 @@ def test_a_check_sees_the_credentials_that_the_user_shows(
     assert not found[".config/gh/hosts.yml"][0] or (means == "copy" and not landlock_abi())
 
 
-@pytest.mark.quick("namespaces", "copy")
+@pytest.mark.quick("namespaces")
 @pytest.mark.parametrize("means", each("bwrap", "namespaces", "copy"))
 def test_links_do_not_lead_a_check_to_credentials(
     root: Path, means: Literal["bwrap", "namespaces", "copy"]
@@ -180,7 +180,7 @@ def test_links_do_not_lead_a_check_to_credentials(
     assert not [name for name, (text, _) in found.items() if WORD in (text or "")]
 
 
-@pytest.mark.quick("namespaces", "copy")
+@pytest.mark.quick("namespaces")
 @pytest.mark.parametrize("means", each("bwrap", "namespaces", "copy"))
 def test_a_check_has_no_keyrings(root: Path, means: Literal["bwrap", "namespaces", "copy"]) -> None:
     if not seccomp.is_there() or (means == "copy" and not landlock_abi()):

@@ -71,10 +71,10 @@ def add(
     schedules.check_cron(cron)
 
     async def write() -> str:
-        (what,) = await prepare(app, Wanted([source], url, base, source_kind, only, needs, priority))
+        wanted = Wanted([source], url, base, source_kind, only, needs, priority)
+        (what,) = await prepare(app, wanted, lambda: confirm_notes(app, source, yes, output))
         if not what.commit.startswith("local:") and not what.url.startswith("local:"):
             what = replace(what, commit="", tasks=only)
-        confirm_notes(app, source, yes, output)
         with closing(Postgres(address)) as database:
             async with open_queue(address) as queue:
                 due = await schedules.add(queue, database, name, cron, what)

@@ -164,8 +164,7 @@ async def _submit(app: App, wanted: Wanted, at: datetime | None, confirm: Callab
     from segue.fleet.schema import address_of
     from segue.fleet.submit import prepare, submit
 
-    submissions = await prepare(app, wanted)
-    confirm()
+    submissions = await prepare(app, wanted, confirm)
     async with open_queue(address_of(app)) as queue:
         return await submit(app, queue, submissions, at)
 
