@@ -87,6 +87,13 @@ def common_dir(git_dir: Path) -> Path:
     return git_dir if named is None else _known.setdefault(key, named)
 
 
+def work_trees(common: Path) -> list[Path]:
+    """Return the folders of a repository's work trees, as files name them."""
+    named = (os.fsdecode(read_start(path)).strip() for path in (common / "worktrees").glob("*/gitdir"))
+    main = [common.parent] if common.name == ".git" else []
+    return main + [Path(one).parent for one in named if os.path.isabs(one)]  # noqa: PTH117
+
+
 def _read_common(git_dir: Path) -> Path | None:
     try:
         named = os.fsdecode(read_file(git_dir / "commondir")).rstrip("\n")
