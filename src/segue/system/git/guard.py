@@ -170,8 +170,7 @@ class GitGuard:
                 blocked.append(name)
             elif (one := await self._put_back(name, old, new)) is not None:
                 found.append(one)
-        await put_refs_back(self._common, before.refs, blocked, before.branch)
-        return found
+        return found + await put_refs_back(self._common, before.refs, blocked, before.branch)
 
     def _is_written(self, name: str) -> bool:
         """Return whether working with git changes it."""

@@ -114,7 +114,7 @@ class InnerGuard:
         old, new = known.get(path) or nothing_at(path), self._originals.look(path, known.get(path))
         if not new.kind and new.links == old.links:
             return []  # it is gone, so that it leads nowhere
-        if old.kind != FOLDER or new.kind != FOLDER or new.links != old.links:
+        if old.kind != FOLDER or new.links != old.links or not _is_folder(path):
             if new.is_like(old):
                 return []
             # The folder itself was not kept: without one, git finds no repository there.
@@ -200,7 +200,7 @@ class InnerGuard:
         return starts_nothing(key) or (key.startswith("filter.lfs.") and _is_lfs(key, value))
 
     def _leads_home(self, path: str) -> bool:
-        """Return whether a new `.git` leads to where a repository keeps those of submodules and work trees."""
+        """Return whether a new `.git` leads to where git keeps those of submodules and work trees."""
         if not stat.S_ISREG(os.lstat(path).st_mode):
             return False
         target = _named_in(path, os.path.dirname(path))  # noqa: PTH120

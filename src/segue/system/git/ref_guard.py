@@ -40,24 +40,26 @@ def forget_graph(common: str) -> None:
             folder.delete(name)
 
 
-async def put_refs_back(common: Path, before: Mapping[str, str], blocked: Iterable[str], branch: str) -> None:
-    """Write refs again that something else was in place of; what takes the place of the branch goes."""
-    own = f"refs/heads/{branch}"
-    now, gone = read_refs(common), [os.path.relpath(path, common) for path in blocked]
+async def put_refs_back(
+    common: Path, before: Mapping[str, str], blocked: Iterable[str], branch: str
+) -> list[GitViolation]:
+    """Write refs again that something else was in place of; a folder in place of the branch is moved."""
+    own, now = f"refs/heads/{branch}", read_refs(common)
+    gone = [os.path.relpath(path, common) for path in blocked]
     lost = [ref for ref in before if any(ref == one or ref.startswith(f"{one}/") for one in gone)]
+    found = []
+    if own in before and own not in (*now, *lost) and (common / own).is_dir():
+        lost.append(own)
+        text = f"The agent put a folder in place of {own}. It was put back."
+        found.append(GitViolation("refs", text))
     with Beneath(common) as folder:
-        for ref in dict.fromkeys([*lost, *([own] if own in before and is_folder(common, own) else [])]):
-            if now.get(ref) == before[ref]:
-                continue
-            folder.make_folders(os.path.dirname(ref))  # noqa: PTH120
-            if is_folder(common, ref):
-                folder.remove(ref)  # branches in it get another name
-            folder.write(ref, f"{await _newest(common, ref, before[ref])}\n".encode(), 0o644)
-
-
-def is_folder(common: Path, ref: str) -> bool:
-    """Return whether a folder is in place of a ref that git then does not find."""
-    return (common / ref).is_dir() and ref not in read_refs(common)
+        for ref in lost:
+            if now.get(ref) != before[ref]:
+                folder.make_folders(os.path.dirname(ref))  # noqa: PTH120
+                if (common / ref).is_dir():
+                    folder.remove(ref)  # branches in it get another name
+                folder.write(ref, f"{await _newest(common, ref, before[ref])}\n".encode(), 0o644)
+    return found
 
 
 async def _newest(common: Path, ref: str, before: str) -> str:
