@@ -30,6 +30,7 @@ class World:
 
     def __init__(self, root: Path) -> None:
         self.root, self.repo, self.ran = root, root / "repo", root / "ran"
+        self.outer = root / "outer"
 
     def git(self, *arguments: str, at: str = ".") -> str:
         command = ["git", *WHO, *arguments]
@@ -130,6 +131,19 @@ def world(template: Path, tmp_path: Path) -> World:
     return World(tmp_path)
 
 
+Deed = Callable[[World], object]
+
+
+def steps(*deeds: Deed) -> Deed:
+    """Do one after the other."""
+
+    def do(world: World) -> None:
+        for deed in deeds:
+            deed(world)
+
+    return do
+
+
 def _another_module(world: World, target: str) -> None:
     world.init("evil", world.monitor)
     world.write("vendor/lib/.git", f"gitdir: {target}\n")
@@ -194,8 +208,11 @@ def _hook(world: World, path: str) -> None:
     world.program(f"{path}/hooks/post-index-change")
 
 
+def _replacing(path: str, kind: str) -> Deed:
+    return lambda w: w.replace(path, kind)
+
+
 MODULE = ".git/modules/vendor/lib"
-Deed = Callable[[World], object]
 HOSTILE: dict[str, tuple[str, Deed]] = {
     "submodule leads elsewhere": ("vendor/lib/.git", lambda w: _another_module(w, "../../evil/.git")),
     "submodule leads elsewhere, absolutely": (
@@ -205,7 +222,7 @@ HOSTILE: dict[str, tuple[str, Deed]] = {
     "folder in place of a submodule's file": ("vendor/lib/.git", _folder_for_file),
     "link in place of a submodule's file": (
         "vendor/lib/.git",
-        lambda w: (w.init("evil", w.monitor), w.replace("vendor/lib/.git", "link")),
+        steps(lambda w: w.init("evil", w.monitor), lambda w: w.replace("vendor/lib/.git", "link")),
     ),
     "pipe in place of a submodule's file": (
         "vendor/lib/.git",
@@ -219,25 +236,32 @@ HOSTILE: dict[str, tuple[str, Deed]] = {
     "clone's common folder": ("third/party", lambda w: _common(w, "third/party/.git")),
     "file in place of a clone's folder": (
         "third/party",
-        lambda w: (
-            (w.repo / "third/party/.git").rename(w.root / "gone"),
-            _pointer(w, "third/party"),
+        steps(
+            lambda w: (w.repo / "third/party/.git").rename(w.root / "gone"),
+            lambda w: _pointer(w, "third/party"),
         ),
     ),
     "new repository that starts a program": ("build", lambda w: w.init("build", w.monitor)),
     "new repository, deep": ("deep", lambda w: w.init("build/a/b/deep", w.monitor)),
-    "new repository with a hook": ("build", lambda w: (w.init("build"), _hook(w, "build/.git"))),
+    "new repository with a hook": (
+        "build",
+        steps(lambda w: w.init("build"), lambda w: _hook(w, "build/.git")),
+    ),
     "new repository that includes": ("build", _included),
     "new repository whose configuration is a link": ("build", _inner_link),
     "new repository with another common folder": (
         "build",
-        lambda w: (w.init("build"), _common(w, "build/.git")),
+        steps(lambda w: w.init("build"), lambda w: _common(w, "build/.git")),
     ),
     "new pointer": ("build", lambda w: _pointer(w, "build")),
     "new pointer to a folder of another name": ("build", _renamed_target),
     "new pointer that is a link": (
         "build",
-        lambda w: (w.init("evil", w.monitor), w.write("build/x", ""), w.replace("build/.git", "link")),
+        steps(
+            lambda w: w.init("evil", w.monitor),
+            lambda w: w.write("build/x", ""),
+            lambda w: w.replace("build/.git", "link"),
+        ),
     ),
     "bare repository": ("docs", _bare),
     "replaced commit": ("replace", _forge),
@@ -248,12 +272,9 @@ HOSTILE: dict[str, tuple[str, Deed]] = {
     "alternates by HTTP": ("http-alternates", lambda w: _alternate(w, "http-alternates")),
     "old file of a remote": ("remotes/origin", lambda w: w.write(".git/remotes/origin", "URL: /tmp/x\n")),
     "old file of a branch": ("branches/origin", lambda w: w.write(".git/branches/origin", "/tmp/x\n")),
-    "hook in a folder": ("hooks", lambda w: w.write(".git/hooks/pre-commit", "x")),
+    "hook in a folder": ("hooks", lambda w: w.write(".git/hooks/pre-commit.d/lint", "x")),
     **{
-        f"{kind} in place of {ref}": (
-            ref.rpartition("/")[2],
-            lambda w, ref=ref, kind=kind: w.replace(ref, kind),
-        )
+        f"{kind} in place of {ref}": (ref.rpartition("/")[2], _replacing(ref, kind))
         for ref in (".git/refs/heads/main", ".git/refs/heads/other", ".git/refs/heads")
         for kind in ("pipe", "link", "folder", "socket")
         if (ref, kind) not in ((".git/refs/heads/other", "folder"), (".git/refs/heads", "folder"))
@@ -318,6 +339,14 @@ def _template_hooks(world: World) -> None:
     shutil.copy(world.repo / ".git/hooks/pre-push", world.repo / "build/.git/hooks/pre-push")
 
 
+def _recursive(world: World) -> None:
+    shutil.copytree(world.root / "library", world.outer)
+    world.git("submodule", "--quiet", "add", str(world.root / "library"), "inner", at=str(world.outer))
+    world.git("commit", "--quiet", "-m", "Inner", at=str(world.outer))
+    world.git("clone", "--quiet", "--recursive", str(world.outer), "build/clone")
+    assert (world.repo / "build/clone/inner/.git").is_file()
+
+
 def _large_clone(world: World) -> None:
     world.init("build", '[core]\n\tfsmonitor = true\n[filter "lfs"]\n\tclean = git-lfs clean -- %f\n')
 
@@ -330,9 +359,9 @@ HONEST: dict[str, Deed] = {
     ),
     "clone that borrows": lambda w: w.git("clone", "--quiet", "--shared", "../library", "build/clone"),
     "bare clone": lambda w: w.git("clone", "--quiet", "--bare", "../library", "build/clone"),
-    "commit in a new repository": lambda w: (
-        w.init("build"),
-        w.git("commit", "--quiet", "--allow-empty", "-m", "x", at="build"),
+    "commit in a new repository": steps(
+        lambda w: w.init("build"),
+        lambda w: w.git("commit", "--quiet", "--allow-empty", "-m", "x", at="build"),
     ),
     "hooks from a template": _template_hooks,
     "monitor of git's own, and LFS": _large_clone,
@@ -341,6 +370,8 @@ HONEST: dict[str, Deed] = {
         w.git("remote", "add", "mine", f"{w.root}/library", at="third/party"),
         w.git("fetch", "--quiet", "--all", at="third/party"),
     ),
+    "clone with a submodule": _recursive,
+    "work tree of the clone": lambda w: w.git("worktree", "add", "--quiet", "../tree", at="third/party"),
     "clone removed": lambda w: shutil.rmtree(w.repo / "third"),
     "gc": _gc,
     "commit": lambda w: w.git("commit", "--quiet", "--allow-empty", "-m", "x"),
