@@ -70,8 +70,8 @@ class GitState(msgspec.Struct, frozen=True):
     common: str = ""
     place: tuple[int, ...] = ()
     """Which folder the former is, whatever it is called."""
-    inner: Inner = {}
-    """Repositories within the work tree and within its git folder."""
+    inner: Inner | None = None
+    """Repositories within the work tree and within its git folder; None: an older Segue has looked."""
     graph: tuple[int, ...] = ()
 
 
@@ -99,9 +99,7 @@ class GitGuard:
         """
         known = before.files if before is not None else {}
         files = {path: self._originals.look(path, known.get(path)) for path in self._guarded(known)}
-        inner = self._inner.look(
-            str(self._own), str(self._common), before.inner if before is not None else {}
-        )
+        inner = self._inner.look(str(self._own), str(self._common)) if before is None else before.inner
         branch, head = read_branch(self._own, refs := read_refs(self._common))
         under_way = tuple(name for name in _UNDER_WAY if os.path.exists(f"{self._own}/{name}"))
         there = {path: one for path, one in files.items() if one.kind or one.links}
@@ -125,7 +123,8 @@ class GitGuard:
         # Files come first: whatever asks git would wait for a pipe that is in place of one.
         found += await self._restore(before)
         hooks = {one.digest for name, one in before.files.items() if "/hooks/" in name and one.digest}
-        found += await self._inner.restore(before.own, before.common, before.inner, hooks)
+        if before.inner is not None:
+            found += await self._inner.restore(before.own, before.common, before.inner, hooks)
         if mark_graph(before.common) != before.graph:
             forget_graph(before.common)
         found += await restore_replaced(self._repo, self._common, before.refs)

@@ -24,6 +24,8 @@ from segue.system.git.own_config import format_setting, starts_nothing
 from segue.system.originals import FOLDER, Original, Originals, find_replaced, nothing_at
 
 HOOKS_PATH = "core.hookspath"
+_GIT = ".git"
+"""In small letters: there are systems on which `.GIT` is the same."""
 _SETTLED = 2 * 10**9
 """Nanoseconds after which a folder that is written to again has another time."""
 _LONGEST_NAME = 4096
@@ -61,9 +63,9 @@ class InnerGuard:
         self._homes: set[str] = set()
         self._folders: dict[str, _Folder] = {}
 
-    def look(self, own: str, common: str, known: Mapping[str, dict[str, Original]]) -> Inner:
-        """Return what is there now; what is not what it was before is not followed."""
-        return {path: self._look_at(path, known.get(path, {})) for path in self._places(own, common)}
+    def look(self, own: str, common: str) -> Inner:
+        """Return what is there before a launch."""
+        return {path: self._look_at(path) for path in self._places(own, common)}
 
     async def restore(
         self, own: str, common: str, before: Inner, hooks: Collection[str | None]
@@ -99,9 +101,9 @@ class InnerGuard:
                 yield from one.found if path != self._root else ()
                 folders += one.inside
 
-    def _look_at(self, path: str, known: Mapping[str, Original]) -> dict[str, Original]:
-        paths = [path, *(self._starting(path, known) if _is_folder(path) else ())]
-        looked = ((one, self._originals.look(one, known.get(one))) for one in paths)
+    def _look_at(self, path: str) -> dict[str, Original]:
+        paths = [path, *(self._starting(path, {}) if _is_folder(path) else ())]
+        looked = ((one, self._originals.look(one)) for one in paths)
         return {one: found for one, found in looked if found.kind or found.links}
 
     def _starting(self, folder: str, known: Mapping[str, Original]) -> Iterator[str]:
@@ -135,6 +137,8 @@ class InnerGuard:
         is_same = new.is_like(old) and (old.mode ^ new.mode) & 0o111 == 0
         if find_replaced(old, new) is None and (made_folder or is_same):
             return None
+        if not (new.kind or new.links) and self._is_tree(name):
+            return None  # a lane that is being made again; without this file, git starts nothing there
         is_hook, only_hooks_path = "/hooks/" in name, False
         if old.digest and new.digest and _is_config(name):
             before, after = await self._unsafe(name, old.digest), await self._unsafe(name, new.digest)
@@ -208,7 +212,8 @@ class InnerGuard:
         if not linked:
             return target in self._homes and "/modules/" in target
         is_tree = linked in self._homes and target.startswith(f"{linked}/worktrees/")
-        return is_tree and not os.path.lexists(f"{target}/config.worktree")
+        # Git gives a new work tree the settings of the one it was made from.
+        return is_tree and read_start(f"{target}/config.worktree") == read_start(f"{linked}/config.worktree")
 
     def _is_inside(self, path: str) -> bool:
         top = os.path.realpath(self._root)
@@ -231,8 +236,8 @@ def _read_folder(path: str, known: _Folder | None) -> _Folder | None:
         return None
     is_bare = "HEAD" in names and ("commondir" in names or {"objects", "refs"} <= names.keys())
     found = [path] if is_bare else []
-    found += [os.path.join(path, ".git")] if ".git" in names else []
-    inside = (name for name, is_folder in names.items() if is_folder and name != ".git")
+    found += [os.path.join(path, name) for name in names if name.lower() == _GIT]
+    inside = (name for name, is_folder in names.items() if is_folder and name.lower() != _GIT)
     if max(stamp[2:]) > time.time_ns() - _SETTLED:
         stamp = ()
     return _Folder(stamp, tuple(os.path.join(path, name) for name in inside), tuple(found))

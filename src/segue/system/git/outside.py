@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from segue.domain.errors import WorkspaceError
 from segue.system.files import brief_folder, brief_place, clear_temporary, signature
-from segue.system.git.folders import GitPlace, check_place, check_tree, work_trees
+from segue.system.git.folders import GitPlace, check_place, check_refs, check_tree, work_trees
 from segue.system.git.own_config import OwnConfig, Trust, compose, parse_settings
 from segue.system.process.capture import Captured, capture, child_environment
 
@@ -113,6 +113,7 @@ async def run_outside(
     limit: int = 64 * 1024**2,
 ) -> Captured:
     """Run git in a work tree, with a git folder and a configuration that only Segue writes."""
+    check_refs(place.common, args)
     variables = {**await _variables_for(place), **(extra or {})}
     if not _LOGGED.isdisjoint(args):
         (place.common / "logs").mkdir(exist_ok=True)  # through a link, git could not make it

@@ -71,6 +71,18 @@ for ref in git("for-each-ref", "--format=%(refname)").split():
         gains=reached_others,
     ),
     Escape(
+        "pipes in the place of all branches",
+        """
+common = Path(git("rev-parse", "--git-common-dir"))
+for path in [*(REPO / common).glob("refs/heads/**/*")]:
+    if path.is_file():
+        fifo(path)
+""",
+        means=("landlock lanes",),
+        git=(("log", "-1"), ("branch", "--list"), ("status",)),
+        named="refs/heads",
+    ),
+    Escape(
         "lane with another folder of git",
         """
 make_repository("evil", monitor())
