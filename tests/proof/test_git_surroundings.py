@@ -15,9 +15,11 @@ from pathlib import Path
 
 import pytest
 
+from segue.domain.errors import WorkspaceError
 from segue.system.git.folders import common_dir
 from segue.system.git.guard import GitGuard
 from segue.system.git.inner import GitViolation
+from segue.system.git.merging import Integration
 from segue.system.git.repository import Repository
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="links and pipes are different there")
@@ -454,3 +456,23 @@ def test_another_work_tree_is_out_of_reach(world: World) -> None:
     subprocess.run(["git", "status"], cwd=other, check=True, capture_output=True)
     assert not world.ran.exists()
     assert world.git("status", "--porcelain", at=str(world.root / "mine")) == ""
+
+
+def test_a_branch_that_segue_has_moved_during_the_launch_stays_there(world: World) -> None:
+    """Another lane may have been merged meanwhile."""
+    old = world.git("rev-parse", "other")
+    new = world.git("commit-tree", "other^{tree}", "-p", "other", "-m", "Merged")
+
+    def deed(w: World) -> None:
+        assert asyncio.run(Integration(Repository(w.repo, w.repo / ".git"), "other").advance(old, new))
+        w.replace(".git/refs/heads/other", "pipe")
+
+    assert "refs/heads/other" in " ".join(one.text for one in world.launch(deed))
+    assert world.git("rev-parse", "other") == new
+
+
+def test_git_is_not_started_where_it_would_wait_for_a_ref(world: World) -> None:
+    world.replace(".git/refs/heads/other", "pipe")
+    repo = Repository(world.repo, world.repo / ".git")
+    with pytest.raises(WorkspaceError, match="refs/heads/other is neither a file nor a folder"):
+        asyncio.run(repo.branch_head("other"))
