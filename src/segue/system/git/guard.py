@@ -122,7 +122,9 @@ class GitGuard:
             return found
         # Files come first: whatever asks git would wait for a pipe that is in place of one.
         found += await self._restore(before)
-        hooks = {one.digest for name, one in before.files.items() if "/hooks/" in name and one.digest}
+        hooks = {one.digest for name, one in before.files.items() if self._subject(name) == "git hooks"} - {
+            None
+        }
         if before.inner is not None:
             found += await self._inner.restore(before.own, before.common, before.inner, hooks)
         if mark_graph(before.common) != before.graph:
@@ -165,7 +167,7 @@ class GitGuard:
             if replaced is not None:
                 self._originals.put_back(old)
                 text = f"The agent put {replaced[1]} in place of {self._shown(name)}. It was put back."
-                found.append(GitViolation(_subject(name), text))
+                found.append(GitViolation(self._subject(name), text))
                 blocked.append(name)
             elif (one := await self._put_back(name, old, new)) is not None:
                 found.append(one)
@@ -218,7 +220,7 @@ class GitGuard:
             fails = not old.kind  # where it is, fetching changes it
         self._originals.put_back(old)
         text = f"The agent changed {self._shown(name)}, which decides what git does. It was put back."
-        return GitViolation(_subject(name), text, fails)
+        return GitViolation(self._subject(name), text, fails)
 
     async def _settings(self, digest: str) -> Settings | None:
         """Return the settings that matter in a configuration, as git reads it; None if it cannot."""
@@ -234,6 +236,11 @@ class GitGuard:
         entries = (entry.partition("\n") for entry in said.split("\0") if entry)
         # A name without a value is switched on.
         return [(key, value if has_value else "true") for key, has_value, value in entries]
+
+    def _subject(self, name: str) -> str:
+        if name.startswith(f"{self._common}/refs/"):
+            return "refs"
+        return "git hooks" if f"{name}/".startswith(f"{self._common}/hooks/") else "git configuration"
 
     def _shown(self, name: str) -> str:
         path = Path(name)
@@ -319,12 +326,6 @@ def settle_pointers(before: GitState, folder: Path) -> list[str]:
 def _is_unchanged(old: Original, new: Original) -> bool:
     """Return whether a file says the same, and can be started as before if it is a hook."""
     return new.is_like(old) and (old.mode ^ new.mode) & 0o111 == 0
-
-
-def _subject(name: str) -> str:
-    if "/refs/" in name:
-        return "refs"
-    return "git hooks" if "hooks" in name.split("/")[-2:] else "git configuration"
 
 
 def _essence(settings: Settings) -> Settings:

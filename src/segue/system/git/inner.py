@@ -61,6 +61,7 @@ class InnerGuard:
     def __init__(self, root: str, originals: Originals, read_settings: ReadSettings) -> None:
         self._root, self._originals, self._read = os.path.realpath(root), originals, read_settings
         self._homes: set[str] = set()
+        self._modules: set[str] = set()
         self._folders: dict[str, _Folder] = {}
 
     def look(self, own: str, common: str) -> Inner:
@@ -83,9 +84,9 @@ class InnerGuard:
         """Return the git folders in the work tree and within git folders, and what leads to them."""
         found = list(self._in_tree())
         homes = {own, common, *filter(_is_folder, found)}
-        modules = [path for home in homes for path in find_modules(home)]
-        self._homes = {*homes, *modules}
-        return [*found, *modules, *(path for home in homes for path in find_trees(home) if path != own)]
+        self._modules = {path for home in homes for path in find_modules(home)}
+        self._homes = homes | self._modules
+        return [*found, *self._modules, *(path for home in homes for path in find_trees(home) if path != own)]
 
     def _is_tree(self, path: str) -> bool:
         return any(path.startswith(f"{home}/worktrees/") for home in self._homes)
@@ -127,11 +128,12 @@ class InnerGuard:
             return [GitViolation("git configuration", text)]
         found = []
         for name in sorted({*known, *self._starting(path, known)} - {path}):
-            one = await self._compare(name, known.get(name) or nothing_at(name))
+            is_hook = name.startswith(f"{path}/hooks/")
+            one = await self._compare(name, known.get(name) or nothing_at(name), is_hook)
             found += [one] if one is not None else []
         return found
 
-    async def _compare(self, name: str, old: Original) -> GitViolation | None:
+    async def _compare(self, name: str, old: Original, is_hook: bool) -> GitViolation | None:
         new = self._originals.look(name, old)
         made_folder = not old.kind and new.kind == FOLDER
         is_same = new.is_like(old) and (old.mode ^ new.mode) & 0o111 == 0
@@ -139,7 +141,7 @@ class InnerGuard:
             return None
         if not (new.kind or new.links) and self._is_tree(name):
             return None  # a lane that is being made again; without this file, git starts nothing there
-        is_hook, only_hooks_path = "/hooks/" in name, False
+        only_hooks_path = False
         if old.digest and new.digest and _is_config(name):
             before, after = await self._unsafe(name, old.digest), await self._unsafe(name, new.digest)
             if before is not None and before == after:
@@ -210,7 +212,7 @@ class InnerGuard:
         target = _named_in(path, os.path.dirname(path))  # noqa: PTH120
         linked = _named_in(f"{target}/commondir", target)
         if not linked:
-            return target in self._homes and "/modules/" in target
+            return target in self._modules
         is_tree = linked in self._homes and target.startswith(f"{linked}/worktrees/")
         # Git gives a new work tree the settings of the one it was made from.
         return is_tree and read_start(f"{target}/config.worktree") == read_start(f"{linked}/config.worktree")
