@@ -48,6 +48,12 @@ class Environments(Struct, frozen=True):
     is_first: bool = False
     """Whether there was nothing before the task, so that only its own build inputs can make one."""
 
+    def not_made(self, paths: Sequence[str]) -> tuple[str, ...]:
+        """Return the paths of dependencies that no setup command has made in every environment."""
+        every = [set(one.facts.folders) for one in (self.base, self.own) if one is not None]
+        made = tuple(f"{folder}/" for folder in set.intersection(*every)) if every else ()
+        return tuple(path for path in paths if not made or not f"{path}/".startswith(made))
+
 
 def find_inputs(base: Environment, own: Environment, before: Entries, after: Entries) -> tuple[str, ...]:
     """Return what setup commands looked at and a task has changed."""

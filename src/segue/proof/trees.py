@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
 
 from segue.system.git.objects import GITLINK, Objects
+from segue.system.git.pointers import fill_pointer, find_pointers
 
 _LINK = "120000"
 
@@ -51,8 +53,10 @@ async def read_text(objects: Objects, entries: Mapping[str, TreeEntry], path: st
     return (await objects.git("cat-file", "blob", entry.id)).out.decode("utf-8", "replace")
 
 
-async def write_tree(objects: Objects, entries: Mapping[str, TreeEntry], folder: Path) -> None:
-    """Write files to a new folder; no filter and no hook of the repository has a say."""
+async def write_tree(
+    objects: Objects, entries: Mapping[str, TreeEntry], folder: Path, filters: Mapping[str, str] | None = None
+) -> None:
+    """Write files to a new folder; only `filters` of the repository have a say, and no hook has."""
     folder.mkdir(parents=True, exist_ok=True)
     if not entries:
         return
@@ -67,16 +71,45 @@ async def write_tree(objects: Objects, entries: Mapping[str, TreeEntry], folder:
     prefix = f"--prefix={folder}/"
     # Writing 100,000 files takes one processor many seconds.
     parallel = ("-c", "checkout.workers=0")
-    await objects.git(*parallel, "checkout-index", "--all", "--force", "--quiet", prefix, variables=variables)
+    await objects.git(
+        *(*parallel, "checkout-index", "--all", "--force", "--quiet", prefix),
+        variables={**variables, **(filters or {})},
+    )
+    if filters is not None:
+        await _fill_pointers(
+            objects, [path for path in entries if not entries[path].is_module], folder, variables
+        )
     index.unlink()
     for path in (path for path, entry in entries.items() if entry.is_module):
-        await _write_module(objects, path, entries[path].id, folder / path)
+        await _write_module(objects, path, entries[path].id, folder / path, filters)
 
 
-async def _write_module(objects: Objects, path: str, commit: str, folder: Path) -> None:
+async def _fill_pointers(
+    objects: Objects, paths: Sequence[str], folder: Path, variables: Mapping[str, str]
+) -> None:
+    """Put LFS's content in the place of its pointers, where the tree's attributes ask for that."""
+    found = await asyncio.to_thread(find_pointers, objects.common_dir, folder, paths)
+    if not found:
+        return
+    listed = b"\0".join(path.encode("utf-8", "surrogateescape") for path in found)
+    asked = await objects.git(
+        *("check-attr", "--cached", "-z", "--stdin", "filter"),
+        stdin=listed,
+        variables=variables,
+        where=folder,
+    )
+    fields = asked.out.decode("utf-8", "surrogateescape").split("\0")
+    for path, value in zip(fields[::3], fields[2::3], strict=False):
+        if value == "lfs":
+            await asyncio.to_thread(fill_pointer, folder / path, found[path])
+
+
+async def _write_module(
+    objects: Objects, path: str, commit: str, folder: Path, filters: Mapping[str, str] | None
+) -> None:
     """Write the files of a submodule that was fetched; of others there is an empty folder, as in a clone."""
     own = Objects(objects.common_dir / "modules" / path)
     if (own.common_dir / "objects").is_dir() and await own.has(commit):
-        await write_tree(own, await list_tree(own, commit), folder)
+        await write_tree(own, await list_tree(own, commit), folder, filters)
     else:
         folder.mkdir(parents=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 from collections.abc import Awaitable, Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -11,8 +12,8 @@ from msgspec import Struct
 
 from segue.domain.errors import WorkspaceError
 from segue.system.files import brief_folder
-from segue.system.git.folders import check_objects
-from segue.system.git.outside import run_git
+from segue.system.git.folders import GitPlace, check_objects
+from segue.system.git.outside import as_variables, read_config, run_git
 from segue.system.git.refs import read_tree
 from segue.system.process.capture import Captured
 from segue.system.reading import UnsafeFile, read_file
@@ -29,6 +30,7 @@ _ENVIRONMENT = {
     "GIT_ATTR_NOSYSTEM": "1",
     "GIT_NO_REPLACE_OBJECTS": "1",
 }
+_OTHER_FILTER = re.compile(r"filter\.(?!lfs\.)")
 
 
 class PathChange(Struct, frozen=True):
@@ -56,6 +58,13 @@ class Objects(Struct, frozen=True):
 
     common_dir: Path
     """The git folder that all work trees of the repository share."""
+    place: GitPlace | None = None
+    """The work tree whose allowed filters, such as LFS, apply when files are written."""
+
+    async def filters(self) -> dict[str, str]:
+        """Return variables that let git start the filters it may start; LFS's content is filled in as data."""
+        forced = (await read_config(self.place)).forced if self.place is not None else ()
+        return as_variables([one for one in forced if _OTHER_FILTER.match(one[0])])
 
     async def diff(self, base: str, head: str) -> str:
         """Return the unified diff between two commits or trees."""
@@ -158,6 +167,8 @@ class Objects(Struct, frozen=True):
                 (folder / "info" / "attributes").write_bytes(attributes)
             for name, data in files.items():
                 (folder / name).write_bytes(data)
+            if self.place is not None:
+                (folder / "git-crypt").symlink_to(self.common_dir / "git-crypt")  # its key
             yield folder
 
     def format(self) -> str:
