@@ -67,6 +67,7 @@ async def write_tree(
         for path, entry in entries.items()
         if not entry.is_module
     )
+    await objects.fetch_missing({entry.id for entry in entries.values() if not entry.is_module})
     await objects.git("update-index", "-z", "--index-info", stdin=lines, variables=variables)
     prefix = f"--prefix={folder}/"
     # Writing 100,000 files takes one processor many seconds.
