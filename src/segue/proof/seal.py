@@ -27,8 +27,8 @@ from segue.proof.environments import (
     add_doubts,
     compare,
     find_inputs,
+    find_versions,
     join,
-    judged_by_own,
     lower_seal,
     name_first,
 )
@@ -181,6 +181,8 @@ class Sealer:
             await asyncio.to_thread(shutil.rmtree, own.place / "new", ignore_errors=True)
             own.keep(same=base.place.name, doubts=base.facts.doubts)
             return Environments(base)
+        parts = (self._objects, classifier, (base, own), (before, after))
+        difference = await find_versions(difference, *parts)
         own = own.keep(doubts=add_doubts(base, difference.rewritten))
         return Environments(base, own, difference, find_inputs(base, own, before, after))
 
@@ -271,7 +273,7 @@ class Sealer:
     def _label(self, result: CheckResult, dependencies: Dependencies, found: Environments) -> CheckResult:
         """Say how well the check was sealed."""
         seal, why = seal_strength(self._choice)
-        seal, more = lower_seal(seal, found, judged_by_own(result))
+        seal, more = lower_seal(seal, found, result)
         weaknesses = [*result.weaknesses, *([why] if why else []), *more]
         # What setup commands have made takes the place of what the agent installed in the work tree.
         if extended := found.not_made(dependencies.extended):

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
 
+from segue.system.files import brief_folder
 from segue.system.git.objects import GITLINK, Objects
 from segue.system.git.pointers import fill_pointer, find_pointers
 
@@ -62,13 +63,7 @@ async def write_tree(
         return
     index = folder.with_name(f"{folder.name}.index")
     variables = {"GIT_INDEX_FILE": str(index), "GIT_WORK_TREE": str(folder)}
-    lines = b"".join(
-        f"{entry.mode} {entry.id} 0\t{path}".encode("utf-8", "surrogateescape") + b"\0"
-        for path, entry in entries.items()
-        if not entry.is_module
-    )
-    await objects.fetch_missing({entry.id for entry in entries.values() if not entry.is_module})
-    await objects.git("update-index", "-z", "--index-info", stdin=lines, variables=variables)
+    await _write_index(objects, entries, variables)
     prefix = f"--prefix={folder}/"
     # Writing 100,000 files takes one processor many seconds.
     parallel = ("-c", "checkout.workers=0")
@@ -83,6 +78,31 @@ async def write_tree(
     index.unlink()
     for path in (path for path, entry in entries.items() if entry.is_module):
         await _write_module(objects, path, entries[path].id, folder / path, filters)
+
+
+async def list_naming(
+    objects: Objects, entries: Mapping[str, TreeEntry], words: Collection[str]
+) -> list[str]:
+    """Return the files in which one of some words occurs."""
+    with brief_folder() as folder:
+        variables = {"GIT_INDEX_FILE": str(folder / "index")}
+        await _write_index(objects, entries, variables)
+        asked = [part for word in sorted(words) for part in ("-e", word)]
+        options = ("grep", "--cached", "-l", "-z", "-w", "-F", *asked)
+        done = await objects.git(*options, variables=variables, codes=(0, 1))
+    return [path.decode("utf-8", "surrogateescape") for path in done.out.split(b"\0") if path]
+
+
+async def _write_index(
+    objects: Objects, entries: Mapping[str, TreeEntry], variables: Mapping[str, str]
+) -> None:
+    lines = b"".join(
+        f"{entry.mode} {entry.id} 0\t{path}".encode("utf-8", "surrogateescape") + b"\0"
+        for path, entry in entries.items()
+        if not entry.is_module
+    )
+    await objects.fetch_missing({entry.id for entry in entries.values() if not entry.is_module})
+    await objects.git("update-index", "-z", "--index-info", stdin=lines, variables=variables)
 
 
 async def _fill_pointers(
