@@ -75,7 +75,7 @@ def find_obstacle(argv: Sequence[str], seen: Observed, paths: Collection[str] = 
         return None
     if closed := find_network(last_lines(seen.output, _TRACE)):
         return Obstacle(
-            f"it needs the network ({_clean(closed)}): check_setup has it, or check_network = true"
+            f"it needs the network, which check_setup has, or check_network = true: {_clean(closed)}"
         )
     is_own = any(word.removeprefix("./") in paths for word in argv)
     return (None if is_own else _names_missing(argv, seen)) or _no_library(seen)
