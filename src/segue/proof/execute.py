@@ -242,7 +242,8 @@ class Sandbox:
         lay: Callable[[Path], Laid] | None = None,
     ) -> tuple[Stage, Ended]:
         tree, hooks, reports = work / "tree", work / "hooks", work / "reports"
-        await self._write(composed, tree)
+        # Git's own hooks see what git has: another git compares it with its index.
+        await self._write(composed, tree, as_stored=lay is not None)
         inputs = {path: self._trees.find(path) for path in self._dependencies.visible}
         inputs = {path: place for path, place in inputs.items() if place.exists()}
         built_at = None
@@ -285,8 +286,9 @@ class Sandbox:
             for command in self._options.teardown:
                 await self._run_open(command, work / "tree")
 
-    async def _write(self, composed: Composed, tree: Path) -> None:
-        await write_tree(self._objects, composed.entries, tree)
+    async def _write(self, composed: Composed, tree: Path, as_stored: bool = False) -> None:
+        filters = None if as_stored else await self._objects.filters()
+        await write_tree(self._objects, composed.entries, tree, filters)
         with Beneath(tree) as folder:  # the tree may have links that an agent committed
             for path, text in composed.texts.items():
                 folder.write(path, text, durable=False)

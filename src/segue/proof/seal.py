@@ -27,8 +27,8 @@ from segue.proof.environments import (
     add_doubts,
     compare,
     find_inputs,
+    find_versions,
     join,
-    judged_by_own,
     lower_seal,
     name_first,
 )
@@ -45,7 +45,7 @@ from segue.proof.setup import CheckSetupFailed, Entries, Environment
 from segue.proof.survey import Surroundings, conclude
 from segue.proof.trees import TreeEntry, list_tree, read_text
 from segue.system.files import private_folder
-from segue.system.git.folders import common_dir
+from segue.system.git.folders import GitPlace, common_dir
 from segue.system.git.hooks import COMMIT_HOOKS, KeptHooks
 from segue.system.git.objects import Objects
 from segue.system.isolation.isolate import Isolation, Means, SandboxChoice
@@ -79,7 +79,7 @@ class Sealer:
         self._git_dir = git_dir
         self._root, self._scratch, self._options = root.resolve(), scratch, options
         self._trees = Trees(self._root, home.resolve() if home is not None else self._root)
-        self._objects = Objects(common_dir(git_dir))
+        self._objects = Objects(common_dir(git_dir), GitPlace.of(self._root, git_dir))
         self._inputs: Inputs | None = None
         self._last_base: str | None = None
 
@@ -181,6 +181,8 @@ class Sealer:
             await asyncio.to_thread(shutil.rmtree, own.place / "new", ignore_errors=True)
             own.keep(same=base.place.name, doubts=base.facts.doubts)
             return Environments(base)
+        parts = (self._objects, classifier, (base, own), (before, after))
+        difference = await find_versions(difference, *parts)
         own = own.keep(doubts=add_doubts(base, difference.rewritten))
         return Environments(base, own, difference, find_inputs(base, own, before, after))
 
@@ -272,16 +274,15 @@ class Sealer:
     def _label(self, result: CheckResult, dependencies: Dependencies, found: Environments) -> CheckResult:
         """Say how well the check was sealed."""
         seal, why = seal_strength(self._choice)
-        seal, more = lower_seal(seal, found, judged_by_own(result))
+        seal, more = lower_seal(seal, found, result)
         weaknesses = [*result.weaknesses, *([why] if why else []), *more]
-        if dependencies.extended:
+        # What setup commands have made takes the place of what the agent installed in the work tree.
+        if extended := found.not_made(dependencies.extended):
             seal = Seal.WEAK
-            weaknesses.append(
-                f"dependencies not sealed, files were added: {', '.join(dependencies.extended)}"
-            )
-        if dependencies.rewritten:
+            weaknesses.append(f"dependencies not sealed, files were added: {', '.join(extended)}")
+        if rewritten := found.not_made(dependencies.rewritten):
             seal = Seal.NONE
-            weaknesses.append(f"dependencies not sealed, files were changed: {some(dependencies.rewritten)}")
+            weaknesses.append(f"dependencies not sealed, files were changed: {some(rewritten)}")
         if self._options.network or self._choice.means is Means.NONE:
             weaknesses.append("the network was open")
         return msgspec.structs.replace(result, seal=seal, weaknesses=tuple(dict.fromkeys(weaknesses)))
