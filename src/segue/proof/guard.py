@@ -14,7 +14,8 @@ from segue.domain.task import Task, TaskList
 from segue.proof.contract import Contract, ContractFile
 from segue.proof.notes import decode_note, encode_note
 from segue.system.files import private_folder
-from segue.system.git.guard import GitGuard, GitState, GitViolation, settle_surroundings
+from segue.system.git.guard import GitGuard, GitState, settle_surroundings
+from segue.system.git.inner import GitViolation
 from segue.system.originals import Original
 from segue.system.rights import take_back_rights
 
@@ -59,11 +60,9 @@ class LaunchGuard:
 
     def _look_at_clock(self) -> int:
         """Return what time it is for files: their clock may be behind ours by a hundredth of a second."""
-        try:
-            self._file.write_bytes(b"")
-        except FileNotFoundError:
-            private_folder(self._file.parent)
-            self._file.write_bytes(b"")
+        private_folder(self._file.parent)
+        self._file.touch(mode=0o600)
+        self._file.write_bytes(b"")
         return self._file.stat().st_ctime_ns
 
     async def after(
@@ -102,17 +101,28 @@ def settle_settings(folder: Path) -> str:
 
     So is any other file of the contract that something else took the place of: it could not be opened.
     """
-    kept = _read(folder / "before.json")
-    if kept is None:
-        return ""
+    kept = [_read(folder / "before.json"), *map(_read, sorted(folder.glob("lane-*/before.json")))]
+    said = [
+        text for one in kept if one is not None and _is_there(one) for text in _settle(one, folder / "kept")
+    ]
+    return " ".join(said)
+
+
+def _is_there(kept: _Kept) -> bool:
+    """Return whether there is still a work tree: a lane that was removed is not made again."""
+    trees = [Path(name).parent for name in kept.git.files if name.endswith("/.git")]
+    return not trees or any(tree.is_dir() for tree in trees)
+
+
+def _settle(kept: _Kept, folder: Path) -> list[str]:
     files = [ContractFile(Path(name), "settings") for name in kept.files]
-    places = Contract(folder / "kept", files, lambda: TaskList(())).restore_places(kept.files)
+    places = Contract(folder, files, lambda: TaskList(())).restore_places(kept.files)
     settings = [file for file in files if file.path.suffix == ".toml"]
-    found = Contract(folder / "kept", settings, lambda: TaskList(())).restore(kept.files, None)
-    surroundings = settle_surroundings(kept.git, folder / "kept")
+    found = Contract(folder, settings, lambda: TaskList(())).restore(kept.files, None)
+    surroundings = settle_surroundings(kept.git, folder)
     root = next((Path(name).parent for name in kept.git.files if name.endswith("/.git")), None)
     rights = take_back_rights(root, Path(kept.git.own), kept.began) if root and kept.began else []
-    return " ".join([*surroundings, *rights, *(one.text for one in (*places, *found))])
+    return [*surroundings, *rights, *(one.text for one in (*places, *found))]
 
 
 def _read(file: Path) -> _Kept | None:
