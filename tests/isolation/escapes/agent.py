@@ -1,4 +1,4 @@
-"""The agent: does its task, and before that of the first task what the file of facts says.
+"""The agent: does its task, and before that what the file of facts says for the first and for later tasks.
 
 It is started by `segue run` as a command agent, in the sandbox. The scripts of the cases use its names.
 """
@@ -145,9 +145,10 @@ def attempt(script: str) -> None:
 def main() -> None:
     if not sys.stdin.isatty():
         sys.stdin.read()
-    if TASK in ("1", "T001"):
+    script = FACTS["script" if TASK in ("1", "T001") else "later"]
+    if script:
         try:
-            attempt(FACTS["script"])
+            attempt(script)
         except Exception:
             write("broken-attack.txt", traceback.format_exc())
     work()

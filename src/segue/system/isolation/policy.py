@@ -25,7 +25,7 @@ from segue.system.isolation.places import (
     TOOLS,
 )
 from segue.system.isolation.toolchain import SHARED
-from segue.system.programs import find_inside
+from segue.system.programs import find_inside, reach
 
 _MOST_SHOWN = 60
 """Entries of the machine's temporary folder that stay visible; each costs a mount."""
@@ -99,16 +99,17 @@ def make_policy(
     """Return the policy for a program: `given` is the user's choice, `own` is what the program needs."""
     home = Path(os.path.realpath(Path.home()))
     root = Path(os.path.realpath(root))
-    writable = [place if place.is_absolute() else root / place for place in _expanded(given.write)]
+    writable, readable = (list(_own_ways(expand_places(root, one))) for one in (given.write, given.read))
+    own = Places(_own_ways(own.write), own.read) if not home.is_relative_to(root) else own
     built = _caches(home) if caches else ()
-    shown = [*_expanded(given.read), *own.read]
+    shown = [*readable, *own.read]
     if strength is Strength.STRICT:
         shown += [home / name for name in (*TOOLS, *PLAIN_SETTINGS)]
     secrets = (Path(name) if name.startswith("/") else home / name for name in SECRETS)
     private = find_private(home)
     for place in own.write:
         _make(place)
-    opened = _real([*own.write, *writable, *_expanded(given.read), *own.read])
+    opened = _real([*own.write, *writable, *readable, *own.read])
     return SandboxPolicy(
         root=root,
         scratch=scratch,
@@ -136,9 +137,14 @@ def make_policy(
     )
 
 
-def _expanded(places: Iterable[Path]) -> Iterator[Path]:
-    for place in places:
-        yield Path(os.path.expandvars(place)).expanduser()
+def expand_places(root: Path, places: Iterable[Path]) -> list[Path]:
+    """Return the places that the user has named; relative ones are in the work tree."""
+    return [root / Path(os.path.expandvars(place)).expanduser() for place in places]
+
+
+def _own_ways(places: Iterable[Path]) -> tuple[Path, ...]:
+    """Leave out what a link decides that agents can make: they would open for themselves what is hidden."""
+    return tuple(place for place in places if reach().find_link(place) is None)
 
 
 def _real(places: Iterable[Path]) -> tuple[Path, ...]:
