@@ -71,7 +71,7 @@ def is_led(path: Path) -> bool:
 
 
 def check_way(path: Path) -> None:
-    """Raise SegueError if something that agents can make decides where a file that a user names is written."""
+    """Raise SegueError if something that agents can make decides where a file of the user is written."""
     if not is_led(path):
         return
     from segue.system.programs import reach

@@ -267,8 +267,7 @@ class Isolation:
             policy = msgspec.structs.replace(policy, seen_at=home, shared=tuple(seen))
         shared_by_all = TEMPORARY if chosen.means is Means.LANDLOCK and not policy.is_strict else ()
         programs.record([policy.root, *policy.write, *shared_by_all])
-        if self._installation.kept is not None:
-            policy = msgspec.structs.replace(policy, guard=(*policy.guard, self._installation.kept))
+        policy = msgspec.structs.replace(policy, guard=(*policy.guard, *self._installation.kept))
         return _WRAP[chosen.means](self._options, chosen, argv, policy, _environment(env, policy, chosen))
 
     @cached_property
@@ -293,7 +292,7 @@ class Isolation:
     def explain(self, text: str) -> str:
         """Return which setting opens the place that a program says it could not write; usually nothing."""
         means, kept = self.chosen.means, self._installation.kept
-        if kept is not None and f"{kept}/" in text and "ead-only file system" in text:
+        if "ead-only file system" in text and any(f"{place}/" in text for place in kept):
             return self.own_note
         return "" if means is Means.NONE else explain_denied(text, by_rules=means is Means.LANDLOCK)
 
