@@ -183,5 +183,9 @@ def tree_around(folder: str | os.PathLike[str]) -> str | None:
 
 def cut_variables(env: Mapping[str, str], reach: Reach) -> dict[str, str]:
     """Return an environment without what leads to programs that agents can write."""
-    found = ((name, value, reach.cut_variable(name, value) if value else "") for name, value in env.items())
+    found = (
+        # Segue's own settings are no programs: a folder for its state may be made in the work tree.
+        (name, value, reach.cut_variable(name, value) if value and not name.startswith("SEGUE_") else value)
+        for name, value in env.items()
+    )
     return {name: kept for name, value, kept in found if kept or not value}

@@ -11,6 +11,7 @@ from tests.isolation.escapes.cases.clouds import CLOUDS
 from tests.isolation.escapes.cases.files import FILES
 from tests.isolation.escapes.cases.git_folders import GIT_FOLDERS
 from tests.isolation.escapes.cases.lanes import LANES
+from tests.isolation.escapes.cases.later import LATER
 from tests.isolation.escapes.cases.processes import PROCESSES
 from tests.isolation.escapes.cases.programs import PROGRAMS
 from tests.isolation.escapes.cases.repositories import REPOSITORIES
@@ -32,6 +33,7 @@ ESCAPES = (
     *VIEWS,
     *LANES,
     *CLOUDS,
+    *LATER,
 )
 
 

@@ -20,13 +20,20 @@ from segue.domain.errors import ToolMissing
 from segue.domain.events import NOT_ISOLATED
 from segue.domain.pattern import pattern
 from segue.system import programs
-from segue.system.files import leave_memory, private_folder, write_atomic
+from segue.system.files import is_led, leave_memory, private_folder, write_atomic
 from segue.system.isolation import container, mounting
 from segue.system.isolation.denied import explain_denied
 from segue.system.isolation.homes import own_places
 from segue.system.isolation.installation import OwnInstallation, examine_installation
 from segue.system.isolation.mounting import MounterFound
-from segue.system.isolation.policy import TEMPORARY, Places, SandboxPolicy, Strength, make_policy
+from segue.system.isolation.policy import (
+    TEMPORARY,
+    Places,
+    SandboxPolicy,
+    Strength,
+    expand_places,
+    make_policy,
+)
 from segue.system.lane import is_beside, lane_variables, list_shared
 from segue.system.process.capture import Captured, capture
 from segue.system.program import part_command, part_folders
@@ -280,7 +287,20 @@ class Isolation:
     @property
     def own_note(self) -> str:
         """What agents can do to Segue itself, if it is installed where they work; usually nothing."""
-        return "" if self.chosen.means is Means.NONE else self._installation.note
+        return "" if self.chosen.means is Means.NONE else " ".join(self._own_notes())
+
+    def _own_notes(self) -> Iterator[str]:
+        if self._installation.note:
+            yield self._installation.note
+        home, state, given = self._options.home, self._options.state_dir, self._options.given
+        if home is None:
+            return
+        if self.chosen.means is Means.LANDLOCK and state is not None and state.is_relative_to(home):
+            yield f"Segue's state is in {state}, where Landlock lets agents write: they could damage it."
+        for place in expand_places(home, (*given.write, *given.read)):
+            if is_led(place):
+                target = os.path.realpath(place)
+                yield f"{place} is not opened, for agents could make that link: name {target} instead."
 
     def _home_of(self, root: Path) -> Path | None:
         """Return the user's work tree, if this one was made by Segue beside it."""
