@@ -32,7 +32,7 @@ APART = {"GIT_DIR": os.devnull}
 _LIST = ("config", "--list", "-z", "--show-scope", "--show-origin")
 _LIST_TIMEOUT = 30.0
 _LINKED = (
-    *("HEAD", "annex", "gc.pid", "git-crypt", "index", "info", "lfs", "logs", "objects"),
+    *("HEAD", "annex", "gc.pid", "git-crypt", "index", "info", "logs", "objects"),
     *("packed-refs", "refs", "reftable", "shallow", "worktrees"),
 )
 """What git reads and writes in the repository itself."""
@@ -184,9 +184,6 @@ async def _open(place: GitPlace) -> _Made:
     if folder is not None:
         (folder / "config.new").write_text(config.text, "utf-8", "surrogateescape")
         (folder / "config.new").replace(folder / "config")
-    # Through a link, git-lfs could not make it.
-    if any(name.startswith("filter.lfs.") for name in config.effective):
-        (place.common / "lfs").mkdir(exist_ok=True)
     _made[place] = made = _Made(folder, stamp, config, files)
     return made
 

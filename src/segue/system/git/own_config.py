@@ -132,7 +132,9 @@ def compose(place: GitPlace, settings: Sequence[GitSetting], trust: Trust) -> Ow
     user, its = _as_mapping(theirs), _as_mapping(own)
     filters, signing = _allowed(place, user, its, trust)
     refused = _refused_drivers({**user, **its}, filters)
-    forced = (*_ALWAYS, *_switch_off(place, user, refused), *filters.options, *signing.options)
+    # The folder that only Segue writes is no place to keep large files.
+    store = [("lfs.storage", str(place.common / "lfs"))] if "lfs.storage" not in user else []
+    forced = (*_ALWAYS, *store, *_switch_off(place, user, refused), *filters.options, *signing.options)
     lines += forced
     return OwnConfig(
         "".join(map(_format, lines)),
