@@ -35,7 +35,13 @@ def examine_installation(tree: Path, opened: Iterable[Path], *, can_keep: bool) 
         )
     if bytecode is not None and Path(bytecode) in kept:
         bytecode = None
-    place = source or prefix or bytecode or own_search()
+    place = source or prefix or bytecode
+    if place is None and (place := own_search()) is not None:
+        return OwnInstallation(
+            tuple(kept),
+            f"PYTHONPATH names {place}, where agents can write: Python runs what they put there before Segue "
+            "can refuse. Start Segue without it (`segue help sandbox`).",
+        )
     if place is None:
         return OwnInstallation(tuple(kept))
     return OwnInstallation(
