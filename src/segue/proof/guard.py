@@ -15,7 +15,8 @@ from segue.domain.task import Task, TaskList
 from segue.proof.contract import Contract, ContractFile
 from segue.proof.notes import decode_note, encode_note
 from segue.system.files import is_led, private_folder
-from segue.system.git.guard import GitGuard, GitState, GitViolation, settle_pointers
+from segue.system.git.guard import GitGuard, GitState, settle_pointers
+from segue.system.git.inner import GitViolation
 from segue.system.originals import Original
 
 _ABOUT_GIT = re.compile(r"\b(hooks?|husky|lefthook|pre-commit|git config\w*|lfs)\b", re.IGNORECASE)

@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from segue.domain.errors import WorkspaceError
 from segue.system.files import brief_folder, brief_place, clear_temporary, signature
-from segue.system.git.folders import GitPlace, check_place, check_tree
+from segue.system.git.folders import GitPlace, check_place, check_refs, check_tree, work_trees
 from segue.system.git.own_config import OwnConfig, Trust, compose, parse_settings
 from segue.system.process.capture import Captured, capture, child_environment
 
@@ -113,6 +113,7 @@ async def run_outside(
     limit: int = 64 * 1024**2,
 ) -> Captured:
     """Run git in a work tree, with a git folder and a configuration that only Segue writes."""
+    check_refs(place.common, args)
     variables = {**await _variables_for(place), **(extra or {})}
     if not _LOGGED.isdisjoint(args):
         (place.common / "logs").mkdir(exist_ok=True)  # through a link, git could not make it
@@ -144,11 +145,19 @@ async def read_config(place: GitPlace) -> OwnConfig:
 
 
 def included_files(place: GitPlace) -> tuple[str, ...]:
-    """Return the files of the work tree that git reads settings from, by the user's own word."""
-    made, git = _made.get(place), f"{place.root}{os.sep}.git"
-    files = (os.path.normpath(file) for file in made.files) if made is not None else ()
-    inside = f"{place.root}{os.sep}"
-    return tuple(file for file in files if file.startswith(inside) and not file.startswith(git + os.sep))
+    """Return the files of the work tree that git reads settings from, by the user's own word.
+
+    What settings name in another work tree comes there with a merge, so that here it counts too.
+    """
+    made, found = _made.get(place), []
+    tops = (place.root, *work_trees(place.common))
+    for file in map(os.path.normpath, made.files if made is not None else ()):
+        for top in tops:
+            below = os.path.relpath(file, top)
+            if not below.startswith(("..", f".git{os.sep}")):
+                found.append(os.path.join(place.root, below))  # noqa: PTH118
+                break
+    return tuple(found)
 
 
 async def _variables_for(place: GitPlace) -> dict[str, str]:
