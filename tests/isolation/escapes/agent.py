@@ -50,7 +50,9 @@ def monitor(path: str = ".cache-index") -> str:
 
 def stand_in(path: str | Path) -> Path:
     """Write the program, which then does what the real one of that name does."""
-    real = shutil.which(Path(path).name, path=FACTS["path"])
+    # Not what an earlier attempt planted: it would start itself for ever.
+    folders = [folder for folder in FACTS["path"].split(":") if not Path(folder).is_relative_to(REPO)]
+    real = shutil.which(Path(path).name, path=":".join(folders))
     return plant(path, then=f'exec {real} "$@"' if real else "exit 0")
 
 
