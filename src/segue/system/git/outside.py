@@ -164,18 +164,18 @@ async def _variables_for(place: GitPlace) -> dict[str, str]:
     check_place(place)
     made = await _open(place)
     found = {"GIT_DIR": str(place.git_dir), "GIT_WORK_TREE": str(place.root)}
-    if made.folder is None:
-        return found | _as_variables(made.config)
+    if made.folder is None:  # on a system without links, and so without a sandbox
+        return found | as_variables(made.config.forced)
     found["GIT_COMMON_DIR"] = str(made.folder)
     if not made.config.leaves_global:
         found |= {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
     return found
 
 
-def _as_variables(config: OwnConfig) -> dict[str, str]:
-    """Return what is switched off, for a system without links: there is no sandbox on it either."""
-    found = {"GIT_CONFIG_COUNT": str(len(config.forced))}
-    for number, (name, value) in enumerate(config.forced):
+def as_variables(settings: Sequence[tuple[str, str]]) -> dict[str, str]:
+    """Return settings as git takes them from the environment."""
+    found = {"GIT_CONFIG_COUNT": str(len(settings))}
+    for number, (name, value) in enumerate(settings):
         found |= {f"GIT_CONFIG_KEY_{number}": name, f"GIT_CONFIG_VALUE_{number}": value}
     return found
 

@@ -6,6 +6,7 @@ import os
 import re
 import stat
 from collections.abc import Iterator
+from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
 
@@ -67,8 +68,34 @@ def is_harmless(path: str, *, by_mode: bool) -> bool:
         return False
     if by_mode and not found.st_mode & 0o077:
         return False
+    return _is_plain(path, _version(found))
+
+
+def mask_file(path: str) -> str | None:
+    """Return a file of settings without the values of its secrets; None if it has none, or is no text."""
+    try:
+        found = Path(path).stat()
+    except OSError:
+        return None
+    return _mask_file(path, _version(found))
+
+
+def _version(found: os.stat_result) -> tuple[int, ...]:
+    """Return what changes whenever a file does: reading it again for each of many checks takes seconds."""
+    return (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+
+
+@lru_cache(maxsize=4096)
+def _is_plain(path: str, _: tuple[int, ...]) -> bool:
     text = read_text(path)
     return text is not None and not has_secrets(text) and not _TABLE.search(text)
+
+
+@lru_cache(maxsize=4096)
+def _mask_file(path: str, _: tuple[int, ...]) -> str | None:
+    text = read_text(path)
+    shown = None if text is None else mask(text)
+    return None if shown == text else shown
 
 
 def read_text(path: str) -> str | None:
@@ -111,4 +138,4 @@ def mask(text: str) -> str:
         if start >= place:
             found += [text[place:start], MARK]
             place = end
-    return _SHAPES.text("".join([*found, text[place:]])) if found or has_secrets(text) else text
+    return _SHAPES.text("".join([*found, text[place:]]))
