@@ -66,9 +66,9 @@ def test_nothing_is_gained_outside(escape: Escape, means: str) -> None:
 _NAMED = {escape.name: escape for escape in SHOWN}
 TOGETHER = {
     ("what git and PATH lead to", "bwrap"): (
-        *("submodule", "hook in the tree", "program on PATH", "settings in another spelling"),
+        *("hook in the tree", "program on PATH", "settings in another spelling"),
     ),
-    ("what git's configuration includes", "bwrap"): ("configuration that is included",),
+    ("what git's configuration includes", "bwrap"): ("submodule", "configuration that is included"),
     ("links and credentials", "bwrap"): ("link in the place of the plan", "credentials of package managers"),
     ("what is around the sandbox", "bwrap"): ("sockets, keys and processes", "sockets in temporary folders"),
     ("pipes", "bwrap"): ("pipe in the place of the plan",),
