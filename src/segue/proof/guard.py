@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -15,9 +16,10 @@ from segue.domain.task import Task, TaskList
 from segue.proof.contract import Contract, ContractFile
 from segue.proof.notes import decode_note, encode_note
 from segue.system.files import is_led, private_folder
-from segue.system.git.guard import GitGuard, GitState, settle_pointers
+from segue.system.git.guard import GitGuard, GitState, settle_surroundings
 from segue.system.git.inner import GitViolation
 from segue.system.originals import Original
+from segue.system.rights import take_back_rights
 
 _ABOUT_GIT = re.compile(r"\b(hooks?|husky|lefthook|pre-commit|git config\w*|lfs)\b", re.IGNORECASE)
 
@@ -30,6 +32,8 @@ class _Kept(msgspec.Struct, frozen=True):
     files: dict[str, Original]
     ways: dict[str, str] = {}
     """Where the places that the settings name lead."""
+    began: int = 0
+    """When that was, in nanoseconds, by the clock of the file system."""
 
 
 class LaunchGuard:
@@ -57,11 +61,16 @@ class LaunchGuard:
     def before(self, step: str) -> None:
         """Keep what is there before a step's agent starts."""
         git = self._git.look() if self._git is not None else GitState()
-        self._kept = _Kept(step, git, self._contract.keep(), self._look_at_ways())
+        self._kept = _Kept(step, git, self._contract.keep(), self._look_at_ways(), self._look_at_clock())
         # Half a note is none, and does no harm: the step has not begun yet.
+        self._file.write_bytes(encode_note(self._kept))
+
+    def _look_at_clock(self) -> int:
+        """Return what time it is for files: their clock may be behind ours by a hundredth of a second."""
         private_folder(self._file.parent)
         self._file.touch(mode=0o600)
-        self._file.write_bytes(encode_note(self._kept))
+        self._file.write_bytes(b"")
+        return self._file.stat().st_ctime_ns
 
     async def after(
         self, step: str, task: Task | None, label: str
@@ -74,6 +83,10 @@ class LaunchGuard:
         violations = await self._git.compare(kept.git, label) if self._git is not None else []
         found += [Tampering(one.subject, one.text) for one in violations]
         found += self._compare_ways(kept.ways)
+        if self._git is not None and kept.began:
+            place = self._git.root, Path(kept.git.own)
+            rights = await asyncio.to_thread(take_back_rights, *place, kept.began)
+            found += [Tampering("rights", text) for text in rights]
         self._file.unlink(missing_ok=True)
         fatal = [one.text for one in violations if one.fails and not _is_asked_for(one, task)]
         failure = Failure(FailureKind.TAMPERED, " ".join(fatal)) if fatal else None
@@ -128,7 +141,10 @@ def _settle(kept: _Kept, folder: Path) -> list[str]:
     places = Contract(folder, files, lambda: TaskList(())).restore_places(kept.files)
     settings = [file for file in files if file.path.suffix == ".toml"]
     found = Contract(folder, settings, lambda: TaskList(())).restore(kept.files, None)
-    return [*settle_pointers(kept.git, folder), *(one.text for one in (*places, *found))]
+    surroundings = settle_surroundings(kept.git, folder)
+    root = next((Path(name).parent for name in kept.git.files if name.endswith("/.git")), None)
+    rights = take_back_rights(root, Path(kept.git.own), kept.began) if root and kept.began else []
+    return [*surroundings, *rights, *(one.text for one in (*places, *found))]
 
 
 def _read(file: Path) -> _Kept | None:
