@@ -20,7 +20,7 @@ from segue.domain.errors import WorkspaceError
 from segue.system.beneath import Beneath
 from segue.system.files import read_start
 from segue.system.git.controls import POINTERS, control_files, find_odd
-from segue.system.git.gitlinks import mark_modules
+from segue.system.git.gitlinks import is_moved, mark_modules
 from segue.system.git.inner import GitViolation, Inner, InnerGuard, Settings, without_hooks
 from segue.system.git.objects import Objects
 from segue.system.git.outside import included_files
@@ -148,6 +148,8 @@ class GitGuard:
         now = self.look(before)
         found += await self._hidden(before, now)
         for path in (path for path, mark in now.modules.items() if before.modules.get(path, mark) != mark):
+            if is_moved(self._repo.root, self._own, path):
+                continue  # which is recorded
             what = f"The agent changed files in the submodule {path}; Segue does not record changes there."
             found.append(GitViolation("submodule", what, fails=False))
         for name in now.under_way:
