@@ -132,6 +132,11 @@ def has_work(root: Path, path: str) -> bool:
     return False
 
 
+def is_moved(root: Path, git_dir: Path, path: str) -> bool:
+    """Return whether a submodule is at another commit than the index names, and has no other changes."""
+    return checked_out(root, path) not in ("", find_gitlinks(git_dir).get(path)) and not has_work(root, path)
+
+
 def mark_modules(root: Path, git_dir: Path) -> dict[str, str]:
     """Return a digest of each submodule's files, as their times and sizes tell, to see what has changed."""
     return {path: _mark(os.path.join(root, path)) for path in find_gitlinks(git_dir)}

@@ -20,7 +20,7 @@ from segue.domain.errors import WorkspaceError
 from segue.system.beneath import Beneath
 from segue.system.files import read_start
 from segue.system.git.controls import POINTERS, control_files, find_odd
-from segue.system.git.gitlinks import mark_modules
+from segue.system.git.gitlinks import is_moved, mark_modules
 from segue.system.git.inner import GitViolation, Inner, InnerGuard, Settings, without_hooks
 from segue.system.git.objects import Objects
 from segue.system.git.outside import included_files
@@ -148,6 +148,8 @@ class GitGuard:
         now = self.look(before)
         found += await self._hidden(before, now)
         for path in (path for path, mark in now.modules.items() if before.modules.get(path, mark) != mark):
+            if is_moved(self._repo.root, self._own, path):
+                continue  # which is recorded
             what = f"The agent changed files in the submodule {path}; Segue does not record changes there."
             found.append(GitViolation("submodule", what, fails=False))
         for name in now.under_way:
@@ -337,7 +339,8 @@ def settle_surroundings(before: GitState, folder: Path) -> list[str]:
             said.append(f"The agent changed {name}, which says where git's folder is. It was put back.")
     said += _heal_index(before.own)
     places = {place for place in (before.own, before.common) if place and Path(place).is_dir()}
-    for name in sorted({*(name for place in places for name in find_odd(place)), *before.files}):
+    odd = {name for place in places for name in find_odd(place)}
+    for name in sorted(odd | before.files.keys()):
         old = before.files.get(name) or nothing_at(name)
         new = originals.look(name, old)
         replaced = find_replaced(old, new) or find_unreadable(old, new)
