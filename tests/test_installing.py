@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 import tarfile
@@ -127,7 +128,7 @@ def test_a_missing_extra_is_answered_with_the_line(
     assert "Traceback" not in done.stderr
     assert f"Next: {install_line(extra)}" in done.stderr
     lock = ROOT / "requirements" / "extras" / f"{extra}.txt"
-    assert install_line(extra).endswith(f" --no-deps --require-hashes -r {lock}")
+    assert install_line(extra).endswith(f" --no-deps --require-hashes -r {shlex.quote(str(lock))}")
     assert f"{EXTRAS[extra][0].partition('>')[0].partition('[')[0]}==" in lock.read_text()
     assert extra in EXTRAS
 

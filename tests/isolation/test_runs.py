@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 import signal
 import sys
@@ -157,7 +158,9 @@ if arguments[0] == "run":
 
 def test_a_container_gets_the_work_tree_and_nothing_secret(place: Place) -> None:
     log, runtime = place.root / "docker.log", place.root / "docker"
-    runtime.write_text(f"#!{sys.executable}\n" + DOCKER.format(log=str(log), python=sys.executable))
+    script = place.root / "docker.py"
+    script.write_text(DOCKER.format(log=str(log), python=sys.executable))
+    runtime.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} {script} "$@"\n')
     runtime.chmod(0o755)
     table = f'sandbox = {{ runtime = "{runtime}", image = "image:1", read = ["{place.root}/agent.py"] }}\n'
     agent(place, "", table)

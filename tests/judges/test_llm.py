@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -372,7 +373,7 @@ except ToolMissing as missing:
 def test_without_litellm_the_install_command_is_named(tmp_path: Path) -> None:
     (tmp_path / "library").mkdir()
     done = run_bare(bare_python(tmp_path / "library"), _CHECK, tmp_path)
-    install = f"{sys.executable} -m pip install '.[litellm]'"
+    install = f"{shlex.quote(sys.executable)} -m pip install '.[litellm]'"
     assert done.stdout.splitlines() == [install, "5", install], done.stderr
 
 
