@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 import shutil
 import signal
 import sys
@@ -16,6 +15,7 @@ import pytest
 from tests.cli.place import DEADLINE, PLAN, Place, processes_with, until
 from tests.isolation.means import MOUNTER, each, needs, run_by
 from tests.proof.projects import needs_sandbox
+from tests.shebang import shebang
 
 AGENT = """
 import os, pathlib, signal, sys, time
@@ -158,9 +158,7 @@ if arguments[0] == "run":
 
 def test_a_container_gets_the_work_tree_and_nothing_secret(place: Place) -> None:
     log, runtime = place.root / "docker.log", place.root / "docker"
-    script = place.root / "docker.py"
-    script.write_text(DOCKER.format(log=str(log), python=sys.executable))
-    runtime.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} {script} "$@"\n')
+    runtime.write_text(f"{shebang()}\n{DOCKER.format(log=str(log), python=sys.executable)}")
     runtime.chmod(0o755)
     table = f'sandbox = {{ runtime = "{runtime}", image = "image:1", read = ["{place.root}/agent.py"] }}\n'
     agent(place, "", table)
