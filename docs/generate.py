@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import inspect
 import json
+import os
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+import textwrap
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,11 +31,15 @@ from segue.cli.help import EXIT_CODES
 from segue.cli.main import cli
 from segue.config.git import GitSettings
 from segue.config.load import LoadedSettings
+from segue.config.part_tables import all_settings
 from segue.config.settings import DiagnosticSettings, SandboxSettings, Settings
 from segue.config.trust import HARMLESS, is_harmless
 from segue.deliveries.place import PullRequestOptions
-from segue.domain.events import EVENTS
+from segue.domain.events import all_events
+from segue.domain.installed import BUILT_IN as BUILT_IN_PARTS
+from segue.domain.installed import GROUP, import_name, is_installed
 from segue.domain.options import OptionField, option_fields, read_options
+from segue.domain.part import Part
 from segue.domain.proof import IndependentTests, Proof, Tampering
 from segue.domain.results import OUTPUTS
 from segue.domain.scenario import RequestOptions, Scenario
@@ -56,6 +63,7 @@ from segue.system.process.processes import Processes
 from segue.view.levels import MEANINGS, describe_proof
 
 ROOT = Path(__file__).resolve().parent.parent
+INDEX = Path("src/segue/domain/part_index.py")
 WIDTH = 90
 """Help is wrapped here, whatever the terminal of the person who runs this."""
 
@@ -137,9 +145,9 @@ def _command_sections(_words: str) -> str:
     return "\n" + "\n".join(f"## {words}\n\n{help_text(words)}" for words, _ in commands()) + "\n"
 
 
-def settings(kind: type[Any] = Settings, prefix: str = "") -> Iterator[tuple[str, OptionField]]:
+def settings(kind: type[Any] | None = None, prefix: str = "") -> Iterator[tuple[str, OptionField]]:
     """Yield every setting with its dotted name."""
-    for field in option_fields(kind):
+    for field in option_fields(kind or all_settings()):
         if field.is_table:
             yield from settings(field.type, f"{prefix}{field.name}.")
         else:
@@ -175,7 +183,7 @@ def _exit_code_table(_words: str) -> str:
 
 def _event_table(_words: str) -> str:
     return _table(
-        ("type", "meaning", "data"), [(f"`{name}`", *_described(kind)) for name, kind in EVENTS.items()]
+        ("type", "meaning", "data"), [(f"`{name}`", *_described(kind)) for name, kind in all_events().items()]
     )
 
 
@@ -369,22 +377,66 @@ def fresh() -> dict[Path, str]:
     from docs.manual import shared_files
 
     texts = {page: rewritten(page.read_text("utf-8")) for page in pages()}
+    texts[ROOT / INDEX] = part_index()
     return texts | {ROOT / path: text for path, text in shared_files(commands()).items()}
+
+
+def part_index() -> str:
+    """Return the module that lists the built-in parts, and those whose folders were deleted."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    found = {
+        name: import_name(where) if is_installed(name) else BUILT_IN_PARTS[name]
+        for name, where in sorted(project["entry-points"][GROUP].items())
+    }
+    head = (ROOT / INDEX).read_text("utf-8").partition("PARTS:")[0]
+    return f"{head}PARTS: tuple[Part, ...] = (\n{''.join(map(_write_part, found.values()))})\n"
+
+
+def _write_part(part: Part) -> str:
+    """Return the code of a part, each value in a line of its own, as ruff leaves it."""
+    return "".join(f"    {line}\n" for line in _write_value(part).splitlines()[:-1]) + "    ),\n"
+
+
+def _write_value(value: Any) -> str:
+    """Return a value as code; tuples and tables that are not empty take a line for each element."""
+    if not isinstance(value, tuple | Mapping) or not value:
+        return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)
+    if hasattr(value, "_fields"):
+        name, ends = type(value).__name__, "()"
+        given = [one for one in value._fields if getattr(value, one) != value._field_defaults.get(one)]
+        items = [f"{one}={_write_value(getattr(value, one))}" for one in given]
+    elif isinstance(value, Mapping):
+        name, ends = "", "{}"
+        items = [f"{json.dumps(key)}: {_write_value(inner)}" for key, inner in value.items()]
+    elif len(value) == 1:
+        return f"({_write_value(value[0])},)"
+    else:
+        name, ends, items = "", "()", [_write_value(inner) for inner in value]
+    lines = "".join(f"{item},\n" for item in items)
+    return f"{name}{ends[0]}\n{textwrap.indent(lines, '    ')}{ends[1]}"
 
 
 def stale() -> list[Path]:
     """Return the files that are out of date."""
-    return [path for path, text in fresh().items() if not path.exists() or path.read_text("utf-8") != text]
+    return [path for path, text in fresh().items() if _differs(path, text)]
+
+
+def _differs(path: Path, text: str) -> bool:
+    return not path.exists() or path.read_text("utf-8") != text
 
 
 def main(arguments: list[str]) -> int:
     """Rewrite the files, or with --check name those that are out of date."""
-    changed = stale()
-    texts = fresh()
-    for path in changed:
+    if "--check" not in arguments and part_index() != (ROOT / INDEX).read_text("utf-8"):
+        (ROOT / INDEX).write_text(part_index(), "utf-8")
+        click.echo(INDEX)
+        # The pages show what the new index says.
+        os.execv(sys.executable, [sys.executable, *sys.argv])  # noqa: S606
+    changed = {path: text for path, text in fresh().items() if _differs(path, text)}
+    for path, text in changed.items():
         if "--check" not in arguments:
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(texts[path], "utf-8")
+            path.write_text(text, "utf-8")
         click.echo(path.relative_to(ROOT))
     return 1 if changed and "--check" in arguments else 0
 

@@ -14,7 +14,8 @@ import pytest
 
 from segue.config import load as load_module
 from segue.config.load import LoadedSettings, environment_of, load, show
-from segue.config.settings import BuildPhaseName, Settings, TaskKindName
+from segue.config.part_tables import all_settings
+from segue.config.settings import BuildPhaseName, TaskKindName
 from segue.config.template import EXAMPLES, template
 from segue.domain.errors import UsageError
 from segue.domain.options import option_fields, options_schema
@@ -38,7 +39,7 @@ def read(file: Path, text: str = "", **environ: str) -> LoadedSettings:
 
 
 def test_secrets_of_the_environment_are_not_stored_with_a_run(file: Path) -> None:
-    tables: list[tuple[type, str]] = [(Settings, "")]
+    tables: list[tuple[type, str]] = [(all_settings(), "")]
     secrets: dict[str, str] = {}
     while tables:
         kind, prefix = tables.pop()
@@ -165,14 +166,14 @@ def _unset(kind: type[Any], prefix: str = "") -> Iterator[str]:
 
 
 def test_the_template_has_an_example_for_what_is_unset(file: Path) -> None:
-    assert set(_unset(Settings)) <= EXAMPLES.keys()
+    assert set(_unset(all_settings())) <= EXAMPLES.keys()
     lines = [line.removeprefix("# ") for line in template().splitlines()[3:]]
     read(file, "\n".join(lines[: lines.index("[agents.command]")]))
     assert "null" not in template()
 
 
 def test_the_schema_describes_every_setting() -> None:
-    schema = options_schema(Settings)
+    schema = options_schema(all_settings())
     definitions = schema["$defs"]
     assert definitions["LimitSettings"]["properties"]["attempts"]["minimum"] == 1
     assert schema["properties"]["checks"]["description"].startswith("Commands")

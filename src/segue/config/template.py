@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from segue.config.settings import Settings
+from segue.config.part_tables import all_settings
 from segue.domain.options import OptionField, option_fields
 
 _HEAD = """\
@@ -86,7 +86,7 @@ EXAMPLES = {
 
 def template() -> str:
     """Return the text of the file."""
-    return "\n".join([_HEAD, *_write_table(Settings, "")]) + "\n" + _AGENTS
+    return "\n".join([_HEAD, *_write_table(all_settings(), "")]) + "\n" + _AGENTS
 
 
 def _write_table(kind: type[Any], prefix: str) -> Iterator[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from msgspec import Struct
 
 from segue.domain.errors import ToolMissing, UsageError
+from segue.domain.installed import import_name, refuse_missing, socket_variants
 from segue.domain.nearest import suggest
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-BUILT_IN: Mapping[str, Mapping[str, str]] = {
+CORE: Mapping[str, Mapping[str, str]] = {
     "agents": {
         "claude": "segue.agents.claude.agent:ClaudeAgent",
         "claude-cloud": "segue.agents.claude_cloud:CLAUDE_CLOUD",
@@ -76,6 +76,11 @@ BUILT_IN: Mapping[str, Mapping[str, str]] = {
 }
 """Socket → name → where the class is. Other packages use the entry-point group `segue.SOCKET`."""
 
+BUILT_IN: Mapping[str, Mapping[str, str]] = {
+    socket: {**variants, **socket_variants(socket)} for socket, variants in CORE.items()
+}
+"""The same with what the parts of Segue bring that are installed."""
+
 
 class Plugin(Struct, frozen=True):
     """One variant of a socket, and where it comes from."""
@@ -115,10 +120,8 @@ def plugin_names(socket: str) -> list[str]:
 
 def load(socket: str, name: str, also: Iterable[str] = ()) -> Any:
     """Import a variant; `also` are names that mean something else, worth a hint."""
-    where = BUILT_IN[socket].get(name)
-    if where is not None:
-        module, _, attribute = where.partition(":")
-        return getattr(importlib.import_module(module), attribute)
+    if (where := BUILT_IN[socket].get(name)) is not None:
+        return import_name(where)
     point = _entry_points(socket).get(name)
     if point is None:
         raise _unknown(socket, name, also)
@@ -174,6 +177,7 @@ def check_name(socket: str, name: str, also: Iterable[str] = ()) -> None:
 
 
 def _unknown(socket: str, name: str, also: Iterable[str]) -> UsageError:
+    refuse_missing(socket, name, f"The {_singular(socket)} {name}")
     known = sorted({*names(socket), *also})
     return UsageError(
         f"There is no {_singular(socket)} {name!r}.{suggest(name, known)}",
