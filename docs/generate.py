@@ -20,13 +20,9 @@ from segue import public
 from segue.agents.acp.agent import AcpOptions
 from segue.agents.acp.profiles import Profile
 from segue.agents.claude.agent import ClaudeOptions
-from segue.agents.claude_cloud import ClaudeCloudOptions
 from segue.agents.codex.agent import CodexOptions
-from segue.agents.copilot_cloud import CopilotCloudOptions
 from segue.agents.cursor.agent import CursorOptions
 from segue.agents.cursor_cloud.options import CursorCloudOptions
-from segue.agents.devin import DevinOptions
-from segue.agents.jules import JulesOptions
 from segue.cli.help import EXIT_CODES
 from segue.cli.main import cli
 from segue.config.git import GitSettings
@@ -35,11 +31,12 @@ from segue.config.part_tables import all_settings
 from segue.config.settings import DiagnosticSettings, SandboxSettings, Settings
 from segue.config.trust import HARMLESS, is_harmless
 from segue.deliveries.place import PullRequestOptions
+from segue.domain.errors import UsageError
 from segue.domain.events import all_events
 from segue.domain.installed import BUILT_IN as BUILT_IN_PARTS
-from segue.domain.installed import GROUP, import_name, is_installed
+from segue.domain.installed import GROUP, find_table, import_name, is_installed
 from segue.domain.options import OptionField, option_fields, read_options
-from segue.domain.part import Part
+from segue.domain.part import Part, PartCommand, PartTable
 from segue.domain.proof import IndependentTests, Proof, Tampering
 from segue.domain.results import OUTPUTS
 from segue.domain.scenario import RequestOptions, Scenario
@@ -53,6 +50,7 @@ from segue.reports.card.card import CheckCard, ContestedCard, CriterionCard, Pro
 from segue.reviewers.options import CommandReviewOptions, StetOptions
 from segue.runtime.app import App
 from segue.runtime.registry import BUILT_IN
+from segue.runtime.registry import load as load_variant
 from segue.runtime.wiring import make_agent
 from segue.searchers.options import SearchSettings
 from segue.sources.options import GithubSettings
@@ -82,13 +80,9 @@ OPTIONS: dict[str, type[Any]] = {
     "acp": Profile,
     "agents.gemini": AcpOptions,
     "agents.claude": ClaudeOptions,
-    "agents.claude-cloud": ClaudeCloudOptions,
     "agents.codex": CodexOptions,
-    "agents.copilot-cloud": CopilotCloudOptions,
     "agents.cursor": CursorOptions,
     "agents.cursor-cloud": CursorCloudOptions,
-    "agents.devin": DevinOptions,
-    "agents.jules": JulesOptions,
     "deliveries.pr": PullRequestOptions,
     "diagnostics": DiagnosticSettings,
     "git": GitSettings,
@@ -173,8 +167,17 @@ def _default(field: OptionField) -> str:
 
 
 def _options_table(words: str) -> str:
-    rows = [(f"`{name}`", _default(field), field.description) for name, field in settings(OPTIONS[words])]
+    kind = OPTIONS[words] if words in OPTIONS else _find_options(words)
+    rows = [(f"`{name}`", _default(field), field.description) for name, field in settings(kind)]
     return _table(("option", "default", "meaning"), rows)
+
+
+def _find_options(words: str) -> type[Any]:
+    """Return the table of a part: `[NAME]`, or `[agents.NAME]` for one of its agents."""
+    socket, _, name = words.partition(".")
+    table = None if name else find_table(words)
+    kind: type[Any] = import_name(table.where) if table else load_variant(socket, name).Options
+    return kind
 
 
 def _exit_code_table(_words: str) -> str:
@@ -303,9 +306,10 @@ def _level_table(_words: str) -> str:
 
 
 def _script_table(words: str) -> str:
-    from docs.scripts import SCRIPTS
+    from docs.scripts import SCRIPTS, part_scripts
 
-    return _table(("word", "meaning"), [(f"`{name}`", meaning) for name, meaning in SCRIPTS[words].items()])
+    known = SCRIPTS if words in SCRIPTS else part_scripts(words.partition(" ")[0])
+    return _table(("word", "meaning"), [(f"`{name}`", meaning) for name, meaning in known[words].items()])
 
 
 def _query_table(_words: str) -> str:
@@ -367,7 +371,11 @@ def rewritten(text: str) -> str:
     """Return the page with its generated parts as the code has them now."""
 
     def fill(found: re.Match[str]) -> str:
-        return found["open"] + _MAKERS[found["name"]](found["words"] or "") + found["close"]
+        try:
+            made = _MAKERS[found["name"]](found["words"] or "")
+        except UsageError:  # about a part that is not installed: it stays as it is
+            return found[0]
+        return found["open"] + made + found["close"]
 
     return BLOCK.sub(fill, text)
 
@@ -401,7 +409,7 @@ def _write_value(value: Any) -> str:
     """Return a value as code; tuples and tables that are not empty take a line for each element."""
     if not isinstance(value, tuple | Mapping) or not value:
         return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)
-    if hasattr(value, "_fields"):
+    if isinstance(value, Part | PartCommand | PartTable):
         name, ends = type(value).__name__, "()"
         given = [one for one in value._fields if getattr(value, one) != value._field_defaults.get(one)]
         items = [f"{one}={_write_value(getattr(value, one))}" for one in given]

@@ -78,7 +78,7 @@ ELSEWHERE = (
         "tests/parts/litellm/test_profiles.py",
     ),
     *("tests/agents/test_cloud_watch.py", "tests/agents/test_cloud_v0.py"),
-    *("tests/agents/test_cloud_errors.py", "tests/cli/test_clouds.py::test_two_tasks"),
+    *("tests/agents/test_cloud_errors.py", "tests/parts/clouds/test_runs.py::test_two_tasks"),
     *("tests/dataset/test_publish.py", "tests/sim/test_github_clients.py"),
     *("tests/trust/test_looking.py::test_no_page", "tests/trust/test_mcp.py::test_tools_that_look"),
 )

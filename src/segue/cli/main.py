@@ -86,7 +86,8 @@ def shown_groups() -> dict[str, dict[str, str]]:
     last = shown.popitem()
     for part in built_in_parts():
         for name, command in part.commands.items():
-            shown.setdefault(command.heading, {})[name] = command.help
+            if " " not in name:  # others belong to an `OpenGroup`
+                shown.setdefault(command.heading, {})[name] = command.help
     return {**shown, last[0]: last[1]}
 
 

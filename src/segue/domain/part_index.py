@@ -4,6 +4,41 @@ from segue.domain.part import Part, PartCommand, PartTable
 
 PARTS: tuple[Part, ...] = (
     Part(
+        name="clouds",
+        summary="Lets cloud agents of Anthropic, GitHub, Cognition and Google work on tasks.",
+        commands={
+            "sim claude-cloud": PartCommand(
+                where="segue.parts.clouds.command:claude_cloud",
+                heading="Serve",
+                help="Simulate Claude Managed Agents.",
+            ),
+            "sim copilot-cloud": PartCommand(
+                where="segue.parts.clouds.command:copilot_cloud",
+                heading="Serve",
+                help="Simulate GitHub Copilot's agent tasks.",
+            ),
+            "sim devin": PartCommand(
+                where="segue.parts.clouds.command:devin",
+                heading="Serve",
+                help="Simulate Devin.",
+            ),
+            "sim jules": PartCommand(
+                where="segue.parts.clouds.command:jules",
+                heading="Serve",
+                help="Simulate Google Jules.",
+            ),
+        },
+        sockets={
+            "agents": {
+                "claude-cloud": "segue.parts.clouds.claude:CLAUDE_CLOUD",
+                "copilot-cloud": "segue.parts.clouds.copilot:COPILOT_CLOUD",
+                "devin": "segue.parts.clouds.devin:DEVIN",
+                "jules": "segue.parts.clouds.jules:JULES",
+            },
+        },
+        topics=("clouds",),
+    ),
+    Part(
         name="litellm",
         summary="Serves agents as models, in a program that uses LiteLLM or through LiteLLM's proxy.",
         commands={

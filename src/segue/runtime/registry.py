@@ -20,17 +20,13 @@ T = TypeVar("T")
 CORE: Mapping[str, Mapping[str, str]] = {
     "agents": {
         "claude": "segue.agents.claude.agent:ClaudeAgent",
-        "claude-cloud": "segue.agents.claude_cloud:CLAUDE_CLOUD",
         "codex": "segue.agents.codex.agent:CodexAgent",
         "command": "segue.agents.command:CommandAgent",
         "copilot": "segue.agents.acp.agent:COPILOT",
-        "copilot-cloud": "segue.agents.copilot_cloud:COPILOT_CLOUD",
         "cursor": "segue.agents.cursor.agent:CursorAgent",
         "cursor-acp": "segue.agents.acp.agent:CURSOR",
         "cursor-cloud": "segue.agents.cursor_cloud.agent:CursorCloudAgent",
-        "devin": "segue.agents.devin:DEVIN",
         "gemini": "segue.agents.acp.agent:GEMINI",
-        "jules": "segue.agents.jules:JULES",
         "opencode": "segue.agents.acp.agent:OPENCODE",
         "qwen": "segue.agents.acp.agent:QWEN",
         "scripted": "segue.agents.scripted.agent:ScriptedAgent",

@@ -14,7 +14,7 @@ from tests.parts.litellm.place import DROPPED, Asking, environment, prepare
 @pytest.fixture
 def asking(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Asking]:
     """This process calls models; what it started has stopped afterwards."""
-    import segue.provider
+    from segue.parts.litellm import library
 
     prepare(tmp_path)
     for name in [name for name in os.environ if name.startswith(DROPPED)]:
@@ -22,4 +22,4 @@ def asking(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Asking]:
     for name, value in environment(tmp_path).items():
         monkeypatch.setenv(name, value)
     yield Asking(tmp_path)
-    segue.provider.close()
+    library.close()

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from segue.conformance.agent import check_agent
 from segue.domain.events import AgentRaw, AgentStarted
-from tests.agents.session_place import SECRET, VENDORS, SessionPlace, Vendor, in_clone, open_session_place
+from tests.parts.clouds.place import SECRET, VENDORS, SessionPlace, Vendor, in_clone, open_session_place
 from tests.sim.cloud_desk import REPO
 
 

@@ -9,8 +9,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from segue.sim.cloud.remote import Remote
-from segue.sim.sessions.app import (
+from segue.parts.clouds.sim.app import (
     Handler,
     SessionRefusal,
     SimVendor,
@@ -20,7 +19,8 @@ from segue.sim.sessions.app import (
     read_json,
     require,
 )
-from segue.sim.sessions.engine import SessionEngine, SimSession, VendorHabits
+from segue.parts.clouds.sim.engine import SessionEngine, SimSession, VendorHabits
+from segue.sim.cloud.remote import Remote
 
 _FIELDS = ("prompt", "model", "custom_agent", "create_pull_request", "base_ref", "head_ref")
 _REPO = "/repos/{owner}/{name}"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from segue.sim.sessions.claude import CLAUDE
+from segue.parts.clouds.sim.claude import CLAUDE
 from segue.system.http.server import start_server
 from tests.later import Later
 from tests.sim.cloud_desk import REPO, bare_repository, git

@@ -12,7 +12,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
-from segue.sim.sessions.app import (
+from segue.parts.clouds.sim.app import (
     Handler,
     SessionRefusal,
     SimVendor,
@@ -23,7 +23,7 @@ from segue.sim.sessions.app import (
     read_json,
     require,
 )
-from segue.sim.sessions.engine import Happening, SessionEngine, SimSession, VendorHabits
+from segue.parts.clouds.sim.engine import Happening, SessionEngine, SimSession, VendorHabits
 
 _BETA = "managed-agents-2026-04-01"
 _FIELDS = (

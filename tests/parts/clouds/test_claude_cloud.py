@@ -10,7 +10,7 @@ import pytest
 
 from segue.domain.events import AgentText, WaitBegan, WaitEnded
 from segue.domain.job import Limits
-from tests.agents.session_place import VENDORS, SessionPlace, open_session_place
+from tests.parts.clouds.place import VENDORS, SessionPlace, open_session_place
 from tests.sim.cloud_desk import REPO
 
 [CLAUDE] = [vendor for vendor in VENDORS if vendor.name == "claude-cloud"]

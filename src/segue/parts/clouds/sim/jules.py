@@ -9,7 +9,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from segue.sim.sessions.app import (
+from segue.parts.clouds.sim.app import (
     Handler,
     SessionRefusal,
     SimVendor,
@@ -18,7 +18,7 @@ from segue.sim.sessions.app import (
     read_json,
     require,
 )
-from segue.sim.sessions.engine import Happening, SessionEngine, SimSession, VendorHabits
+from segue.parts.clouds.sim.engine import Happening, SessionEngine, SimSession, VendorHabits
 
 _FIELDS = ("prompt", "title", "sourceContext", "requirePlanApproval", "automationMode")
 _STATUSES = {400: "INVALID_ARGUMENT", 401: "UNAUTHENTICATED", 403: "PERMISSION_DENIED", 404: "NOT_FOUND"}

@@ -11,8 +11,8 @@ import httpx2
 import pytest
 
 from segue.system.http.server import start_server
-from tests.agents.session_place import VENDORS, Vendor
 from tests.cli.place import DEADLINE, Place, make_template, until
+from tests.parts.clouds.place import VENDORS, Vendor
 from tests.sim.cloud_desk import git
 
 HOSTED = "https://github.com/me/app"

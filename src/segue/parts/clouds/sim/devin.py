@@ -8,7 +8,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from segue.sim.sessions.app import (
+from segue.parts.clouds.sim.app import (
     Handler,
     SessionRefusal,
     SimVendor,
@@ -19,7 +19,7 @@ from segue.sim.sessions.app import (
     read_json,
     require,
 )
-from segue.sim.sessions.engine import SessionEngine, SimSession, VendorHabits
+from segue.parts.clouds.sim.engine import SessionEngine, SimSession, VendorHabits
 
 _FIELDS = (
     *("prompt", "title", "tags", "repos", "max_acu_limit", "playbook_id", "knowledge_ids", "secret_ids"),

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from segue.sim.sessions.jules import JULES
+from segue.parts.clouds.sim.jules import JULES
 from segue.system.http.server import start_server
 from tests.e2e.install import JULES_SDK
 from tests.sim.cloud_desk import DEADLINE, REPO, bare_repository, git

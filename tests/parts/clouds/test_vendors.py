@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.agents.session_place import VENDORS, SessionPlace, open_session_place
+from tests.parts.clouds.place import VENDORS, SessionPlace, open_session_place
 
 BY_NAME = {vendor.name: vendor for vendor in VENDORS}
 

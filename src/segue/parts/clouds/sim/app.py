@@ -13,9 +13,9 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from segue.parts.clouds.sim.engine import SessionEngine, SimSession, VendorHabits
+from segue.parts.clouds.sim.script import SessionFault, SessionScript
 from segue.sim.gate import GateCall, gated_app
-from segue.sim.sessions.engine import SessionEngine, SimSession, VendorHabits
-from segue.sim.sessions.script import SessionFault, SessionScript
 
 Handler = Callable[[SessionEngine, Request], Awaitable[Response]]
 _EXECUTED = ("lost", "failed", "silent")

@@ -14,22 +14,22 @@ from typing import Any
 import httpx2
 import pytest
 
-from segue.agents.claude_cloud import CLAUDE_CLOUD
 from segue.agents.cloud.agent import CloudAgent, CloudKind
-from segue.agents.copilot_cloud import COPILOT_CLOUD
-from segue.agents.devin import DEVIN as DEVIN_AGENT
-from segue.agents.jules import JULES as JULES_AGENT
 from segue.domain.job import Job, Limits
 from segue.domain.options import read_options
 from segue.domain.task import Task
+from segue.parts.clouds.claude import CLAUDE_CLOUD
+from segue.parts.clouds.copilot import COPILOT_CLOUD
+from segue.parts.clouds.devin import DEVIN as DEVIN_AGENT
+from segue.parts.clouds.jules import JULES as JULES_AGENT
+from segue.parts.clouds.sim.app import SimVendor
+from segue.parts.clouds.sim.claude import CLAUDE
+from segue.parts.clouds.sim.copilot import COPILOT
+from segue.parts.clouds.sim.devin import DEVIN
+from segue.parts.clouds.sim.jules import JULES
+from segue.parts.clouds.sim.script import SessionScript
 from segue.prompts.task import execute_prompt
 from segue.sim.script import check_script
-from segue.sim.sessions.app import SimVendor
-from segue.sim.sessions.claude import CLAUDE
-from segue.sim.sessions.copilot import COPILOT
-from segue.sim.sessions.devin import DEVIN
-from segue.sim.sessions.jules import JULES
-from segue.sim.sessions.script import SessionScript
 from segue.system.http.server import start_server
 from segue.system.process.processes import Processes
 from segue.system.services import Services
