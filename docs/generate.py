@@ -43,7 +43,6 @@ from segue.domain.scenario import RequestOptions, Scenario
 from segue.flow.phase import PRESETS, Phase
 from segue.flow.phases.registry import PHASES
 from segue.judges.options import JudgeSettings
-from segue.judges.rls.options import RlsOptions
 from segue.prompts.task import execute_prompt, list_earlier
 from segue.relay.options import ActionSettings
 from segue.reports.card.card import CheckCard, ContestedCard, CriterionCard, ProofCard
@@ -91,7 +90,6 @@ OPTIONS: dict[str, type[Any]] = {
     "proof.scenarios": Scenario,
     "proof.scenarios.request": RequestOptions,
     "relay.actions": ActionSettings,
-    "rls": RlsOptions,
     "sandbox": SandboxSettings,
     "search": SearchSettings,
     "reviewers.stet": StetOptions,

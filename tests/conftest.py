@@ -53,7 +53,7 @@ SLOW = {
     "tests/bench/test_suite.py": "runs plans with sealed checks",
     "tests/flow/test_independent.py": "runs plans with sealed checks",
     "tests/fleet/": "lets machines die, and waits until others notice",
-    "tests/judges/test_rls": "starts a Postgres of its own",
+    "tests/parts/supabase/": "starts a Postgres of its own",
     "tests/torture/": "kills processes many times",
     "tests/crash/": "kills runs many times",
     "tests/cli/test_demo.py": "plays the demo once for all its tests",
@@ -87,7 +87,7 @@ than the tests of the same things that stand for them."""
 _TOGETHER = (
     ("tests/parts/litellm/",),
     IN_BROWSER,
-    ("tests/judges/test_rls",),
+    ("tests/parts/supabase/",),
     ("tests/parts/test_without.py",),
 )
 """What runs in one process each, which then imports LiteLLM, starts a browser or a Postgres, or copies the

@@ -161,7 +161,7 @@ def _unset(kind: type[Any], prefix: str = "") -> Iterator[str]:
     for field in option_fields(kind):
         if field.is_table:
             yield from _unset(field.type, f"{prefix}{field.name}.")
-        elif field.default is None:
+        elif field.default is None and field.name not in getattr(kind, "examples", {}):
             yield prefix + field.name
 
 

@@ -27,7 +27,6 @@ from segue.domain.options import (
 from segue.domain.proof import Level
 from segue.domain.scenario import Scenario
 from segue.judges.options import JudgeSettings
-from segue.judges.rls.options import RlsOptions
 from segue.notify.options import NotifySettings
 from segue.relay.options import RelaySettings
 from segue.reviewers.triage import DismissRule
@@ -369,7 +368,6 @@ class Settings(Options, frozen=True):
     judge: JudgeSettings = JudgeSettings()
     final: FinalSettings = FinalSettings()
     log: LogSettings = LogSettings()
-    rls: RlsOptions = RlsOptions()
     search: SearchSettings = SearchSettings()
     diagnostics: DiagnosticSettings = DiagnosticSettings()
     notify: NotifySettings = NotifySettings()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from segue.config.part_tables import all_settings
@@ -64,7 +64,6 @@ EXAMPLES = {
     "final.review": ["stet start main"],
     "final.audit": ["npm audit"],
     "log.file": "segue.log",
-    "rls.database_url": "postgresql://…",
     "search.service": "searxng",
     "search.base_url": "http://127.0.0.1:8080",
     "search.api_key_env": "BRAVE_API_KEY",
@@ -94,13 +93,15 @@ def _write_table(kind: type[Any], prefix: str) -> Iterator[str]:
     fields = option_fields(kind)
     for field in fields:
         if not field.is_table and not isinstance(field.default, dict):
-            yield _write_line(field, prefix)
+            yield _write_line(field, prefix, getattr(kind, "examples", {}))
     for field in fields:
         if field.is_table and field.name not in _USERS_OWN:
             yield from ("", f"# [{prefix}{field.name}]")
             yield from _write_table(field.type, f"{prefix}{field.name}.")
 
 
-def _write_line(field: OptionField, prefix: str) -> str:
-    value = EXAMPLES.get(prefix + field.name, field.default)
+def _write_line(field: OptionField, prefix: str, examples: Mapping[str, Any]) -> str:
+    """Return a setting with its example, its default, or an empty text where it has neither."""
+    value = EXAMPLES.get(prefix + field.name, examples.get(field.name, field.default))
+    value = "" if value is None else value
     return f"# {field.name} = {json.dumps(value, ensure_ascii=False)}".ljust(40) + f"# {field.description}"

@@ -43,7 +43,7 @@ CONFINED = HARMLESS | frozenset(
         *("plan_format", "task_list", "verify", "judged_by", "require", "criteria", "ignore_checklists"),
         *("control_files", "known_failures", "check_timeout", "plan_changed", "resolve", "commits_missing"),
         *("continue_with_remaining_tasks", "max_consecutive_task_failures", "gates", "proof.independent"),
-        *("proof.mutants", "rls.enabled", "rls.schemas", "rls.timeout", "judge.timeout"),
+        *("proof.mutants", "judge.timeout"),
         *("judge.max_evidence_bytes", "judge.structured", "diagnostics.timeout", "diagnostics.output_bytes"),
         *("limits.phase_timeout", "limits.idle_timeout", "limits.run_timeout", "limits.kill_grace"),
         *("limits.attempts", "limits.resolutions", "limits.replans", "limits.patience", "limits.slots"),
@@ -250,7 +250,7 @@ _MEANINGS: tuple[tuple[tuple[str, ...], str], ...] = (
         "decides where Segue reads and writes",
     ),
     (
-        ("judge", "search", "searchers", "judges", "rls", "github"),
+        ("judge", "search", "searchers", "judges", "github"),
         "sends work and questions to services, with your keys",
     ),
     (("notify", "notifiers"), "sends notifications"),

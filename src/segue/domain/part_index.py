@@ -68,4 +68,37 @@ PARTS: tuple[Part, ...] = (
         ),
         topics=("litellm",),
     ),
+    Part(
+        name="supabase",
+        summary="Tests the row level security of Supabase projects, and keeps the dataset in one.",
+        commands={
+            "check rls": PartCommand(
+                where="segue.parts.supabase.command:rls",
+                heading="Run",
+                help="Test the row level security of a Supabase project.",
+            ),
+            "db supabase": PartCommand(
+                where="segue.parts.supabase.command:supabase",
+                heading="Data",
+                help="Write the schema as migrations of a project.",
+            ),
+        },
+        tables={
+            "rls": PartTable(
+                where="segue.parts.supabase.rls.options:RlsOptions",
+                meaning="sends work and questions to services, with your keys",
+                confined=(
+                    "enabled",
+                    "schemas",
+                    "timeout",
+                ),
+            ),
+        },
+        sockets={
+            "examiners": {
+                "rls": "segue.parts.supabase.examiner:make_examiner",
+            },
+        },
+        extras=("rls",),
+    ),
 )

@@ -11,11 +11,11 @@ from msgspec import Struct
 from psycopg import Connection, sql
 
 from segue.domain.amounts import format_count
-from segue.judges.rls.attempts import STRANGER, USER_A, Actor, become, shown, stopped
-from segue.judges.rls.catalog import CatalogTable, read_tables
-from segue.judges.rls.reach import Scene
-from segue.judges.rls.report import Attempt
-from segue.judges.rls.rows import A, B, User
+from segue.parts.supabase.rls.attempts import STRANGER, USER_A, Actor, become, shown, stopped
+from segue.parts.supabase.rls.catalog import CatalogTable, read_tables
+from segue.parts.supabase.rls.reach import Scene
+from segue.parts.supabase.rls.report import Attempt
+from segue.parts.supabase.rls.rows import A, B, User
 
 OBJECTS = "storage.objects"
 

@@ -11,10 +11,10 @@ import psycopg
 from msgspec import Struct
 from psycopg import sql
 
-from segue.judges.rls.attempts import STRANGER, USER_A, Actor, acting, become, shown
-from segue.judges.rls.catalog import ApiFunction
-from segue.judges.rls.reach import Scene
-from segue.judges.rls.rows import A, B, named, where_of
+from segue.parts.supabase.rls.attempts import STRANGER, USER_A, Actor, acting, become, shown
+from segue.parts.supabase.rls.catalog import ApiFunction
+from segue.parts.supabase.rls.reach import Scene
+from segue.parts.supabase.rls.rows import A, B, named, where_of
 
 _FUNCTIONS = 80
 _CALLS = 24

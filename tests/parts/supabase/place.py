@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from segue.domain.options import read_options
-from segue.judges.rls import examine
-from segue.judges.rls.options import RlsOptions
-from segue.judges.rls.report import Attempt, RlsFinding, RlsLevel, RlsReport
+from segue.parts.supabase.rls import examine
+from segue.parts.supabase.rls.options import RlsOptions
+from segue.parts.supabase.rls.report import Attempt, RlsFinding, RlsLevel, RlsReport
 
 TODOS = """
 create table public.todos (

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct, field
 
-from segue.judges.rls.catalog import USERS, ApiFunction, CatalogTable, ForeignKey
-from segue.judges.rls.values import is_owner, names_tenant
+from segue.parts.supabase.rls.catalog import USERS, ApiFunction, CatalogTable, ForeignKey
+from segue.parts.supabase.rls.values import is_owner, names_tenant
 
 _MEMBERS = re.compile(r"member|participant|collaborator|employee|teammate|_users$", re.IGNORECASE)
 _TENANTS = re.compile(

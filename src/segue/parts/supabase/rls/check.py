@@ -16,10 +16,10 @@ from psycopg import Connection
 from psycopg.conninfo import conninfo_to_dict
 
 from segue.domain.errors import SegueError, ToolMissing
-from segue.judges.rls import conclusions
-from segue.judges.rls.attempts import STRANGER, USER_A, AccessTrial, read_view
-from segue.judges.rls.calls import leaking_calls
-from segue.judges.rls.catalog import (
+from segue.parts.supabase.rls import conclusions
+from segue.parts.supabase.rls.attempts import STRANGER, USER_A, AccessTrial, read_view
+from segue.parts.supabase.rls.calls import leaking_calls
+from segue.parts.supabase.rls.catalog import (
     ApiFunction,
     CatalogTable,
     CatalogView,
@@ -27,22 +27,22 @@ from segue.judges.rls.catalog import (
     read_tables,
     read_views,
 )
-from segue.judges.rls.extensions import wanted
-from segue.judges.rls.migrations import Migration, apply, read_migrations
-from segue.judges.rls.options import RlsOptions
-from segue.judges.rls.ownership import ownership
-from segue.judges.rls.reach import Scene, as_ranked, hidden_rows, own_steps, with_own_metadata
-from segue.judges.rls.report import RlsFinding, RlsLevel, RlsReport, TableReport
-from segue.judges.rls.rows import A, B, Filled, fill, sign_up
-from segue.judges.rls.scratch import Scratch, scratch, words_of
-from segue.judges.rls.storage import read_objects, try_buckets
+from segue.parts.supabase.rls.extensions import wanted
+from segue.parts.supabase.rls.migrations import Migration, apply, read_migrations
+from segue.parts.supabase.rls.options import RlsOptions
+from segue.parts.supabase.rls.ownership import ownership
+from segue.parts.supabase.rls.reach import Scene, as_ranked, hidden_rows, own_steps, with_own_metadata
+from segue.parts.supabase.rls.report import RlsFinding, RlsLevel, RlsReport, TableReport
+from segue.parts.supabase.rls.rows import A, B, Filled, fill, sign_up
+from segue.parts.supabase.rls.scratch import Scratch, scratch, words_of
+from segue.parts.supabase.rls.storage import read_objects, try_buckets
 from segue.system.postgres.server import Server, throwaway
 
 _SAID = 300
 
 
 async def examine_in_thread(project: Path, options: RlsOptions, folder: Path) -> RlsReport:
-    """Check a project in a thread; see `segue.judges.rls.examine`."""
+    """Check a project in a thread; see `segue.parts.supabase.rls.examine`."""
     work = _Work(project, options, folder)
     running = asyncio.get_running_loop().run_in_executor(None, work.report)
     try:

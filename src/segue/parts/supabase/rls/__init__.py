@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from segue.judges.rls.options import RlsOptions
-    from segue.judges.rls.report import RlsReport
+    from segue.parts.supabase.rls.options import RlsOptions
+    from segue.parts.supabase.rls.report import RlsReport
 
 
 async def examine(project: Path, options: RlsOptions, folder: Path) -> RlsReport | None:
@@ -16,14 +16,14 @@ async def examine(project: Path, options: RlsOptions, folder: Path) -> RlsReport
     `folder` is where a throw-away server may keep its files while it is needed.
     """
     # The settings import this package; what the check needs comes with its first use.
-    from segue.judges.rls.options import FOLDER
-    from segue.judges.rls.report import RlsReport
+    from segue.parts.supabase.rls.options import FOLDER
+    from segue.parts.supabase.rls.report import RlsReport
     from segue.system.extras import install_line
 
     if options.enabled == "off" or not (project / FOLDER).is_dir():
         return None
     try:
-        from segue.judges.rls.check import examine_in_thread
+        from segue.parts.supabase.rls.check import examine_in_thread
     except ImportError:
         return RlsReport(
             not_run="the driver for Postgres is not installed",

@@ -13,10 +13,10 @@ import pytest
 from segue.conformance.store import check_store
 from segue.domain.errors import StoreError
 from segue.domain.events import ErrorSeen, PromptSent
+from segue.parts.supabase.dataset import FOLDER, files, write
 from segue.store import connect
 from segue.store.address import for_driver, is_pooled
 from segue.store.migrate import VERSION
-from segue.store.supabase import FOLDER, files, write
 from tests.store.driving import Given, driven, giving
 from tests.store.pooler import pooler_of
 

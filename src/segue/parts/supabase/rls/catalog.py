@@ -8,7 +8,7 @@ from typing import Any
 from msgspec import Struct, field
 from psycopg import Connection
 
-from segue.judges.rls.report import RowPolicy
+from segue.parts.supabase.rls.report import RowPolicy
 
 USERS = "auth.users"
 

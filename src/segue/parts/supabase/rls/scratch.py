@@ -17,7 +17,7 @@ from msgspec import Struct, field
 from psycopg import Connection
 from psycopg.abc import Query
 
-from segue.judges.rls import extensions, supabase
+from segue.parts.supabase.rls import extensions, supabase
 from segue.system.postgres.server import Server
 
 _LOCK = 7_304_552_118

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.judges.rls_place import checked, found
+from tests.parts.supabase.place import checked, found
 
 CORPUS = Path(__file__).parent / "rls_corpus"
 LEAKING = sorted((CORPUS / "leaking").glob("*.sql"))

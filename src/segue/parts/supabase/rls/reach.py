@@ -12,11 +12,11 @@ from msgspec import Struct
 from psycopg import Connection, sql
 from psycopg.sql import Composed
 
-from segue.judges.rls.attempts import STRANGER, USER_A, AccessTrial, Actor, acting, become, shown
-from segue.judges.rls.catalog import ApiFunction, CatalogTable, Column, ForeignKey
-from segue.judges.rls.ownership import RowOwnership, direct_owners, policy_text, ranks, users_in
-from segue.judges.rls.report import Attempt, TableReport
-from segue.judges.rls.rows import A, B, Filled, Row, insert_sql, matching, named, update_sql, where_of
+from segue.parts.supabase.rls.attempts import STRANGER, USER_A, AccessTrial, Actor, acting, become, shown
+from segue.parts.supabase.rls.catalog import ApiFunction, CatalogTable, Column, ForeignKey
+from segue.parts.supabase.rls.ownership import RowOwnership, direct_owners, policy_text, ranks, users_in
+from segue.parts.supabase.rls.report import Attempt, TableReport
+from segue.parts.supabase.rls.rows import A, B, Filled, Row, insert_sql, matching, named, update_sql, where_of
 
 USER_B = Actor("user B", "authenticated", B.claims())
 

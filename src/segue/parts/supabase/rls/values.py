@@ -6,7 +6,7 @@ import re
 import uuid
 from collections.abc import Sequence
 
-from segue.judges.rls.catalog import CatalogTable, Column, Constraint
+from segue.parts.supabase.rls.catalog import CatalogTable, Column, Constraint
 
 _OWNERS = """
     user_id userid user uid user_uuid owner owner_id owner_uuid created_by creator creator_id author author_id

@@ -12,11 +12,11 @@ from msgspec import Struct, field
 from psycopg import Connection, Error
 from psycopg.pq import TransactionStatus
 
-from segue.judges.rls.extensions import asked_for
-from segue.judges.rls.options import FOLDER
-from segue.judges.rls.report import RlsFinding, RlsLevel
-from segue.judges.rls.scratch import Scratch, words_of
-from segue.judges.rls.statements import Statement, split
+from segue.parts.supabase.rls.extensions import asked_for
+from segue.parts.supabase.rls.options import FOLDER
+from segue.parts.supabase.rls.report import RlsFinding, RlsLevel
+from segue.parts.supabase.rls.scratch import Scratch, words_of
+from segue.parts.supabase.rls.statements import Statement, split
 from segue.system.beneath import read_below
 
 _NAME = re.compile(r"\d+_.*\.sql")

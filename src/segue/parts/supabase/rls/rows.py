@@ -12,10 +12,10 @@ from msgspec import Struct, field
 from psycopg import Connection, Error, sql
 from psycopg.sql import Composed
 
-from segue.judges.rls.catalog import USERS, CatalogTable, Column
-from segue.judges.rls.ownership import RowOwnership, direct_owners, grants_power, tenant_columns
-from segue.judges.rls.scratch import words_of
-from segue.judges.rls.values import candidates, hides, telling, tenant_of
+from segue.parts.supabase.rls.catalog import USERS, CatalogTable, Column
+from segue.parts.supabase.rls.ownership import RowOwnership, direct_owners, grants_power, tenant_columns
+from segue.parts.supabase.rls.scratch import words_of
+from segue.parts.supabase.rls.values import candidates, hides, telling, tenant_of
 
 _TRIES = 80
 

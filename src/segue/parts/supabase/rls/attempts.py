@@ -13,11 +13,11 @@ from psycopg.sql import Composed
 
 from segue.domain.amounts import format_count
 from segue.domain.plain import cut_text
-from segue.judges.rls.catalog import CatalogTable, CatalogView
-from segue.judges.rls.ownership import grants_power
-from segue.judges.rls.report import Attempt
-from segue.judges.rls.rows import A, B, Filled, User, insert_sql, matching, named, where_of
-from segue.judges.rls.scratch import words_of
+from segue.parts.supabase.rls.catalog import CatalogTable, CatalogView
+from segue.parts.supabase.rls.ownership import grants_power
+from segue.parts.supabase.rls.report import Attempt
+from segue.parts.supabase.rls.rows import A, B, Filled, User, insert_sql, matching, named, where_of
+from segue.parts.supabase.rls.scratch import words_of
 
 ANON = '{"role": "anon"}'
 RECURSION = "42P17"

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from segue.judges.rls.attempts import RECURSION
-from segue.judges.rls.calls import CallLeak
-from segue.judges.rls.catalog import ApiFunction, CatalogTable, CatalogView
-from segue.judges.rls.report import Attempt, RlsFinding, RlsLevel, RowPolicy, TableReport
-from segue.judges.rls.storage import Bucket
+from segue.parts.supabase.rls.attempts import RECURSION
+from segue.parts.supabase.rls.calls import CallLeak
+from segue.parts.supabase.rls.catalog import ApiFunction, CatalogTable, CatalogView
+from segue.parts.supabase.rls.report import Attempt, RlsFinding, RlsLevel, RowPolicy, TableReport
+from segue.parts.supabase.rls.storage import Bucket
 
 _DOES = {
     "read": "can read user B's row",

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from segue.judges.rls.report import RlsLevel
-from tests.judges.rls_place import ON, RIGHT, TODOS, allowed, attempt, checked, found, no_findings
+from segue.parts.supabase.rls.report import RlsLevel
+from tests.parts.supabase.place import ON, RIGHT, TODOS, allowed, attempt, checked, found, no_findings
 
 OWN = "user A read own"
 
