@@ -11,7 +11,7 @@ import textwrap
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 import click
 from msgspec.structs import asdict
@@ -44,7 +44,6 @@ from segue.flow.phase import PRESETS, Phase
 from segue.flow.phases.registry import PHASES
 from segue.judges.options import JudgeSettings
 from segue.prompts.task import execute_prompt, list_earlier
-from segue.relay.options import ActionSettings
 from segue.reports.card.card import CheckCard, ContestedCard, CriterionCard, ProofCard
 from segue.reviewers.options import CommandReviewOptions, StetOptions
 from segue.runtime.app import App
@@ -89,7 +88,6 @@ OPTIONS: dict[str, type[Any]] = {
     "judge": JudgeSettings,
     "proof.scenarios": Scenario,
     "proof.scenarios.request": RequestOptions,
-    "relay.actions": ActionSettings,
     "sandbox": SandboxSettings,
     "search": SearchSettings,
     "reviewers.stet": StetOptions,
@@ -171,11 +169,15 @@ def _options_table(words: str) -> str:
 
 
 def _find_options(words: str) -> type[Any]:
-    """Return the table of a part: `[NAME]`, or `[agents.NAME]` for one of its agents."""
-    socket, _, name = words.partition(".")
-    table = None if name else find_table(words)
-    kind: type[Any] = import_name(table.where) if table else load_variant(socket, name).Options
-    return kind
+    """Return the table of a part: `[NAME]`, one in it, or `[agents.NAME]` for one of its agents."""
+    first, _, name = words.partition(".")
+    if first in BUILT_IN:
+        options: type[Any] = load_variant(first, name).Options
+        return options
+    table = find_table(first)
+    assert table is not None, words
+    kind = import_name(table.where)
+    return get_args(get_type_hints(kind)[name])[1] if name else kind
 
 
 def _exit_code_table(_words: str) -> str:

@@ -56,8 +56,6 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     "Serve": {
         "serve": ("serve.serve:serve", "Show runs, tasks and reports in a browser."),
         "mcp": ("serve.mcp:mcp", "Let other agents and editors hand work to Segue."),
-        "bridge": ("serve.bridge:bridge", "Run the commands that an agent prints."),
-        "relay": ("serve.relay:relay", "Run approved actions on this machine for a bridge elsewhere."),
         "sim": ("serve.sim:sim", "Simulate vendors' tools to rehearse a run."),
     },
     "Data": {

@@ -45,8 +45,7 @@ SIMULATORS = {
 }
 """Variables of the simulators in `segue sim`."""
 
-PATHS = {"state_dir", "source", "repo", "agents.scripted.script", "bridge.relay_token_file"}
-PATHS |= {"relay.certfile", "relay.keyfile"}
+PATHS = {"state_dir", "source", "repo", "agents.scripted.script"}
 """Settings that name a file: relative to the configuration file that sets them."""
 
 GITHUB = "github"

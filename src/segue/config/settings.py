@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar
 
 from msgspec import Meta
 
-from segue.config.bridge import BridgeSettings
 from segue.config.git import GitSettings
 from segue.config.worker import WorkerSettings
 from segue.domain.diagnostic import ALLOWED, parse
@@ -28,7 +27,6 @@ from segue.domain.proof import Level
 from segue.domain.scenario import Scenario
 from segue.judges.options import JudgeSettings
 from segue.notify.options import NotifySettings
-from segue.relay.options import RelaySettings
 from segue.reviewers.triage import DismissRule
 from segue.searchers.options import SearchSettings
 from segue.sources.options import GithubSettings
@@ -371,8 +369,6 @@ class Settings(Options, frozen=True):
     search: SearchSettings = SearchSettings()
     diagnostics: DiagnosticSettings = DiagnosticSettings()
     notify: NotifySettings = NotifySettings()
-    relay: RelaySettings = RelaySettings()
-    bridge: BridgeSettings = BridgeSettings()
     github: GithubSettings = GithubSettings()
     worker: WorkerSettings = WorkerSettings()
     sources: dict[str, dict[str, Any]] = {}

@@ -254,7 +254,6 @@ _MEANINGS: tuple[tuple[tuple[str, ...], str], ...] = (
         "sends work and questions to services, with your keys",
     ),
     (("notify", "notifiers"), "sends notifications"),
-    (("bridge", "relay"), "lets agents elsewhere run commands here"),
     (("sources", "source_kind"), "reads tasks through a plug-in"),
     (
         (

@@ -515,66 +515,6 @@ class FinalCommandRun(Event, frozen=True):
     output: str = ""
 
 
-class BridgeTurn(Event, frozen=True):
-    """The agent of a conversation gets a message."""
-
-    type: ClassVar[str] = "bridge.turn"
-    turn: int
-    items: tuple[str, ...] = ()
-
-
-class BridgeCommand(Event, frozen=True):
-    """A command in the agent's reply."""
-
-    type: ClassVar[str] = "bridge.command"
-    command: str
-    line: str
-
-
-class BridgeSkipped(Event, frozen=True):
-    """A line of the reply that is not a command."""
-
-    type: ClassVar[str] = "bridge.skipped"
-    line: int
-    text: str
-    reason: str
-
-
-class BridgeResult(Event, frozen=True):
-    """The result of a command; `details` depend on the command: a subagent, an action, a reminder."""
-
-    type: ClassVar[str] = "bridge.result"
-    rest: ClassVar[str] = "details"
-    command: str
-    status: str
-    reason: str = ""
-    branch: str | None = None
-    details: dict[str, Any] = {}
-
-
-class BridgeReminder(Event, frozen=True):
-    """A reminder is stored, or sent."""
-
-    type: ClassVar[str] = "bridge.reminder"
-    command: str
-    due: float
-    message: str
-    told: bool = False
-
-
-class BridgeWebhook(Event, frozen=True):
-    """A webhook came in or went out."""
-
-    type: ClassVar[str] = "bridge.webhook"
-    rest: ClassVar[str] = "details"
-    agent_id: str = ""
-    status: str = ""
-    direction: str = "in"
-    outcome: str = ""
-    delivery: str = ""
-    details: dict[str, Any] = {}
-
-
 class AgentStarted(Event, frozen=True):
     """An agent is launched or adopted."""
 

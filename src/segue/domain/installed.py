@@ -117,6 +117,17 @@ def socket_variants(socket: str) -> dict[str, str]:
     return {name: where for part in parts for name, where in part.sockets[socket].items()}
 
 
+def known_variants(socket: str) -> list[str]:
+    """Return the names of the variants that parts of Segue bring, installed or not."""
+    return [name for part in PARTS for name in part.sockets.get(socket, {})]
+
+
+def find_variant(socket: str, name: str, what: str) -> Any:
+    """Import a variant of one of Segue's parts; raises UsageError, about `what`, if it is not installed."""
+    refuse_missing(socket, name, what)
+    return import_name(socket_variants(socket)[name])
+
+
 def refuse_missing(socket: str, name: str, what: str) -> None:
     """Raise UsageError for a variant of a built-in part that is not installed."""
     for part in PARTS:

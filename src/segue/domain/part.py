@@ -34,6 +34,10 @@ class PartTable(NamedTuple):
     """Its settings that have no effect outside of a run: whoever submits one to a fleet may choose them."""
     paths: tuple[str, ...] = ()
     """Its settings that name a file, relative to the configuration file that sets them."""
+    agents: tuple[str, ...] = ()
+    """Its settings that name agents."""
+    personal: bool = False
+    """Whether it belongs into the user's own file: `segue init` leaves it out."""
     named: bool = False
     """Whether its keys are names: an environment variable spells their dashes as underscores."""
 
@@ -49,7 +53,12 @@ class Part(NamedTuple):
     events: Mapping[str, str] = {}
     """The kinds of events that it stores, by name, each with the module and class that describe it."""
     sockets: Mapping[str, Mapping[str, str]] = {}
-    """Socket → name → module and class of the variants that it brings, such as agents."""
+    """Socket → name → module and class of the variants that it brings, such as agents.
+
+    Beside the sockets of plug-ins there are `examiners` of whole projects, `questions` that wait on the page,
+    `scenes` of the demo, and what `continues` a run of a kind that has no tasks."""
+    pages: tuple[str, ...] = ()
+    """Modules with pages and actions of `segue serve`: see `segue/web/routes.py`."""
     needs: tuple[str, ...] = ()
     """Other parts that it imports."""
     extras: tuple[str, ...] = ()

@@ -4,6 +4,48 @@ from segue.domain.part import Part, PartCommand, PartTable
 
 PARTS: tuple[Part, ...] = (
     Part(
+        name="bridge",
+        summary="Runs the commands that an agent without keys prints: conversations, webhooks, reminders.",
+        commands={
+            "bridge": PartCommand(
+                where="segue.parts.bridge.command:bridge",
+                heading="Serve",
+                help="Run the commands that an agent prints.",
+            ),
+        },
+        tables={
+            "bridge": PartTable(
+                where="segue.parts.bridge.options:BridgeSettings",
+                meaning="lets agents elsewhere run commands here",
+                paths=("relay_token_file",),
+                agents=(
+                    "subagent",
+                    "allow_agents",
+                ),
+            ),
+        },
+        events={
+            "bridge.turn": "segue.parts.bridge.events:BridgeTurn",
+            "bridge.command": "segue.parts.bridge.events:BridgeCommand",
+            "bridge.skipped": "segue.parts.bridge.events:BridgeSkipped",
+            "bridge.result": "segue.parts.bridge.events:BridgeResult",
+            "bridge.reminder": "segue.parts.bridge.events:BridgeReminder",
+            "bridge.webhook": "segue.parts.bridge.events:BridgeWebhook",
+        },
+        sockets={
+            "continues": {
+                "conversation": "segue.parts.bridge.show:hold",
+            },
+            "scenes": {
+                "bridge": "segue.parts.bridge.demo:show_bridge",
+            },
+        },
+        pages=("segue.parts.bridge.page",),
+        needs=("relay",),
+        extras=("bridge",),
+        topics=("bridge",),
+    ),
+    Part(
         name="clouds",
         summary="Lets cloud agents of Anthropic, GitHub, Cognition and Google work on tasks.",
         commands={
@@ -67,6 +109,35 @@ PARTS: tuple[Part, ...] = (
             "proxy",
         ),
         topics=("litellm",),
+    ),
+    Part(
+        name="relay",
+        summary="Runs actions that you allowed on this machine for a bridge elsewhere.",
+        commands={
+            "relay": PartCommand(
+                where="segue.parts.relay.command:relay",
+                heading="Serve",
+                help="Run approved actions on this machine for a bridge elsewhere.",
+            ),
+        },
+        tables={
+            "relay": PartTable(
+                where="segue.parts.relay.options:RelaySettings",
+                meaning="lets agents elsewhere run commands here",
+                paths=(
+                    "certfile",
+                    "keyfile",
+                ),
+                personal=True,
+            ),
+        },
+        sockets={
+            "questions": {
+                "relay": "segue.parts.relay.page:list_questions",
+            },
+        },
+        pages=("segue.parts.relay.page",),
+        topics=("relay",),
     ),
     Part(
         name="supabase",
