@@ -68,11 +68,11 @@ test-smoke: setup
 	$(PYTEST) -m "not thorough" $(SMOKE)
 
 # The sets that `make test` only samples; each is complete. `.ci/run` runs most of them one after the other.
-E2E := tests/e2e tests/parts/litellm/test_real.py tests/parts/clouds/test_jules_sdk.py
+E2E := tests/e2e tests/parts/litellm tests/parts/clouds/test_jules_sdk.py
 PAGE := tests/web
-PROOFS := tests/proof tests/isolation
+PROOFS := tests/proof tests/isolation tests/judges tests/parts/supabase
 ESCAPES := tests/isolation/escapes
-CRASH := tests/crash tests/torture
+CRASH := tests/crash tests/torture tests/cli/test_survival.py tests/cli/test_build_kills.py
 FRESH := tests/test_fresh_machine.py
 
 # The real Claude Code, Codex, Gemini CLI and OpenCode against a scripted model on loopback. They are installed into

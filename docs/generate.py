@@ -54,7 +54,7 @@ from segue.searchers.options import SearchSettings
 from segue.sources.options import GithubSettings
 from segue.sources.speckit.source import SpecKit
 from segue.store.flat import FLAT_TABLES
-from segue.system.isolation.limits import ATTEMPTS, NOT_STOPPED, VISIBLE
+from segue.system.isolation.limits import ATTEMPTS, NOT_STOPPED, SANDBOXES, VISIBLE
 from segue.system.process.processes import Processes
 from segue.view.levels import MEANINGS, describe_proof
 
@@ -213,8 +213,7 @@ def _flow_table(_words: str) -> str:
 
 def _sandbox_table(words: str) -> str:
     if words == "places":
-        heads = ("bubblewrap, namespaces: `standard`", "`strict`", "Landlock: `standard`", "`strict`")
-        return _table(("", *heads), [(what, *seen) for what, seen in VISIBLE.values()])
+        return _table(("", *SANDBOXES.values()), [(what, *seen) for what, seen in VISIBLE.values()])
     sandboxes = list(NOT_STOPPED)
     rows = [
         (what, *("**not stopped**" if name in NOT_STOPPED[sandbox] else "stopped" for sandbox in sandboxes))

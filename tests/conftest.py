@@ -81,6 +81,32 @@ ELSEWHERE = (
     *("tests/agents/test_cloud_errors.py", "tests/parts/clouds/test_runs.py::test_two_tasks"),
     *("tests/dataset/test_publish.py", "tests/sim/test_github_clients.py"),
     *("tests/trust/test_looking.py::test_no_page", "tests/trust/test_mcp.py::test_tools_that_look"),
+    # The set of proofs runs all of these.
+    *("tests/isolation/test_jobs.py", "tests/isolation/test_places.py::test_what_the_command_names"),
+    *("tests/isolation/test_lanes.py::test_git_works_in_a_lane", "tests/isolation/test_lanes.py::test_every"),
+    *(
+        "tests/isolation/test_exposed.py::test_who",
+        "tests/isolation/test_exposed.py::test_without_a_terminal",
+    ),
+    *(
+        "tests/isolation/test_programs.py::test_a_library",
+        "tests/isolation/test_builds.py::test_a_build_works",
+    ),
+    *("tests/isolation/test_escapes.py::test_without", "tests/isolation/test_runs.py::test_auto_takes"),
+    *(
+        "tests/isolation/test_runs.py::test_segues_own",
+        "tests/isolation/test_runs.py::test_an_agent_is_asked",
+    ),
+    *(
+        f"tests/parts/supabase/test_rls_scratch.py::test_{name}"
+        for name in ("columns", "nothing_is_left", "tables")
+    ),
+    *(
+        "tests/parts/supabase/test_rls_corpus.py::test_a_leak",
+        "tests/parts/supabase/test_rls_corpus.py::test_a_sound",
+    ),
+    # That of agents runs the first, that of crashes the second.
+    *("tests/parts/litellm/test_page.py", "tests/cli/test_survival.py::test_stop_ends_what_a_killed"),
 )
 """What `make test` leaves to the other sets: a browser, LiteLLM's proxy or a clock that runs out takes longer
 than the tests of the same things that stand for them."""

@@ -124,6 +124,7 @@ def test_an_agent_that_is_not_logged_in_says_how(place: Place) -> None:
     place.segue("run", "--yes", code=4)
 
 
+@pytest.mark.thorough
 def test_a_chosen_agent_that_is_missing_is_named(place: Place) -> None:
     install(place, "claude")
     (place.repo / "segue.toml").write_text('agent = "codex"\n')
@@ -174,6 +175,7 @@ def test_a_feature_of_spec_kit_is_found(place: Place) -> None:
     assert "T001" in started, "it started; the stand-in's work does not satisfy its judge"
 
 
+@pytest.mark.thorough
 def test_without_tasks_it_says_how_to_write_them(place: Place) -> None:
     install(place, "claude")
     place.git("rm", "-q", "plan.md")
@@ -247,6 +249,7 @@ def test_a_check_without_its_program_is_named(place: Place) -> None:
     place.segue("run", "plan.md", code=5)
 
 
+@pytest.mark.thorough
 def test_git_that_is_missing_is_named(place: Place) -> None:
     install(place, "claude")
     (place.root / "bin" / "git").unlink()
@@ -296,6 +299,7 @@ def test_looking_leaves_nothing_behind(place: Place) -> None:
     assert place.git("status", "--porcelain") == ""
 
 
+@pytest.mark.quick("agents1")
 @pytest.mark.parametrize("agents", [(), ("claude",)])
 def test_the_page_says_the_same(place: Place, agents: tuple[str, ...]) -> None:
     install(place, *agents)

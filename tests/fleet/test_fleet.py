@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import signal
 import time
 
@@ -29,6 +30,22 @@ def test_work_comes_back_as_a_pushed_branch(fleet: Fleet) -> None:
     (spec,) = fleet.ask("SELECT spec FROM orchestrator_runs WHERE id = %s", run)[0]
     assert spec["repo"] == spec["origin"]["url"] == str(remote)
     assert str(fleet.machines[0].root) not in str(spec), "nothing of a machine is stored"
+
+
+def test_the_simulated_agent_gets_no_real_plan_unasked(fleet: Fleet) -> None:
+    (fleet.user.root / "config" / "segue" / "config.toml").unlink()
+    words = ("plan.md", "--agent", "scripted", "--database-url", fleet.url)
+    said = fleet.user.segue("submit", *words, code=2).stderr
+    assert "The scripted agent is simulated" in said
+    assert f"segue submit {shlex.join(words)} --yes" in said
+    later = ("nightly", "0 3 * * *", *words)
+    said = fleet.user.segue("schedule", "add", *later, code=2).stderr
+    assert "segue schedule add nightly '0 3 * * *' plan.md" in said
+    tables = "segue_fleet.bundles", "orchestrator_runs", "procrastinate_jobs", "segue_fleet.schedules"
+    assert [fleet.ask(f"SELECT count(*) FROM {name}") for name in tables] == [[(0,)]] * 4
+    fleet.user.segue("submit", *words, "--yes")
+    fleet.user.segue("schedule", "add", *later, "--yes")
+    assert fleet.ask("SELECT count(*) FROM orchestrator_runs") == [(1,)]
 
 
 @pytest.mark.thorough

@@ -82,6 +82,9 @@ def test_a_yes_is_remembered_and_everything_says_that_agents_are_not_isolated(pl
     assert place.json("status", "last")["isolation"] == NOT_ISOLATED
     assert NOT_ISOLATED in place.segue("proof", "last").stdout
     assert {card["isolation"] for card in place.json("proof", "last")["tasks"]} == {NOT_ISOLATED}
+    assert "Sandbox: not isolated in 2 runs." in place.segue("report", "gaps").stdout
+    assert "Sandbox: not isolated." in place.segue("report", "run", "last").stdout
+    assert "Sandbox: not isolated." in place.json("report", "run", "last")["notes"]
 
 
 @pytest.mark.thorough

@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
+import base64
+import errno
 import json
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
-from segue.system.isolation.isolate import Isolation, SandboxOptions
+from segue.proof.options import SealOptions
+from segue.system.isolation import seccomp
+from segue.system.isolation.isolate import Isolation, SandboxOptions, landlock_abi
 from segue.system.isolation.limits import NOT_STOPPED, VISIBLE, visible_in
 from segue.system.isolation.policy import Places, Strength
 from segue.system.isolation.toolchain import is_temporary
 from segue.system.process.capture import child_environment
 from tests.isolation.homes import CREDENTIALS, KEPT_LINES, NEEDS, WORD, make_home
 from tests.isolation.means import each
+from tests.proof.projects import Checkout
 
 TOP = Path(__file__).resolve().parents[2] / ".pytest_cache"
 LOOK = """
-import json, os, sys
+import base64, json, os, sys, zlib
 found = {}
 for name, path in json.loads(sys.argv[1]).items():
     found[name] = [None, False]
@@ -35,13 +43,28 @@ for name, path in json.loads(sys.argv[1]).items():
         found[name][1] = True
     except OSError:
         pass
-print(json.dumps(found))
+print(base64.b64encode(zlib.compress(json.dumps(found).encode())).decode())
+"""
+"""It says briefly what it found, because the output of a check is kept only in part."""
+KEYRING = """
+import ctypes, json, os
+library, failed = ctypes.CDLL(None, use_errno=True), []
+first = 248 if os.uname().machine == "x86_64" else 217
+for number, arguments in enumerate(((b"user", b"a", b"x", 1, -2), (b"user", b"a", b"", -2), (0, -3, 0))):
+    failed.append(0 if library.syscall(first + number, *arguments) >= 0 else ctypes.get_errno())
+print(json.dumps(failed))
 """
 LOGIN = ".codex/auth.json"
 SETTINGS = (".npmrc", ".bashrc", ".gradle/gradle.properties", ".config/nix/nix.conf")
-REGISTRIES = (".m2/settings.xml", ".m2/settings-security.xml", ".config/pip/pip.conf", ".config/uv/uv.toml")
+REGISTRIES = (".config/pip/pip.conf", ".config/uv/uv.toml")
+MAVEN = (".m2/settings.xml", ".m2/settings-security.xml")
+PACKAGES = (
+    ".cargo/registry/src/index/jsonwebtoken/src/lib.rs",
+    ".m2/repository/org/x/1/x.pom",
+    "go/pkg/mod/golang.org/x/oauth2/token.go",
+)
 MASKED = {
-    *(*SETTINGS, *REGISTRIES, *KEPT_LINES),
+    *(*SETTINGS, *REGISTRIES, *MAVEN, *KEPT_LINES),
     *(".config/hatch/config.toml", ".pip/pip.conf", ".bundle/config", ".hex/hex.config", ".condarc"),
     *(".nuget/NuGet/NuGet.Config", ".curlrc", ".wgetrc", LOGIN),
 }
@@ -76,7 +99,13 @@ def see(root: Path, sandbox: str, paths: dict[str, Path]) -> dict[str, tuple[str
     )
     done = subprocess.run(inside.argv, cwd=root / "repo", env=inside.env, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    return {name: (text, changed) for name, (text, changed) in json.loads(done.stdout).items()}
+    return unpack(done.stdout)
+
+
+def unpack(output: str) -> dict[str, tuple[str | None, bool]]:
+    """Return what a program has found."""
+    found = json.loads(zlib.decompress(base64.b64decode(output)))
+    return {name: (text, changed) for name, (text, changed) in found.items()}
 
 
 def kinds(path: Path, before: str, found: tuple[str | None, bool]) -> set[str]:
@@ -98,20 +127,106 @@ def kinds(path: Path, before: str, found: tuple[str | None, bool]) -> set[str]:
 def test_each_place_is_seen_as_the_table_says(root: Path, sandbox: str) -> None:
     if sandbox == "landlock standard" and is_temporary(root):
         pytest.skip("Landlock opens /tmp with all that is below it, as this clone is")
+    with list_places(root, root / "repo") as places:
+        if sandbox.startswith(("bwrap", "namespaces")) and sandbox.endswith("strict"):
+            places["caches"] = [root / "home" / name / "new" for name in (".npm", ".cache")]
+            for path in places["caches"]:
+                path.touch()
+        seen = judge(places, lambda paths: see(root, sandbox, paths))
+    assert not find_wrong(sandbox, seen)
+
+
+@pytest.mark.quick("namespaces", "copy")
+@pytest.mark.parametrize("means", each("bwrap", "namespaces", "copy"))
+def test_each_place_is_seen_by_a_check_as_the_table_says(
+    root: Path, means: Literal["bwrap", "namespaces", "copy"]
+) -> None:
+    if means == "copy" and (is_temporary(root) or not landlock_abi()):
+        pytest.skip("a copy hides by Landlock, which opens /tmp with all that is below it, as this clone is")
+    project = make_project(root, means)
+    with list_places(root, project.root) as places:
+        seen = judge(places, lambda paths: look_in_check(project, paths))
+    assert not find_wrong(f"{'landlock' if means == 'copy' else means} check", seen)
+
+
+@pytest.mark.quick("namespaces")
+@pytest.mark.parametrize("means", each("bwrap", "namespaces", "copy"))
+def test_a_check_sees_the_credentials_that_the_user_shows(
+    root: Path, means: Literal["bwrap", "namespaces", "copy"]
+) -> None:
+    home, named = root / "home", (".m2/settings.xml", ".cargo/credentials.toml", ".config/pip/pip.conf")
+    make_home(home, {name: CREDENTIALS[name] for name in (*named, ".config/gh/hosts.yml")})
+    project = make_project(root, means, read=tuple(Path("~", name) for name in named))
+    found = look_in_check(project, {name: home / name for name in (*named, ".config/gh/hosts.yml")})
+    assert {name: found[name][0] for name in named} == {name: CREDENTIALS[name] for name in named}
+    assert not found[".config/gh/hosts.yml"][0] or (means == "copy" and not landlock_abi())
+
+
+@pytest.mark.quick("namespaces")
+@pytest.mark.parametrize("means", each("bwrap", "namespaces", "copy"))
+def test_links_do_not_lead_a_check_to_credentials(
+    root: Path, means: Literal["bwrap", "namespaces", "copy"]
+) -> None:
+    if means == "copy" and not landlock_abi():
+        pytest.skip("a copy hides by Landlock, which this kernel has not")
+    home, elsewhere = root / "home", root / "elsewhere"
+    make_home(elsewhere, {"m2/settings.xml": CREDENTIALS[".m2/settings.xml"], "token": WORD})
+    (home / ".m2").symlink_to(elsewhere / "m2")
+    (home / ".cargo").mkdir()
+    (home / ".cargo" / "credentials.toml").symlink_to(elsewhere / "token")
+    paths = [home / ".m2/settings.xml", elsewhere / "m2/settings.xml", elsewhere / "token"]
+    paths.append(home / ".cargo/credentials.toml")
+    found = look_in_check(make_project(root, means), {str(path): path for path in paths})
+    assert not [name for name, (text, _) in found.items() if WORD in (text or "")]
+
+
+@pytest.mark.quick("namespaces")
+@pytest.mark.parametrize("means", each("bwrap", "namespaces", "copy"))
+def test_a_check_has_no_keyrings(root: Path, means: Literal["bwrap", "namespaces", "copy"]) -> None:
+    if not seccomp.is_there() or (means == "copy" and not landlock_abi()):
+        pytest.skip("this kernel filters no system calls, or has no Landlock to begin with it")
+    project = make_project(root, means)
+    assert json.loads(run_check(project, {"look.py": KEYRING})) == [errno.EPERM, errno.EPERM, errno.EPERM]
+
+
+def make_project(
+    root: Path, means: Literal["bwrap", "namespaces", "copy"], read: tuple[Path, ...] = ()
+) -> Checkout:
+    isolation = Isolation(SandboxOptions(given=Places(read=read), state_dir=root / "state"))
+    return Checkout(root, {"a.txt": "a"}, SealOptions(means=means, timeout=300), isolation)
+
+
+def look_in_check(project: Checkout, paths: dict[str, Path]) -> dict[str, tuple[str | None, bool]]:
+    """Return what a sealed check reads at each path, and whether it thinks that it changed it."""
+    names = json.dumps({name: str(path) for name, path in paths.items()})
+    return unpack(run_check(project, {"look.py": LOOK.replace("sys.argv[1]", repr(names))}))
+
+
+def run_check(project: Checkout, files: dict[str, str]) -> str:
+    result = project.check({**files, "b.txt": "b"}, [sys.executable, "-IS", "look.py"])
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+@contextmanager
+def list_places(root: Path, repo: Path) -> Iterator[dict[str, list[Path]]]:
+    """Yield the places of each row of the table, with something in them."""
     home = root / "home"
     make_home(home, {**CREDENTIALS, **NEEDS})
     with tempfile.NamedTemporaryFile("w", prefix=".visible-", dir="/tmp") as temporary:
         places: dict[str, list[Path]] = {
-            "tree": [root / "repo" / "a.txt"],
-            "git": [root / "repo" / ".git" / "config"],
+            "tree": [repo / "a.txt"],
+            "git": [repo / ".git" / "config"],
             "home": [home / name for name in ("notes.txt", "projects/other/README.md", ".vimrc")],
             "own": [home / ".agent" / "login.json"],
             "caches": [home / ".cache" / "pip" / "http" / "a" / "b"],
+            "packages": [home / name for name in PACKAGES],
             "toolchains": [home / ".pyenv" / "version", home / ".local" / "bin" / "tool"],
             "identity": [home / ".gitconfig", home / ".config" / "git" / "ignore"],
             "credentials": [home / name for name in CREDENTIALS if name not in MASKED],
             "settings": [home / name for name in SETTINGS],
             "registries": [home / name for name in REGISTRIES],
+            "maven": [home / name for name in MAVEN],
             "logins": [home / LOGIN, root / "state" / "segue.db"],
             "temporary": [Path(temporary.name)],
             "system": [Path("/etc/hostname"), Path("/etc/passwd")],
@@ -120,15 +235,21 @@ def test_each_place_is_seen_as_the_table_says(root: Path, sandbox: str) -> None:
         for path in (*places["tree"], *places["own"], *places["temporary"], *places["logins"]):
             path.parent.mkdir(parents=True, exist_ok=True)
             path.touch()
-        if sandbox.startswith(("bwrap", "namespaces")) and sandbox.endswith("strict"):
-            places["caches"] = [home / ".npm" / "new", home / ".cache" / "new"]
-            for path in places["caches"]:
-                path.touch()
-        paths = {f"{row}:{path}": path for row, listed in places.items() for path in listed}
-        before = {name: path.read_bytes().decode("latin-1") for name, path in paths.items()}
-        found = see(root, sandbox, paths)
-        seen = {name: kinds(path, before[name], found[name]) for name, path in paths.items()}
-    wrong = {
-        name: was for name, was in seen.items() if visible_in(sandbox, name.partition(":")[0]) not in was
+        yield places
+
+
+def judge(
+    places: dict[str, list[Path]], look: Callable[[dict[str, Path]], dict[str, tuple[str | None, bool]]]
+) -> dict[str, set[str]]:
+    """Return the table's words for how each place is seen, by its row and path."""
+    paths = {f"{row}:{path}": path for row, listed in places.items() for path in listed}
+    before = {name: path.read_bytes().decode("latin-1") for name, path in paths.items()}
+    found = look({str(number): path for number, path in enumerate(paths.values())})
+    return {
+        name: kinds(path, before[name], found[str(number)])
+        for number, (name, path) in enumerate(paths.items())
     }
-    assert not wrong
+
+
+def find_wrong(sandbox: str, seen: dict[str, set[str]]) -> dict[str, set[str]]:
+    return {name: was for name, was in seen.items() if visible_in(sandbox, name.partition(":")[0]) not in was}

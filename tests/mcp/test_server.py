@@ -246,6 +246,21 @@ def test_the_dataset_answers_within_limits(place: Place) -> None:
     assert place.rows("select count(*) from orchestrator_runs") == [(1,)]
 
 
+def test_the_simulated_agent_marks_no_task_of_a_real_plan_unasked(place: Place) -> None:
+    (place.root / "config" / "segue" / "config.toml").unlink()
+
+    async def talk() -> None:
+        async with over_http(place) as caller:
+            said = await caller.refused("start_run", source="plan.md", agent="scripted")
+            assert "The scripted agent is simulated" in said
+            assert "simulated = true" in said
+            assert not place.database.exists()
+            await caller.call("start_run", source="plan.md", agent="scripted", simulated=True)
+            assert (await caller.call("wait_for_run"))["state"] == "done"
+
+    asyncio.run(talk())
+
+
 def test_mistakes_are_explained_to_the_model(place: Place) -> None:
     async def talk() -> None:
         async with over_http(place) as caller:

@@ -37,13 +37,20 @@ def works(means: str) -> bool:
 class Checkout:
     """A repository with a base commit; commits of an agent follow."""
 
-    def __init__(self, folder: Path, base: Files, options: SealOptions | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        base: Files,
+        options: SealOptions | None = None,
+        isolation: Isolation | None = None,
+    ) -> None:
         self.root = folder / "project"
         self.root.mkdir()
         self.git("init", "--quiet")
         self.base = self.commit(base) if base else ""
         self.scratch = folder / "scratch"
         self.options = options or SealOptions(timeout=300)
+        self.isolation = isolation
 
     def git(self, *args: str) -> str:
         identity = ("-c", "user.name=A", "-c", "user.email=a@b.c", "-c", "commit.gpgsign=false")
@@ -70,7 +77,7 @@ class Checkout:
         return self.git("rev-parse", "HEAD")
 
     def sealer(self) -> Sealer:
-        return Sealer(self.root, self.root / ".git", self.scratch, self.options)
+        return Sealer(self.root, self.root / ".git", self.scratch, self.options, isolation=self.isolation)
 
     def prepare(self) -> None:
         asyncio.run(self.sealer().prepare())

@@ -216,6 +216,15 @@ HONEST: dict[str, tuple[Files, Files, int, Seal]] = {
             "requirements.txt": "helper==2\n",
         },
         2,
+        Seal.WEAK,
+    ),
+    "another version that is needed, of what the tests import": (
+        {"tests/test_calc.py": f"import helper\n{TESTS}"},
+        {
+            "calc.py": f"import helper\n{ONE}def add(a, b):\n    return a + int(helper.third(3 * b))\n",
+            "requirements.txt": "helper==2\n",
+        },
+        2,
         Seal.NONE,
     ),
     "a step that builds a module": (

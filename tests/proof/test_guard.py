@@ -341,6 +341,47 @@ def test_settings_changed_in_a_launch_that_was_cut_off_are_put_back_before_anybo
     assert settings.read_text() == 'checks = ["make check"]\n'
 
 
+@pytest.mark.skipif(os.name == "nt", reason="modes of files are different there")
+def test_what_is_kept_is_for_the_owner_alone(repo: Path, tmp_path: Path, plan: Path) -> None:
+    folder = tmp_path / "guard"
+    LaunchGuard(folder, guard_of(repo, folder / "kept"), contract_of(plan)).before("task/1/execute/1")
+    config = (repo / ".git" / "config").read_bytes()
+    kept = [path for path in folder.rglob("*") if path.is_file()]
+    assert config in [path.read_bytes() for path in kept], "as it is, to be put back"
+    assert {path.stat().st_mode & 0o777 for path in kept} == {0o600}
+    assert {path.stat().st_mode & 0o777 for path in (folder, folder / "kept")} == {0o700}
+
+
+@pytest.mark.parametrize("is_removed", [False, True])
+def test_settings_of_a_lane_are_put_back_too_after_a_kill(
+    repo: Path, tmp_path: Path, is_removed: bool
+) -> None:
+    folder, lane = tmp_path / "guard", tmp_path / "lane"
+    (repo / "segue.toml").write_text('checks = ["pytest -q"]\n')
+    git(repo, "add", "segue.toml")
+    git(repo, "commit", "--quiet", "-m", "Settings")
+    git(repo, "worktree", "add", "--quiet", "--detach", str(lane))
+    pointer = (lane / ".git").read_text()
+    files = (ContractFile(lane / "segue.toml", "settings"),)
+    contract = Contract(folder / "kept", files, lambda: TaskList(()))
+    own = Path(git(lane, "rev-parse", "--absolute-git-dir"))
+    guard = GitGuard(Repository(lane, own), repo / ".git", folder / "kept")
+    LaunchGuard(folder / "lane-2", guard, contract).before("task/1/execute/1")
+    (lane / "segue.toml").write_text('checks = ["true"]\n')
+    (lane / ".git").write_text(f"gitdir: {tmp_path / 'mine'}\n")
+    if is_removed:
+        shutil.rmtree(lane)
+        assert settle_settings(folder) == ""
+        assert not lane.exists()
+        return
+    said = settle_settings(folder)
+    assert "segue.toml" in said
+    assert "where git's folder is" in said
+    assert (lane / "segue.toml").read_text() == 'checks = ["pytest -q"]\n'
+    assert (lane / ".git").read_text() == pointer
+    assert settle_settings(folder) == ""
+
+
 def test_a_cloud_branch_that_lacks_what_it_started_from_is_refused(repo: Path, tmp_path: Path) -> None:
     """The history of agents that work elsewhere is looked at too, where it can be seen."""
     remote = tmp_path / "remote.git"

@@ -82,6 +82,24 @@ CASES = [
     Case("unittest red", "red", DISCOVER, {**CASES_PY, "calc.py": "def add(a, b):\n    return 0\n"}),
     Case("unittest wrong module", "refused", (PY, "-m", "unittest", "tests.other"), CASES_PY),
     Case("unittest wrong folder", "refused", (PY, "-m", "unittest", "discover", "-s", "spec"), CASES_PY),
+    Case(
+        "a red test about the network",
+        "red",
+        DISCOVER,
+        {
+            **CASES_PY,
+            "calc.py": "def add(a, b):\n    raise OSError('getaddrinfo ENOTFOUND')\n",
+        },
+    ),
+    Case(
+        "a command that installs first",
+        "refused",
+        ("python3", "install.py"),
+        {
+            **CASES_PY,
+            "install.py": "import urllib.request\n\nurllib.request.urlopen('http://registry.example/calc')\n",
+        },
+    ),
     Case("unittest without tests", "empty", DISCOVER, CODE),
     Case("unittest finds no pytest functions", "refused", DISCOVER, GREEN),
     Case(

@@ -9,6 +9,19 @@ from segue.store import connect
 from tests.reports.dataset import Written
 
 
+def test_reports_say_in_which_sandboxes_agents_worked(database: str) -> None:
+    data = Written()
+    for name, *sessions in (("a", "bwrap standard"), ("b", "bwrap standard"), ("c", "none", "bwrap strict")):
+        run = data.run(name)
+        for number, label in enumerate(sessions):
+            run.event(None, "run.resumed" if number else "run.started", isolation=label)
+    data.run("unknown")
+    data.write(database)
+    with connect(database, read_only=True) as store:
+        [report] = build_reports(store, ("proof",), Selection())
+    assert report.notes == ("Sandbox: not isolated in 1 run, bwrap standard in 2 runs.",)
+
+
 def test_levels_by_agent(database: str) -> None:
     data = Written()
     for number, level in enumerate(("changed", "tested", "held"), 1):

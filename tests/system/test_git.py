@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from segue.domain.errors import WorkspaceError
 from segue.domain.workspace import Snapshot
 from segue.system.git.repository import Repository
 from segue.system.process.capture import note_program
@@ -357,3 +358,16 @@ def test_git_looks_only_now_and_then_whether_to_tidy_up(
         return seen
 
     assert asyncio.run(work()) == [1, 0, 0]
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="needs root, to give a folder to somebody else")
+def test_a_repository_of_somebody_else_says_how_to_trust_it(
+    repo: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path_factory.mktemp("home")))
+    monkeypatch.delenv("GIT_CONFIG_GLOBAL", raising=False)
+    for path in (repo, repo / ".git"):
+        os.chown(path, 12345, 12345)
+    with pytest.raises(WorkspaceError, match="dubious ownership") as refused:
+        commit(repo)
+    assert f"git config --global --add safe.directory {repo}" in refused.value.hint

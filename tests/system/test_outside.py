@@ -471,7 +471,7 @@ def test_a_filter_of_the_users_own_writes_what_it_should(trap: Trap, monkeypatch
 def test_large_files_become_pointers(trap: Trap, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = trap.beside / "bin"
     folder.mkdir()
-    lines = ("store=$(git rev-parse --git-common-dir)/lfs", "mkdir -p $store", "cat > $store/object")
+    lines = ("store=$(git config lfs.storage)", "mkdir -p $store", "cat > $store/object")
     (folder / "git-lfs").write_text("\n".join(("#!/bin/sh", *lines, "echo version https://git-lfs\n")))
     (folder / "git-lfs").chmod(0o755)
     monkeypatch.setenv("PATH", str(folder), prepend=os.pathsep)

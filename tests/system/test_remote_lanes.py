@@ -12,6 +12,7 @@ from segue.domain.errors import WorkspaceError
 from segue.domain.workspace import Snapshot
 from segue.system.git.branches import RemoteBranches, forget_lanes
 from segue.system.git.merging import Integration
+from segue.system.git.pushing import PushRemote
 from segue.system.git.repository import Repository
 from tests.system.test_git import git, repo
 from tests.system.test_merging import RUN, commit
@@ -128,3 +129,34 @@ def test_where_the_branch_is_missing_here_the_remote_keeps_it(repo: Path, hosted
     with pytest.raises(WorkspaceError, match="is missing"):
         run(lane(repo, 1).publish())
     assert git(hosted, "rev-parse", RUN) == head
+
+
+def test_a_remote_that_leads_elsewhere_since_the_run_began_gets_nothing_and_is_not_believed(
+    repo: Path, hosted: Path, tmp_path: Path
+) -> None:
+    """Whoever can write git's configuration must not have the work pushed to another place."""
+    elsewhere, said = tmp_path / "elsewhere.git", list[str]()
+    git(repo, "clone", "--quiet", "--bare", str(hosted), str(elsewhere))
+    git(elsewhere, "update-ref", "refs/heads/cursor/one", "HEAD")
+
+    async def tell(words: str) -> None:
+        said.append(words)
+
+    found = run(Repository.open(repo))
+    address = run(PushRemote(found).address())
+    one = RemoteBranches(found, "origin", repo, run=RUN, address=address, tell=tell)
+    assert run(one.publish()) == git(hosted, "rev-parse", RUN)
+    assert said == []
+    for name in ("url", "pushurl"):
+        git(repo, "config", f"remote.origin.{name}", str(elsewhere))
+        head = commit(repo, RUN, {name: b"1\n"})
+        git(repo, "update-ref", f"refs/heads/{RUN}", head)
+        assert run(one.publish()) == head == git(hosted, "rev-parse", RUN)
+        assert RUN not in git(elsewhere, "branch", "--list")
+        assert run(one.fetch("cursor/one")) is None
+        assert str(hosted) in said[-1]
+        assert str(elsewhere) in said[-1]
+        git(repo, "config", "remote.origin.url", str(hosted))
+    git(repo, "remote", "remove", "origin")
+    assert run(one.publish()) == head
+    assert "gone" in said[-1]

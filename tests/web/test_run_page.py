@@ -8,6 +8,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from segue.domain.events import NOT_ISOLATED, RunStarted
 from segue.domain.run import RunState
 from tests.cli.place import Place
 from tests.web.place import SPEC, Served, make_run
@@ -36,6 +37,21 @@ def test_open_findings_are_listed_and_nothing_is_simply_green(place: Place, serv
     assert [one["attempts"] for one in data["tasks"]] == [one["attempts"] for one in status["tasks"]]
     (diff,) = served.data(f"/runs/{run}/tasks/1/diff")["diff"]["files"]
     assert diff["path"] == "code.py"
+
+
+def test_the_sandbox_of_the_agents_is_on_the_page_of_run_and_task(place: Place, served: Served) -> None:
+    place.script(UNUSED)
+    place.segue("run", "plan.md", "--task", "1", SEGUE_ISOLATION="none")
+    exposed = place.last_run()
+    label = served.data(f"/runs/{exposed}")["run"]["isolation"]
+    assert label == NOT_ISOLATED == place.json("status", exposed)["isolation"]
+    for page in (f"/runs/{exposed}", f"/runs/{exposed}/tasks/1"):
+        assert f'<dt>sandbox</dt><dd><span class="badge bad"><span aria-hidden="true">!</span> {label}' in (
+            served.get(page).text
+        )
+    isolated = RunStarted("plan.md", "/srv", "claude", "execute", isolation="bwrap standard")
+    run = make_run(place.database, [isolated]).id
+    assert "<dt>sandbox</dt><dd>bwrap standard</dd>" in served.get(f"/runs/{run}").text
 
 
 def test_what_was_red_before_is_said_on_top(place: Place, served: Served) -> None:

@@ -22,6 +22,13 @@ NOT_ISOLATED = "not isolated"
 """What is said everywhere about agents that worked without a sandbox."""
 
 
+def join_isolation(before: str, now: str) -> str:
+    """Return what is said about the sandbox of a run after another session: once without one is without."""
+    if before == NOT_ISOLATED or now == "none":  # older runs have another word for it
+        return NOT_ISOLATED
+    return now
+
+
 class Event(msgspec.Struct, frozen=True, omit_defaults=True):
     """One thing observed. Agents emit `agent.…`; parts have kinds of their own."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -92,14 +92,16 @@ class Wanted(Struct, frozen=True):
     priority: int = 0
 
 
-async def prepare(app: App, wanted: Wanted) -> list[Submission]:
-    """Find everything that could be wrong before anything is submitted."""
+async def prepare(app: App, wanted: Wanted, confirm: Callable[[], None] = lambda: None) -> list[Submission]:
+    """Find everything that could be wrong before anything is submitted; then, call `confirm`."""
     common = common_parts(app, wanted)
     if wanted.url is not None:
         common = replace(common, url=clean_url(wanted.url), branch=wanted.base or "")
+        confirm()
         return [replace(common, **_named(source, None)) for source in wanted.sources]
     repo = await Repository.open(app.repo)
     read = [_of_source(app, repo, common, source) for source in wanted.sources]
+    confirm()
     begun = await begin_here(app, repo, common, wanted.base)  # it may store the commit
     return [replace(one, url=begun.url, commit=begun.commit, branch=begun.branch) for one in read]
 

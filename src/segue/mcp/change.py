@@ -20,6 +20,7 @@ from segue.runtime.comments import comment as store_comment
 from segue.runtime.open import open_run
 from segue.runtime.overrides import decide as decide_task
 from segue.runtime.plan import NO_TASKS
+from segue.runtime.simulated import refuse_simulated
 from segue.view.load import ACTIVE, state_of
 
 _VIA = "through MCP"
@@ -50,6 +51,10 @@ class ChangeTools:
             bool,
             Field(description="For a sentence: stop when the plan is made, so that the user can look at it."),
         ] = False,
+        simulated: Annotated[
+            bool,
+            Field(description="Let the simulated agent `scripted` mark the tasks of the source as done."),
+        ] = False,
     ) -> Data:
         """Start a run in the background and return its id at once; the run outlives this server.
 
@@ -65,7 +70,7 @@ class ChangeTools:
             gates = sorted({*app.loaded.settings.gates, PLAN_GATE})
             app = self._project.load(agent=name or None, model=model or None, gates=gates, **chosen)
         # A caller that loses patience must not leave a run behind that nobody works on.
-        return await asyncio.shield(_start(app, source, tasks or ()))
+        return await asyncio.shield(_start(app, source, tasks or (), simulated))
 
     async def stop_run(self, run: RunName) -> Data:
         """Stop a run and its agents. Nothing is lost: `decide` with `resume` continues it."""
@@ -132,8 +137,11 @@ class ChangeTools:
         await decide_task(app, run, task, words, skip=skip, via=_VIA)
 
 
-async def _start(app: App, source: str, tasks: Sequence[str]) -> Data:
-    async with open_run(app, source or None, tuple(tasks), None) as opened:
+async def _start(app: App, source: str, tasks: Sequence[str], simulated: bool) -> Data:
+    def confirm() -> None:
+        refuse_simulated(app, simulated, "Name another agent, or say that you want this: simulated = true")
+
+    async with open_run(app, source or None, tuple(tasks), None, confirm=confirm) as opened:
         if opened is None:
             return {"run": None, "state": "done", "note": NO_TASKS}
         await detach(opened)

@@ -21,7 +21,7 @@ from segue.proof.copies import make_git
 from segue.proof.decide import Observed
 from segue.proof.execute import SHARED_OBJECTS, Laid, Sandbox, environment
 from segue.proof.named import find_named
-from segue.proof.obstacles import find_obstacle, last_line, last_lines
+from segue.proof.obstacles import find_network, find_obstacle, last_line, last_lines
 from segue.proof.options import SealOptions
 from segue.proof.paths import Classifier
 from segue.proof.trees import TreeEntry, list_tree, read_text
@@ -39,11 +39,6 @@ _SETTINGS = (
 """What the usual tools behind hooks read, beside package.json."""
 _STORES = (".cache/pre-commit", ".cache/prek")
 """Where such tools keep what they installed, in a home that is hidden otherwise."""
-_NETWORK = re.compile(
-    r"could not resolve host|name resolution|getaddrinfo|EAI_AGAIN|ENOTFOUND|ENETUNREACH"
-    r"|network is unreachable|name or service not known|nodename nor servname|no address associated",
-    re.IGNORECASE,
-)
 _WORD = re.compile(r"[^\s;&|()\"'`=<>]+")
 _INTERPRETED = re.compile(
     r"(?:^|[\s;&|(])(?:\.|source|sh|bash|zsh|python3?|node|ruby|perl|php)\s+(?:-\w+\s+)*[\"']?([^\s;&|()\"']+)",
@@ -235,9 +230,8 @@ class HookCheck(Struct, frozen=True):
             return f"it took longer than check_timeout = {self.options.timeout:g} s"
         if seen.code != 0 and not seen.began:
             return last_line(seen.output)
-        lines = [line.strip() for line in seen.output.splitlines() if _NETWORK.search(line)]
-        is_closed = bool(seen.code and lines and not self.options.network)
-        return f"it needs the network: {lines[-1][:300]}" if is_closed else ""
+        closed = find_network(seen.output.splitlines()) if seen.code and not self.options.network else ""
+        return f"it needs the network: {closed[:300]}" if closed else ""
 
 
 def _started(text: str, base: Mapping[str, TreeEntry]) -> list[str]:

@@ -17,9 +17,9 @@ from msgspec import Struct
 
 from segue.system.files import private_folder, read_start
 from segue.system.git.objects import Objects
-from segue.system.isolation.homes import credentials_in_tools
+from segue.system.isolation.homes import PrivateParts
 from segue.system.isolation.isolate import DEVICES, landlock_abi, landlocked
-from segue.system.isolation.places import SECRETS, TOOLS
+from segue.system.isolation.places import TOOLS
 from segue.system.isolation.toolchain import SHARED, program_places
 
 _LARGEST_TEXT = 1024**2
@@ -55,6 +55,8 @@ class CopiedTree(Struct, frozen=True):
     renamed: Renamed
     shown: tuple[Path, ...] = ()
     """What the check reads of places that are hidden."""
+    private: PrivateParts = PrivateParts()
+    """The user's credentials."""
 
     def command(self, argv: Sequence[str], env: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:
         """Return the command and its environment as they are in the copy."""
@@ -66,11 +68,12 @@ class CopiedTree(Struct, frozen=True):
         return words, variables
 
     def _home(self) -> Path:
-        """Make a home that is empty but for toolchains."""
+        """Make a home that is empty but for toolchains, and what the user shows."""
         real, home = Path(os.path.realpath(Path.home())), self.work / "home"
         if not home.exists():
-            for name in (*TOOLS, ".local/lib"):
-                if (real / name).exists():
+            opened = [place.relative_to(real) for place in self.private.opened if place.is_relative_to(real)]
+            for name in (*TOOLS, ".local/lib", *map(str, opened)):
+                if (real / name).exists() and not (home / name).exists():
                     (home / name).parent.mkdir(parents=True, exist_ok=True)
                     (home / name).symlink_to(real / name)
         return private_folder(home)
@@ -78,11 +81,11 @@ class CopiedTree(Struct, frozen=True):
     def _rules(self, argv: Sequence[str], env: Mapping[str, str]) -> dict[str, list[str]]:
         real = Path(os.path.realpath(Path.home()))
         roots = [Path(old) for old, _ in self.renamed.pairs]
-        secrets = (Path(name) if name.startswith("/") else real / name for name in SECRETS)
-        known = [place for place in secrets if place.exists()]
-        hidden = [*roots, real, *known, *credentials_in_tools(real)]
+        # Nothing can be seen in the place of a file, so one with a secret is hidden.
+        hidden = [*roots, real, *self.private.hidden, *(place for place, _ in self.private.masked)]
         own = (self.work, self.tree)
-        shown = [*(real / name for name in TOOLS), *self.shown, *program_places(argv, env), *own]
+        opened = (*self.private.opened, *own)
+        shown = [*(real / name for name in TOOLS), *self.shown, *program_places(argv, env), *opened]
         closed = (*roots, real)
         # What is writable is so as a whole.
         open_to_all = [place for place in SHARED if not any(one.is_relative_to(place) for one in closed)]
@@ -103,6 +106,7 @@ def furnish_copy(
     objects: Objects,
     command: tuple[Sequence[str], Mapping[str, str]],
     guarded: Iterable[str],
+    private: PrivateParts,
 ) -> CopiedTree:
     """Give a tree its dependencies and a git folder, and return it; `roots` are where it seems to be.
 
@@ -121,7 +125,7 @@ def furnish_copy(
     if not os.path.lexists(tree / ".git"):
         make_git(tree / ".git", git_dir, objects)
     shown = (*inputs.values(), *environments, objects.common_dir / "objects")
-    return CopiedTree(tree, work, renamed, shown)
+    return CopiedTree(tree, work, renamed, shown, private)
 
 
 def editable_paths(argv: Sequence[str], env: Mapping[str, str], renamed: Renamed) -> list[str]:

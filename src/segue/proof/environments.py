@@ -7,6 +7,7 @@ worth less the more that environment could have decided by itself.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 from collections.abc import Collection, Iterator, Sequence
@@ -20,6 +21,8 @@ from segue.proof.decide import some
 from segue.proof.inputs import BOOKKEEPING, runs_at_start, walk_files
 from segue.proof.paths import Classifier, PathKind
 from segue.proof.setup import Entries, Environment, list_names
+from segue.proof.versions import ask_product, find_bumps
+from segue.system.git.objects import Objects
 
 _METADATA = (".dist-info", ".egg-info")
 _MOST_DOUBTS = 20
@@ -33,6 +36,10 @@ class EnvironmentDifference(Struct, frozen=True):
     """What was added to the dependencies."""
     rewritten: tuple[str, ...] = ()
     """What was changed or removed, and what runs without the product asking for it."""
+    versions: tuple[str, ...] = ()
+    """Dependencies with another version that only the product asks for."""
+    decisive: tuple[str, ...] | None = None
+    """What was rewritten beside those; None: everything."""
 
 
 class Environments(Struct, frozen=True):
@@ -47,6 +54,12 @@ class Environments(Struct, frozen=True):
     """The build inputs that the task changed."""
     is_first: bool = False
     """Whether there was nothing before the task, so that only its own build inputs can make one."""
+
+    def not_made(self, paths: Sequence[str]) -> tuple[str, ...]:
+        """Return the paths of dependencies that no setup command has made in every environment."""
+        every = [set(one.facts.folders) for one in (self.base, self.own) if one is not None]
+        made = tuple(f"{folder}/" for folder in set.intersection(*every)) if every else ()
+        return tuple(path for path in paths if not made or not f"{path}/".startswith(made))
 
 
 def find_inputs(base: Environment, own: Environment, before: Entries, after: Entries) -> tuple[str, ...]:
@@ -88,6 +101,26 @@ def compare(base: Environment, own: Environment, root: Path, classifier: Classif
         else:
             rewritten.append(path)
     return EnvironmentDifference(bool(different), tuple(sorted(extended)), tuple(sorted(rewritten)))
+
+
+async def find_versions(
+    difference: EnvironmentDifference,
+    objects: Objects,
+    classifier: Classifier,
+    environments: tuple[Environment, Environment],
+    trees: tuple[Entries, Entries],
+) -> EnvironmentDifference:
+    """Add which of what was rewritten is another version of something that only the product asks for."""
+    if not difference.rewritten:
+        return difference
+    before, after = [await asyncio.to_thread(_files, one) for one in environments]
+    bumps = await ask_product(objects, classifier, trees, find_bumps(before, after))
+    own = {path for one in bumps for path in one.files if not runs_at_start(path)}
+    return replace(
+        difference,
+        versions=tuple(one.name for one in bumps),
+        decisive=tuple(path for path in difference.rewritten if path not in own),
+    )
 
 
 def _files(environment: Environment) -> dict[str, Path]:
@@ -173,13 +206,17 @@ def name_first(result: CheckResult) -> CheckResult:
     return replace(result, environment=words, weaknesses=(*result.weaknesses, words))
 
 
-def lower_seal(seal: Seal, found: Environments, by_own: bool) -> tuple[Seal, Sequence[str]]:
+def lower_seal(seal: Seal, found: Environments, result: CheckResult) -> tuple[Seal, Sequence[str]]:
     """Return how well a check is sealed in such an environment, and why."""
+    by_own, difference = judged_by_own(result), found.difference
     carried = (found.base.facts.doubts or []) if found.base is not None else []
     weak = [f"the environment has other code than when the run began: {some(carried)}"] if carried else []
-    if by_own and found.difference.rewritten:
+    # Without its report nobody knows what runs the tests, and one of these may be that.
+    is_known = result.runner and result.runner not in difference.versions
+    rewritten = difference.rewritten
+    if by_own and (rewritten if difference.decisive is None or not is_known else difference.decisive):
         return Seal.NONE, weak
-    is_weak = bool(carried) or (by_own and (found.is_first or bool(found.difference.extended)))
+    is_weak = bool(carried) or (by_own and (found.is_first or bool(difference.extended or rewritten)))
     return (Seal.WEAK if is_weak and seal is Seal.SEALED else seal), weak
 
 

@@ -32,6 +32,7 @@ from segue.system.beneath import Beneath
 from segue.system.files import private_folder
 from segue.system.git.objects import Objects
 from segue.system.identity import start_time
+from segue.system.isolation.homes import PrivateParts
 from segue.system.isolation.isolate import SandboxChoice
 from segue.system.isolation.policy import git_link
 from segue.system.lane import lane_variables
@@ -94,6 +95,7 @@ class Mounted(Struct, frozen=True):
 
     choice: SandboxChoice
     trees: Trees
+    private: PrivateParts
 
     def seen_at(self, tree: Path) -> Path:  # noqa: ARG002 - wherever it is
         """Return the path of the user's work tree."""
@@ -111,7 +113,15 @@ class Mounted(Struct, frozen=True):
         empty = private_folder(order.work / "empty")
         inputs |= dict.fromkeys(caches_within(order.inputs), empty)
         mounts = Mounts(
-            self.trees.home, order.tree, order.guarded, inputs, order.readable, order.writable, git
+            self.trees.home,
+            order.tree,
+            order.work,
+            self.private,
+            order.guarded,
+            inputs,
+            order.readable,
+            order.writable,
+            git,
         )
         line = wrap(self.choice, order.argv, mounts, order.env, order.network)
         # Its variables are in the line: what sets up the mounts is no check.
@@ -136,6 +146,7 @@ class Copied(Struct, frozen=True):
     trees: Trees
     git_dir: Path
     objects: Objects
+    private: PrivateParts
 
     def seen_at(self, tree: Path) -> Path:
         """Return where the tree is."""
@@ -146,7 +157,7 @@ class Copied(Struct, frozen=True):
         command = (order.argv, order.env)
         roots = [self.trees.home, self.trees.root, *([order.built_at] if order.built_at else [])]
         places = (order.tree, order.work, roots, order.inputs, self.git_dir, self.objects)
-        copied = await asyncio.to_thread(furnish_copy, *places, command, order.guarded)
+        copied = await asyncio.to_thread(furnish_copy, *places, command, order.guarded, self.private)
         if order.objects is not None:  # now, because links that name the work tree were made to name the copy
             (order.tree / SHARED_OBJECTS).symlink_to(order.objects)
         argv, env = copied.command(*command)
@@ -231,7 +242,8 @@ class Sandbox:
         lay: Callable[[Path], Laid] | None = None,
     ) -> tuple[Stage, Ended]:
         tree, hooks, reports = work / "tree", work / "hooks", work / "reports"
-        await self._write(composed, tree)
+        # Git's own hooks see what git has: another git compares it with its index.
+        await self._write(composed, tree, as_stored=lay is not None)
         inputs = {path: self._trees.find(path) for path in self._dependencies.visible}
         inputs = {path: place for path, place in inputs.items() if place.exists()}
         built_at = None
@@ -274,8 +286,9 @@ class Sandbox:
             for command in self._options.teardown:
                 await self._run_open(command, work / "tree")
 
-    async def _write(self, composed: Composed, tree: Path) -> None:
-        await write_tree(self._objects, composed.entries, tree)
+    async def _write(self, composed: Composed, tree: Path, as_stored: bool = False) -> None:
+        filters = None if as_stored else await self._objects.filters()
+        await write_tree(self._objects, composed.entries, tree, filters)
         with Beneath(tree) as folder:  # the tree may have links that an agent committed
             for path, text in composed.texts.items():
                 folder.write(path, text, durable=False)

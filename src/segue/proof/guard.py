@@ -13,7 +13,8 @@ from segue.domain.task import Task, TaskList
 from segue.proof.contract import Contract, ContractFile
 from segue.proof.notes import decode_note, encode_note
 from segue.system.files import private_folder
-from segue.system.git.guard import GitGuard, GitState, GitViolation, settle_pointers
+from segue.system.git.guard import GitGuard, GitState, settle_pointers
+from segue.system.git.inner import GitViolation
 from segue.system.originals import Original
 
 _ABOUT_GIT = re.compile(r"\b(hooks?|husky|lefthook|pre-commit|git config\w*|lfs)\b", re.IGNORECASE)
@@ -51,11 +52,9 @@ class LaunchGuard:
         git = self._git.look() if self._git is not None else GitState()
         self._kept = _Kept(step, git, self._contract.keep())
         # Half a note is none, and does no harm: the step has not begun yet.
-        try:
-            self._file.write_bytes(encode_note(self._kept))
-        except FileNotFoundError:
-            private_folder(self._file.parent)
-            self._file.write_bytes(encode_note(self._kept))
+        private_folder(self._file.parent)
+        self._file.touch(mode=0o600)
+        self._file.write_bytes(encode_note(self._kept))
 
     async def after(
         self, step: str, task: Task | None, label: str
@@ -89,15 +88,25 @@ def settle_settings(folder: Path) -> str:
 
     So is any other file of the contract that something else took the place of: it could not be opened.
     """
-    kept = _read(folder / "before.json")
-    if kept is None:
-        return ""
+    kept = [_read(folder / "before.json"), *map(_read, sorted(folder.glob("lane-*/before.json")))]
+    said = [
+        text for one in kept if one is not None and _is_there(one) for text in _settle(one, folder / "kept")
+    ]
+    return " ".join(said)
+
+
+def _is_there(kept: _Kept) -> bool:
+    """Return whether there is still a work tree: a lane that was removed is not made again."""
+    trees = [Path(name).parent for name in kept.git.files if name.endswith("/.git")]
+    return not trees or any(tree.is_dir() for tree in trees)
+
+
+def _settle(kept: _Kept, folder: Path) -> list[str]:
     files = [ContractFile(Path(name), "settings") for name in kept.files]
-    places = Contract(folder / "kept", files, lambda: TaskList(())).restore_places(kept.files)
+    places = Contract(folder, files, lambda: TaskList(())).restore_places(kept.files)
     settings = [file for file in files if file.path.suffix == ".toml"]
-    found = Contract(folder / "kept", settings, lambda: TaskList(())).restore(kept.files, None)
-    pointers = settle_pointers(kept.git, folder / "kept")
-    return " ".join([*pointers, *(one.text for one in (*places, *found))])
+    found = Contract(folder, settings, lambda: TaskList(())).restore(kept.files, None)
+    return [*settle_pointers(kept.git, folder), *(one.text for one in (*places, *found))]
 
 
 def _read(file: Path) -> _Kept | None:

@@ -6,14 +6,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cache
 from pathlib import Path
 
 from msgspec import Struct, field
 
-from segue.system.isolation.homes import credentials_in_tools
+from segue.system.isolation.homes import PrivateParts
 from segue.system.isolation.isolate import Means, SandboxChoice
-from segue.system.isolation.mounting import CONTAINED, hide, mounter, proc_mounts
+from segue.system.isolation.mounting import CONTAINED, copy_masked, filtered, hide, mounter, proc_mounts
 from segue.system.isolation.places import TOOLS
 from segue.system.isolation.policy import GIT_FOLDER
 from segue.system.isolation.toolchain import SHARED, named_places, outermost, program_places
@@ -29,6 +28,10 @@ class Mounts(Struct, frozen=True):
     root: Path
     tree: Path
     """Mounted at the root."""
+    work: Path
+    """The folder of this run, which the check does not see."""
+    private: PrivateParts = PrivateParts()
+    """The user's credentials."""
     guarded: Sequence[str] = ()
     """Files of the tree that stay read-only."""
     inputs: Mapping[str, Path] = field(default_factory=dict)
@@ -45,15 +48,14 @@ def wrap(
     choice: SandboxChoice, argv: Sequence[str], mounts: Mounts, env: Mapping[str, str], network: bool
 ) -> list[str]:
     """Return the command that runs `argv` in the sandbox."""
-    line = [*mounter(choice.means is Means.BWRAP), "--ro-bind", "/", "/", "--dev", "/dev"]
-    line += proc_mounts(choice.own_proc)
+    line = filtered(mounter(choice.means is Means.BWRAP), mounts.work)
+    line += ["--ro-bind", "/", "/", "--dev", "/dev", *proc_mounts(choice.own_proc)]
     for place in hidden_places():
         line += ["--tmpfs", str(place)]
-    names = [Path(os.path.realpath("/etc/resolv.conf"))] if network else []
-    for place in (*_visible(argv, env, mounts), *names):
-        line += ["--ro-bind-try", str(place), str(place)]
-    for place in credentials_in_tools(Path(os.path.realpath(Path.home()))):
-        line += hide(place)
+    rules = _rules(argv, env, mounts, network)
+    # From the outside in, so that the innermost rule about a place counts.
+    for place in sorted(rules, key=lambda path: len(path.parts)):
+        line += rules[place]
     line += ["--bind", str(mounts.tree), str(mounts.root), *_guards(mounts)]
     for place in mounts.writable:
         line += ["--bind", str(place), str(place)]
@@ -65,7 +67,6 @@ def wrap(
     return [*line, "--chdir", str(mounts.root), "--", *argv]
 
 
-@cache
 def hidden_places() -> tuple[Path, ...]:
     """Return what checks do not see, outer places first: temporary files, sockets, the user's home."""
     home = Path(os.path.realpath(Path.home()))
@@ -79,11 +80,45 @@ def hidden_places() -> tuple[Path, ...]:
     return tuple(sorted(found, key=lambda place: len(place.parts)))
 
 
+def _rules(
+    argv: Sequence[str], env: Mapping[str, str], mounts: Mounts, network: bool
+) -> dict[Path, list[str]]:
+    """Return what is seen again although it is hidden, and what of the rest is a credential, by place."""
+    private, covers = mounts.private, hidden_places()
+    names = [Path(os.path.realpath("/etc/resolv.conf"))] if network else []
+    shown = [*_visible(argv, env, mounts), *names]
+    seen: dict[Path, list[str]] = {}
+    masked: dict[Path, list[str]] = {}
+    for place in private.hidden:
+        seen |= {seen_at: hide(place, seen_at) for seen_at in _seen_at(place, shown, covers, mounts.root)}
+    for number, (place, text) in enumerate(private.masked):
+        for seen_at in _seen_at(place, shown, covers, mounts.root):
+            masked[seen_at] = ["--ro-bind", str(copy_masked(mounts.work, number, text)), str(seen_at)]
+    return {**seen, **{place: ["--ro-bind-try", str(place), str(place)] for place in shown}, **masked}
+
+
+def _seen_at(place: Path, shown: Iterable[Path], covers: Iterable[Path], root: Path) -> Iterator[Path]:
+    """Yield where a place is seen: at its own path, and below what is shown, which may be links to it."""
+    if not os.path.lexists(place) or place.is_relative_to(root):
+        return
+    if not any(place.is_relative_to(cover) for cover in covers):
+        yield place
+    for other in shown:
+        real = Path(os.path.realpath(other))
+        if place.is_relative_to(real):
+            yield other / place.relative_to(real)
+
+
 def _visible(argv: Sequence[str], env: Mapping[str, str], mounts: Mounts) -> Iterator[Path]:
     """Yield what must be seen again although it is hidden: toolchains, and what the command names."""
     home, covers = Path(os.path.realpath(Path.home())), (*hidden_places(), *SHARED)
+    private = mounts.private.hidden
     wanted = [*(home / name for name in TOOLS), *program_places(argv, env), *mounts.readable]
-    wanted += named_places(argv, env, (mounts.root, mounts.tree))
+    wanted += mounts.private.opened
+    named = named_places(argv, env, (mounts.root, mounts.tree))
+    # What the command only names is no reason to show a credential.
+    wanted += [place for place in named if not any(place.is_relative_to(one) for one in private)]
+    covers = (*covers, *private)
     hidden = [place for place in wanted if any(place.is_relative_to(one) and place != one for one in covers)]
     for place in outermost(hidden):
         if not place.is_relative_to(mounts.root) and os.path.exists(place):

@@ -30,6 +30,12 @@ _LACKS = re.compile(
     r"|does not (?:exist|contain)|doesn't exist|don't know how|no idea what|unrecogni[sz]ed|invalid",
     re.I,
 )
+_NETWORK = re.compile(
+    r"could not resolve host|name resolution|getaddrinfo|EAI_AGAIN|ENOTFOUND|ENETUNREACH"
+    r"|network is unreachable|name or service not known|nodename nor servname|no address associated"
+    r"|network connectivity is disabled",
+    re.I,
+)
 _RUNNERS = frozenset(("pytest", "unittest", "discover", "python", "python3", "node", "npm", "run"))
 _FINDING = re.compile(r"\S+:\d+")
 """How a line begins that is about a place in the project."""
@@ -67,8 +73,17 @@ def find_obstacle(argv: Sequence[str], seen: Observed, paths: Collection[str] = 
         return Obstacle(_clean(reason), (*_words(argv), *_MODULE.findall(seen.output)))
     if seen.report is not None:
         return None
+    if closed := find_network(last_lines(seen.output, _TRACE)):
+        return Obstacle(
+            f"it needs the network, which check_setup has, or check_network = true: {_clean(closed)}"
+        )
     is_own = any(word.removeprefix("./") in paths for word in argv)
     return (None if is_own else _names_missing(argv, seen)) or _no_library(seen)
+
+
+def find_network(lines: Sequence[str]) -> str:
+    """Return the last line that speaks of a network that cannot be reached; empty if none does."""
+    return next((line.strip() for line in reversed(lines) if _NETWORK.search(line)), "")
 
 
 def has_run(seen: Observed) -> bool:

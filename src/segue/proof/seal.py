@@ -27,8 +27,8 @@ from segue.proof.environments import (
     add_doubts,
     compare,
     find_inputs,
+    find_versions,
     join,
-    judged_by_own,
     lower_seal,
     name_first,
 )
@@ -45,7 +45,7 @@ from segue.proof.setup import CheckSetupFailed, Entries, Environment
 from segue.proof.survey import Surroundings, conclude
 from segue.proof.trees import TreeEntry, list_tree, read_text
 from segue.system.files import private_folder
-from segue.system.git.folders import common_dir
+from segue.system.git.folders import GitPlace, common_dir
 from segue.system.git.hooks import COMMIT_HOOKS, KeptHooks
 from segue.system.git.objects import Objects
 from segue.system.isolation.isolate import Isolation, Means, SandboxChoice
@@ -73,13 +73,13 @@ class Sealer:
         `home` is the user's work tree, if this one is beside it: what it lacks is taken from there.
         """
         self._redact = redact
-        used = isolation or Isolation()
-        self._choice = choose_means(used, options.means)
-        used.remember()
+        self._isolation = isolation or Isolation()
+        self._choice = choose_means(self._isolation, options.means)
+        self._isolation.remember()
         self._git_dir = git_dir
         self._root, self._scratch, self._options = root.resolve(), scratch, options
         self._trees = Trees(self._root, home.resolve() if home is not None else self._root)
-        self._objects = Objects(common_dir(git_dir))
+        self._objects = Objects(common_dir(git_dir), GitPlace.of(self._root, git_dir))
         self._inputs: Inputs | None = None
         self._last_base: str | None = None
 
@@ -181,6 +181,8 @@ class Sealer:
             await asyncio.to_thread(shutil.rmtree, own.place / "new", ignore_errors=True)
             own.keep(same=base.place.name, doubts=base.facts.doubts)
             return Environments(base)
+        parts = (self._objects, classifier, (base, own), (before, after))
+        difference = await find_versions(difference, *parts)
         own = own.keep(doubts=add_doubts(base, difference.rewritten))
         return Environments(base, own, difference, find_inputs(base, own, before, after))
 
@@ -263,24 +265,24 @@ class Sealer:
         assert self._inputs is not None
         known = await asyncio.to_thread(compare_inputs, self._trees, self._inputs, head)
         copied = self._choice.means is Means.NONE
-        copies = Copied(self._trees, self._git_dir, self._objects)
-        means = copies if copied else Mounted(self._choice, self._trees)
+        private = await asyncio.to_thread(self._isolation.find_hidden, self._trees.home)
+        copies = Copied(self._trees, self._git_dir, self._objects, private)
+        means = copies if copied else Mounted(self._choice, self._trees, private)
         parts = (self._trees, self._scratch, self._options, self._objects, self._inputs, known)
         return Sandbox(means, *parts), known
 
     def _label(self, result: CheckResult, dependencies: Dependencies, found: Environments) -> CheckResult:
         """Say how well the check was sealed."""
         seal, why = seal_strength(self._choice)
-        seal, more = lower_seal(seal, found, judged_by_own(result))
+        seal, more = lower_seal(seal, found, result)
         weaknesses = [*result.weaknesses, *([why] if why else []), *more]
-        if dependencies.extended:
+        # What setup commands have made takes the place of what the agent installed in the work tree.
+        if extended := found.not_made(dependencies.extended):
             seal = Seal.WEAK
-            weaknesses.append(
-                f"dependencies not sealed, files were added: {', '.join(dependencies.extended)}"
-            )
-        if dependencies.rewritten:
+            weaknesses.append(f"dependencies not sealed, files were added: {', '.join(extended)}")
+        if rewritten := found.not_made(dependencies.rewritten):
             seal = Seal.NONE
-            weaknesses.append(f"dependencies not sealed, files were changed: {some(dependencies.rewritten)}")
+            weaknesses.append(f"dependencies not sealed, files were changed: {some(rewritten)}")
         if self._options.network or self._choice.means is Means.NONE:
             weaknesses.append("the network was open")
         return msgspec.structs.replace(result, seal=seal, weaknesses=tuple(dict.fromkeys(weaknesses)))
@@ -327,6 +329,7 @@ class Sealer:
             str(self._choice.means),
             str(self._trees.home),
             machine_facts(environment({}, network=True)),
+            self._isolation.opened,
         )
         facts = msgspec.json.encode((list(argv), tree, repr(options), inputs, sealed))
         name = f"{hashlib.sha256(facts).hexdigest()[:32]}.json"

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
 
+from segue.system.files import brief_folder
 from segue.system.git.objects import GITLINK, Objects
+from segue.system.git.pointers import fill_pointer, find_pointers
 
 _LINK = "120000"
 
@@ -51,32 +54,83 @@ async def read_text(objects: Objects, entries: Mapping[str, TreeEntry], path: st
     return (await objects.git("cat-file", "blob", entry.id)).out.decode("utf-8", "replace")
 
 
-async def write_tree(objects: Objects, entries: Mapping[str, TreeEntry], folder: Path) -> None:
-    """Write files to a new folder; no filter and no hook of the repository has a say."""
+async def write_tree(
+    objects: Objects, entries: Mapping[str, TreeEntry], folder: Path, filters: Mapping[str, str] | None = None
+) -> None:
+    """Write files to a new folder; only `filters` of the repository have a say, and no hook has."""
     folder.mkdir(parents=True, exist_ok=True)
     if not entries:
         return
     index = folder.with_name(f"{folder.name}.index")
     variables = {"GIT_INDEX_FILE": str(index), "GIT_WORK_TREE": str(folder)}
+    await _write_index(objects, entries, variables)
+    prefix = f"--prefix={folder}/"
+    # Writing 100,000 files takes one processor many seconds.
+    parallel = ("-c", "checkout.workers=0")
+    await objects.git(
+        *(*parallel, "checkout-index", "--all", "--force", "--quiet", prefix),
+        variables={**variables, **(filters or {})},
+    )
+    if filters is not None:
+        await _fill_pointers(
+            objects, [path for path in entries if not entries[path].is_module], folder, variables
+        )
+    index.unlink()
+    for path in (path for path, entry in entries.items() if entry.is_module):
+        await _write_module(objects, path, entries[path].id, folder / path, filters)
+
+
+async def list_naming(
+    objects: Objects, entries: Mapping[str, TreeEntry], words: Collection[str]
+) -> list[str]:
+    """Return the files in which one of some words occurs."""
+    with brief_folder() as folder:
+        variables = {"GIT_INDEX_FILE": str(folder / "index")}
+        await _write_index(objects, entries, variables)
+        asked = [part for word in sorted(words) for part in ("-e", word)]
+        options = ("grep", "--cached", "-l", "-z", "-w", "-F", *asked)
+        done = await objects.git(*options, variables=variables, codes=(0, 1))
+    return [path.decode("utf-8", "surrogateescape") for path in done.out.split(b"\0") if path]
+
+
+async def _write_index(
+    objects: Objects, entries: Mapping[str, TreeEntry], variables: Mapping[str, str]
+) -> None:
     lines = b"".join(
         f"{entry.mode} {entry.id} 0\t{path}".encode("utf-8", "surrogateescape") + b"\0"
         for path, entry in entries.items()
         if not entry.is_module
     )
+    await objects.fetch_missing({entry.id for entry in entries.values() if not entry.is_module})
     await objects.git("update-index", "-z", "--index-info", stdin=lines, variables=variables)
-    prefix = f"--prefix={folder}/"
-    # Writing 100,000 files takes one processor many seconds.
-    parallel = ("-c", "checkout.workers=0")
-    await objects.git(*parallel, "checkout-index", "--all", "--force", "--quiet", prefix, variables=variables)
-    index.unlink()
-    for path in (path for path, entry in entries.items() if entry.is_module):
-        await _write_module(objects, path, entries[path].id, folder / path)
 
 
-async def _write_module(objects: Objects, path: str, commit: str, folder: Path) -> None:
+async def _fill_pointers(
+    objects: Objects, paths: Sequence[str], folder: Path, variables: Mapping[str, str]
+) -> None:
+    """Put LFS's content in the place of its pointers, where the tree's attributes ask for that."""
+    found = await asyncio.to_thread(find_pointers, objects.common_dir, folder, paths)
+    if not found:
+        return
+    listed = b"\0".join(path.encode("utf-8", "surrogateescape") for path in found)
+    asked = await objects.git(
+        *("check-attr", "--cached", "-z", "--stdin", "filter"),
+        stdin=listed,
+        variables=variables,
+        where=folder,
+    )
+    fields = asked.out.decode("utf-8", "surrogateescape").split("\0")
+    for path, value in zip(fields[::3], fields[2::3], strict=False):
+        if value == "lfs":
+            await asyncio.to_thread(fill_pointer, folder / path, found[path])
+
+
+async def _write_module(
+    objects: Objects, path: str, commit: str, folder: Path, filters: Mapping[str, str] | None
+) -> None:
     """Write the files of a submodule that was fetched; of others there is an empty folder, as in a clone."""
     own = Objects(objects.common_dir / "modules" / path)
     if (own.common_dir / "objects").is_dir() and await own.has(commit):
-        await write_tree(own, await list_tree(own, commit), folder)
+        await write_tree(own, await list_tree(own, commit), folder, filters)
     else:
         folder.mkdir(parents=True)

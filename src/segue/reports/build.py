@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 
 from msgspec.structs import replace
 
+from segue.domain.amounts import format_count
+from segue.domain.events import NOT_ISOLATED, join_isolation
 from segue.ports import Store
 from segue.reports.comparison import report_comparison
 from segue.reports.gaps import report_gaps
@@ -32,8 +35,20 @@ def build_reports(store: Store, names: tuple[str, ...], selection: Selection) ->
     chosen, left_out = choose_kind(store, selection)
     dataset = Dataset(store, chosen)
     found = [REPORTS[name](dataset) for name in names]
-    more = (left_out,) if left_out else ()
+    more = tuple(filter(None, (left_out, _describe_isolation(dataset))))
     return [replace(report, kind=chosen.kind or "", notes=(*report.notes, *more)) for report in found]
+
+
+def _describe_isolation(dataset: Dataset) -> str:
+    """Say in which sandboxes the agents of these runs worked; nothing if it is not known of any."""
+    runs: dict[str, str] = {}
+    for row in dataset.ask("isolation"):
+        runs[row["run_id"]] = join_isolation(runs.get(row["run_id"], ""), row["isolation"])
+    counts = Counter(label for label in runs.values() if label).most_common()
+    # What a reader must not miss comes first.
+    counts.sort(key=lambda one: one[0] != NOT_ISOLATED)
+    named = ", ".join(f"{label} in {format_count(times, 'run')}" for label, times in counts)
+    return f"Sandbox: {named}." if named else ""
 
 
 def build_run_report(store: Store, run_id: str) -> DatasetReport | None:
@@ -44,7 +59,8 @@ def build_run_report(store: Store, run_id: str) -> DatasetReport | None:
     view = load_view(store, run)
     found = read_timeline(store, run, view)
     tables = (_list_steps(found), *_list_lanes(view, run.updated))
-    notes = (found.title, *describe_lanes(view, run.updated / 1000))
+    sandbox = (f"Sandbox: {view.isolation}.",) if view.isolation else ()
+    notes = (found.title, *sandbox, *describe_lanes(view, run.updated / 1000))
     return DatasetReport("run", f"Run {found.run}: {found.state}", 1, tables, notes, found)
 
 

@@ -19,7 +19,7 @@ from segue.ports import Store
 
 QUERIES = (
     *("runs", "launches", "work", "tasks", "first_verdicts", "titles", "errors", "recovery", "searches"),
-    *("tools", "timeline", "trials"),
+    *("tools", "timeline", "trials", "isolation"),
 )
 """The files under `sql/`; each runs unchanged on SQLite and on Postgres."""
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from segue.domain.errors import UsageError, WorkspaceError
-from segue.ports import Source
+from segue.domain.events import NoticeGiven
+from segue.ports import Journal, Source
 from segue.runtime.app import App
+from segue.runtime.open import OpenRun
 from segue.runtime.preconditions import Undecided
 from segue.system.git.branches import REMOTE, RemoteBranches
 from segue.system.git.repository import Repository
@@ -51,3 +53,16 @@ async def choose_base(app: App, repo: Repository, source: Source, before: str | 
     push = "Push your work" if start == base else f"Merge {start} and your work into one branch, and push it"
     hint = f"{push}; or start there anyway: --base {start}"
     raise Undecided(message, hint, "Start anyway?", {"base": start})
+
+
+def make_remote(opened: OpenRun, journal: Journal, run: str = "") -> RemoteBranches:
+    """Return the branches of the remote on which cloud agents work; `run` is the one that lanes share."""
+    told = set()
+
+    async def tell(said: str) -> None:
+        if said not in told:
+            told.add(said)
+            await journal.emit(NoticeGiven(said))
+
+    scratch, spec = opened.app.state_dir.absolute() / "worktrees", opened.spec
+    return RemoteBranches(opened.repo, REMOTE, scratch, spec.base, run, address=spec.remote, tell=tell)

@@ -12,12 +12,13 @@ from segue.flow.context import Checking, RunContext
 from segue.flow.lanes import Lane, Seat, Seats
 from segue.ports import Journal
 from segue.proof.guard import LaunchGuard
+from segue.runtime.base import make_remote
 from segue.runtime.delivering import is_merged
 from segue.runtime.guarding import make_guard
 from segue.runtime.lanes import LaneSetup
 from segue.runtime.open import OpenRun
 from segue.runtime.wiring import make_checking
-from segue.system.git.branches import REMOTE, RemoteBranches, forget_lanes
+from segue.system.git.branches import REMOTE, forget_lanes
 from segue.system.git.lane_tree import LaneTree, RemoteLane
 from segue.system.git.lanes import LaneTrees
 from segue.system.git.merging import Integration, catch_up
@@ -44,7 +45,7 @@ class RunLanes:
         folder = opened.app.state_dir.absolute() / "worktrees"
         self._trees = LaneTrees(self._home, folder, run.id, since)
         self._branch = Integration(opened.repo, branch_of(run.id), settings.merge_union, since)
-        self._remote = RemoteBranches(opened.repo, REMOTE, folder, opened.spec.base, self._branch.branch)
+        self._remote = make_remote(opened, journal, self._branch.branch)
         self._known: dict[int, _LaneParts] = {}
         self._told_missing = False
         self.seats = Seats(settings.jobs)

@@ -204,13 +204,15 @@ async def _choose_base(
 ) -> tuple[RunSpec, str]:
     """Return the spec with the branch that cloud agents start from, and what to say about it."""
     from segue.runtime.base import choose_base
+    from segue.system.git.branches import REMOTE
+    from segue.system.git.pushing import PushRemote
 
     before = None
     if last is not None and last.spec.base:
         with plan.app.store(read_only=True) as known:
             before = RunView.of({}, known.events(last.id, kinds=FOLDED)).branch
     base, warning = await choose_base(plan.app, home, plan.source, before)
-    return replace(spec, base=base), warning
+    return replace(spec, base=base, remote=spec.remote or await PushRemote(home, REMOTE).address()), warning
 
 
 async def _elsewhere(home: Repository, last: Run | None) -> str:

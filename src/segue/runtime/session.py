@@ -52,7 +52,7 @@ from segue.runtime.preconditions import hook_commands
 from segue.runtime.wiring import command_runner, examine_project, make_checking
 from segue.system import identity
 from segue.system.files import explain_full_disk
-from segue.system.git.branches import REMOTE, LocalBranches, RemoteBranches
+from segue.system.git.branches import LocalBranches
 from segue.system.git.delivery import find_missing
 from segue.system.git.outside import read_config
 from segue.system.git.worktree import WorktreeResult
@@ -298,7 +298,7 @@ class _Session:
             journal=self._journal,
             source=opened.source,
             agents=parts.agents,
-            workspace=make_workspace(opened),
+            workspace=make_workspace(opened, self._journal),
             policy=opened.plan.policy,
             launcher=self._launcher(guard),
             view=self._view,
@@ -381,15 +381,16 @@ class _Session:
             await delivering.propose_part(why)
 
 
-def make_workspace(opened: OpenRun) -> Workspace:
+def make_workspace(opened: OpenRun, journal: Journal) -> Workspace:
     """Return where the work happens: on remote branches, on a branch per task, or in the user's work tree.
 
     A run with a work tree of its own has a branch of its own there, for all its tasks.
     """
     prefix = opened.source.branch_prefix
     if opened.parts.cloud:
-        scratch = opened.app.state_dir / "worktrees"
-        return RemoteBranches(opened.repo, REMOTE, scratch, opened.spec.base)
+        from segue.runtime.base import make_remote  # other runs start sooner
+
+        return make_remote(opened, journal)
     if opened.tree is not None or prefix is None:
         return opened.repo
     return LocalBranches(opened.repo, prefix)

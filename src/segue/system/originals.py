@@ -179,6 +179,13 @@ def trace(path: str) -> tuple[str, dict[str, str]]:
     return real, links
 
 
+def nothing_at(path: str) -> Original:
+    """Return that nothing was there, in a folder that is what it was."""
+    folder, name = os.path.split(path)
+    real, links = trace(folder)
+    return Original(f"{real.rstrip('/')}/{name}", links)
+
+
 def find_replaced(before: Original, now: Original) -> tuple[str, str] | None:
     """Return the place where something else is now, and what it is; None if it is the same kind of thing."""
     for place, target in now.links.items():

@@ -148,9 +148,7 @@ class RunView(Struct):
         self.waiting.clear()
         self.lane_count = 0
         self.work.begin_session(at.ts)
-        if self.isolation != e.NOT_ISOLATED:
-            # Older runs have another word for it.
-            self.isolation = e.NOT_ISOLATED if event.isolation == "none" else event.isolation
+        self.isolation = e.join_isolation(self.isolation, event.isolation)
         self.asked = False
 
     def _ended(self, event: e.RunEnded, at: e.Recorded) -> None:

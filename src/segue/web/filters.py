@@ -15,6 +15,7 @@ from markupsafe import Markup
 from msgspec import Struct
 
 from segue.domain.amounts import format_count, format_duration, format_quantity
+from segue.domain.events import NOT_ISOLATED
 from segue.domain.installed import built_in_parts
 from segue.domain.plain import clean, plain
 from segue.domain.proof import Level
@@ -113,6 +114,7 @@ def create_environment() -> Environment:
         run_badge=make_run_badge,
         proof_badge=make_proof_badge,
         tampering_badge=make_tampering_badge,
+        sandbox_badge=make_sandbox_badge,
         shortened=shorten,
         local=to_local,
         since=find_beginning,
@@ -226,6 +228,11 @@ def make_proof_badge(task: Mapping[str, Any]) -> Any:
 def make_tampering_badge(count: int) -> Any:
     """Format how often an agent changed what decides about its own work; empty if it never did."""
     return _draw_badge("bad", "!", f"tampering: {count}") if count else ""
+
+
+def make_sandbox_badge(isolation: str) -> Any:
+    """Format the sandbox that agents worked in; that there was none is not to be missed."""
+    return _draw_badge("bad", "!", isolation) if isolation == NOT_ISOLATED else isolation
 
 
 def _draw_badge(tone: str, sign: str, text: str) -> Any:

@@ -105,6 +105,7 @@ def describe_run(run: Run, view: RunView) -> dict[str, Any]:
         "fleet": _describe_origin(run),
         "findings": sum(task.remaining for task in view.tasks.values() if task.state == "done"),
         "proof": _find_weakest(view),
+        "isolation": view.isolation or None,
     }
 
 

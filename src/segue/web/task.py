@@ -18,7 +18,7 @@ from segue.web.routes import Data, NotFound, PageRequest, PageRoute
 from segue.web.run import describe_step
 from segue.web.step import cut_piece
 
-_CARD = ("criteria", "findings", "missing", "reasons", "judge", "agents", "open_findings")
+_CARD = ("criteria", "findings", "missing", "reasons", "judge", "agents", "isolation", "open_findings")
 
 
 def query_task(request: PageRequest) -> Data:

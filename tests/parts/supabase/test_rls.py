@@ -49,6 +49,7 @@ def test_without_row_level_security_everybody_can_do_everything(tmp_path: Path, 
     assert report.as_json()["passed"] is False
 
 
+@pytest.mark.thorough
 def test_off_but_without_rights_is_only_noticed(tmp_path: Path, rls_server: str) -> None:
     report = checked(tmp_path, rls_server, TODOS + "revoke all on todos from anon, authenticated;")
     assert report.passed
@@ -88,6 +89,7 @@ def test_reading_is_public_on_purpose_where_a_policy_says_just_that(
     )
 
 
+@pytest.mark.thorough
 def test_a_condition_that_lets_everybody_in_is_no_purpose(tmp_path: Path, rls_server: str) -> None:
     more = "create policy p on todos for select to authenticated using (auth.uid() is not null);"
     report = checked(tmp_path, rls_server, TODOS + ON + RIGHT + more)
@@ -95,6 +97,7 @@ def test_a_condition_that_lets_everybody_in_is_no_purpose(tmp_path: Path, rls_se
     assert "user A can read user B's row" in error
 
 
+@pytest.mark.thorough
 def test_insert_without_a_real_with_check(tmp_path: Path, rls_server: str) -> None:
     policies = """
     create policy r on todos for select using (auth.uid() = user_id);
@@ -116,6 +119,7 @@ def test_update_whose_with_check_lets_rows_be_given_away(tmp_path: Path, rls_ser
     assert "give rows away" in error
 
 
+@pytest.mark.thorough
 def test_update_without_a_condition(tmp_path: Path, rls_server: str) -> None:
     policies = RIGHT.replace(
         "using ((select auth.uid()) = user_id) with check ((select auth.uid()) = user_id)", "using (true)"
@@ -126,6 +130,7 @@ def test_update_without_a_condition(tmp_path: Path, rls_server: str) -> None:
     assert "user A can change user B's row" in found(report)[0]
 
 
+@pytest.mark.thorough
 def test_a_policy_that_compares_a_column_with_itself(tmp_path: Path, rls_server: str) -> None:
     report = checked(tmp_path, rls_server, TODOS + ON + "create policy p on todos using (user_id = user_id);")
     assert "anon delete" in allowed(report)
@@ -177,6 +182,7 @@ def test_join_tables(tmp_path: Path, rls_server: str) -> None:
     assert "policies let it through" in attempt(report, "user A", "insert", "members").said
 
 
+@pytest.mark.thorough
 def test_recursion_in_policies_is_named(tmp_path: Path, rls_server: str) -> None:
     schema = """
     create table members (team_id int, user_id uuid not null);
@@ -199,6 +205,7 @@ def test_broken_sql_names_file_and_line(tmp_path: Path, rls_server: str) -> None
     assert allowed(report) == {OWN}
 
 
+@pytest.mark.thorough
 def test_a_runtime_error_is_found_by_its_statement(tmp_path: Path, rls_server: str) -> None:
     report = checked(tmp_path, rls_server, "select 1;\n\ninsert into\n  missing values (1);")
     assert "part.sql:4: the migration fails" in found(report)[0]
@@ -248,6 +255,7 @@ def test_views_that_forget_whose_rights_they_use(tmp_path: Path, rls_server: str
     assert warning.startswith("public.open_todos")
 
 
+@pytest.mark.thorough
 def test_functions_with_their_owners_rights_are_named(tmp_path: Path, rls_server: str) -> None:
     functions = """
     create function leak() returns setof todos language sql security definer as 'select * from public.todos';
@@ -290,12 +298,14 @@ def test_tables_that_belong_to_nobody(tmp_path: Path, rls_server: str) -> None:
     assert any("anon can delete rows" in error for error in found(report))
 
 
+@pytest.mark.thorough
 def test_policies_that_trust_what_users_write_themselves(tmp_path: Path, rls_server: str) -> None:
     policy = "create policy p on todos using ((auth.jwt() -> 'user_metadata' ->> 'admin')::boolean);"
     report = checked(tmp_path, rls_server, TODOS + ON + policy)
     assert any("user_metadata" in warning for warning in found(report, RlsLevel.WARNING))
 
 
+@pytest.mark.thorough
 def test_rights_to_single_columns(tmp_path: Path, rls_server: str) -> None:
     schema = """
     create table accounts (id uuid primary key references auth.users, email text,

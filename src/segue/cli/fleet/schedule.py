@@ -9,7 +9,7 @@ from contextlib import closing
 
 import click
 
-from segue.cli.fleet.submit import what_to_run
+from segue.cli.fleet.submit import confirm_notes, what_to_run
 from segue.cli.options import CommandSettings, options
 from segue.cli.terminal.output import Printer
 
@@ -42,6 +42,7 @@ def add(
     only: tuple[str, ...],
     needs: tuple[str, ...],
     priority: int,
+    yes: bool,
     settings: CommandSettings,
     output: Printer,
 ) -> None:
@@ -70,7 +71,8 @@ def add(
     schedules.check_cron(cron)
 
     async def write() -> str:
-        (what,) = await prepare(app, Wanted([source], url, base, source_kind, only, needs, priority))
+        wanted = Wanted([source], url, base, source_kind, only, needs, priority)
+        (what,) = await prepare(app, wanted, lambda: confirm_notes(app, source, yes, output))
         if not what.commit.startswith("local:") and not what.url.startswith("local:"):
             what = replace(what, commit="", tasks=only)
         with closing(Postgres(address)) as database:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from segue.cli.options import CommandSettings, WholeNumber, options
+from segue.cli.options import CommandSettings, WholeNumber, options, refuse_idle
 from segue.cli.terminal.output import Printer
 from segue.domain.errors import UsageError
 
@@ -29,6 +30,7 @@ WHAT = (
     ),
     click.option("--priority", type=WholeNumber(-1000, 1000), default=0, help="Higher ones come first."),
     click.option("--needs", multiple=True, metavar="TAG", help="What the worker must have, such as gpu."),
+    click.option("--yes", is_flag=True, help="Let the simulated agent work on a real source."),
 )
 
 
@@ -52,6 +54,7 @@ def submit(
     only: tuple[str, ...],
     needs: tuple[str, ...],
     priority: int,
+    yes: bool,
     at: str | None,
     settings: CommandSettings,
     output: Printer,
@@ -77,17 +80,29 @@ def submit(
     wanted = Wanted(sources, url, base, source_kind, only, needs, priority)
     when = read_time(at) if at else None
     if any(source.endswith(".toml") for source in sources):
+        refuse_idle("an experiment may use the simulated agent", "yes")
         _submit_experiment(wanted, when, settings, output)
         return
     app = settings.load()
     check_prepared(address_of(app))
-    runs = asyncio.run(_submit(app, wanted, when))
+    runs = asyncio.run(_submit(app, wanted, when, lambda: confirm_notes(app, sources[0], yes, output)))
     if output.json:
         output.data({"runs": runs})
         return
     output.text(f"Submitted {list_some(runs, 5)}.")
     _warn(app, set(runs), output)
     output.note(f"Follow it: segue logs -f {runs[0]}   The fleet: segue fleet status")
+
+
+def confirm_notes(app: App, source: str, yes: bool, output: Printer) -> None:
+    """Ask before a real source is handed to the simulated agent, unless the command line says yes."""
+    from segue.cli.run.choose import name_options
+    from segue.cli.run.simulated import confirm_simulated
+    from segue.runtime.simulated import only_writes_notes
+
+    if not yes and only_writes_notes(app):
+        command = click.get_current_context().command_path.split()[1:]
+        confirm_simulated(source, (*command, *name_options()), output)
 
 
 def _submit_experiment(
@@ -144,12 +159,12 @@ def _refuse_idle(wanted: Wanted, settings: CommandSettings) -> None:
         )
 
 
-async def _submit(app: App, wanted: Wanted, at: datetime | None) -> list[str]:
+async def _submit(app: App, wanted: Wanted, at: datetime | None, confirm: Callable[[], None]) -> list[str]:
     from segue.fleet.queue import open_queue
     from segue.fleet.schema import address_of
     from segue.fleet.submit import prepare, submit
 
-    submissions = await prepare(app, wanted)
+    submissions = await prepare(app, wanted, confirm)
     async with open_queue(address_of(app)) as queue:
         return await submit(app, queue, submissions, at)
 

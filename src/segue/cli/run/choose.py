@@ -72,6 +72,7 @@ def refuse_order(jobs: int, order: bool | None) -> None:
 def name_options(*left_out: str) -> list[str]:
     """Return the words of the command line that is running, without these options."""
     context = click.get_current_context()
+    arguments: list[str] = []
     words: list[str] = []
     for option in context.command.params:
         name, given = option.name or "", context.get_parameter_source(option.name or "")
@@ -79,9 +80,9 @@ def name_options(*left_out: str) -> list[str]:
             continue
         value: Any = context.params[name]
         if not isinstance(option, click.Option):
-            words.insert(0, str(value))
+            arguments += map(str, value if option.nargs != 1 else [value])
             continue
         spelling = option.opts[-1] if value is not False else option.secondary_opts[-1]
         for one in value if option.multiple else [value]:
             words += [spelling] if option.is_flag else [spelling, str(one)]
-    return words
+    return [*arguments, *words]

@@ -6,7 +6,7 @@ import asyncio
 import os
 import re
 import tempfile
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from segue.domain.errors import Unfinished, WorkspaceError
 from segue.domain.workspace import Snapshot, WorkChanges
 from segue.system.git.linked import LinkedTree
 from segue.system.git.objects import GITLINK
+from segue.system.git.pushing import PushRemote, fetched_from, pushed_to
 from segue.system.git.repository import Repository
 from segue.system.git.undo import undo_killed_switch
 
@@ -99,6 +100,10 @@ class RemoteBranches(Struct, frozen=True):
     """The lane; its tasks start from a branch of their own on the remote, which nobody else moves."""
     chain: str = _CHAIN
     """The ref that keeps what was fetched last."""
+    address: str = ""
+    """Where the remote was when the run began, as `PushRemote` tells it: only that place is believed."""
+    tell: Callable[[str], Awaitable[None]] | None = None
+    """Gets what to say when the remote is elsewhere now; the same each time."""
 
     @property
     def root(self) -> Path:
@@ -127,7 +132,7 @@ class RemoteBranches(Struct, frozen=True):
     async def publish(self, name: str = "") -> str:
         """Push the branch of the run, as `name`, never by force; return its commit."""
         name, said = name or self.run, ""
-        ref = f"refs/heads/{name}"
+        ref, remote = f"refs/heads/{name}", await self._find_remote(pushes=True)
         for pause in _PAUSES:
             await asyncio.sleep(pause)
             # It may have advanced meanwhile, and another lane has pushed that.
@@ -135,17 +140,30 @@ class RemoteBranches(Struct, frozen=True):
             if not head:  # to push nothing would delete the branch on the remote
                 raise WorkspaceError(f"Branch {self.run} is missing.", kept="Nothing was pushed.")
             try:
-                await self.repo.git("push", "--quiet", "--no-follow-tags", self.remote, f"{head}:{ref}")
+                await self.repo.git("push", "--quiet", "--no-follow-tags", remote, f"{head}:{ref}")
                 return head
             except WorkspaceError as error:
                 said = error.message
-            if (await self.repo.git("ls-remote", self.remote, ref)).startswith(head):
+            if (await self.repo.git("ls-remote", remote, ref)).startswith(head):
                 return head
         raise WorkspaceError(
             f"Branch {name} could not be pushed to {self.remote}. {said}",
             kept=f"The work is on branch {self.run} of your repository.",
             hint="Fix what git reports, then: segue resume",
         )
+
+    async def _find_remote(self, pushes: bool = False) -> str:
+        """Return the remote by its name, or the place where it was if that name leads elsewhere now."""
+        remote = PushRemote(self.repo, self.remote)
+        now = await remote.address() if self.address else ""
+        if now == self.address:
+            return self.remote
+        if self.tell is not None:
+            said = (
+                f"The remote {self.remote} was {self.address} when the run began and is {now or 'gone'} now."
+            )
+            await self.tell(f"{said} Segue keeps to the former; if you moved it, start a new run.")
+        return (pushed_to if pushes else fetched_from)(self.address)
 
     async def _find(self, branch: str) -> str:
         head = await self.fetch(branch)
@@ -249,7 +267,7 @@ class RemoteBranches(Struct, frozen=True):
 
     async def default_branch(self) -> str:
         """Return the branch that the remote's HEAD points to."""
-        said = await self.repo.git("ls-remote", "--symref", self.remote, "HEAD")
+        said = await self.repo.git("ls-remote", "--symref", await self._find_remote(), "HEAD")
         found = re.search(r"^ref: refs/heads/(\S+)\tHEAD", said, re.MULTILINE)
         if not found:
             raise WorkspaceError(
@@ -260,16 +278,16 @@ class RemoteBranches(Struct, frozen=True):
 
     async def fetch(self, branch: str) -> str | None:
         """Fetch a remote branch and return its commit; None if there is no such branch."""
-        ref = f"refs/heads/{branch}"
+        ref, remote = f"refs/heads/{branch}", await self._find_remote()
         for pause in _PAUSES:
             await asyncio.sleep(pause)
             try:
                 # Kept, so that the next fetch only downloads what is new.
-                await self.repo.fetch(self.remote, ref, self.chain)
+                await self.repo.fetch(remote, ref, self.chain)
                 return (await self.repo.git("rev-parse", self.chain)).strip()
             except WorkspaceError as error:
                 failed = error
-            if not await self.repo.git("ls-remote", self.remote, ref):
+            if not await self.repo.git("ls-remote", remote, ref):
                 return None
         raise failed
 

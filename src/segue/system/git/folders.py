@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
 
@@ -87,6 +87,13 @@ def common_dir(git_dir: Path) -> Path:
     return git_dir if named is None else _known.setdefault(key, named)
 
 
+def work_trees(common: Path) -> list[Path]:
+    """Return the folders of a repository's work trees, as files name them."""
+    named = (os.fsdecode(read_start(path)).strip() for path in (common / "worktrees").glob("*/gitdir"))
+    main = [common.parent] if common.name == ".git" else []
+    return main + [Path(one).parent for one in named if os.path.isabs(one)]  # noqa: PTH117
+
+
 def _read_common(git_dir: Path) -> Path | None:
     try:
         named = os.fsdecode(read_file(git_dir / "commondir")).rstrip("\n")
@@ -108,6 +115,14 @@ def check_place(place: GitPlace) -> None:
             raise _refuse(f"{place.git_dir}/commondir", "would make git use another repository")
     elif _read_common(place.git_dir) not in (None, place.common):
         raise _refuse(f"{place.git_dir}/commondir", "names another repository than before")
+
+
+def check_refs(common: Path, names: Iterable[str]) -> None:
+    """Raise WorkspaceError where git would wait for a pipe in place of one of these refs."""
+    for name in names:
+        if name.startswith("refs/"):
+            for path in _branch_files(str(common), name):
+                _check(path)
 
 
 def check_tree(root: Path) -> None:

@@ -16,14 +16,17 @@ from pathlib import Path
 import msgspec
 
 from segue.domain.errors import WorkspaceError
-from segue.system.beneath import Beneath, name_kind
+from segue.system.beneath import Beneath
 from segue.system.files import read_start
+from segue.system.git.controls import POINTERS, control_files, find_odd
 from segue.system.git.gitlinks import mark_modules
+from segue.system.git.inner import GitViolation, Inner, InnerGuard, Settings, without_hooks
 from segue.system.git.objects import Objects
 from segue.system.git.outside import included_files
+from segue.system.git.ref_guard import forget_graph, mark_graph, put_refs_back, restore_replaced
 from segue.system.git.refs import read_branch, read_head, read_refs
 from segue.system.git.repository import Repository
-from segue.system.originals import FILE, FOLDER, Original, Originals, find_replaced, trace
+from segue.system.originals import FILE, FOLDER, Original, Originals, find_replaced, nothing_at
 
 _UNDER_WAY = {
     "MERGE_HEAD": "a merge",
@@ -41,18 +44,12 @@ _HARMLESS = re.compile(
 _UPSTREAM = re.compile(r"branch\..*\.remote", re.IGNORECASE | re.DOTALL)
 _NAME = re.compile(r"[\w.-]+")
 """A remote by its name; an address would lead elsewhere."""
-_HOOKS_PATH = "core.hookspath"
 _REPOSITORY = "git folder"
 _LONGEST_NAME = 4096
 _LARGEST = 16 * 1024**2
-_FOR_ALL = ("config", "info", "hooks", "objects/info/alternates", "packed-refs")
-_FOR_INFO = ("exclude", "attributes", "grafts")
-_POINTERS = ("commondir", "gitdir")
-_FOR_TREE = ("config.worktree", "HEAD", *_POINTERS)
+_FOR_TREE = ("config.worktree", *POINTERS)
 _WRITTEN = ("HEAD", "packed-refs")
 """What working with git changes: only what takes its place is put back."""
-_ORDINARY = (FILE, FOLDER, "a socket")
-"""What is in a git folder; a socket is that of git's own file system monitor."""
 
 
 class GitState(msgspec.Struct, frozen=True):
@@ -73,15 +70,9 @@ class GitState(msgspec.Struct, frozen=True):
     common: str = ""
     place: tuple[int, ...] = ()
     """Which folder the former is, whatever it is called."""
-
-
-class GitViolation(msgspec.Struct, frozen=True):
-    """Something that an agent must not do to a repository."""
-
-    subject: str
-    text: str
-    fails: bool = True
-    """Whether the attempt fails for it; otherwise it is only reported."""
+    inner: Inner | None = None
+    """Repositories within the work tree and within its git folder; None: an older Segue has looked."""
+    graph: tuple[int, ...] = ()
 
 
 class GitGuard:
@@ -94,6 +85,7 @@ class GitGuard:
         self._common = common_dir
         self._originals = Originals(folder, _LARGEST)
         self._objects = Objects(common_dir)
+        self._inner = InnerGuard(str(repo.root), self._originals, self._read_settings)
 
     @property
     def head(self) -> str:
@@ -107,13 +99,17 @@ class GitGuard:
         """
         known = before.files if before is not None else {}
         files = {path: self._originals.look(path, known.get(path)) for path in self._guarded(known)}
+        inner = self._inner.look(str(self._own), str(self._common)) if before is None else before.inner
         branch, head = read_branch(self._own, refs := read_refs(self._common))
         under_way = tuple(name for name in _UNDER_WAY if os.path.exists(f"{self._own}/{name}"))
         there = {path: one for path, one in files.items() if one.kind or one.links}
         own, common, index = str(self._own), str(self._common), _signature(f"{self._own}/index")
         place, modules = os.stat(own), mark_modules(self._repo.root, self._own)
         identity = place.st_dev, place.st_ino
-        return GitState(head, branch, refs, there, modules, index, under_way, own, common, identity)
+        graph = mark_graph(common)
+        return GitState(
+            head, branch, refs, there, modules, index, under_way, own, common, identity, inner, graph
+        )
 
     async def compare(self, before: GitState, label: str) -> list[GitViolation]:
         """Return what an agent did that it must not do; undone where nothing is lost by it."""
@@ -126,6 +122,14 @@ class GitGuard:
             return found
         # Files come first: whatever asks git would wait for a pipe that is in place of one.
         found += await self._restore(before)
+        hooks = {one.digest for name, one in before.files.items() if self._subject(name) == "git hooks"} - {
+            None
+        }
+        if before.inner is not None:
+            found += await self._inner.restore(before.own, before.common, before.inner, hooks)
+        if mark_graph(before.common) != before.graph:
+            forget_graph(before.common)
+        found += await restore_replaced(self._repo, self._common, before.refs)
         now = self.look(before)
         found += await self._hidden(before, now)
         for path in (path for path, mark in now.modules.items() if before.modules.get(path, mark) != mark):
@@ -142,24 +146,19 @@ class GitGuard:
     def _guarded(self, known: Mapping[str, Original]) -> list[str]:
         """Return the paths to look at: those that decide what git does, and whatever is no file."""
         common, own = str(self._common), str(self._own)
-        places = [f"{self._repo.root}/.git", *(f"{common}/{name}" for name in _FOR_ALL)]
-        places += [f"{common}/info/{name}" for name in _FOR_INFO]
+        places = [f"{self._repo.root}/.git", f"{common}/packed-refs", f"{own}/HEAD"]
+        places += control_files(common, lambda path: self._originals.look(path, known.get(path)))
         places += [f"{own}/{name}" for name in _FOR_TREE]
         places += included_files(self._repo.place)
-        hooks = f"{common}/hooks"
-        found = self._originals.look(hooks, known.get(hooks))
-        if found.kind == FOLDER:
-            with Beneath(found.real) as folder:
-                places += [f"{hooks}/{name}" for name in folder.names("") if not name.endswith(".sample")]
         for place in {common, own}:
-            places += [f"{place}/{name}" for name in _find_odd(place)]
+            places += find_odd(place)
         return sorted({*places, *known})
 
     async def _restore(self, before: GitState) -> list[GitViolation]:
         """Put guarded files back as they were; a folder comes before what is in it."""
-        found = []
+        found, blocked = [], []
         for name in self._guarded(before.files):
-            old = before.files.get(name) or _nothing_at(name)
+            old = before.files.get(name) or nothing_at(name)
             new = self._originals.look(name, old)
             replaced = find_replaced(old, new)
             made_folder = not old.kind and new.kind == FOLDER  # which git does not look at
@@ -168,10 +167,11 @@ class GitGuard:
             if replaced is not None:
                 self._originals.put_back(old)
                 text = f"The agent put {replaced[1]} in place of {self._shown(name)}. It was put back."
-                found.append(GitViolation(_subject(name), text))
+                found.append(GitViolation(self._subject(name), text))
+                blocked.append(name)
             elif (one := await self._put_back(name, old, new)) is not None:
                 found.append(one)
-        return found
+        return found + await put_refs_back(self._common, before.refs, blocked, before.branch)
 
     def _is_written(self, name: str) -> bool:
         """Return whether working with git changes it."""
@@ -210,25 +210,37 @@ class GitGuard:
 
     async def _put_back(self, name: str, old: Original, new: Original) -> GitViolation | None:
         """Put a file back that was changed, made or removed, unless it matters to nobody else."""
-        only_hooks_path = False
+        fails = True
         if old.digest and new.digest and name == f"{self._common}/config":
             before, after = await self._settings(old.digest), await self._settings(new.digest)
             if before is not None and before == after:
                 return None
-            only_hooks_path = before is not None and _without_hooks(before) == _without_hooks(after)
+            fails = before is None or without_hooks(before) != without_hooks(after)
+        elif name == f"{self._common}/shallow":
+            fails = not old.kind  # where it is, fetching changes it
         self._originals.put_back(old)
         text = f"The agent changed {self._shown(name)}, which decides what git does. It was put back."
-        return GitViolation(_subject(name), text, fails=not only_hooks_path)
+        return GitViolation(self._subject(name), text, fails)
 
-    async def _settings(self, digest: str) -> list[tuple[str, str]] | None:
+    async def _settings(self, digest: str) -> Settings | None:
         """Return the settings that matter in a configuration, as git reads it; None if it cannot."""
+        found = await self._read_settings(digest)
+        return found if found is None else _essence(found)
+
+    async def _read_settings(self, digest: str) -> Settings | None:
         place = str(self._originals.place(digest))
         try:
             said = await self._repo.git("config", "--file", place, "--no-includes", "--list", "-z")
         except WorkspaceError:
             return None
         entries = (entry.partition("\n") for entry in said.split("\0") if entry)
-        return _essence([(key, value) for key, _, value in entries])
+        # A name without a value is switched on.
+        return [(key, value if has_value else "true") for key, has_value, value in entries]
+
+    def _subject(self, name: str) -> str:
+        if name.startswith(f"{self._common}/refs/"):
+            return "refs"
+        return "git hooks" if f"{name}/".startswith(f"{self._common}/hooks/") else "git configuration"
 
     def _shown(self, name: str) -> str:
         path = Path(name)
@@ -259,18 +271,17 @@ class GitGuard:
         kept = f"refs/segue/kept/{label}"
         what = f"The agent rewrote the history of {before.branch or 'HEAD'}: {before.head[:10]} was gone."
         try:
-            await self._repo.git("update-ref", kept, now.head)
+            if now.head:
+                await self._repo.git("update-ref", kept, now.head)
             await self._repo.git("reset", "--quiet", "--soft", before.head)
         except WorkspaceError as error:
             return [GitViolation("history", f"{what} It could not be put back: {error.message}")]
-        text = (
-            f"{what} It was put back; the agent's commits are kept as {kept}. Do not amend, reset or rebase."
-        )
-        return [GitViolation("history", text)]
+        left = f"; the agent's commits are kept as {kept}" if now.head else ""
+        return [GitViolation("history", f"{what} It was put back{left}. Do not amend, reset or rebase.")]
 
     async def _other_refs(self, before: GitState, now: GitState) -> list[GitViolation]:
         """Name new branches, tags and stashes, and other branches whose history was rewritten."""
-        shown = ("refs/heads/", "refs/tags/", "refs/stash", "refs/replace/")
+        shown = ("refs/heads/", "refs/tags/", "refs/stash")
         own = f"refs/heads/{before.branch}"
         fresh = [ref for ref in now.refs if ref.startswith(shown) and ref not in before.refs]
         stash = "refs/stash" in before.refs and now.refs.get("refs/stash") != before.refs["refs/stash"]
@@ -278,9 +289,7 @@ class GitGuard:
         found = []
         if named:
             text = f"The agent made {', '.join(ref.removeprefix('refs/') for ref in named[:5])}."
-            found.append(
-                GitViolation("refs", text, fails=any(ref.startswith("refs/replace/") for ref in named))
-            )
+            found.append(GitViolation("refs", text, fails=False))
         for ref, old in before.refs.items():
             new = now.refs.get(ref)
             if ref == own or new == old or not ref.startswith("refs/heads/"):
@@ -306,19 +315,12 @@ def settle_pointers(before: GitState, folder: Path) -> list[str]:
     """
     originals, said = Originals(folder, _LARGEST), []
     files = [name for name, one in before.files.items() if name.endswith("/.git") and one.kind == FILE]
-    for name in (*files, *(f"{before.own}/{one}" for one in _POINTERS if before.own)):
-        old = before.files.get(name) or _nothing_at(name)
+    for name in (*files, *(f"{before.own}/{one}" for one in POINTERS if before.own)):
+        old = before.files.get(name) or nothing_at(name)
         if not originals.look(name, old).is_like(old):
             originals.put_back(old)
             said.append(f"The agent changed {name}, which says where git's folder is. It was put back.")
     return said
-
-
-def _nothing_at(path: str) -> Original:
-    """Return that nothing was there, in a folder that is what it was."""
-    folder, name = os.path.split(path)
-    real, links = trace(folder)
-    return Original(f"{real.rstrip('/')}/{name}", links)
 
 
 def _is_unchanged(old: Original, new: Original) -> bool:
@@ -326,27 +328,10 @@ def _is_unchanged(old: Original, new: Original) -> bool:
     return new.is_like(old) and (old.mode ^ new.mode) & 0o111 == 0
 
 
-def _find_odd(folder: str) -> list[str]:
-    """Return what in a git folder is neither a file nor a folder: git would follow it, or wait for it."""
-    with Beneath(folder) as place:
-        looked = ((name, place.status(name)) for name in place.names(""))
-        return [name for name, one in looked if one is not None and name_kind(one.st_mode) not in _ORDINARY]
-
-
-def _subject(name: str) -> str:
-    parts = name.split("/")
-    return "git hooks" if "hooks" in parts[-2:] else "git configuration"
-
-
-def _essence(settings: list[tuple[str, str]]) -> list[tuple[str, str]]:
+def _essence(settings: Settings) -> Settings:
     """Return the settings that matter, in their order: of several values the last one counts."""
     return [
         (key, value)
         for key, value in settings
         if not _HARMLESS.fullmatch(key) and not (_UPSTREAM.fullmatch(key) and _NAME.fullmatch(value))
     ]
-
-
-def _without_hooks(settings: list[tuple[str, str]] | None) -> list[tuple[str, str]] | None:
-    """Return settings without the folder of hooks, which tools such as husky set when they are installed."""
-    return settings and [one for one in settings if one[0] != _HOOKS_PATH]

@@ -17,7 +17,7 @@ from segue.system.files import read_start
 from segue.system.git.branches import joined_ref
 from segue.system.git.collecting import no_gc
 from segue.system.git.folders import common_dir
-from segue.system.git.refs import find_holder, is_detached, read_ref
+from segue.system.git.refs import find_holder, is_detached, note_ref, read_ref
 from segue.system.git.repository import Repository
 from segue.system.git.status import shown
 from segue.system.git.undo import undo_killed_switch
@@ -129,6 +129,7 @@ class Integration(Struct):
         for pause in (*_PAUSES, None):
             try:
                 await self._advance(old, new)
+                note_ref(self._common, self.ref, new)
                 return True
             except WorkspaceError:
                 # Two sessions may have come to the same merge; what git says is in the user's language.

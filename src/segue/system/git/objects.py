@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Awaitable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Awaitable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
 
 from segue.domain.errors import WorkspaceError
 from segue.system.files import brief_folder
-from segue.system.git.folders import check_objects
-from segue.system.git.outside import run_git
+from segue.system.git.folders import GitPlace, check_objects
+from segue.system.git.outside import as_variables, read_config, run_git, run_outside
 from segue.system.git.refs import read_tree
 from segue.system.process.capture import Captured
 from segue.system.reading import UnsafeFile, read_file
@@ -29,6 +30,12 @@ _ENVIRONMENT = {
     "GIT_ATTR_NOSYSTEM": "1",
     "GIT_NO_REPLACE_OBJECTS": "1",
 }
+_FETCH = (
+    *("-c", "fetch.negotiationAlgorithm=noop", "fetch", "--quiet", "--no-tags", "--no-write-fetch-head"),
+    *("--recurse-submodules=no", "--filter=blob:none", "--stdin"),
+)
+"""As git itself fetches what is missing."""
+_OTHER_FILTER = re.compile(r"filter\.(?!lfs\.)")
 
 
 class PathChange(Struct, frozen=True):
@@ -56,6 +63,36 @@ class Objects(Struct, frozen=True):
 
     common_dir: Path
     """The git folder that all work trees of the repository share."""
+    place: GitPlace | None = None
+    """The work tree whose allowed filters, such as LFS, apply when files are written."""
+
+    async def filters(self) -> dict[str, str]:
+        """Return variables that let git start the filters it may start; LFS's content is filled in later."""
+        forced = (await read_config(self.place)).forced if self.place is not None else ()
+        return as_variables([one for one in forced if _OTHER_FILTER.match(one[0])])
+
+    async def fetch_missing(self, ids: Iterable[str]) -> None:
+        """Fetch what a partial clone has left at its remote, all at once."""
+        if self.place is None:
+            return
+        settings = (await read_config(self.place)).effective
+        remote = settings.get("extensions.partialclone") or next(
+            (name[7:-9] for name in settings if name.startswith("remote.") and name.endswith(".promisor")), ""
+        )
+        if not remote or remote.startswith("-"):
+            return
+        asked = await self.git("cat-file", "--batch-check=%(objectname)", stdin="\n".join(ids).encode())
+        lacking = [line.split()[0] for line in asked.out.splitlines() if line.endswith(b" missing")]
+        if not lacking:
+            return
+        done = await run_outside(self.place, *_FETCH, remote, stdin=b"\n".join(lacking))
+        if done.exit_code != 0:
+            said = done.err.decode("utf-8", "replace").strip()[-2000:]
+            raise WorkspaceError(
+                f"{len(lacking)} files of this partial clone could not be fetched from {remote}: {said}",
+                kept="Nothing was changed.",
+                hint="Make the remote reachable, then give the command again",
+            )
 
     async def diff(self, base: str, head: str) -> str:
         """Return the unified diff between two commits or trees."""
@@ -158,6 +195,8 @@ class Objects(Struct, frozen=True):
                 (folder / "info" / "attributes").write_bytes(attributes)
             for name, data in files.items():
                 (folder / name).write_bytes(data)
+            if self.place is not None:
+                (folder / "git-crypt").symlink_to(self.common_dir / "git-crypt")  # its key
             yield folder
 
     def format(self) -> str:

@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from segue.domain.errors import WorkspaceError
 from segue.system.files import brief_folder, brief_place, clear_temporary, signature
-from segue.system.git.folders import GitPlace, check_place, check_tree
+from segue.system.git.folders import GitPlace, check_place, check_refs, check_tree, work_trees
 from segue.system.git.own_config import OwnConfig, Trust, compose, parse_settings
 from segue.system.process.capture import Captured, capture, child_environment
 
@@ -32,7 +32,7 @@ APART = {"GIT_DIR": os.devnull}
 _LIST = ("config", "--list", "-z", "--show-scope", "--show-origin")
 _LIST_TIMEOUT = 30.0
 _LINKED = (
-    *("HEAD", "annex", "gc.pid", "git-crypt", "index", "info", "lfs", "logs", "objects"),
+    *("HEAD", "annex", "gc.pid", "git-crypt", "index", "info", "logs", "objects"),
     *("packed-refs", "refs", "reftable", "shallow", "worktrees"),
 )
 """What git reads and writes in the repository itself."""
@@ -113,6 +113,7 @@ async def run_outside(
     limit: int = 64 * 1024**2,
 ) -> Captured:
     """Run git in a work tree, with a git folder and a configuration that only Segue writes."""
+    check_refs(place.common, args)
     variables = {**await _variables_for(place), **(extra or {})}
     if not _LOGGED.isdisjoint(args):
         (place.common / "logs").mkdir(exist_ok=True)  # through a link, git could not make it
@@ -144,29 +145,37 @@ async def read_config(place: GitPlace) -> OwnConfig:
 
 
 def included_files(place: GitPlace) -> tuple[str, ...]:
-    """Return the files of the work tree that git reads settings from, by the user's own word."""
-    made, git = _made.get(place), f"{place.root}{os.sep}.git"
-    files = (os.path.normpath(file) for file in made.files) if made is not None else ()
-    inside = f"{place.root}{os.sep}"
-    return tuple(file for file in files if file.startswith(inside) and not file.startswith(git + os.sep))
+    """Return the files of the work tree that git reads settings from, by the user's own word.
+
+    What settings name in another work tree comes there with a merge, so that here it counts too.
+    """
+    made, found = _made.get(place), []
+    tops = (place.root, *work_trees(place.common))
+    for file in map(os.path.normpath, made.files if made is not None else ()):
+        for top in tops:
+            below = os.path.relpath(file, top)
+            if not below.startswith(("..", f".git{os.sep}")):
+                found.append(os.path.join(place.root, below))  # noqa: PTH118
+                break
+    return tuple(found)
 
 
 async def _variables_for(place: GitPlace) -> dict[str, str]:
     check_place(place)
     made = await _open(place)
     found = {"GIT_DIR": str(place.git_dir), "GIT_WORK_TREE": str(place.root)}
-    if made.folder is None:
-        return found | _as_variables(made.config)
+    if made.folder is None:  # on a system without links, and so without a sandbox
+        return found | as_variables(made.config.forced)
     found["GIT_COMMON_DIR"] = str(made.folder)
     if not made.config.leaves_global:
         found |= {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
     return found
 
 
-def _as_variables(config: OwnConfig) -> dict[str, str]:
-    """Return what is switched off, for a system without links: there is no sandbox on it either."""
-    found = {"GIT_CONFIG_COUNT": str(len(config.forced))}
-    for number, (name, value) in enumerate(config.forced):
+def as_variables(settings: Sequence[tuple[str, str]]) -> dict[str, str]:
+    """Return settings as git takes them from the environment."""
+    found = {"GIT_CONFIG_COUNT": str(len(settings))}
+    for number, (name, value) in enumerate(settings):
         found |= {f"GIT_CONFIG_KEY_{number}": name, f"GIT_CONFIG_VALUE_{number}": value}
     return found
 
@@ -184,9 +193,6 @@ async def _open(place: GitPlace) -> _Made:
     if folder is not None:
         (folder / "config.new").write_text(config.text, "utf-8", "surrogateescape")
         (folder / "config.new").replace(folder / "config")
-    # Through a link, git-lfs could not make it.
-    if any(name.startswith("filter.lfs.") for name in config.effective):
-        (place.common / "lfs").mkdir(exist_ok=True)
     _made[place] = made = _Made(folder, stamp, config, files)
     return made
 

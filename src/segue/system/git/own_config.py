@@ -46,6 +46,12 @@ _SAFE = re.compile(
     re.DOTALL,
 )
 """Names that the repository's own configuration may set: none of them names a program."""
+_OF_OTHERS = re.compile(
+    r"core\.bare|extensions\.worktreeconfig|submodule\.(.*\.)?(active|branch|ignore|path|shallow|url)"
+    r"|(branch|remote)\..*\.\w+-[\w-]+",  # git's own names have no hyphen
+    re.DOTALL,
+)
+"""What else a repository within the work tree may set: Segue itself never reads it."""
 _CONNECTING = re.compile(r"core\.(sshcommand|askpass)|credential\.(.*\.)?helper", re.DOTALL)
 """What connects to a remote: a program, believed from the repository's own file as it was at first."""
 _ALWAYS = (
@@ -119,6 +125,11 @@ def parse_settings(listed: bytes) -> tuple[GitSetting, ...]:
     return tuple(found)
 
 
+def starts_nothing(name: str) -> bool:
+    """Return whether a setting of a repository within the work tree neither starts nor includes anything."""
+    return any(one.fullmatch(name) for one in (_SAFE, _OF_OTHERS))
+
+
 def compose(place: GitPlace, settings: Sequence[GitSetting], trust: Trust) -> OwnConfig:
     """Return the configuration for a work tree."""
     theirs = [one for one in settings if _is_users(one, place)]
@@ -132,10 +143,12 @@ def compose(place: GitPlace, settings: Sequence[GitSetting], trust: Trust) -> Ow
     user, its = _as_mapping(theirs), _as_mapping(own)
     filters, signing = _allowed(place, user, its, trust)
     refused = _refused_drivers({**user, **its}, filters)
-    forced = (*_ALWAYS, *_switch_off(place, user, refused), *filters.options, *signing.options)
+    # The folder that only Segue writes is no place to keep large files.
+    store = [("lfs.storage", str(place.common / "lfs"))] if "lfs.storage" not in user else []
+    forced = (*_ALWAYS, *store, *_switch_off(place, user, refused), *filters.options, *signing.options)
     lines += forced
     return OwnConfig(
-        "".join(map(_format, lines)),
+        "".join(map(format_setting, lines)),
         {**_as_mapping(settings), **dict(signing.options)},
         leaves_global,
         filters.refused,
@@ -206,7 +219,7 @@ def _switch_off(place: GitPlace, user: dict[str, str], refused: Sequence[str]) -
             yield f"hook.{found[1]}.enabled", "false"
 
 
-def _format(setting: tuple[str, str | None]) -> str:
+def format_setting(setting: tuple[str, str | None]) -> str:
     """Return a setting as a file has it."""
     name, value = setting
     section, _, rest = name.partition(".")

@@ -95,6 +95,11 @@ def fetched_from(address: str) -> str:
     return address.partition(_ALSO)[0]
 
 
+def pushed_to(address: str) -> str:
+    """Return where a remote is pushed to."""
+    return address.partition(_ALSO)[2] or address
+
+
 def _without_password(address: str) -> str:
     if "://" not in address:
         return address

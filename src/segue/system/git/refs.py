@@ -16,6 +16,18 @@ from segue.system.files import read_start
 _LARGEST = 64 * 1024**2
 _SHA1 = 40
 COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+_written: dict[tuple[str, str], str] = {}
+"""What Segue itself has made of refs while agents were at work."""
+
+
+def note_ref(common: Path, ref: str, commit: str) -> None:
+    """Remember that Segue has moved a ref."""
+    _written[str(common), ref] = commit
+
+
+def written_ref(common: Path, ref: str) -> str:
+    """Return where Segue has moved a ref to; empty if it has not."""
+    return _written.get((str(common), ref), "")
 
 
 def read_head(git_dir: Path, common: Path) -> str:

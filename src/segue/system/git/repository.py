@@ -91,9 +91,12 @@ class Repository(Struct):
         if done.exit_code != 0 or len(lines) != 2:
             why = done.err.decode("utf-8", "replace").strip().splitlines()
             detail = why[0] if why and "not a git repository" not in why[0] else ""
+            other = f"Create one with: git init {path}   or name another with --repo"
             raise WorkspaceError(
                 f"{NOT_A_REPOSITORY}: {path}" + (f" ({detail})" if detail else ""),
-                hint=f"Create one with: git init {path}   or name another with --repo",
+                hint=next(
+                    (f"If you trust it: {line.strip()}" for line in why if "safe.directory" in line), other
+                ),
             )
         root, git_dir = map(Path, lines)
         if (before := _opened.setdefault(root, git_dir)) != git_dir and before.is_dir():

@@ -6,6 +6,7 @@ import os
 import re
 import stat
 from collections.abc import Iterator
+from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
 
@@ -29,12 +30,15 @@ _KEY = (
 _REFERENCE = r"[$~/{<%(\[]|env[:(]|\d{1,5}(?![\w.])|(?:none|null|true|false|undefined|keyring)\b"
 """How a value begins that only says where the secret is, or that there is none."""
 _VALUE = rf"(?!{_REFERENCE})[^\s\"'<>,;{{}}]{{6,}}"
+_NAMES = r"(?=[\w.$:-]{1,140}[\"']?[ \t]*(?:=>|[:=]|,<<))"
+_QUOTES = r"(?=[\w.$:-]{1,140}[ \t]+[\"'])"
+"""What follows a name that has a value: prose has none, and `_KEY` looks long at each of its words."""
 _ASSIGNED = pattern(
     rf"(?i)<add\s+key=[\"']{_KEY}[\"']\s+value=[\"'](?P<added>[^\"']+)"
-    rf"|(?:^|[\s\"'<{{,;(\[/&?]){_KEY}[\"']?[ \t]*(?:=>|[:=]|,<<)[ \t]*[\"']?(?P<assigned>{_VALUE})"
+    rf"|(?:^|[\s\"'<{{,;(\[/&?]){_NAMES}{_KEY}[\"']?[ \t]*(?:=>|[:=]|,<<)[ \t]*[\"']?(?P<assigned>{_VALUE})"
     rf"|<{_KEY}(?:\s[^<>]{{0,200}})?>(?P<tagged>[^<]{{4,2000}})</"
     rf"|(?:^|\s)(?:pass|password|passwd|secret|token|auth|bearer|basic)[ \t]+[\"']?(?P<said>{_VALUE})"
-    rf"|(?:^|\s){_KEY}[ \t]+[\"'](?P<quoted>{_VALUE})[\"']"
+    rf"|(?:^|\s){_QUOTES}{_KEY}[ \t]+[\"'](?P<quoted>{_VALUE})[\"']"
     r"|(?:^|\s)user[ \t]*=[ \t]*[\"']?[^\s:\"']{1,100}:(?P<both>[^\s\"']+)"
     r"|://[^\s:/@\"']{0,200}:(?P<login>(?!\$)[^\s/@\"']+)@"
     r"|://\S{1,300}/t/(?P<path>[\w-]{8,})/"
@@ -64,8 +68,34 @@ def is_harmless(path: str, *, by_mode: bool) -> bool:
         return False
     if by_mode and not found.st_mode & 0o077:
         return False
+    return _is_plain(path, _version(found))
+
+
+def mask_file(path: str) -> str | None:
+    """Return a file of settings without the values of its secrets; None if it has none, or is no text."""
+    try:
+        found = Path(path).stat()
+    except OSError:
+        return None
+    return _mask_file(path, _version(found))
+
+
+def _version(found: os.stat_result) -> tuple[int, ...]:
+    """Return what changes whenever a file does: reading it again for each of many checks takes seconds."""
+    return (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+
+
+@lru_cache(maxsize=4096)
+def _is_plain(path: str, _: tuple[int, ...]) -> bool:
     text = read_text(path)
     return text is not None and not has_secrets(text) and not _TABLE.search(text)
+
+
+@lru_cache(maxsize=4096)
+def _mask_file(path: str, _: tuple[int, ...]) -> str | None:
+    text = read_text(path)
+    shown = None if text is None else mask(text)
+    return None if shown == text else shown
 
 
 def read_text(path: str) -> str | None:
@@ -108,4 +138,4 @@ def mask(text: str) -> str:
         if start >= place:
             found += [text[place:start], MARK]
             place = end
-    return _SHAPES.text("".join([*found, text[place:]])) if found or has_secrets(text) else text
+    return _SHAPES.text("".join([*found, text[place:]]))

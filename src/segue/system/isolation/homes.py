@@ -11,13 +11,18 @@ import os
 import stat
 from collections import deque
 from collections.abc import Iterator, Sequence
-from functools import cache
 from itertools import islice
 from pathlib import Path
 
 from msgspec import Struct
 
-from segue.system.isolation.credentials import has_private_name, has_secrets, is_harmless, mask, read_text
+from segue.system.isolation.credentials import (
+    has_private_name,
+    has_secrets,
+    is_harmless,
+    mask_file,
+    read_text,
+)
 from segue.system.isolation.places import CACHES, NEEDED, SETTINGS, TOOLS
 
 _FOLDERS = ("", ".config", ".local", ".local/share", ".local/state", ".cache")
@@ -56,6 +61,8 @@ class PrivateParts(Struct, frozen=True):
     hidden: tuple[Path, ...] = ()
     masked: tuple[tuple[Path, str], ...] = ()
     """Files with what is seen instead."""
+    opened: tuple[Path, ...] = ()
+    """What the user shows although it is hidden otherwise."""
 
 
 def find_private(home: Path) -> PrivateParts:
@@ -68,18 +75,6 @@ def find_private(home: Path) -> PrivateParts:
         for entry in _entries(folder):
             look.at_entry(entry, f"{name}/{entry.name}" if name else entry.name)
     return PrivateParts(tuple(look.hidden), tuple(look.masked.items()))
-
-
-@cache
-def _find_once(home: Path) -> PrivateParts:
-    return find_private(home)
-
-
-def credentials_in_tools(home: Path) -> list[Path]:
-    """Return the files of credentials among toolchains, as this process found them first: for many checks."""
-    tools = [home / name for name in TOOLS]
-    found = _find_once(home).hidden
-    return [one for one in found if one.exists() and any(one.is_relative_to(tool) for tool in tools)]
 
 
 class _Look:
@@ -138,8 +133,7 @@ class _Look:
                 yield entry
 
     def _mask(self, path: Path) -> None:
-        text = read_text(str(path))
-        if text is not None and (shown := mask(text)) != text:
+        if (shown := mask_file(str(path))) is not None:
             self.masked[Path(os.path.realpath(path))] = shown
 
     def _hide(self, path: Path) -> None:

@@ -23,10 +23,10 @@ from segue.system import programs
 from segue.system.files import leave_memory, private_folder, write_atomic
 from segue.system.isolation import container, mounting
 from segue.system.isolation.denied import explain_denied
-from segue.system.isolation.homes import own_places
+from segue.system.isolation.homes import PrivateParts, own_places
 from segue.system.isolation.installation import OwnInstallation, examine_installation
 from segue.system.isolation.mounting import MounterFound
-from segue.system.isolation.policy import TEMPORARY, Places, SandboxPolicy, Strength, make_policy
+from segue.system.isolation.policy import TEMPORARY, Places, SandboxPolicy, Strength, find_hidden, make_policy
 from segue.system.lane import is_beside, lane_variables, list_shared
 from segue.system.process.capture import Captured, capture
 from segue.system.program import part_command, part_folders
@@ -256,7 +256,7 @@ class Isolation:
             self.strength,
             self._options.given,
             Places(own.write, (*own.read, *mine, *map(Path, part_folders()))),
-            [*self._options.hide, *([self._options.state_dir] if self._options.state_dir else [])],
+            self._hidden,
             caches=self.strength is Strength.STANDARD or chosen.means is Means.LANDLOCK,
             network=network,
             edits=edits,
@@ -270,6 +270,20 @@ class Isolation:
         if self._installation.kept is not None:
             policy = msgspec.structs.replace(policy, guard=(*policy.guard, self._installation.kept))
         return _WRAP[chosen.means](self._options, chosen, argv, policy, _environment(env, policy, chosen))
+
+    @property
+    def _hidden(self) -> tuple[Path, ...]:
+        state = self._options.state_dir
+        return (*self._options.hide, *([state] if state else []))
+
+    def find_hidden(self, root: Path) -> PrivateParts:
+        """Return what checks on a work tree do not see: the same as agents, but for what these need."""
+        return find_hidden(root, self._hidden, self._options.given.read)
+
+    @property
+    def opened(self) -> list[str]:
+        """What the user shows to agents and checks although it is hidden otherwise."""
+        return sorted(map(str, self._options.given.read))
 
     @cached_property
     def _installation(self) -> OwnInstallation:

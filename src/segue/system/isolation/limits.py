@@ -7,33 +7,61 @@ from __future__ import annotations
 
 from typing import Final
 
-_SAME = ("read-only", "read-only", "read-only", "read-only")
+SANDBOXES: Final = {
+    "mounts standard": "agents by mounts: `standard`",
+    "mounts strict": "`strict`",
+    "landlock standard": "by Landlock: `standard`",
+    "landlock strict": "`strict`",
+    "mounts check": "checks by mounts",
+    "landlock check": "in a copy, with Landlock",
+}
+"""The columns of the table of places; mounts are those of bubblewrap and of namespaces."""
+
+_READ_ONLY = ("read-only",) * 6
+_HIDDEN = ("hidden",) * 6
 
 VISIBLE: Final = {
-    "tree": ("the work tree", ("writable", "writable", "writable", "writable")),
-    "git": ("`.git`: Segue commits", ("read-only", "read-only", "writable", "writable")),
-    "home": ("other files of your home", ("read-only", "hidden", "read-only", "hidden")),
-    "own": ("the agent's own configuration and login", ("writable", "writable", "writable", "writable")),
-    "caches": (
-        "caches of builds: `~/.cache`, `~/.npm`, Cargo, Maven, Go",
-        ("writable", "its own", "writable", "writable"),
+    "tree": ("the work tree", (*("writable",) * 4, "a copy", "a copy")),
+    "git": ("`.git`: Segue commits", (*("read-only",) * 2, *("writable",) * 2, "read-only", "a copy")),
+    "home": (
+        "other files of your home",
+        ("read-only", "hidden", "read-only", "hidden", "hidden", "hidden"),
     ),
-    "toolchains": ("toolchains: pyenv, nvm, rustup, `~/.local/bin`", _SAME),
-    "identity": ("`~/.gitconfig`, and plain settings of git, pip and uv", _SAME),
-    "credentials": ("credentials of tools, keys, browsers, histories", ("hidden",) * 4),
+    "own": ("the agent's own configuration and login", (*("writable",) * 4, "hidden", "hidden")),
+    "caches": (
+        "caches of builds: `~/.cache`, `~/.npm`",
+        ("writable", "its own", "writable", "writable", "hidden", "hidden"),
+    ),
+    "packages": (
+        "packages of Cargo, Maven and Go",
+        ("writable", "read-only", "writable", "writable", "read-only", "read-only"),
+    ),
+    "toolchains": ("toolchains: pyenv, nvm, rustup, `~/.local/bin`", _READ_ONLY),
+    "identity": (
+        "`~/.gitconfig`, and plain settings of git, pip and uv",
+        (*("read-only",) * 4, "hidden", "hidden"),
+    ),
+    "credentials": ("credentials of tools, keys, browsers, histories", _HIDDEN),
     "settings": (
         "settings with a secret: `~/.npmrc`, `~/.bashrc`, Gradle's, nix's",
-        ("without it", "hidden", "hidden", "hidden"),
+        ("without it", *("hidden",) * 5),
     ),
     "registries": (
-        "settings with a secret of Maven, pip and uv",
-        ("without it", "without it", "hidden", "hidden"),
+        "settings with a secret of pip and uv",
+        ("without it", "without it", *("hidden",) * 4),
     ),
-    "logins": ("logins of other agents, Segue's state and settings", ("hidden",) * 4),
-    "temporary": ("the machine's /tmp", ("its own", "its own", "writable", "read-only")),
-    "system": ("everything else", _SAME),
+    "maven": (
+        "settings with a secret of Maven",
+        ("without it", "without it", "hidden", "hidden", "without it", "hidden"),
+    ),
+    "logins": ("logins of other agents, Segue's state and settings", _HIDDEN),
+    "temporary": (
+        "the machine's /tmp",
+        ("its own", "its own", "writable", "read-only", "its own", "writable"),
+    ),
+    "system": ("everything else", _READ_ONLY),
 }
-"""By name: a place, and how it is seen with mounts (standard, strict) and by Landlock (the same)."""
+"""By name: a place, and how it is seen in each of the sandboxes."""
 
 ATTEMPTS: Final = {
     "write_home": "write to your home",
@@ -76,6 +104,7 @@ NOT_STOPPED: Final = {
 
 
 def visible_in(sandbox: str, name: str) -> str:
-    """Return how a place is seen in a sandbox, such as `landlock strict`."""
+    """Return how a place is seen in a sandbox, such as `landlock strict` or `bwrap check`."""
     means, _, strength = sandbox.partition(" ")
-    return VISIBLE[name][1][(2 if means == "landlock" else 0) + (strength == "strict")]
+    column = f"{'landlock' if means == 'landlock' else 'mounts'} {strength}"
+    return VISIBLE[name][1][list(SANDBOXES).index(column)]

@@ -138,11 +138,11 @@ def _rules(
     rules = {**seen, **asked}
     for number, (place, text) in enumerate(policy.masked):
         if not _is_inside(place, (*own, *policy.hide)) or _is_inside(place, (*seen, *asked)):
-            rules[place] = ["--ro-bind", str(_copy(policy.scratch, number, text)), str(place)]
+            rules[place] = ["--ro-bind", str(copy_masked(policy.scratch, number, text)), str(place)]
     return rules if policy.seen_at is None else _with_lane(rules, policy, policy.seen_at)
 
 
-def _copy(scratch: Path, number: int, text: str) -> Path:
+def copy_masked(scratch: Path, number: int, text: str) -> Path:
     """Write what is seen in the place of a file."""
     copy = _make(scratch / "masked") / str(number)
     copy.write_bytes(text.encode("utf-8", "surrogateescape"))
@@ -171,7 +171,7 @@ def _with_lane(rules: dict[Path, list[str]], policy: SandboxPolicy, home: Path) 
     for tree in (lane, home):
         found[tree / ".git"] = ["--ro-bind", str(link), str(tree / ".git")]
         found |= {tree / path: ["--ro-bind", str(home / path), str(tree / path)] for path in policy.shared}
-        found |= {tree / path: [*hide(lane / path)[:-1], str(tree / path)] for path in closed}
+        found |= {tree / path: hide(lane / path, tree / path) for path in closed}
     return found
 
 
@@ -184,9 +184,10 @@ def _read(place: Path) -> list[str]:
     return ["--ro-bind-try", str(place), str(place)]
 
 
-def hide(place: Path) -> list[str]:
-    """Return the mount that covers a place."""
-    return ["--tmpfs", str(place)] if os.path.isdir(place) else ["--ro-bind", "/dev/null", str(place)]
+def hide(place: Path, seen_at: Path | None = None) -> list[str]:
+    """Return the mount that covers a place, where it is or is seen."""
+    target = str(seen_at or place)
+    return ["--tmpfs", target] if os.path.isdir(place) else ["--ro-bind", "/dev/null", target]
 
 
 def _is_inside(place: Path, others: Iterable[Path]) -> bool:

@@ -15,7 +15,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from segue.system.files import read_start
-from segue.system.isolation.homes import find_private
+from segue.system.isolation.homes import PrivateParts, find_private
 from segue.system.isolation.places import (
     CACHES,
     HIDDEN_TEMPORARY,
@@ -104,35 +104,34 @@ def make_policy(
     shown = [*_expanded(given.read), *own.read]
     if strength is Strength.STRICT:
         shown += [home / name for name in (*TOOLS, *PLAIN_SETTINGS)]
-    secrets = (Path(name) if name.startswith("/") else home / name for name in SECRETS)
-    private = find_private(home)
     for place in own.write:
         _make(place)
-    opened = _real([*own.write, *writable, *_expanded(given.read), *own.read])
+    private = find_hidden(root, hide, [*own.write, *writable, *_expanded(given.read), *own.read])
     return SandboxPolicy(
         root=root,
         scratch=scratch,
         strength=strength,
         write=_real([*built, *own.write, *writable]),
         read=_real(shown),
-        hide=_real(
-            [
-                *secrets,
-                *hide,
-                *_outside(root, private.hidden),
-                *map(Path, SOCKETS),
-                *_system_sockets(root, home),
-            ]
-        ),
-        masked=tuple(
-            (place, text)
-            for place, text in private.masked
-            if place not in opened and not place.is_relative_to(root)
-        ),
+        hide=(*private.hidden, *_real([*map(Path, SOCKETS), *_system_sockets(root, home)])),
+        masked=private.masked,
         guard=() if _opens_git(writable, root) else tuple(git_places(root)),
         network=network,
         edits=edits,
         home=home,
+    )
+
+
+def find_hidden(root: Path, hide: Iterable[Path], opened: Iterable[Path]) -> PrivateParts:
+    """Return what neither agents nor checks on a work tree see, unless exactly that was opened for them."""
+    home = Path(os.path.realpath(Path.home()))
+    secrets = (Path(name) if name.startswith("/") else home / name for name in SECRETS)
+    private, shown = find_private(home), _real(_expanded(opened))
+    hidden = _real([*secrets, *hide, *_outside(root, private.hidden)])
+    return PrivateParts(
+        tuple(place for place in hidden if place not in shown),
+        tuple(one for one in private.masked if one[0] not in shown and not one[0].is_relative_to(root)),
+        shown,
     )
 
 

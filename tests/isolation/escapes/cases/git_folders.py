@@ -159,7 +159,6 @@ git("replace", "HEAD", forged)
         means=GIT_IS_OPEN,
         gains=has_ref("refs/replace"),
         named="replace",
-        open={"*": "the replacement is named and stays"},
     ),
     Escape(
         "grafts and alternates",
@@ -185,7 +184,6 @@ write(".git/info/grafts", git("rev-parse", "HEAD") + "\\n")
         "fifo('.git/refs/heads/main')",
         means=GIT_IS_OPEN,
         named="main|git|history",
-        open={"*": "the pipe stays, and git waits for it"},
     ),
     Escape(
         "branch whose name is an option",

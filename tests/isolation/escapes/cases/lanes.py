@@ -71,6 +71,17 @@ for ref in git("for-each-ref", "--format=%(refname)").split():
         gains=reached_others,
     ),
     Escape(
+        "pipes in the place of all branches",
+        """
+common = Path(git("rev-parse", "--git-common-dir"))
+for path in [*(REPO / common).glob("refs/heads/**/*")]:
+    with contextlib.suppress(OSError):
+        fifo(path) if path.is_file() else None
+""",
+        means=("landlock lanes",),
+        git=(("log", "-1"), ("branch", "--list"), ("status",)),
+    ),
+    Escape(
         "lane with another folder of git",
         """
 make_repository("evil", monitor())

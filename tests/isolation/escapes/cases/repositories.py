@@ -153,7 +153,6 @@ write("vendor/lib/.git", "gitdir: ../../evil/.git\\n")
         prepare=add_submodule,
         named="vendor/lib|submodule",
         git=LOOK,
-        open={"*": "a .git file of a submodule that leads elsewhere is not named"},
     ),
     Escape(
         "repository inside",

@@ -243,7 +243,6 @@ append(".gitconfig", monitor())
         prepare=include,
         named=r"\.gitconfig|git configuration",
         git=(("status",),),
-        open={"lanes": "the included file of a lane is merged, and not named; the git of the user runs it"},
     ),
     Escape(
         "configuration in one line",

@@ -1,0 +1,478 @@
+"""What changes what git believes or starts is put back and named, wherever in the work tree or git's folder.
+
+The user's own git must run nothing of the agent's afterwards; what people do with git all day stays.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import socket
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from segue.domain.errors import WorkspaceError
+from segue.system.git.folders import common_dir
+from segue.system.git.guard import GitGuard
+from segue.system.git.inner import GitViolation
+from segue.system.git.merging import Integration
+from segue.system.git.repository import Repository
+
+pytestmark = pytest.mark.skipif(os.name == "nt", reason="links and pipes are different there")
+
+WHO = ("-c", "user.name=x", "-c", "user.email=x@localhost", "-c", "protocol.file.allow=always")
+
+
+class World:
+    """A repository with a submodule, an ignored clone, and a program that must not run."""
+
+    def __init__(self, root: Path) -> None:
+        self.root, self.repo, self.ran = root, root / "repo", root / "ran"
+        self.outer = root / "outer"
+
+    def git(self, *arguments: str, at: str = ".") -> str:
+        command = ["git", *WHO, *arguments]
+        done = subprocess.run(
+            command, cwd=self.repo / at, check=True, capture_output=True, text=True, timeout=20
+        )
+        return done.stdout.strip()
+
+    def write(self, path: str, text: str, mode: int = 0o644) -> Path:
+        place = self.repo / path
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(text)
+        place.chmod(mode)
+        return place
+
+    def append(self, path: str, text: str) -> None:
+        with (self.repo / path).open("a") as file:
+            file.write(text)
+
+    def program(self, path: str = "tool") -> Path:
+        return self.write(path, f"#!/bin/sh\necho >> {self.ran}\n", 0o755)
+
+    @property
+    def monitor(self) -> str:
+        """A configuration with which git runs the program whenever it looks."""
+        return f"[core]\n\tfsmonitor = {self.program()}\n"
+
+    def init(self, path: str, config: str = "") -> None:
+        (self.repo / path).mkdir(parents=True, exist_ok=True)
+        self.git("init", "--quiet", at=path)
+        self.append(f"{path}/.git/config", config)
+
+    def replace(self, path: str, kind: str) -> None:
+        """Put something else in the place of what is there."""
+        place = self.repo / path
+        shutil.rmtree(place) if place.is_dir() else place.unlink(missing_ok=True)
+        if kind == "pipe":
+            os.mkfifo(place)
+        elif kind == "link":
+            place.symlink_to(self.root / "elsewhere")
+        elif kind == "folder":
+            place.mkdir()
+        else:
+            with socket.socket(socket.AF_UNIX) as server:
+                here = Path.cwd()
+                os.chdir(place.parent)  # the path of a socket may be a hundred bytes long
+                server.bind(place.name)
+                os.chdir(here)
+
+    def launch(self, deed: Callable[[World], object], root: Path | None = None) -> list[GitViolation]:
+        """Let an agent do something between two looks."""
+        place = Repository(root or self.repo, self._git_dir(root or self.repo))
+        guard = GitGuard(place, common_dir(place.git_dir), self.root / "kept")
+        before = guard.look()
+        deed(self)
+        return asyncio.run(guard.compare(before, "run/1"))
+
+    def _git_dir(self, root: Path) -> Path:
+        link = root / ".git"
+        named = link.read_text().removeprefix("gitdir:").strip() if link.is_file() else link
+        return (root / named).resolve()
+
+    def look(self) -> None:
+        """Do what users, their editors and their prompts do in every folder; nothing may run or wait."""
+        folders = [path.parent for path in self.repo.rglob(".git")]
+        folders += [path.parent for path in self.repo.rglob("HEAD") if ".git" not in path.parts]
+        for folder in folders:
+            for command in (["status"], ["log", "-1"], ["branch", "--list"]):
+                subprocess.run(["git", *command], cwd=folder, check=False, capture_output=True, timeout=20)
+        assert not self.ran.exists(), "the user's git has run what the agent wrote"
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("template")
+    world = World(root)
+    for name in ("library", "repo"):
+        (root / name).mkdir()
+        subprocess.run(["git", "init", "--quiet", "--initial-branch=main", name], cwd=root, check=True)
+    for path in (root / "library", world.repo):
+        (path / "code.py").write_text("x = 1\n")
+        world.git("add", ".", at=str(path))
+        world.git("commit", "--quiet", "-m", "Begin", at=str(path))
+    world.git("submodule", "--quiet", "add", "../library", "vendor/lib")
+    world.git("clone", "--quiet", "../library", "third/party")
+    world.write(".gitignore", "third/\ntool\nevil/\nbuild/\n.cache/\n")
+    world.git("add", ".")
+    world.git("commit", "--quiet", "-m", "Second")
+    world.git("branch", "other")
+    return root
+
+
+@pytest.fixture
+def world(template: Path, tmp_path: Path) -> World:
+    for name in ("repo", "library"):
+        shutil.copytree(template / name, tmp_path / name, symlinks=True)
+    (tmp_path / "elsewhere").mkdir()
+    return World(tmp_path)
+
+
+Deed = Callable[[World], object]
+
+
+def steps(*deeds: Deed) -> Deed:
+    """Do one after the other."""
+
+    def do(world: World) -> None:
+        for deed in deeds:
+            deed(world)
+
+    return do
+
+
+def _another_module(world: World, target: str) -> None:
+    world.init("evil", world.monitor)
+    world.write("vendor/lib/.git", f"gitdir: {target}\n")
+
+
+def _folder_for_file(world: World) -> None:
+    shutil.rmtree(world.repo / "vendor/lib")
+    world.init("vendor/lib", world.monitor)
+
+
+def _pointer(world: World, path: str) -> None:
+    world.init("evil", world.monitor)
+    world.write(f"{path}/.git", f"gitdir: {world.repo}/evil/.git\n")
+
+
+def _renamed_target(world: World) -> None:
+    """Lead to a git folder that has another name."""
+    world.init("evil", world.monitor)
+    (world.repo / "evil/.git").rename(world.repo / "evil/data")
+    world.write("build/.git", "gitdir: ../evil/data\n")
+
+
+def _bare(world: World) -> None:
+    (world.repo / "docs").mkdir()
+    world.git("init", "--quiet", "--bare", at="docs")
+    world.write("docs/config", f"[core]\n\tbare = false\n\tworktree = {world.repo}/docs\n{world.monitor}")
+
+
+def _common(world: World, path: str) -> None:
+    world.init("evil")
+    world.git("commit", "--quiet", "--allow-empty", "-m", "x", at="evil")
+    world.append("evil/.git/config", world.monitor)
+    world.write(f"{path}/commondir", f"{world.repo}/evil/.git\n")
+
+
+def _inner_link(world: World) -> None:
+    world.init("build")
+    world.write("evil/config", f"{(world.repo / 'build/.git/config').read_text()}{world.monitor}")
+    (world.repo / "build/.git/config").unlink()
+    (world.repo / "build/.git/config").symlink_to(world.repo / "evil/config")
+
+
+def _included(world: World) -> None:
+    world.write("evil/included", world.monitor)
+    world.init("build", f"[include]\n\tpath = {world.repo}/evil/included\n")
+
+
+def _forge(world: World, ref: str = "") -> None:
+    forged = world.git("commit-tree", "HEAD^{tree}", "-m", "forged")
+    if not ref:
+        world.git("replace", "HEAD", forged)
+        return
+    world.append(".git/packed-refs", f"{forged} refs/replace/{world.git('rev-parse', 'HEAD')}\n")
+
+
+def _alternate(world: World, name: str) -> None:
+    shutil.copytree(world.repo / ".git/objects", world.repo / "evil")
+    world.write(f".git/objects/info/{name}", f"{world.repo}/evil\n")
+
+
+def _hook(world: World, path: str) -> None:
+    world.program(f"{path}/hooks/post-index-change")
+
+
+def _replacing(path: str, kind: str) -> Deed:
+    return lambda w: w.replace(path, kind)
+
+
+MODULE = ".git/modules/vendor/lib"
+HOSTILE: dict[str, tuple[str, Deed]] = {
+    "submodule leads elsewhere": ("vendor/lib/.git", lambda w: _another_module(w, "../../evil/.git")),
+    "submodule leads elsewhere, absolutely": (
+        "vendor/lib/.git",
+        lambda w: _another_module(w, f"{w.repo}/evil/.git"),
+    ),
+    "folder in place of a submodule's file": ("vendor/lib/.git", _folder_for_file),
+    "link in place of a submodule's file": (
+        "vendor/lib/.git",
+        steps(lambda w: w.init("evil", w.monitor), lambda w: w.replace("vendor/lib/.git", "link")),
+    ),
+    "pipe in place of a submodule's file": (
+        "vendor/lib/.git",
+        lambda w: w.replace("vendor/lib/.git", "pipe"),
+    ),
+    "submodule's configuration": ("lib/config", lambda w: w.append(f"{MODULE}/config", w.monitor)),
+    "submodule's hook": ("post-index-change", lambda w: _hook(w, MODULE)),
+    "submodule's common folder": ("commondir", lambda w: _common(w, MODULE)),
+    "clone's configuration": ("third/party", lambda w: w.append("third/party/.git/config", w.monitor)),
+    "clone's hook": ("third/party", lambda w: _hook(w, "third/party/.git")),
+    "clone's common folder": ("third/party", lambda w: _common(w, "third/party/.git")),
+    "file in place of a clone's folder": (
+        "third/party",
+        steps(
+            lambda w: (w.repo / "third/party/.git").rename(w.root / "gone"),
+            lambda w: _pointer(w, "third/party"),
+        ),
+    ),
+    "new repository that starts a program": ("build", lambda w: w.init("build", w.monitor)),
+    "new repository, deep": ("deep", lambda w: w.init("build/a/b/deep", w.monitor)),
+    "new repository with a hook": (
+        "build",
+        steps(lambda w: w.init("build"), lambda w: _hook(w, "build/.git")),
+    ),
+    "new repository that includes": ("build", _included),
+    "new repository whose configuration is a link": ("build", _inner_link),
+    "new repository with another common folder": (
+        "build",
+        steps(lambda w: w.init("build"), lambda w: _common(w, "build/.git")),
+    ),
+    "new pointer": ("build", lambda w: _pointer(w, "build")),
+    "new pointer to a folder of another name": ("build", _renamed_target),
+    "new pointer that is a link": (
+        "build",
+        steps(
+            lambda w: w.init("evil", w.monitor),
+            lambda w: w.write("build/x", ""),
+            lambda w: w.replace("build/.git", "link"),
+        ),
+    ),
+    "bare repository": ("docs", _bare),
+    "replaced commit": ("replace", _forge),
+    "replaced commit, packed": ("replace", lambda w: _forge(w, "packed")),
+    "grafts": ("grafts", lambda w: w.write(".git/info/grafts", w.git("rev-parse", "HEAD") + "\n")),
+    "shallow": ("shallow", lambda w: w.write(".git/shallow", w.git("rev-parse", "HEAD") + "\n")),
+    "alternates": ("alternates", lambda w: _alternate(w, "alternates")),
+    "alternates by HTTP": ("http-alternates", lambda w: _alternate(w, "http-alternates")),
+    "old file of a remote": ("remotes/origin", lambda w: w.write(".git/remotes/origin", "URL: /tmp/x\n")),
+    "old file of a branch": ("branches/origin", lambda w: w.write(".git/branches/origin", "/tmp/x\n")),
+    "hook in a folder": ("hooks", lambda w: w.write(".git/hooks/pre-commit.d/lint", "x")),
+    **{
+        f"{kind} in place of {ref}": (ref.rpartition("/")[2], _replacing(ref, kind))
+        for ref in (".git/refs/heads/main", ".git/refs/heads/other", ".git/refs/heads")
+        for kind in ("pipe", "link", "folder", "socket")
+        if (ref, kind) not in ((".git/refs/heads/other", "folder"), (".git/refs/heads", "folder"))
+    },
+    "pipe in place of a log": ("logs", lambda w: w.replace(".git/logs/refs/heads/main", "pipe")),
+    "pipe in place of an object": (
+        "objects",
+        lambda w: w.replace(
+            f".git/objects/{(oid := w.git('rev-parse', 'HEAD:code.py'))[:2]}/{oid[2:]}", "pipe"
+        ),
+    ),
+    "branch removed": ("history", lambda w: (w.repo / ".git/refs/heads/main").unlink()),
+}
+QUICK = (
+    "submodule leads elsewhere",
+    "submodule's configuration",
+    "new repository that starts a program",
+    "new pointer",
+    "bare repository",
+    "replaced commit, packed",
+    "shallow",
+    "pipe in place of .git/refs/heads/main",
+    "folder in place of .git/refs/heads/main",
+    "pipe in place of an object",
+)
+
+
+@pytest.mark.quick(*QUICK)
+@pytest.mark.parametrize("name", HOSTILE)
+def test_what_misleads_git_is_named_and_put_back(world: World, name: str) -> None:
+    shown, deed = HOSTILE[name]
+    refs = world.git("for-each-ref", "--format=%(refname) %(objectname)")
+    found = world.launch(deed)
+    assert any(shown in f"{one.subject} {one.text}" for one in found), found
+    world.look()
+    assert world.git("for-each-ref", "--format=%(refname) %(objectname)") == refs
+    assert world.git("rev-list", "--count", "HEAD") == "2"
+    assert world.git("submodule", "status").split()[1] == "vendor/lib"
+    if name != "pipe in place of an object":
+        assert [one for one in world.launch(lambda _: None) if one.subject != "submodule"] == []
+        assert world.git("fsck", "--connectivity-only", "--no-dangling") == ""
+
+
+def _gc(world: World) -> None:
+    world.git("gc", "--quiet")
+    world.git("pack-refs", "--all")
+
+
+def _worktree(world: World) -> None:
+    world.git("worktree", "add", "--quiet", "build/tree")
+
+
+def _update(world: World) -> None:
+    world.git("fetch", "--quiet", at="vendor/lib")
+    world.git("checkout", "--quiet", "-b", "topic", at="vendor/lib")
+    world.git("commit", "--quiet", "--allow-empty", "-m", "x", at="vendor/lib")
+
+
+def _template_hooks(world: World) -> None:
+    """Make a repository to which git gives the hooks that it gives to every one."""
+    world.init("build")
+    shutil.copy(world.repo / ".git/hooks/pre-push", world.repo / "build/.git/hooks/pre-push")
+
+
+def _recursive(world: World) -> None:
+    shutil.copytree(world.root / "library", world.outer)
+    world.git("submodule", "--quiet", "add", str(world.root / "library"), "inner", at=str(world.outer))
+    world.git("commit", "--quiet", "-m", "Inner", at=str(world.outer))
+    world.git("clone", "--quiet", "--recursive", str(world.outer), "build/clone")
+    assert (world.repo / "build/clone/inner/.git").is_file()
+
+
+def _large_clone(world: World) -> None:
+    world.init("build", '[core]\n\tfsmonitor = true\n[filter "lfs"]\n\tclean = git-lfs clean -- %f\n')
+
+
+HONEST: dict[str, Deed] = {
+    "init": lambda w: w.init("build"),
+    "clone": lambda w: w.git("clone", "--quiet", "../library", "build/clone"),
+    "shallow clone": lambda w: w.git(
+        "clone", "--quiet", "--depth=1", f"file://{w.root}/library", "build/clone"
+    ),
+    "clone that borrows": lambda w: w.git("clone", "--quiet", "--shared", "../library", "build/clone"),
+    "bare clone": lambda w: w.git("clone", "--quiet", "--bare", "../library", "build/clone"),
+    "commit in a new repository": steps(
+        lambda w: w.init("build"),
+        lambda w: w.git("commit", "--quiet", "--allow-empty", "-m", "x", at="build"),
+    ),
+    "hooks from a template": _template_hooks,
+    "monitor of git's own, and LFS": _large_clone,
+    "work in the clone": lambda w: (
+        w.git("switch", "--quiet", "-c", "topic", at="third/party"),
+        w.git("remote", "add", "mine", f"{w.root}/library", at="third/party"),
+        w.git("fetch", "--quiet", "--all", at="third/party"),
+    ),
+    "clone with a submodule": _recursive,
+    "work tree of the clone": lambda w: w.git("worktree", "add", "--quiet", "../tree", at="third/party"),
+    "clone removed": lambda w: shutil.rmtree(w.repo / "third"),
+    "gc": _gc,
+    "commit": lambda w: w.git("commit", "--quiet", "--allow-empty", "-m", "x"),
+    "merge": lambda w: (
+        w.git("commit", "--quiet", "--allow-empty", "-m", "x"),
+        w.git("merge", "--quiet", "--no-ff", "-m", "merge", "other"),
+    ),
+    "rerere, notes and bisect": lambda w: (
+        w.git("notes", "add", "-m", "x"),
+        w.git("bisect", "start"),
+        w.git("bisect", "reset"),
+    ),
+    "files of other tools": lambda w: (w.write(".git/opencode", "x"), w.write(".git/gk/config", "x")),
+    "commit graph": lambda w: w.git("commit-graph", "write", "--reachable"),
+    "server info": lambda w: w.git("update-server-info"),
+}
+
+
+@pytest.mark.quick("clone", "gc", "work in the clone", "hooks from a template")
+@pytest.mark.parametrize("name", HONEST)
+def test_what_people_do_with_git_is_no_violation(world: World, name: str) -> None:
+    world.write(".git/hooks/pre-push", "#!/bin/sh\n", 0o755)
+    assert world.launch(HONEST[name]) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "deed"),
+    [("work tree", _worktree), ("work in a submodule", _update)],
+)
+@pytest.mark.thorough
+def test_what_people_do_is_not_held_against_them(world: World, name: str, deed: Deed) -> None:
+    assert [one for one in world.launch(deed) if one.fails] == [], name
+    assert world.git("status", "--porcelain", at="vendor/lib") == ""
+    world.look()
+
+
+def test_what_was_there_before_is_the_users(world: World) -> None:
+    """Hooks and programs of the user's own repositories stay, and so do links."""
+    world.write("third/party/.git/hooks/pre-push", "#!/bin/sh\n", 0o755)
+    world.append("third/party/.git/config", "[core]\n\tpager = less\n")
+    world.git("replace", "HEAD", world.git("commit-tree", "HEAD^{tree}", "-m", "mine"))
+    world.write("linked/x", "")
+    (world.repo / "linked/.git").symlink_to(world.repo / "third/party/.git")
+    assert world.launch(lambda w: w.git("remote", "add", "x", "../library", at="third/party")) == []
+    assert "refs/replace" in world.git("for-each-ref")
+    [found] = world.launch(lambda w: w.git("replace", "--delete", w.git("rev-parse", "HEAD")))
+    assert "replace" in found.text
+    assert "refs/replace" in world.git("for-each-ref")
+
+
+def test_a_file_that_settings_include_is_guarded_in_every_work_tree(world: World) -> None:
+    world.write(".gitconfig", "[alias]\n\tst = status\n")
+    world.git("add", ".gitconfig")
+    world.git("commit", "--quiet", "-m", "Third")
+    world.git("config", "include.path", "../.gitconfig")
+    lane = world.root / "lane"
+    world.git("worktree", "add", "--quiet", "--detach", str(lane))
+    asyncio.run(Repository(lane, world.repo / ".git/worktrees/lane").snapshot())
+    found = world.launch(lambda w: w.append(str(lane / ".gitconfig"), w.monitor), lane)
+    assert [".gitconfig" in one.text for one in found] == [True]
+    assert (lane / ".gitconfig").read_text() == (world.repo / ".gitconfig").read_text()
+
+
+def test_another_work_tree_is_out_of_reach(world: World) -> None:
+    """What leads the git of another work tree is put back; one that somebody makes meanwhile is theirs."""
+    other, common = world.root / "other", world.repo / ".git/worktrees/other"
+    world.git("worktree", "add", "--quiet", "--detach", str(other))
+    world.git("config", "extensions.worktreeConfig", "true")
+
+    def deed(w: World) -> None:
+        _common(w, ".git/worktrees/other")
+        w.write(".git/worktrees/other/config.worktree", w.monitor)
+        w.git("worktree", "add", "--quiet", "--detach", str(w.root / "mine"))
+
+    found = world.launch(deed)
+    said = " ".join(one.text for one in found if one.fails)
+    assert all(f"worktrees/other/{name}," in said for name in ("commondir", "config.worktree"))
+    assert "mine" not in said
+    assert (common / "commondir").read_text().strip() == "../.."
+    subprocess.run(["git", "status"], cwd=other, check=True, capture_output=True)
+    assert not world.ran.exists()
+    assert world.git("status", "--porcelain", at=str(world.root / "mine")) == ""
+
+
+def test_a_branch_that_segue_has_moved_during_the_launch_stays_there(world: World) -> None:
+    """Another lane may have been merged meanwhile."""
+    old = world.git("rev-parse", "other")
+    new = world.git("commit-tree", "other^{tree}", "-p", "other", "-m", "Merged")
+
+    def deed(w: World) -> None:
+        assert asyncio.run(Integration(Repository(w.repo, w.repo / ".git"), "other").advance(old, new))
+        w.replace(".git/refs/heads/other", "pipe")
+
+    assert "refs/heads/other" in " ".join(one.text for one in world.launch(deed))
+    assert world.git("rev-parse", "other") == new
+
+
+def test_git_is_not_started_where_it_would_wait_for_a_ref(world: World) -> None:
+    world.replace(".git/refs/heads/other", "pipe")
+    repo = Repository(world.repo, world.repo / ".git")
+    with pytest.raises(WorkspaceError, match="refs/heads/other is neither a file nor a folder"):
+        asyncio.run(repo.branch_head("other"))
