@@ -177,7 +177,8 @@ def _find_options(words: str) -> type[Any]:
     table = find_table(first)
     assert table is not None, words
     kind = import_name(table.where)
-    return get_args(get_type_hints(kind)[name])[1] if name else kind
+    found: type[Any] = get_args(get_type_hints(kind)[name])[1] if name else kind
+    return found
 
 
 def _exit_code_table(_words: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tomllib
@@ -22,8 +23,8 @@ GREETER = '''
 from typing import ClassVar
 
 import click
-
 from segue import Event, Options, Part, PartCommand, PartTable
+from segue_example import NotebookAgent
 
 
 class GreeterSettings(Options, frozen=True):
@@ -38,6 +39,12 @@ class Greeted(Event, frozen=True):
 
     type: ClassVar[str] = "greeter.greeted"
     who: str
+
+
+class PoliteAgent(NotebookAgent):
+    """Does nothing, politely."""
+
+    name = "polite"
 
 
 @click.command()
@@ -56,6 +63,7 @@ PART = Part(
     commands={"greet": PartCommand("greeter:greet", "Look", "Greet the world.")},
     tables={"greeter": PartTable("greeter:GreeterSettings", "greets", harmless=("word",))},
     events={"greeter.greeted": "greeter:Greeted"},
+    sockets={"agents": {"polite": "greeter:PoliteAgent"}},
 )
 '''
 
@@ -71,7 +79,7 @@ def place(tmp_path: Path) -> Place:
         (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
         (info / "entry_points.txt").write_text(f"[{GROUP}]\n{name} = {name}:PART\n")
     place = Place.make(tmp_path)
-    place.env["PYTHONPATH"] = str(library)
+    place.env["PYTHONPATH"] = os.pathsep.join((str(library), str(ROOT / "examples" / "plugins")))
     return place
 
 
@@ -82,6 +90,11 @@ def test_a_part_of_another_package_works_like_a_built_in_one(place: Place) -> No
     assert rows["greeter.word"] == "Good morning"
     (place.repo / "segue.toml").write_text("[greeter]\nword = 1\nloud = true\n")
     assert "greeter.loud: is not an option" in place.segue("config", "show", code=2).stderr
+
+
+def test_an_agent_of_such_a_part_works(place: Place) -> None:
+    place.segue("run", "plan.md", "--agent", "polite", "--task", "1")
+    assert "Write one." in place.git("show", "HEAD:notebook.md")
 
 
 def test_parts_are_listed(place: Place) -> None:

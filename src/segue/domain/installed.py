@@ -117,6 +117,13 @@ def socket_variants(socket: str) -> dict[str, str]:
     return {name: where for part in parts for name, where in part.sockets[socket].items()}
 
 
+@cache
+def other_variants(socket: str) -> dict[str, str]:
+    """Return the variants that parts of other packages bring; slow."""
+    parts = [other.part for other in other_parts() if other.part is not None]
+    return {name: where for part in parts for name, where in part.sockets.get(socket, {}).items()}
+
+
 def known_variants(socket: str) -> list[str]:
     """Return the names of the variants that parts of Segue bring, installed or not."""
     return [name for part in PARTS for name in part.sockets.get(socket, {})]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from msgspec import Struct
 
 from segue.domain.errors import ToolMissing, UsageError
-from segue.domain.installed import import_name, refuse_missing, socket_variants
+from segue.domain.installed import import_name, other_variants, refuse_missing, socket_variants
 from segue.domain.nearest import suggest
 
 if TYPE_CHECKING:
@@ -106,12 +106,12 @@ def _entry_points(socket: str) -> Mapping[str, EntryPoint]:
 
 def names(socket: str) -> list[str]:
     """Return every name that is registered for a socket."""
-    return sorted({*BUILT_IN[socket], *_entry_points(socket)})
+    return sorted({*BUILT_IN[socket], *plugin_names(socket)})
 
 
 def plugin_names(socket: str) -> list[str]:
     """Return the names that other packages have registered for a socket."""
-    return sorted(_entry_points(socket))
+    return sorted({*_entry_points(socket), *other_variants(socket)})
 
 
 def load(socket: str, name: str, also: Iterable[str] = ()) -> Any:
@@ -119,6 +119,8 @@ def load(socket: str, name: str, also: Iterable[str] = ()) -> Any:
     if (where := BUILT_IN[socket].get(name)) is not None:
         return import_name(where)
     point = _entry_points(socket).get(name)
+    if point is None and (where := other_variants(socket).get(name)) is not None:
+        return import_name(where)
     if point is None:
         raise _unknown(socket, name, also)
     try:
@@ -168,7 +170,7 @@ def _unusable(point: EntryPoint, problem: str) -> ToolMissing:
 
 def check_name(socket: str, name: str, also: Iterable[str] = ()) -> None:
     """Raise UsageError for a name that nobody has registered; `also` are names that mean something else."""
-    if name not in BUILT_IN[socket] and name not in also and name not in _entry_points(socket):
+    if name not in BUILT_IN[socket] and name not in also and name not in plugin_names(socket):
         raise _unknown(socket, name, also)
 
 
