@@ -36,7 +36,7 @@ from segue.domain.events import all_events
 from segue.domain.installed import BUILT_IN as BUILT_IN_PARTS
 from segue.domain.installed import GROUP, find_table, import_name, is_installed
 from segue.domain.options import OptionField, option_fields, read_options
-from segue.domain.part import Part, PartCommand, PartTable
+from segue.domain.part import Part, PartCommand, PartFiles, PartTable
 from segue.domain.proof import IndependentTests, Proof, Tampering
 from segue.domain.results import OUTPUTS
 from segue.domain.scenario import RequestOptions, Scenario
@@ -396,8 +396,15 @@ def part_index() -> str:
         name: import_name(where) if is_installed(name) else BUILT_IN_PARTS[name]
         for name, where in sorted(project["entry-points"][GROUP].items())
     }
-    head = (ROOT / INDEX).read_text("utf-8").partition("PARTS:")[0]
-    return f"{head}PARTS: tuple[Part, ...] = (\n{''.join(map(_write_part, found.values()))})\n"
+    return f"{_INDEX_HEAD}PARTS: tuple[Part, ...] = (\n{''.join(map(_write_part, found.values()))})\n"
+
+
+_INDEX_HEAD = '''\
+"""The parts that come with Segue, as they describe themselves. Written by `make docs`: do not edit."""
+
+from segue.domain.part import Part, PartCommand, PartFiles, PartTable
+
+'''
 
 
 def _write_part(part: Part) -> str:
@@ -409,7 +416,7 @@ def _write_value(value: Any) -> str:
     """Return a value as code; tuples and tables that are not empty take a line for each element."""
     if not isinstance(value, tuple | Mapping) or not value:
         return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)
-    if isinstance(value, Part | PartCommand | PartTable):
+    if isinstance(value, Part | PartCommand | PartFiles | PartTable):
         name, ends = type(value).__name__, "()"
         given = [one for one in value._fields if getattr(value, one) != value._field_defaults.get(one)]
         items = [f"{one}={_write_value(getattr(value, one))}" for one in given]

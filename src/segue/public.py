@@ -25,7 +25,7 @@ from segue.domain.job import Job, Limits, Mode
 from segue.domain.notification import AnswerButton, Notification, NotifyError
 from segue.domain.options import Options, Secret
 from segue.domain.outcome import Outcome, Usage
-from segue.domain.part import Part, PartCommand, PartTable
+from segue.domain.part import Part, PartCommand, PartFiles, PartTable
 from segue.domain.prompt import Prompt
 from segue.domain.proof import CheckResult, Level, Proof
 from segue.domain.run import Run, RunKind, RunState
@@ -96,6 +96,7 @@ __all__ = [
     "Outline",
     "Part",
     "PartCommand",
+    "PartFiles",
     "PartTable",
     "Problem",
     "ProcessEnd",

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterable, Iterator, Mapping
+from fnmatch import fnmatchcase
 from functools import cache
+from pathlib import PurePath
 from typing import Any, NamedTuple
 
 from segue.domain.errors import UsageError
@@ -115,6 +117,16 @@ def socket_variants(socket: str) -> dict[str, str]:
     """Return the variants of a socket that installed parts of Segue bring: name → module and class."""
     parts = (part for part in PARTS if socket in part.sockets and is_installed(part.name))
     return {name: where for part in parts for name, where in part.sockets[socket].items()}
+
+
+def source_of(named: str) -> str | None:
+    """Return the source, of an installed part or not, that a path certainly means."""
+    path = f"/{PurePath(named).as_posix()}"
+    for part in PARTS:
+        for source, files in part.files.items():
+            if any(fnmatchcase(path, f"*/{pattern}") for pattern in files.named):
+                return source
+    return None
 
 
 @cache

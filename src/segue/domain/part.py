@@ -42,6 +42,15 @@ class PartTable(NamedTuple):
     """Whether its keys are names: an environment variable spells their dashes as underscores."""
 
 
+class PartFiles(NamedTuple):
+    """The files of a source that a part brings."""
+
+    named: tuple[str, ...]
+    """Patterns: a path that ends in one of them certainly means this source; `*` stands for folders too."""
+    usual: str
+    """Where it is in a repository."""
+
+
 class Part(NamedTuple):
     """All that belongs to a part. Packages register theirs in the entry-point group `segue.parts`."""
 
@@ -57,6 +66,8 @@ class Part(NamedTuple):
 
     Beside the sockets of plug-ins there are `examiners` of whole projects, `questions` that wait on the page,
     `scenes` of the demo, and what `continues` a run of a kind that has no tasks."""
+    files: Mapping[str, PartFiles] = {}
+    """The files of its sources, by the name of the source."""
     pages: tuple[str, ...] = ()
     """Modules with pages and actions of `segue serve`: see `segue/web/routes.py`."""
     needs: tuple[str, ...] = ()

@@ -1,6 +1,6 @@
 """The parts that come with Segue, as they describe themselves. Written by `make docs`: do not edit."""
 
-from segue.domain.part import Part, PartCommand, PartTable
+from segue.domain.part import Part, PartCommand, PartFiles, PartTable
 
 PARTS: tuple[Part, ...] = (
     Part(
@@ -171,5 +171,32 @@ PARTS: tuple[Part, ...] = (
             },
         },
         extras=("rls",),
+    ),
+    Part(
+        name="trackers",
+        summary="Takes tasks from Task Master and beads, and tells them what is done.",
+        sockets={
+            "sources": {
+                "taskmaster": "segue.parts.trackers.taskmaster:TaskMasterSource",
+                "beads": "segue.parts.trackers.beads:BeadsSource",
+            },
+        },
+        files={
+            "taskmaster": PartFiles(
+                named=(
+                    ".taskmaster",
+                    ".taskmaster/*.json",
+                ),
+                usual=".taskmaster/tasks/tasks.json",
+            ),
+            "beads": PartFiles(
+                named=(
+                    ".beads",
+                    ".beads/*.jsonl",
+                ),
+                usual=".beads/issues.jsonl",
+            ),
+        },
+        topics=("tasks",),
     ),
 )

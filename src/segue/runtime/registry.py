@@ -38,8 +38,6 @@ CORE: Mapping[str, Mapping[str, str]] = {
         "planfile": "segue.sources.plan.source:PlanFile",
         "github": "segue.sources.github.source:GithubIssues",
         "table": "segue.sources.table:TableSource",
-        "taskmaster": "segue.sources.taskmaster:TaskMasterSource",
-        "beads": "segue.sources.beads:BeadsSource",
     },
     "reviewers": {
         "stet": "segue.reviewers.stet.reviewer:StetReviewer",

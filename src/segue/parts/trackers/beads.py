@@ -14,17 +14,17 @@ from msgspec import Struct
 
 from segue.domain.errors import SourceError
 from segue.domain.graph import Dependency, WaitKind
+from segue.domain.installed import source_of
 from segue.domain.plain import plain
 from segue.domain.task import Completion, Notice, Task, TaskStatus
 from segue.ports import SourceRequest
 from segue.sources.listed import KEPT, ListedFile, Reading, add_heading, clean_text, read_criteria
-from segue.sources.recognise import BEADS, is_beads
 from segue.system.files import signature
 from segue.system.process.capture import probe
 from segue.system.programs import find
 
 _FILE = "issues.jsonl"
-_EXPORT = f"bd export -o {BEADS}/{_FILE}"
+_EXPORT = f"bd export -o .beads/{_FILE}"
 _HIDDEN_TYPES = frozenset({"message", "gate", "molecule", "event", "agent", "role"})
 _LEFT_OUT = frozenset({"pinned", "tombstone"})
 _PEOPLE = frozenset({"blocked", "deferred"})
@@ -38,7 +38,7 @@ class BeadsSource(ListedFile):
     """The open issues of a snapshot. The file is never written: the database of beads would overwrite it."""
 
     kind = "beads"
-    folder = BEADS
+    folder = ".beads"
     file = Path(_FILE)
     largest = 64 * 1024**2
     unreadable = f"beads writes it only when asked: {_EXPORT}"
@@ -46,7 +46,7 @@ class BeadsSource(ListedFile):
     @classmethod
     def matches(cls, request: SourceRequest) -> bool:
         """Return whether the folder of beads, or a snapshot in it, was named."""
-        return request.named is not None and is_beads(request.named)
+        return request.named is not None and source_of(request.named) == cls.kind
 
     @property
     def kept_out(self) -> Sequence[Path]:

@@ -17,11 +17,11 @@ from msgspec.structs import replace
 from segue.domain.errors import SourceError
 from segue.domain.graph import Dependency, WaitKind
 from segue.domain.history import SourceHistory
+from segue.domain.installed import source_of
 from segue.domain.plain import plain
 from segue.domain.task import Completion, Notice, Task, TaskList, TaskStatus
 from segue.ports import SourceRequest
 from segue.sources.listed import KEPT, ListedFile, Reading, add_heading, clean_text, read_criteria
-from segue.sources.recognise import TASKMASTER, is_taskmaster
 from segue.system.beneath import write_still
 from segue.system.reading import read_file
 
@@ -47,13 +47,14 @@ class TaskMasterSource(ListedFile):
     """The tasks of the current tag, subtasks one by one."""
 
     kind = "taskmaster"
-    folder = TASKMASTER
+    in_files = True
+    folder = ".taskmaster"
     file = Path("tasks") / "tasks.json"
 
     @classmethod
     def matches(cls, request: SourceRequest) -> bool:
         """Return whether a file or folder of Task Master was named."""
-        return request.named is not None and is_taskmaster(request.named)
+        return request.named is not None and source_of(request.named) == cls.kind
 
     @property
     def own_files(self) -> Sequence[Path]:
