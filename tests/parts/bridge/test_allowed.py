@@ -9,6 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from segue.config.load import load
+from segue.domain.errors import UsageError
 from segue.domain.options import read_options
 from segue.parts.bridge.allowed import find_target
 from segue.parts.bridge.options import AllowedRepo, BridgeSettings, pattern
@@ -135,3 +137,17 @@ def test_folders_are_compared_after_links(tmp_path: Path) -> None:
 def test_no_text_is_allowed_by_chance(repo: str) -> None:
     with pytest.raises(ValueError, match=r".|^$"):
         find_target(repo, allowed("github.com/a-name-nobody/guesses"))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('time_zone = "Mars"\n', "bridge.time_zone: there is no time zone 'Mars'"),
+        ('allow_repos = [{ repo = "a/b" }]\n', "bridge.allow_repos[0].folder: is required (from {})"),
+    ],
+)
+def test_a_mistake_in_the_settings_is_named_with_its_place(tmp_path: Path, text: str, said: str) -> None:
+    (file := tmp_path / "segue.toml").write_text(f"[bridge]\n{text}")
+    with pytest.raises(UsageError) as caught:
+        load(tmp_path, environ={"SEGUE_TRUST": "1"})
+    assert said.format(file) in caught.value.message
