@@ -410,6 +410,19 @@ def test_what_people_do_is_not_held_against_them(world: World, name: str, deed: 
     world.look()
 
 
+def test_a_submodule_that_was_moved_is_not_held_against_anybody(world: World) -> None:
+    """Its new commit is recorded; what is not committed there is lost, so it is named."""
+
+    def move(w: World) -> None:
+        w.write("vendor/lib/new", "x")
+        w.git("add", "new", at="vendor/lib")
+        w.git("commit", "--quiet", "-m", "x", at="vendor/lib")
+
+    assert world.launch(move) == []
+    [found] = world.launch(lambda w: w.write("vendor/lib/more", "x"))
+    assert found.subject == "submodule"
+
+
 def test_what_was_there_before_is_the_users(world: World) -> None:
     """Hooks and programs of the user's own repositories stay, and so do links."""
     world.write("third/party/.git/hooks/pre-push", "#!/bin/sh\n", 0o755)

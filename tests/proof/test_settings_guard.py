@@ -73,6 +73,7 @@ CHANGED: dict[str, tuple[str, str]] = {
     ),
     "tables twice": (BASE, f'{BASE}\n[tool.segue]\nrequire = "changed"\n'),
     "no TOML at all": (BASE, f"{BASE}\n<<<<<<< ours\n"),
+    "no TOML, and settings that are new": (BARE, f"{BARE}\n[tool.segue]\nrequire = \n"),
     "no UTF-8": (BASE, BASE.replace("shop", "sh\udcffp")),
     "no file": (BASE, ""),
 }

@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 import os
 import subprocess
+import sys
+import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,7 +18,7 @@ from segue.domain.errors import Unfinished, WorkspaceError
 from segue.domain.workspace import Snapshot
 from segue.system.git.beginning import new_repository
 from segue.system.git.branches import LocalBranches, RemoteBranches
-from segue.system.git.leftovers import wait_for_git
+from segue.system.git.leftovers import clear_leftovers, wait_for_git
 from segue.system.git.repository import Repository
 from segue.system.git.undo import undo_killed_merge
 from tests.cli.place import until
@@ -46,6 +49,52 @@ def test_a_lock_that_a_killed_git_left_is_removed(repo: Path, name: str) -> None
     lock.touch()
     recover(repo, time.time() - 60)
     assert not lock.exists()
+
+
+@pytest.mark.skipif(sys.platform == "win32" or os.geteuid() != 0, reason="only root can be two users")
+def test_nobody_waits_for_a_git_of_somebody_else(repo: Path) -> None:
+    """Where it works cannot be seen; locks of its owner may be its own, all others are not."""
+    with tempfile.TemporaryDirectory() as place:
+        Path(place).chmod(0o755)
+        folder = Path(place) / ".git"
+        (folder / "refs").mkdir(parents=True)
+        ours, theirs = folder / "index.lock", folder / "HEAD.lock"
+        ours.touch()
+        theirs.touch()
+        for path in (folder, folder / "refs", ours):
+            os.chown(path, _NOBODY, _NOBODY)
+        waiting = ["git", "-C", str(repo), "cat-file", "--batch"]
+        with subprocess.Popen(waiting, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+            assert other.stdin
+            assert other.stdout
+            other.stdin.write(b"HEAD\n")
+            other.stdin.flush()
+            other.stdout.readline()  # it is at work
+            assert _as_nobody(lambda: clear_leftovers(Path(place), folder, folder, 0.0, 5.0)) == 0
+            assert (ours.exists(), theirs.exists()) == (False, True)
+            other.stdin.close()
+
+
+_NOBODY = 65534
+
+
+def _as_nobody(work: Callable[[], Coroutine[Any, Any, None]]) -> int:
+    """Do something as another user, in a process of its own; returns its exit code."""
+    import psutil
+
+    psutil.pids()  # what must be imported is, because that user may not read it
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            os.setgroups([])
+            os.setgid(_NOBODY)
+            os.setuid(_NOBODY)
+            asyncio.run(work())
+            code = 0
+        finally:
+            os._exit(code)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
 def test_a_lock_from_before_the_run_is_not_ours(repo: Path) -> None:

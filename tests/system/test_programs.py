@@ -367,6 +367,43 @@ def test_variables_do_not_lead_into_the_tree(
     assert found.get(name) == (kept.format(**places) if kept else None)
 
 
+def test_a_folder_for_state_in_the_tree_stays_named(tmp_path: Path) -> None:
+    """It is made later, and looks like a program that agents could make."""
+    machine = Machine(tmp_path)
+    env = {"SEGUE_STATE_DIR": str(machine.work / ".segue"), "EDITOR": str(machine.work / "edit")}
+    assert cut_variables(env, Reach([machine.work])) == {"SEGUE_STATE_DIR": env["SEGUE_STATE_DIR"]}
+
+
+LINKS = {
+    "a file": ("home/work/plain.log", None),
+    "what is not there yet": ("home/work/new/segue.log", None),
+    "the agent's link": ("home/work/log", "home/work/log"),
+    "the agent's folder": ("home/work/out/x", "home/work/out"),
+    "the agent's link behind the user's": ("home/to/log", "home/work/log"),
+    "the user's link": ("home/data/x", None),
+    "the user's link into the tree": ("home/to/plain.log", None),
+    "links without an end": ("home/work/round", "home/work/round"),
+}
+
+
+@pytest.mark.parametrize("case", LINKS)
+def test_links_that_agents_can_make_are_found(case: str, tmp_path: Path) -> None:
+    machine = Machine(tmp_path)
+    (machine.work / "plain.log").touch()
+    for name, target in (
+        *(
+            ("home/work/log", "home/.bashrc"),
+            ("home/work/out", "home"),
+            ("home/work/round", "home/work/round"),
+        ),
+        *(("home/data", "state"), ("home/to", "home/work")),
+    ):
+        machine.link(name, target)
+    path, link = LINKS[case]
+    found = Reach([machine.work]).find_link(tmp_path / path)
+    assert found == (None if link is None else str(tmp_path / link))
+
+
 def test_another_segue_elsewhere_still_knows_what_agents_and_checks_find(tmp_path: Path) -> None:
     programs = tmp_path / "project" / "bin"
     programs.mkdir(parents=True)

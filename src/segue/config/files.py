@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import re
 from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
 
 from segue.domain.errors import UsageError
-from segue.domain.settings_text import LARGEST, SHARED_FILE, parse_settings
+from segue.domain.settings_text import LARGEST, SHARED_FILE, has_settings, parse_settings
 from segue.system.reading import UnsafeFile, explain_unreadable, read_file, work_tree
 
 
@@ -81,17 +80,7 @@ def _find_in(folder: Path) -> Path | None:
         data = read_file(pyproject, work_tree(folder), LARGEST)
     except (OSError, UnsafeFile):
         return None
-    return pyproject if _has_settings(data) else None
-
-
-def _has_settings(data: bytes) -> bool:
-    """Return whether a pyproject.toml has a table for Segue; of one that cannot be read, whether it may."""
-    if b"segue" not in data and b"\\" not in data:  # no other spelling is possible: parsing takes longer
-        return False
-    try:
-        return parse_settings(SHARED_FILE, data) is not None
-    except ValueError:
-        return re.search(rb"\btool[\s.\"'\]]+segue\b", data) is not None
+    return pyproject if has_settings(data) else None
 
 
 def read_toml(path: Path, inside: Path | None = None) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from segue.domain.run import TASK_RUNS, Run
 from segue.ports import Store
 from segue.store.export import write_rows
 from segue.store.flat import FLAT_TABLES
-from segue.system.files import write_atomic
+from segue.system.files import check_way, write_atomic
 
 CARD = "README.md"
 REPORT = "redaction.json"
@@ -116,6 +116,8 @@ def _prepare(folder: Path) -> None:
             f"{folder} is not empty, and was not written by this command.", hint="Name a new folder."
         )
     folder.mkdir(parents=True, exist_ok=True)
+    for place in (folder, *folder.iterdir()):
+        check_way(place)
     write_atomic(folder / REPORT, b"{}\n")  # so that a call after an interrupted one knows the folder
     for part, pattern in (("data", "*.parquet"), ("trajectories", "*.json"), ("traces", "*.jsonl")):
         for old in (folder / part).glob(pattern):

@@ -53,6 +53,8 @@ class SnapshotOutput(Output, frozen=True):
     """The lane it is worked on in; 0: the run works on one task at a time."""
     seen: int = 0
     """In a lane: tasks that ended before this instant, in milliseconds since the epoch, are part of it."""
+    heavy: tuple[str, ...] = ()
+    """Files that were too large for git already, each with its size."""
 
 
 class LaunchOutput(Output, frozen=True, kw_only=True):

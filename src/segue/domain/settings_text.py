@@ -31,3 +31,15 @@ def parse_settings(name: str, data: bytes) -> dict[str, Any] | None:
     tool = found.get("tool")
     own = tool.get("segue") if isinstance(tool, dict) else None
     return own if isinstance(own, dict) else None
+
+
+def has_settings(data: bytes) -> bool:
+    """Return whether a pyproject.toml has a table for Segue; of one that cannot be read, whether it may."""
+    if b"segue" not in data and b"\\" not in data:  # no other spelling is possible: parsing takes longer
+        return False
+    try:
+        return parse_settings(SHARED_FILE, data) is not None
+    except ValueError:
+        import re
+
+        return re.search(rb"\btool[\s.\"'\]]+segue\b", data) is not None

@@ -23,6 +23,8 @@ class Snapshot:
     """Folders with a repository of their own that no commit knows."""
     unmerged: tuple[str, ...] = field(default=(), compare=False)
     """Files of a merge that was never finished."""
+    heavy: tuple[str, ...] = field(default=(), compare=False)
+    """Files with uncommitted changes that are too large for git, each with its size."""
 
 
 class WorkChanges(Struct, frozen=True):
@@ -35,3 +37,5 @@ class WorkChanges(Struct, frozen=True):
     """Files of a merge that was never finished."""
     conflicted: tuple[str, ...] = ()
     """Files with conflict markers in them."""
+    heavy: tuple[str, ...] = ()
+    """Files that are too large for git, each with its size: a commit would be without them."""

@@ -14,7 +14,9 @@ from segue.domain.verdict import Action, Result, Verdict
 from segue.domain.workspace import Snapshot, WorkChanges
 from segue.flow.context import RunContext
 from segue.flow.launch import Conclude, seen_before
+from segue.flow.pushed import name_pushed
 from segue.flow.state import TaskState
+from segue.system.git.heavy import name_heavy
 
 RETRIED = {FailureKind.CRASH, FailureKind.RATE_LIMIT, FailureKind.NO_RESULT, FailureKind.TRUNCATED}
 RETRIED |= {FailureKind.TIMEOUT, FailureKind.HANG, FailureKind.NO_CHANGE, FailureKind.LOST}
@@ -71,6 +73,8 @@ def changes_since(context: RunContext, state: TaskState, key: str, allow_no_chan
         files = changes.files
         if changed and not (changes.links or changes.unmerged):  # git makes no tree of these
             await _record_patch(context, state, now, len(files), key)
+        if context.cloud and changed:
+            await name_pushed(context, state, now, files, key)
         wrong = lost or _left_branch(context, state, now) or _not_committable(changes)
         failure = failure_of(replace(outcome, failure=outcome.failure or wrong), changed, allow_no_change)
         return LaunchOutput(
@@ -117,6 +121,11 @@ def _not_committable(changes: WorkChanges) -> Failure | None:
         )
     elif changes.unmerged or changes.conflicted:
         text = f"A merge was left unresolved: {', '.join((*changes.unmerged, *changes.conflicted)[:5])}."
+    elif changes.heavy:
+        text = (
+            f"{name_heavy(changes.heavy)} A commit would be without it; it was left where it is. Remove it, "
+            "list it in .gitignore if the work can do without, or raise that setting."
+        )
     else:
         return None
     return Failure(FailureKind.TAMPERED, text)

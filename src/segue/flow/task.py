@@ -196,14 +196,14 @@ async def _start(context: RunContext, task: Task, seen: int) -> TaskState:
     key, lane = f"task/{task.key}/base", context.lane
     if lane is None:
         now = await context.workspace.begin(task.key, context.source.head_branch() or context.view.branch)
-        found = SnapshotOutput(now.head, now.branch, now.dirty)
+        found = SnapshotOutput(now.head, now.branch, now.dirty, heavy=now.heavy)
     elif (known := context.journal.recorded(key, SnapshotOutput)) is not None:
         found = known.output
     else:
         now = await lane.tree.start(await lane.branch.head())
         found = SnapshotOutput(now.head, now.branch, now.dirty, lane.number, seen)
     base = (await context.journal.record(key, StepResult(True, found), StepFacts(task.key, "base"))).output
-    snapshot = Snapshot(base.head, base.branch, base.dirty)
+    snapshot = Snapshot(base.head, base.branch, base.dirty, heavy=base.heavy)
     state = TaskState(task, snapshot, snapshot, story_base=_story_base(context, task), seen=base.seen)
     if is_feedback(task.key):
         state.session, state.agent = _last_session(context)

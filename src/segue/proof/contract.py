@@ -10,7 +10,7 @@ from msgspec import Struct
 from segue.domain.proof import Tampering
 from segue.domain.task import Task, TaskList, TaskStatus
 from segue.proof.settings_guard import settle_file
-from segue.system.originals import Original, Originals, find_replaced
+from segue.system.originals import FOLDER, Original, Originals, find_replaced, find_unreadable
 
 _LARGEST = 64 * 1024**2
 
@@ -56,10 +56,10 @@ class Contract:
         """Put back files that something else took the place of, such as links; nothing is followed."""
         found = []
         for file, old, new in self._look_again(before):
-            place = find_replaced(old, new)
-            if place is None:
+            place = find_replaced(old, new) or find_unreadable(old, new)
+            if place is None and not (new.kind == FOLDER and not old.kind):
                 continue
-            where, what = place
+            where, what = place or (new.real, FOLDER)
             kept = self._originals.put_back(old)
             shown = file.path.name if where in (str(file.path), old.real) else where
             text = f"The agent put {what} in place of {shown}. "
@@ -99,10 +99,8 @@ class Contract:
             return f"The agent created {name}, which would change the run. It was removed."
         if not now.kind:
             return f"The agent removed {name}. It was put back."
-        if now.digest is None:
-            return f"The agent made {name} too large to be read. It was put back."
-        kept = self._originals.place(now.digest)
-        return f"The agent changed {name}. It was put back; the changed version is kept as {kept}."
+        kept = f"; the changed version is kept as {self._originals.place(now.digest)}" if now.digest else ""
+        return f"The agent changed {name}. It was put back{kept}."
 
     def _settle(self, before: Original, now: Original, name: str) -> str:
         """Put Segue's settings back, if the agent changed what they say."""

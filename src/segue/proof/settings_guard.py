@@ -13,7 +13,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from segue.domain.settings_text import SHARED_FILE, parse_settings
+from segue.domain.settings_text import SHARED_FILE, has_settings, parse_settings
 
 _OWN = ("tool", "segue")
 _TOKEN = re.compile(
@@ -41,7 +41,8 @@ def settle_file(name: str, old: bytes | None, new: bytes | None) -> Settled | No
     """Return what to put back after a launch; None if Segue's settings are what they were."""
     before, _ = _parse(name, old)
     after, is_readable = _parse(name, new)
-    if before == after and (is_readable or before is None):
+    # Of what cannot be read, the loader asks whether it may be settings: then no command would start.
+    if before == after and (is_readable or (before is None and not has_settings(new or b""))):
         return None
     if old is None and name != SHARED_FILE:
         return Settled(None, f"The agent created {name}, which would change the run. It was removed.", True)

@@ -15,6 +15,7 @@ from segue.runtime.open import OpenRun
 from segue.system.git.folders import common_dir
 from segue.system.git.guard import GitGuard
 from segue.system.git.repository import Repository
+from segue.system.isolation.policy import expand_places
 
 
 def make_guard(opened: OpenRun, repo: Repository | None = None, lane: int = 0) -> LaunchGuard:
@@ -24,7 +25,8 @@ def make_guard(opened: OpenRun, repo: Repository | None = None, lane: int = 0) -
     git = None if opened.parts.cloud else GitGuard(repo, common_dir(repo.git_dir), kept)
     files = tuple(dict.fromkeys(_contract_files(opened, repo.root.resolve())))
     place = folder / f"lane-{lane}" if lane else folder
-    return LaunchGuard(place, git, Contract(kept, files, opened.source.look))
+    contract = Contract(kept, files, opened.source.look)
+    return LaunchGuard(place, git, contract, () if opened.parts.cloud else _places(opened, repo.root))
 
 
 def digest_tasks(tasks: Iterable[Task]) -> str:
@@ -48,6 +50,16 @@ def make_contract(opened: OpenRun, guard: LaunchGuard) -> ContractMade:
         require=settings.require,
         files=guard.digests(),
     )
+
+
+def _places(opened: OpenRun, root: Path) -> list[Path]:
+    """Return the places that settings open for agents, and the files that Segue writes for the user."""
+    settings = opened.app.loaded.settings
+    written = [Path(name) for name in (settings.log.file, settings.summary) if name and name != "-"]
+    return [
+        *expand_places(root, (*settings.sandbox.write, *settings.sandbox.read)),
+        *(Path.cwd() / place for place in written),
+    ]
 
 
 def _contract_files(opened: OpenRun, place: Path) -> Iterator[ContractFile]:

@@ -44,6 +44,7 @@ from segue.sources.restore import CorruptState
 from segue.system import identity
 from segue.system.files import exclusive, private_folder
 from segue.system.git.beginning import is_new_place
+from segue.system.git.heavy import allow_bytes
 from segue.system.git.outside import trust_programs
 from segue.system.git.own_config import Trust
 from segue.system.git.repository import Repository
@@ -206,9 +207,10 @@ async def _ready_again(plan: RunPlan, home: Repository, run: Run) -> tuple[Parts
 
 
 def _allow_programs(app: App) -> None:
-    """Let git start what the settings allow beyond the user's own configuration."""
+    """Let git start and read what the settings allow beyond the user's own configuration."""
     settings = app.loaded.settings.git
     trust_programs(Trust(settings.filters, settings.sign))
+    allow_bytes(settings.add_bytes)
 
 
 async def _find_home(app: App, source: Source) -> Repository:

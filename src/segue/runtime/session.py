@@ -49,7 +49,7 @@ from segue.runtime.following import Returned
 from segue.runtime.guarding import make_contract, make_guard
 from segue.runtime.open import OpenRun
 from segue.runtime.preconditions import hook_commands
-from segue.runtime.wiring import command_runner, examine_project, make_checking
+from segue.runtime.wiring import command_runner, examine_project, hook_runner, make_checking
 from segue.system import identity
 from segue.system.files import explain_full_disk
 from segue.system.git.branches import LocalBranches
@@ -248,11 +248,9 @@ class _Session:
         settings = self._opened.app.loaded.settings
         if not settings.hooks:
             return
-        # A hook does what a person would: it may commit, or push.
-        run = command_runner(self._opened.parts.services, settings.final.timeout, isolated=False)
-        root = self._opened.repo.root
+        run = hook_runner(self._opened.parts.services, self._opened.repo, settings.final.timeout)
         hooks, commands = self._opened.source.hooks, hook_commands(settings)
-        await run_hooks(self._journal, hooks, commands, when, lambda argv: run(argv, root))
+        await run_hooks(self._journal, hooks, commands, when, run)
 
     async def _account_for_all(self) -> None:
         """See to it that no task is left, before anybody calls the run done.

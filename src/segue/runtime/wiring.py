@@ -22,12 +22,14 @@ from segue.domain.run import RunKind, RunSpec
 from segue.domain.scenario import Scenario
 from segue.domain.task import TaskKind
 from segue.flow.context import Building, Checking, Examination, Examine, Judging, Reviewing, RunCommand
+from segue.flow.final import RunHere
 from segue.flow.launch import AgentChain, ChosenAgent
 from segue.ports import Agent, Delivery, Judge, Notifier, Outline, Problem, Reviewer, Searcher
 from segue.runtime import registry
-from segue.system.isolation.isolate import Isolation, capture_inside
-from segue.system.process.capture import child_environment, inside_environment
-from segue.system.programs import find, find_inside
+from segue.system.git.outside import run_outside
+from segue.system.isolation.isolate import capture_inside
+from segue.system.process.capture import inside_environment
+from segue.system.programs import find_inside
 
 if TYPE_CHECKING:
     from segue.notify.answers import AnswerSigner
@@ -366,28 +368,40 @@ def command_runner(
     limit: float,
     kept: int | None = None,
     *,
-    isolated: bool = True,
     network: bool = True,
 ) -> RunCommand:
-    """Return what runs a command of the user within a time limit; `kept` bytes of its output's end.
-
-    Unless it is `isolated`, it runs outside of the sandbox; but never a program that agents can write.
-    """
+    """Return what runs a command of the user in the sandbox; `kept` bytes of its output's end."""
     redactor = services.redactor
 
     async def run(argv: Sequence[str], folder: Path) -> tuple[int | None, str]:
         try:
-            program = str(folder / argv[0]) if "/" in argv[0] else argv[0]
-            inside = isolated or find(program) is None
-            isolation = services.isolation if inside else Isolation()
-            env = inside_environment() if inside else child_environment()
-            done = await capture_inside(isolation, argv, folder, env, limit, network=network)
+            env = inside_environment()
+            done = await capture_inside(services.isolation, argv, folder, env, limit, network=network)
         except (SegueError, TimeoutError) as error:
             return None, str(error) or f"{argv[0]} took longer than {limit:g} s and was ended"
         said = redactor.text((done.out + done.err).decode("utf-8", "replace"))
         return done.exit_code, cut_tail(said, kept) if kept else said
 
     return run
+
+
+def hook_runner(services: Services, repo: Repository, limit: float) -> RunHere:
+    """Return what runs the user's command for a hook: it may commit, or push, but scripts may be agents'.
+
+    So git is Segue's own, which starts nothing that the tree names, and the others are in the sandbox.
+    """
+    run = command_runner(services, limit)
+
+    async def run_here(argv: Sequence[str]) -> tuple[int | None, str]:
+        if argv[0] != "git":
+            return await run(argv, repo.root)
+        try:
+            done = await run_outside(repo.place, *argv[1:], timeout=limit)
+        except (SegueError, TimeoutError) as error:
+            return None, str(error) or f"git took longer than {limit:g} s and was ended"
+        return done.exit_code, services.redactor.text((done.out + done.err).decode("utf-8", "replace"))
+
+    return run_here
 
 
 def _make(

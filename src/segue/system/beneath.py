@@ -145,6 +145,11 @@ class Beneath:
             times = (found.st_atime_ns, found.st_mtime_ns)
             os.utime(name, ns=times, dir_fd=folder, follow_symlinks=_BY_PATH)
 
+    def change_mode(self, path: str, mode: int) -> None:
+        """Change the mode of a file or folder; a link is not followed."""
+        with self._parent(path) as (folder, name):
+            os.chmod(name, mode, dir_fd=folder, follow_symlinks=_BY_PATH)
+
     def remove(self, path: str) -> str:
         """Remove whatever is there; returns the new name of a folder that is not empty, which is kept."""
         with suppress(FileNotFoundError), self._parent(path) as (folder, name):

@@ -63,6 +63,28 @@ def write_atomic(path: Path, data: bytes, durable: bool = True) -> None:
         raise write_error(error, path) from error
 
 
+def is_led(path: Path) -> bool:
+    """Return whether a link or a named pipe that agents can make decides where a path leads."""
+    from segue.system.programs import reach  # most commands write nothing
+
+    return reach().find_link(path) is not None or (path.is_fifo() and reach().has(path))
+
+
+def check_way(path: Path) -> None:
+    """Raise SegueError if something that agents can make decides where a file of the user is written."""
+    if not is_led(path):
+        return
+    from segue.system.programs import reach
+
+    link, target = reach().find_link(path), os.path.realpath(path)
+    what = f"{link} is a link that leads to {target}" if link else "it is a named pipe"
+    raise SegueError(
+        f"{path} is not written: {what}, and agents could have made that.",
+        kept="Nothing was written.",
+        hint=f"Remove it, or name the file itself: {target}" if link else "Remove it, or name another file.",
+    )
+
+
 def create_new(path: Path, data: bytes) -> bool:
     """Create a file that appears with all its content, the owner's alone.
 

@@ -200,6 +200,12 @@ def find_replaced(before: Original, now: Original) -> tuple[str, str] | None:
     return None if not now.kind or now.kind == before.kind or created else (now.real, now.kind)
 
 
+def find_unreadable(before: Original, now: Original) -> tuple[str, str] | None:
+    """Return the place of a file that has become too large to be read, and what it is now."""
+    grown = now.kind == FILE and now.digest is None and (before.digest is not None or not before.kind)
+    return (now.real, "a file that is too large to be read") if grown else None
+
+
 def _parts(path: str) -> list[str]:
     """Return the parts of a path, the last one first."""
     return [part for part in reversed(os.path.splitdrive(path)[1].split(os.sep)) if part not in ("", ".")]  # noqa: PTH206

@@ -34,6 +34,10 @@ class _Process:
         """Variables as the user has set them, and"""
         self.cut: dict[str, str] = {}
         """as they were cut in this process; empty if they were removed."""
+        self.searched: list[str] = []
+        """Where Python looks for modules first, because the user says so."""
+        self.bytecode: str | None = None
+        """Where Python keeps compiled modules, if the user has chosen a place."""
         self.is_settled = False
         self.recorded: set[str] = set()
         self.records = True
@@ -60,6 +64,10 @@ def settle() -> None:
         for place in sys.path
         if place not in given or os.path.realpath(place) == own or (place and not reach().has(place))
     ]
+    _process.searched = [place for place in os.environ.get("PYTHONPATH", "").split(os.pathsep) if place]
+    _process.bytecode = sys.pycache_prefix
+    if own_bytecode() is not None:
+        sys.pycache_prefix = None
     _apply()
 
 
@@ -206,6 +214,19 @@ def own_prefix() -> str | None:
     installed = not is_frozen and any(name.endswith(".dist-info") for name in _names(_package()))
     places = [sys.executable] if is_frozen else [sys.prefix, *([_package()] if installed else [])]
     return next((os.path.realpath(place) for place in places if reach().has(place)), None)
+
+
+def own_bytecode() -> str | None:
+    """Return where the compiled modules of Segue itself are, if the user has chosen what agents can write."""
+    place = _process.bytecode
+    return os.path.realpath(place) if place and reach().has(place) else None
+
+
+def own_search() -> str | None:
+    """Return where Python looks for modules before this program can refuse it, if agents can write there."""
+    own = _package()
+    places = (place for place in _process.searched if os.path.realpath(place) != own and reach().has(place))
+    return next(map(os.path.realpath, places), None)
 
 
 def own_source() -> str | None:

@@ -10,7 +10,7 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
 _LOADED = ("LD_", "DYLD_")
 """How variables begin that name what the system loads into every program."""
@@ -32,6 +32,29 @@ class Reach:
         """
         if sys.platform == "win32":
             return any(_identify(place) in self._places for place in _above(path))
+        for place, found, is_given, is_last in self._walk(path):
+            if found is None:
+                return True  # links without an end
+            if not stat.S_ISLNK(found.st_mode) and (
+                (is_given and _may_write(place, found)) or _is_shared(found, is_last=is_last)
+            ):
+                return True
+        return False
+
+    def find_link(self, path: str | os.PathLike[str]) -> str | None:
+        """Return the first link on the way to a path that agents can make; None if no such link decides."""
+        if sys.platform == "win32":
+            return None  # making a link needs a right there that agents do not have
+        for place, found, is_given, _ in self._walk(path):
+            if found is None or (is_given and stat.S_ISLNK(found.st_mode)):
+                return place
+        return None
+
+    def _walk(self, path: str | os.PathLike[str]) -> Iterator[tuple[str, os.stat_result | None, bool, bool]]:
+        """Yield what is on the way to a path, links included: where and what it is (None: too many links).
+
+        Also whether it is in a place that agents can write, and whether it is the last.
+        """
         # Not normalised: what `..` means is known once the links before it are followed.
         words = _words(path if os.path.isabs(path) else os.path.join(here(), path))
         way = [(os.sep, _identify(os.sep) in self._places)]
@@ -46,20 +69,17 @@ class Reach:
             try:
                 found = os.lstat(place)
             except OSError:
-                return False  # nobody but the owner of the folders above can make it
+                return  # nobody but the owner of the folders above can make it
             if stat.S_ISLNK(found.st_mode):
                 links += 1
+                yield place, found if links <= _MOST_LINKS else None, is_given, not words
                 target = os.readlink(place)
-                if links > _MOST_LINKS:
-                    return True
                 words += _words(target)
                 way = way[:1] if target.startswith(os.sep) else way
                 continue
             is_given = is_given or (found.st_dev, found.st_ino) in self._places
-            if (is_given and _may_write(place, found)) or _is_shared(found, is_last=not words):
-                return True
+            yield place, found, is_given, not words
             way.append((place, is_given))
-        return False
 
     def cut(self, path: str) -> str:
         """Return a search path without relative entries and those that agents can write."""
@@ -163,5 +183,9 @@ def tree_around(folder: str | os.PathLike[str]) -> str | None:
 
 def cut_variables(env: Mapping[str, str], reach: Reach) -> dict[str, str]:
     """Return an environment without what leads to programs that agents can write."""
-    found = ((name, value, reach.cut_variable(name, value) if value else "") for name, value in env.items())
+    found = (
+        # Segue's own settings are no programs: a folder for its state may be made in the work tree.
+        (name, value, reach.cut_variable(name, value) if value and not name.startswith("SEGUE_") else value)
+        for name, value in env.items()
+    )
     return {name: kept for name, value, kept in found if kept or not value}

@@ -1,4 +1,4 @@
-"""The agent: does its task, and before that of the first task what the file of facts says.
+"""The agent: does its task, and before that what the file of facts says for the first and for later tasks.
 
 It is started by `segue run` as a command agent, in the sandbox. The scripts of the cases use its names.
 """
@@ -50,7 +50,9 @@ def monitor(path: str = ".cache-index") -> str:
 
 def stand_in(path: str | Path) -> Path:
     """Write the program, which then does what the real one of that name does."""
-    real = shutil.which(Path(path).name, path=FACTS["path"])
+    # Not what an earlier attempt planted: it would start itself for ever.
+    folders = [folder for folder in FACTS["path"].split(":") if not Path(folder).is_relative_to(REPO)]
+    real = shutil.which(Path(path).name, path=":".join(folders))
     return plant(path, then=f'exec {real} "$@"' if real else "exit 0")
 
 
@@ -145,9 +147,10 @@ def attempt(script: str) -> None:
 def main() -> None:
     if not sys.stdin.isatty():
         sys.stdin.read()
-    if TASK in ("1", "T001"):
+    script = FACTS["script" if TASK in ("1", "T001") else "later"]
+    if script:
         try:
-            attempt(FACTS["script"])
+            attempt(script)
         except Exception:
             write("broken-attack.txt", traceback.format_exc())
     work()

@@ -32,6 +32,8 @@ class Escape:
     name: str
     script: str
     """Python that the agent of the first task runs, with the names of `agent.py`."""
+    later: str = ""
+    """The same for later tasks, whose agents find what the first one left."""
     means: tuple[str, ...] = EVERYWHERE
     prepare: Prepare | None = None
     gains: Gains = nothing

@@ -109,7 +109,7 @@ class Scene:
         if escape.prepare is not None:
             escape.prepare(self)
         self.configure(escape.settings)
-        self.facts |= {"script": escape.script, "path": self.place.env["PATH"]}
+        self.facts |= {"script": escape.script, "later": escape.later, "path": self.place.env["PATH"]}
         (self.root / "facts.json").write_text(json.dumps(self.facts))
         self.kept = self._look_around()
         lanes = ("--jobs", "2") if "lanes" in self.means else ()

@@ -11,6 +11,7 @@ from tests.isolation.escapes.cases.clouds import CLOUDS
 from tests.isolation.escapes.cases.files import FILES
 from tests.isolation.escapes.cases.git_folders import GIT_FOLDERS
 from tests.isolation.escapes.cases.lanes import LANES
+from tests.isolation.escapes.cases.later import LATER
 from tests.isolation.escapes.cases.processes import PROCESSES
 from tests.isolation.escapes.cases.programs import PROGRAMS
 from tests.isolation.escapes.cases.repositories import REPOSITORIES
@@ -32,6 +33,7 @@ ESCAPES = (
     *VIEWS,
     *LANES,
     *CLOUDS,
+    *LATER,
 )
 
 
@@ -64,9 +66,9 @@ def test_nothing_is_gained_outside(escape: Escape, means: str) -> None:
 _NAMED = {escape.name: escape for escape in SHOWN}
 TOGETHER = {
     ("what git and PATH lead to", "bwrap"): (
-        *("submodule", "hook in the tree", "program on PATH", "settings in another spelling"),
+        *("hook in the tree", "program on PATH", "settings in another spelling"),
     ),
-    ("what git's configuration includes", "bwrap"): ("configuration that is included",),
+    ("what git's configuration includes", "bwrap"): ("submodule", "configuration that is included"),
     ("links and credentials", "bwrap"): ("link in the place of the plan", "credentials of package managers"),
     ("what is around the sandbox", "bwrap"): ("sockets, keys and processes", "sockets in temporary folders"),
     ("pipes", "bwrap"): ("pipe in the place of the plan",),

@@ -15,6 +15,7 @@ from segue.domain.errors import UsageError
 from segue.ports import Store
 from segue.store.export import export
 from segue.store.flat import FLAT_TABLES
+from segue.system.files import check_way
 
 
 def export_one(store: Store, table: str, kind: str, out: Path | None, output: Printer) -> None:
@@ -53,6 +54,7 @@ def export_all(store: Store, kind: str, out: Path | None, output: Printer) -> di
 @contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
     """Write a file beside its place and move it there when it is complete."""
+    check_way(path.parent)
     try:
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     except OSError as error:

@@ -132,11 +132,12 @@ def _write_text(target: str, text: str) -> None:
     """Write to a file, or to stdout for `-`."""
     import sys
 
-    from segue.system.files import write_atomic
+    from segue.system.files import check_way, write_atomic
 
     data = text.encode("utf-8", "replace")
     if target == "-":
         sys.stdout.buffer.write(data)
         return
+    check_way(Path(target))
     write_atomic(Path(target), data)
     click.echo(f"Written: {target}", err=True)

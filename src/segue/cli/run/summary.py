@@ -18,7 +18,7 @@ from segue.ports import Store
 from segue.runtime.app import App
 from segue.runtime.open import OpenRun
 from segue.runtime.session import SessionEnd
-from segue.system.files import write_atomic
+from segue.system.files import check_way, write_atomic
 from segue.view.data import run_data
 from segue.view.load import load_view
 
@@ -87,6 +87,7 @@ def _write_markdown(opened: OpenRun, ended: SessionEnd, store: Store, run: Run, 
             with Path(place).open("ab") as file:
                 file.write(data)
         else:
+            check_way(Path(place))
             write_atomic(Path(place), data)
     except (OSError, SegueError) as failed:
         output.warn(f"The summary could not be written. The run is not affected: {failed}")

@@ -38,6 +38,7 @@ from segue.domain.events import (
     WaitEnded,
 )
 from segue.ports import Observer
+from segue.system.files import check_way
 
 _WARNINGS = (StateImported, NoticeGiven, BaseChecked, RunParked, WaitBegan, WaitEnded, TaskCollided)
 _SILENT = (AgentOutput, AgentRaw, AgentText, AgentThought, AgentTool, PatchMade)
@@ -61,6 +62,7 @@ def refuse_log(settings: LogSettings) -> None:
     if settings.file is None or settings.file == "-":
         return
     path = Path(settings.file)
+    check_way(path)
     if path.is_dir():
         raise _unwritable(path, "it is a folder")
     if not path.parent.is_dir():
@@ -87,6 +89,7 @@ def open_log(settings: LogSettings) -> Iterator[list[Observer]]:
         yield [_Log(sys.stderr, settings.format == "json")]
         return
     path = Path(settings.file)
+    check_way(path)
     try:
         path.touch()
     except OSError as error:

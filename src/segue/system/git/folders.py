@@ -32,7 +32,7 @@ _OF_ALL = (
     *("logs/refs", "logs/refs/heads", "worktrees", "reftable", "lfs"),
 )
 """What all work trees of a repository share."""
-_IN_TREE = (".gitignore", ".gitattributes", ".gitmodules")
+IN_TREE = (".gitignore", ".gitattributes", ".gitmodules")
 _known: dict[str, Path] = {}
 """The shared folder of each git folder, as it was when Segue first looked."""
 
@@ -130,7 +130,7 @@ def check_tree(root: Path) -> None:
     for folder, names, files in os.walk(root):
         names[:] = [name for name in names if name != ".git"]
         for name in files:
-            if name in _IN_TREE:
+            if name in IN_TREE:
                 _check(os.path.join(folder, name))
 
 
@@ -143,7 +143,7 @@ def check_objects(common: Path) -> None:
 @lru_cache(maxsize=64)
 def _checked(place: GitPlace) -> tuple[str, ...]:
     found = [*((place.git_dir, name) for name in _OF_TREE), *((place.common, name) for name in _OF_ALL)]
-    found += [(place.root, name) for name in _IN_TREE]
+    found += [(place.root, name) for name in IN_TREE]
     return tuple(dict.fromkeys(os.path.join(*path) for path in found))
 
 

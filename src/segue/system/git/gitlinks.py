@@ -51,11 +51,11 @@ def find_gitlinks(git_dir: Path) -> dict[str, str]:
 
 @lru_cache(maxsize=64)
 def _read_gitlinks(git_dir: str, _stamp: object) -> tuple[tuple[str, str], ...]:
-    found = _read_index(git_dir, lambda data: _MODE in data)
+    found = read_index(git_dir, lambda data: _MODE in data)
     return tuple((one.name, one.id) for one in found if one.mode == _MODE)
 
 
-def _read_index(git_dir: str, wanted: Callable[[bytes], bool] = bool) -> list[_IndexEntry]:
+def read_index(git_dir: str, wanted: Callable[[bytes], bool] = bool) -> list[_IndexEntry]:
     """Return what an index has of files; nothing if it is not `wanted`, or damaged."""
     data = read_start(os.path.join(git_dir, "index"), _LARGEST)
     files = [data]
@@ -121,7 +121,7 @@ def has_work(root: Path, path: str) -> bool:
     top = os.path.join(root, path)
     place = find_place(Path(top))
     is_own = place is not None and str(place.root) == os.path.realpath(top)
-    known = {one.name: one for one in _read_index(str(place.git_dir))} if place and is_own else {}
+    known = {one.name: one for one in read_index(str(place.git_dir))} if place and is_own else {}
     for file, found in _files(top):
         before = known.get(name := os.path.relpath(file, top))
         if before is None and MADE_AGAIN.search(name):
@@ -130,6 +130,11 @@ def has_work(root: Path, path: str) -> bool:
         if before is None or before.size != found.st_size & 0xFFFFFFFF or before.mtime != mtime:
             return True
     return False
+
+
+def is_moved(root: Path, git_dir: Path, path: str) -> bool:
+    """Return whether a submodule is at another commit than the index names, and has no other changes."""
+    return checked_out(root, path) not in ("", find_gitlinks(git_dir).get(path)) and not has_work(root, path)
 
 
 def mark_modules(root: Path, git_dir: Path) -> dict[str, str]:

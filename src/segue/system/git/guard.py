@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -19,14 +20,22 @@ from segue.domain.errors import WorkspaceError
 from segue.system.beneath import Beneath
 from segue.system.files import read_start
 from segue.system.git.controls import POINTERS, control_files, find_odd
-from segue.system.git.gitlinks import mark_modules
+from segue.system.git.gitlinks import is_moved, mark_modules
 from segue.system.git.inner import GitViolation, Inner, InnerGuard, Settings, without_hooks
 from segue.system.git.objects import Objects
 from segue.system.git.outside import included_files
 from segue.system.git.ref_guard import forget_graph, mark_graph, put_refs_back, restore_replaced
 from segue.system.git.refs import read_branch, read_head, read_refs
 from segue.system.git.repository import Repository
-from segue.system.originals import FILE, FOLDER, Original, Originals, find_replaced, nothing_at
+from segue.system.originals import (
+    FILE,
+    FOLDER,
+    Original,
+    Originals,
+    find_replaced,
+    find_unreadable,
+    nothing_at,
+)
 
 _UNDER_WAY = {
     "MERGE_HEAD": "a merge",
@@ -88,6 +97,11 @@ class GitGuard:
         self._inner = InnerGuard(str(repo.root), self._originals, self._read_settings)
 
     @property
+    def root(self) -> Path:
+        """The work tree."""
+        return self._repo.root
+
+    @property
     def head(self) -> str:
         """The commit that is checked out now."""
         return read_head(self._own, self._common)
@@ -120,6 +134,7 @@ class GitGuard:
         found = self._restore_folder(before)
         if any(one.subject == _REPOSITORY for one in found):
             return found
+        found += [GitViolation("git configuration", text) for text in _heal_index(before.own)]
         # Files come first: whatever asks git would wait for a pipe that is in place of one.
         found += await self._restore(before)
         hooks = {one.digest for name, one in before.files.items() if self._subject(name) == "git hooks"} - {
@@ -133,6 +148,8 @@ class GitGuard:
         now = self.look(before)
         found += await self._hidden(before, now)
         for path in (path for path, mark in now.modules.items() if before.modules.get(path, mark) != mark):
+            if is_moved(self._repo.root, self._own, path):
+                continue  # which is recorded
             what = f"The agent changed files in the submodule {path}; Segue does not record changes there."
             found.append(GitViolation("submodule", what, fails=False))
         for name in now.under_way:
@@ -308,10 +325,10 @@ def _signature(path: str) -> tuple[int, ...]:
     return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
-def settle_pointers(before: GitState, folder: Path) -> list[str]:
-    """Put back what says where git's folders are, after a launch that nobody concluded; say what was done.
+def settle_surroundings(before: GitState, folder: Path) -> list[str]:
+    """Put back what keeps git from being started, after a launch that nobody concluded; say what was done.
 
-    Until then nobody can tell which repository this is.
+    That is what says where git's folders are, and whatever something else took the place of.
     """
     originals, said = Originals(folder, _LARGEST), []
     files = [name for name, one in before.files.items() if name.endswith("/.git") and one.kind == FILE]
@@ -320,7 +337,30 @@ def settle_pointers(before: GitState, folder: Path) -> list[str]:
         if not originals.look(name, old).is_like(old):
             originals.put_back(old)
             said.append(f"The agent changed {name}, which says where git's folder is. It was put back.")
+    said += _heal_index(before.own)
+    places = {place for place in (before.own, before.common) if place and Path(place).is_dir()}
+    odd = {name for place in places for name in find_odd(place)}
+    for name in sorted(odd | before.files.keys()):
+        old = before.files.get(name) or nothing_at(name)
+        new = originals.look(name, old)
+        replaced = find_replaced(old, new) or find_unreadable(old, new)
+        if replaced is not None and not name.endswith("/.git"):
+            originals.put_back(old)
+            said.append(f"The agent put {replaced[1]} in place of {name}. What was there was put back.")
     return said
+
+
+def _heal_index(own: str) -> list[str]:
+    """Remove an index that git cannot read: it makes another one; returns what to say."""
+    if not own or not Path(own).is_dir():
+        return []
+    with Beneath(own) as place:
+        found = place.status("index")
+        is_file = found is not None and stat.S_ISREG(found.st_mode)
+        if found is None or (is_file and read_start(f"{own}/index", 4) == b"DIRC"):
+            return []
+        place.remove("index")
+    return ["The agent made git's index unreadable. It was removed; git makes another one."]
 
 
 def _is_unchanged(old: Original, new: Original) -> bool:

@@ -26,6 +26,7 @@ from segue.system.git.leftovers import clear_leftovers
 from segue.system.git.linked import LinkedTree
 from segue.system.git.objects import PathChange
 from segue.system.git.repository import FALLBACK_IDENTITY, Repository
+from segue.system.git.status import shown
 from segue.system.git.undo import undo_killed_switch
 from segue.system.git.worktree import branch_of, list_files
 from segue.system.lane import LANE_NAME, has_content
@@ -165,7 +166,7 @@ class LaneTrees:
         return (await self._save(lane, now))[0] if now.dirty else []
 
     async def _save(self, lane: Repository, now: Snapshot) -> tuple[list[str], tuple[PathChange, ...]]:
-        said = self._move_out(lane, now.links)  # a commit would hold nothing of them
+        said = self._move_out(lane, (*now.links, *lane.heavy))  # a commit would hold nothing of them
         tree = await lane.tree(now)
         changes = await lane.objects().changes(now.head, tree)
         if changes:
@@ -233,7 +234,7 @@ class LaneTrees:
             target = _free(private_folder(self._folder / f"{self._run}-kept") / Path(path).name)
             with Beneath(lane.root) as tree:  # a folder above it may be a link by now
                 tree.move_out(path, target)
-            said.append(f"{path} was moved to {target}.")
+            said.append(shown(os.fsencode(f"{path} was moved to {target}.")))
         return said
 
     def _move_modules_out(self, lane: Repository) -> list[str]:

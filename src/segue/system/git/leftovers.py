@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import shutil
+import sys
 import time
 from collections.abc import Collection, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    import psutil
 
 _NAMES = (
     "index",
@@ -27,13 +33,15 @@ async def clear_leftovers(root: Path, git_dir: Path, common: Path, since: float,
     """Remove what gits that were killed since an instant have left in the git folders of a work tree.
 
     Gits that are alive in one of the repository's work trees are waited for. What they or later ones make
-    is not touched: only what was there before and has not changed since.
+    is not touched: only what was there before and has not changed since. Where somebody else's git works
+    cannot be seen; nobody waits for it, and what belongs to whoever started it stays.
     """
     before = _find(git_dir, common, since)
     if not before or not await wait_for_git((root, common, *_work_trees(common)), patience):
         return
+    others = _owners_of_unseen()
     for path, seen in _find(git_dir, common, since).items():
-        if before.get(path) != seen:
+        if before.get(path) != seen or seen.owner in others:
             continue
         if path.is_dir():
             shutil.rmtree(path, ignore_errors=True)
@@ -63,7 +71,7 @@ async def wait_for_git(folders: Collection[Path], patience: float, command: str 
             place = Path(process.cwd())
             return any(place.is_relative_to(folder) for folder in folders)
         except psutil.AccessDenied:
-            return not command
+            return not command and _owner(process) == _own_id()
         except (psutil.Error, OSError):
             return False
 
@@ -76,8 +84,49 @@ async def wait_for_git(folders: Collection[Path], patience: float, command: str 
     return True
 
 
-def _find(git_dir: Path, common: Path, since: float) -> dict[Path, tuple[int, int]]:
-    """Return what a killed git may have left, with what tells it from another file of the same name."""
+def _owners_of_unseen() -> set[int | None]:
+    """Return who else has gits of which it cannot be seen where they work."""
+    import psutil
+
+    found = set()
+    for process in psutil.process_iter():
+        try:
+            if process.name().startswith("git"):
+                process.cwd()
+        except psutil.AccessDenied:
+            found.add(_owner(process))
+        except (psutil.Error, OSError):
+            continue
+    return found - {_own_id()}
+
+
+def _owner(process: psutil.Process) -> int | None:
+    """Return whose a process is; None where that cannot be told."""
+    if sys.platform == "win32":
+        return None
+    import psutil
+
+    try:
+        owner: int = process.uids().effective
+        return owner
+    except psutil.Error:
+        return None
+
+
+def _own_id() -> int:
+    return -1 if sys.platform == "win32" else os.geteuid()
+
+
+class _Leftover(NamedTuple):
+    """What tells something from another file of the same name, and whose it is."""
+
+    inode: int
+    changed: int
+    owner: int
+
+
+def _find(git_dir: Path, common: Path, since: float) -> dict[Path, _Leftover]:
+    """Return what a killed git may have left."""
     found = {}
     for folder in dict.fromkeys((git_dir, common)):
         locks = [*(folder / f"{name}.lock" for name in _NAMES), *(folder / "refs").rglob("*.lock")]
@@ -86,7 +135,7 @@ def _find(git_dir: Path, common: Path, since: float) -> dict[Path, tuple[int, in
             with contextlib.suppress(OSError):
                 now = path.lstat()
                 if now.st_mtime >= since - _CLOCK or _is_ours(folder, path):
-                    found[path] = (now.st_ino, now.st_mtime_ns)
+                    found[path] = _Leftover(now.st_ino, now.st_mtime_ns, now.st_uid)
     return found
 
 

@@ -21,6 +21,7 @@ from msgspec import Struct
 from segue.domain.errors import WorkspaceError
 from segue.system.files import brief_folder, brief_place, clear_temporary, signature
 from segue.system.git.folders import GitPlace, check_place, check_refs, check_tree, work_trees
+from segue.system.git.heavy import check_heavy
 from segue.system.git.own_config import OwnConfig, Trust, compose, parse_settings
 from segue.system.process.capture import Captured, capture, child_environment
 
@@ -72,6 +73,8 @@ _kept: dict[int, contextlib.ExitStack] = {}
 _NOT_IN_MEMORY = Path()
 _LONG = 10.0
 """Seconds after which Segue looks what git may be waiting for."""
+_READING = frozenset(("add", "commit", "stash", "status"))
+"""Commands that read changed files to their end."""
 _USED = 600.0
 """Seconds after which a folder is marked as used again."""
 _trust = [Trust()]
@@ -121,6 +124,8 @@ async def run_outside(
     try:
         if not (await asyncio.wait({running}, timeout=_LONG))[0]:
             await asyncio.to_thread(check_tree, place.root)
+            if not _READING.isdisjoint(args):
+                await asyncio.to_thread(check_heavy, place)
         return await running
     finally:
         running.cancel()

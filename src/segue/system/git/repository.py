@@ -18,12 +18,13 @@ from segue.domain.workspace import Snapshot, WorkChanges
 from segue.system.files import clear_brief_folders, clear_temporary, read_start
 from segue.system.git.folders import GitPlace, check_place, common_dir, find_place
 from segue.system.git.gitlinks import checked_out, find_gitlinks
+from segue.system.git.heavy import File, left_out
 from segue.system.git.leftovers import clear_leftovers, wait_for_git
 from segue.system.git.objects import GITLINK, Objects, PathChange
 from segue.system.git.outside import TIMEOUT, read_config, run_git, run_outside
 from segue.system.git.refs import read_head
 from segue.system.git.staging import StagedIndex, stage
-from segue.system.git.status import parse_status, shown
+from segue.system.git.status import read_status, shown
 from segue.system.git.stillness import Marks, mark_tree
 from segue.system.process.processes import Captured
 from segue.system.programs import describe_missing, find
@@ -62,6 +63,8 @@ class Repository(Struct):
     _commits: int = 0
     _seen: tuple[Marks | None, Snapshot] | None = None
     """What git last saw, and the marks of the tree before it looked."""
+    _heavy: tuple[File, ...] = ()
+    """What was too large to be added when git last looked."""
     _calm: bool = False
     """Whether nothing had changed when git last looked: then it is worth while to mark the tree."""
 
@@ -127,8 +130,10 @@ class Repository(Struct):
     async def _ask_status(self) -> Snapshot:
         done = await self.run(*STATUS, *self.without_own())
         if len(done.out) < _SMALL:
-            return parse_status(self.root, done.out)
-        return await asyncio.to_thread(parse_status, self.root, done.out)
+            now, self._heavy = read_status(self.root, done.out)
+        else:
+            now, self._heavy = await asyncio.to_thread(read_status, self.root, done.out)
+        return now
 
     async def changes(self, base: Snapshot, now: Snapshot) -> WorkChanges:
         """Return what differs between two snapshots, and what must not be committed of it."""
@@ -137,9 +142,9 @@ class Repository(Struct):
             committed = await self.objects().changes(base.head, now.head)
         files = tuple(dict.fromkeys([*(shown(os.fsencode(one.path)) for one in committed), *now.files]))
         links = (one.path for one in committed if one.mode_after == GITLINK != one.mode_before)
-        return WorkChanges(
-            files, (*now.links, *links), now.unmerged, await self._conflicted(base, now, files)
-        )
+        heavy = tuple(file for file in now.heavy if file not in base.heavy)
+        conflicted = await self._conflicted(base, now, files)
+        return WorkChanges(files, (*now.links, *links), now.unmerged, conflicted, heavy)
 
     async def _conflicted(self, base: Snapshot, now: Snapshot, files: Sequence[str]) -> tuple[str, ...]:
         """Return the files in which an agent left conflict markers; git is asked only if there are some."""
@@ -148,6 +153,11 @@ class Repository(Struct):
             return ()
         found = await self.objects().conflicted(base.head, await self.tree(now))
         return tuple(path for path in marked if path in found)
+
+    @property
+    def heavy(self) -> tuple[str, ...]:
+        """Changed files that were too large for git when it last looked."""
+        return tuple(path for path, _ in self._heavy)
 
     def objects(self) -> Objects:
         """Return what its commits contain, read where its configuration has no say."""
@@ -199,7 +209,7 @@ class Repository(Struct):
             head = await self.head()
             return head if head and mark in await self.git("log", "-1", "--format=%B") else None
         head = await self.head()
-        if head and left is not None and not self._has_folders(left):
+        if head and left is not None and not (self._heavy or self._has_folders(left)):
             self._left = began, Snapshot(head, left.branch, "")
         return head
 
@@ -214,10 +224,11 @@ class Repository(Struct):
     async def add_all(self, extra: Mapping[str, str] | None = None) -> bool:
         """Add everything to an index, and the commits of submodules by their id; return whether it was much.
 
-        `git add` would start another git in each submodule.
+        `git add` would start another git in each submodule. Files that are too large are left out.
         """
         modules = self._modules()
-        paths = self._without(modules) if modules else self.without_own()
+        others = (*modules, *left_out(self._heavy))
+        paths = self._without(others) if others else self.without_own()
         added = (await self.run("add", "--all", "--verbose", *paths, extra=extra)).out
         heads = {path: checked_out(self.root, path) for path in modules}
         moved = [
@@ -250,8 +261,8 @@ class Repository(Struct):
         """Move all uncommitted changes out of the work tree and return where they are kept."""
         self._left = None
         identity = await self.identity_options()
-        modules = self._modules()
-        paths = ["--", ":/", *(f":(top,exclude,literal){path}" for path in modules)] if modules else []
+        others = (*self._modules(), *left_out(self._heavy))
+        paths = ["--", ":/", *(f":(top,exclude,literal){path}" for path in others)] if others else []
         stash = ("stash", "push", "--quiet", "--include-untracked", "--message", message)
         await self.run(*identity, *stash, *paths)
         return f"git stash ({message!r})"

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import os
+import stat
 from pathlib import Path
 
 from segue.domain.workspace import Snapshot
+from segue.system.git.heavy import File, describe, find_heavy
 
 
 def parse_status(root: Path, raw: bytes) -> Snapshot:
     """Return the snapshot of a work tree that git described."""
+    return read_status(root, raw)[0]
+
+
+def read_status(root: Path, raw: bytes) -> tuple[Snapshot, tuple[File, ...]]:
+    """Return the snapshot of a work tree that git described, and what is too large to be added."""
     head = branch = ""
     entries: list[bytes] = []
     paths: list[bytes] = []
@@ -31,8 +38,10 @@ def parse_status(root: Path, raw: bytes) -> Snapshot:
                 unmerged.append(paths[-1])
             elif _is_new_link(entry, paths[-1]):
                 links.append(paths[-1])
-    dirty = _fingerprint(root, entries, paths)
-    return Snapshot(head, branch, dirty, *(tuple(map(shown, found)) for found in (paths, links, unmerged)))
+    dirty, heavy = _look(root, entries, paths)
+    files, folders, unfinished = (tuple(map(shown, found)) for found in (paths, links, unmerged))
+    described = tuple(map(describe, heavy))
+    return Snapshot(head, branch, dirty, files, folders, unfinished, described), heavy
 
 
 def _is_new_link(entry: bytes, path: bytes) -> bool:
@@ -54,14 +63,18 @@ def shown(path: bytes) -> str:
     return path.decode("utf-8", "replace")
 
 
-def _fingerprint(root: Path, entries: list[bytes], paths: list[bytes]) -> str:
+def _look(root: Path, entries: list[bytes], paths: list[bytes]) -> tuple[str, tuple[File, ...]]:
+    """Return a fingerprint of changed files, and which of them are too large."""
     if not entries:
-        return ""
-    digest = hashlib.sha256(b"\0".join(entries))
+        return "", ()
+    digest, files = hashlib.sha256(b"\0".join(entries)), []
     for path in paths:
         try:
-            stat = os.lstat(os.path.join(os.fsencode(root), path))  # noqa: PTH118 - bytes paths
-            digest.update(b"%d %d %d\0" % (stat.st_mtime_ns, stat.st_size, stat.st_mode))
+            found = os.lstat(os.path.join(os.fsencode(root), path))  # noqa: PTH118 - bytes paths
+            digest.update(b"%d %d %d\0" % (found.st_mtime_ns, found.st_size, found.st_mode))
         except OSError:
             digest.update(b"gone\0")
-    return digest.hexdigest()[:32]
+            continue
+        if stat.S_ISREG(found.st_mode):
+            files.append((os.fsdecode(path), found.st_size))
+    return digest.hexdigest()[:32], find_heavy(files)

@@ -20,13 +20,22 @@ from segue.domain.errors import ToolMissing
 from segue.domain.events import NOT_ISOLATED
 from segue.domain.pattern import pattern
 from segue.system import programs
-from segue.system.files import leave_memory, private_folder, write_atomic
+from segue.system.files import is_led, leave_memory, private_folder, write_atomic
 from segue.system.isolation import container, mounting
 from segue.system.isolation.denied import explain_denied
 from segue.system.isolation.homes import PrivateParts, own_places
 from segue.system.isolation.installation import OwnInstallation, examine_installation
 from segue.system.isolation.mounting import MounterFound
-from segue.system.isolation.policy import TEMPORARY, Places, SandboxPolicy, Strength, find_hidden, make_policy
+from segue.system.isolation.policy import (
+    TEMPORARY,
+    Places,
+    SandboxPolicy,
+    Strength,
+    expand_places,
+    find_hidden,
+    find_opened,
+    make_policy,
+)
 from segue.system.lane import is_beside, lane_variables, list_shared
 from segue.system.process.capture import Captured, capture
 from segue.system.program import part_command, part_folders
@@ -267,8 +276,7 @@ class Isolation:
             policy = msgspec.structs.replace(policy, seen_at=home, shared=tuple(seen))
         shared_by_all = TEMPORARY if chosen.means is Means.LANDLOCK and not policy.is_strict else ()
         programs.record([policy.root, *policy.write, *shared_by_all])
-        if self._installation.kept is not None:
-            policy = msgspec.structs.replace(policy, guard=(*policy.guard, self._installation.kept))
+        policy = msgspec.structs.replace(policy, guard=(*policy.guard, *self._installation.kept))
         return _WRAP[chosen.means](self._options, chosen, argv, policy, _environment(env, policy, chosen))
 
     @property
@@ -278,7 +286,7 @@ class Isolation:
 
     def find_hidden(self, root: Path) -> PrivateParts:
         """Return what checks on a work tree do not see: the same as agents, but for what these need."""
-        return find_hidden(root, self._hidden, self._options.given.read)
+        return find_hidden(root, self._hidden, find_opened(root, self._options.given.read))
 
     @property
     def opened(self) -> list[str]:
@@ -295,7 +303,20 @@ class Isolation:
     @property
     def own_note(self) -> str:
         """What agents can do to Segue itself, if it is installed where they work; usually nothing."""
-        return "" if self.chosen.means is Means.NONE else self._installation.note
+        return "" if self.chosen.means is Means.NONE else " ".join(self._own_notes())
+
+    def _own_notes(self) -> Iterator[str]:
+        if self._installation.note:
+            yield self._installation.note
+        home, state, given = self._options.home, self._options.state_dir, self._options.given
+        if home is None:
+            return
+        if self.chosen.means is Means.LANDLOCK and state is not None and state.is_relative_to(home):
+            yield f"Segue's state is in {state}, where Landlock lets agents write: they could damage it."
+        for place in expand_places(home, (*given.write, *given.read)):
+            if is_led(place):
+                target = os.path.realpath(place)
+                yield f"{place} is not opened, for agents could make that link: name {target} instead."
 
     def _home_of(self, root: Path) -> Path | None:
         """Return the user's work tree, if this one was made by Segue beside it."""
@@ -307,7 +328,7 @@ class Isolation:
     def explain(self, text: str) -> str:
         """Return which setting opens the place that a program says it could not write; usually nothing."""
         means, kept = self.chosen.means, self._installation.kept
-        if kept is not None and f"{kept}/" in text and "ead-only file system" in text:
+        if "ead-only file system" in text and any(f"{place}/" in text for place in kept):
             return self.own_note
         return "" if means is Means.NONE else explain_denied(text, by_rules=means is Means.LANDLOCK)
 

@@ -25,7 +25,7 @@ from segue.system.isolation.places import (
     TOOLS,
 )
 from segue.system.isolation.toolchain import SHARED
-from segue.system.programs import find_inside
+from segue.system.programs import find_inside, reach
 
 _MOST_SHOWN = 60
 """Entries of the machine's temporary folder that stay visible; each costs a mount."""
@@ -99,14 +99,15 @@ def make_policy(
     """Return the policy for a program: `given` is the user's choice, `own` is what the program needs."""
     home = Path(os.path.realpath(Path.home()))
     root = Path(os.path.realpath(root))
-    writable = [place if place.is_absolute() else root / place for place in _expanded(given.write)]
+    writable, readable = find_opened(root, given.write), find_opened(root, given.read)
+    own = Places(_own_ways(own.write), own.read) if not home.is_relative_to(root) else own
     built = _caches(home) if caches else ()
-    shown = [*_expanded(given.read), *own.read]
+    shown = [*readable, *own.read]
     if strength is Strength.STRICT:
         shown += [home / name for name in (*TOOLS, *PLAIN_SETTINGS)]
     for place in own.write:
         _make(place)
-    private = find_hidden(root, hide, [*own.write, *writable, *_expanded(given.read), *own.read])
+    private = find_hidden(root, hide, [*own.write, *writable, *readable, *own.read])
     return SandboxPolicy(
         root=root,
         scratch=scratch,
@@ -126,7 +127,7 @@ def find_hidden(root: Path, hide: Iterable[Path], opened: Iterable[Path]) -> Pri
     """Return what neither agents nor checks on a work tree see, unless exactly that was opened for them."""
     home = Path(os.path.realpath(Path.home()))
     secrets = (Path(name) if name.startswith("/") else home / name for name in SECRETS)
-    private, shown = find_private(home), _real(_expanded(opened))
+    private, shown = find_private(home), _real(opened)
     hidden = _real([*secrets, *hide, *_outside(root, private.hidden)])
     return PrivateParts(
         tuple(place for place in hidden if place not in shown),
@@ -135,9 +136,19 @@ def find_hidden(root: Path, hide: Iterable[Path], opened: Iterable[Path]) -> Pri
     )
 
 
-def _expanded(places: Iterable[Path]) -> Iterator[Path]:
-    for place in places:
-        yield Path(os.path.expandvars(place)).expanduser()
+def expand_places(root: Path, places: Iterable[Path]) -> list[Path]:
+    """Return the places that the user has named; relative ones are in the work tree."""
+    return [root / Path(os.path.expandvars(place)).expanduser() for place in places]
+
+
+def find_opened(root: Path, places: Iterable[Path]) -> tuple[Path, ...]:
+    """Return the places that the user has opened, without those that agents made lead elsewhere."""
+    return _own_ways(expand_places(root, places))
+
+
+def _own_ways(places: Iterable[Path]) -> tuple[Path, ...]:
+    """Leave out what a link decides that agents can make: they would open for themselves what is hidden."""
+    return tuple(place for place in places if reach().find_link(place) is None)
 
 
 def _real(places: Iterable[Path]) -> tuple[Path, ...]:

@@ -35,9 +35,8 @@ def pushed(
     gains: Gains = nothing,
     named: str = "",
     settings: str = JUDGED,
-    still: str = "",
 ) -> Escape:
-    """Return an attempt by an agent in the cloud, which pushes these files; `still` says why it succeeds."""
+    """Return an attempt by an agent in the cloud, which pushes these files."""
 
     def host(scene: Scene) -> None:
         write_feature(scene)
@@ -65,7 +64,6 @@ def pushed(
         named=named,
         settings=settings,
         source=FEATURE,
-        open={"*": still} if still else {},
     )
 
 
@@ -95,8 +93,7 @@ CLOUDS = (
         "ticks and state",
         {f"{FEATURE}/tasks.md": _TICKED, f"{FEATURE}/state.json": json.dumps({"version": 1, "tasks": _DONE})},
         gains=counts_as_done,
-        named="tasks|ticks|marked",
-        still="changed tasks in a branch of a cloud agent are not believed, and not named",
+        named="(?=.*marked as done in tasks.md)(?=.*state.json)",
     ),
     pushed(
         "filters",

@@ -40,8 +40,14 @@ def was_run(scene: Scene) -> Iterator[str]:
         yield "a name was run"
 
 
-def feature(name: str, script: str, named: str, still: str = "") -> Escape:
-    """Return an attempt on a file of a feature; `still` says why it succeeds."""
+def counts_as_proven(scene: Scene) -> Iterator[str]:
+    """Find out whether work counts as done although a part of it is missing from the commit."""
+    if scene.card.get("state") == "done":
+        yield "the task is done without its largest files"
+
+
+def feature(name: str, script: str, named: str) -> Escape:
+    """Return an attempt on a file of a feature."""
     return Escape(
         name,
         f"FEATURE = '{FEATURE}'\n{script}",
@@ -49,7 +55,6 @@ def feature(name: str, script: str, named: str, still: str = "") -> Escape:
         named=named,
         settings=JUDGED,
         source=FEATURE,
-        open={"*": still} if still else {},
     )
 
 
@@ -151,8 +156,18 @@ link("keys", HOME / ".ssh")
     Escape(
         "endless file",
         "sparse('big.bin', 24 << 30)",
-        means=("bwrap", "landlock"),
-        open={"*": "git reads all of it, without a limit of size or time"},
+        means=("bwrap", "landlock", "lanes"),
+        gains=counts_as_proven,
+    ),
+    Escape(
+        "endless files without names",
+        """
+for n in range(300):
+    with open(os.fsencode(REPO) + b"/%d\\xff.bin" % n, "wb") as file:
+        file.truncate(1 << 30)
+""",
+        means=("bwrap",),
+        gains=counts_as_proven,
     ),
     Escape(
         "folders without an end",

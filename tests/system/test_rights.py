@@ -1,0 +1,125 @@
+"""Rights that a launch gave to files are taken back; those that were there before stay."""
+
+from __future__ import annotations
+
+import os
+import socket
+import stat
+from pathlib import Path
+
+import pytest
+
+from segue.system.rights import take_back_rights
+from tests.system.test_git import git, repo
+
+__all__ = ["repo"]
+
+pytestmark = pytest.mark.skipif(os.name == "nt", reason="files have no such modes there")
+
+
+def now(repo: Path) -> int:
+    """Return what time it is for files, after all that was done so far."""
+    (repo / ".git" / "clock").touch()
+    return (repo / ".git" / "clock").stat().st_ctime_ns
+
+
+def begin(repo: Path) -> int:
+    """Return an instant that is over for files."""
+    began = now(repo)
+    while now(repo) == began:
+        pass
+    return began
+
+
+def make(path: Path, mode: int) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("#!/bin/sh\n")
+    path.chmod(mode)
+    return path
+
+
+@pytest.mark.parametrize("mode", [0o4755, 0o2755, 0o6711, 0o4000])
+@pytest.mark.parametrize(
+    "place", ["tool", "node_modules/x/tool", ".git/hooks/tool", "not\udcff", "new\nline"]
+)
+def test_bits_that_a_launch_set_are_taken_back(repo: Path, place: str, mode: int) -> None:
+    before = make(repo / "old", mode)
+    began = begin(repo)
+    after = make(repo / place, mode)
+    (said,) = take_back_rights(repo, repo / ".git", began)
+    assert ("setuid" if mode & 0o4000 else "setgid") in said
+    said.encode()
+    assert (stat.S_IMODE(before.stat().st_mode), stat.S_IMODE(after.stat().st_mode)) == (mode, mode & 0o777)
+
+
+def test_what_honest_agents_do_is_left_alone(repo: Path) -> None:
+    shared = repo / "shared"
+    shared.mkdir()
+    shared.chmod(0o2775)  # a folder whose files belong to its group
+    began = begin(repo)
+    (shared / "new").mkdir()
+    (shared / "sticky").mkdir()
+    (shared / "sticky").chmod(0o1777)
+    (repo / "node_modules" / "open").mkdir(parents=True)
+    (repo / "node_modules" / "open").chmod(0o777)
+    make(repo / "tool", 0o755)
+    os.mkfifo(repo / "control")
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(repo / "s"))
+    (repo / "link").symlink_to("/bin/su")
+    assert take_back_rights(repo, repo / ".git", began) == []
+    assert (repo / "control").is_fifo()
+
+
+def test_a_folder_that_everybody_may_write_is_named(repo: Path) -> None:
+    began = begin(repo)
+    (repo / "open").mkdir()
+    (repo / "open").chmod(0o777)
+    (said,) = take_back_rights(repo, repo / ".git", began)
+    assert "everybody on this machine may write to open" in said
+
+
+def test_a_pipe_in_place_of_a_file_that_git_reads_is_removed(repo: Path) -> None:
+    tracked = git(repo, "ls-files").split()[0]
+    began = begin(repo)
+    (repo / tracked).unlink()
+    (repo / "sub").mkdir()
+    pipes = [repo / tracked, repo / "sub" / ".gitignore"]
+    for pipe in pipes:
+        os.mkfifo(pipe)
+    said = take_back_rights(repo, repo / ".git", began)
+    assert len(said) == 2
+    assert not any(os.path.lexists(pipe) for pipe in pipes)
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root makes devices")
+def test_a_device_is_removed(repo: Path) -> None:
+    began = begin(repo)
+    try:
+        os.mknod(repo / "disk", 0o600 | stat.S_IFBLK, os.makedev(7, 200))
+    except PermissionError:
+        pytest.skip("not even root makes devices here")
+    (said,) = take_back_rights(repo, repo / ".git", began)
+    assert "which is a device" in said
+    assert not (repo / "disk").exists()
+
+
+def test_folders_that_are_too_deep_are_named(repo: Path) -> None:
+    began, here = begin(repo), os.open(repo, os.O_RDONLY)
+    for _ in range(25):
+        os.mkdir("d" * 200, dir_fd=here)
+        here, old = os.open("d" * 200, os.O_RDONLY, dir_fd=here), here
+        os.close(old)
+    os.close(here)
+    (said,) = take_back_rights(repo, repo / ".git", began)
+    assert "too deep to be looked at" in said
+
+
+def test_many_are_named_in_a_few_lines(repo: Path) -> None:
+    began = begin(repo)
+    for number in range(100):
+        make(repo / f"{number}", 0o4755)
+    said = take_back_rights(repo, repo / ".git", began)
+    assert len(said) == 21
+    assert "80" in said[-1]
+    assert not any((repo / f"{number}").stat().st_mode & 0o6000 for number in range(100))
