@@ -44,11 +44,16 @@ PLACES = {
     "tracked file": ("code.py", "plan.md"),
     "ignored": (".gitignore", "plan.md"),
     "git configuration": (".git/config", "plan.md"),
+    "branch": (".git/refs/heads/main", "plan.md"),
+    "all branches": (".git/refs/heads", "plan.md"),
     "git index": (".git/index", "plan.md"),
     "tasks": (f"{FEATURE}/tasks.md", FEATURE),
     "state": (f"{FEATURE}/state.json", FEATURE),
     "criteria": (f"{FEATURE}/spec.md", FEATURE),
 }
+
+
+CASES = [(how, where) for how in HOW for where in PLACES]
 
 
 def use_agent(place: Place, target: str, how: str, wait_at_once: bool) -> None:
@@ -66,8 +71,7 @@ def remove(path: Path) -> None:
 
 
 @pytest.mark.quick("while it works-pipe-plan", "afterwards-pipe-state")
-@pytest.mark.parametrize("where", PLACES)
-@pytest.mark.parametrize("how", HOW)
+@pytest.mark.parametrize(("how", "where"), CASES, ids=map("-".join, CASES))
 @pytest.mark.parametrize("moment", ["while it works", "afterwards"])
 def test_a_signal_ends_a_run_in_which_files_were_replaced(
     feature: Place, where: str, how: str, moment: str

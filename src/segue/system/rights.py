@@ -111,6 +111,9 @@ def _remove(tree: Beneath, path: str, found: os.stat_result) -> str:
 
 def _take_back(root: Path, path: str, found: os.stat_result, is_read: Callable[[str], bool]) -> str:
     """Take rights back from one file; returns what to say, nothing if it has none."""
+    plain = stat.S_ISREG(found.st_mode) and not found.st_mode & (_BORROWED | 0o111)
+    if stat.S_ISLNK(found.st_mode) or (plain and found.st_size <= _LARGEST_LIST):
+        return ""
     name = _show(path)
     try:
         with Beneath(root) as tree:

@@ -27,6 +27,8 @@ _OFTEN = ("refs", "logs", "objects", "info")
 _ORDINARY = (FILE, FOLDER, "a socket")
 """What is in a git folder; a socket is that of git's own file system monitor."""
 _MOST_HOOKS = 1000
+LARGEST = 16 * 1024**2
+"""Bytes of a file in a git folder that are read and kept."""
 
 
 def control_files(folder: str, look: Look) -> Iterator[str]:
@@ -59,7 +61,10 @@ def _everything(folder: str, name: str, look: Look) -> Iterator[str]:
 
 
 def find_odd(folder: str) -> list[str]:
-    """Return what in a git folder is neither a file nor a folder: git would follow it, or wait for it."""
+    """Return what in a git folder is neither a file nor a folder, and refs that are no refs any more.
+
+    Git would follow it, wait for it, or read it until no memory is left.
+    """
     with Beneath(folder) as place:
         looked = ((name, place.status(name)) for name in place.names(""))
         found = [name for name, one in looked if one is not None and name_kind(one.st_mode) not in _ORDINARY]
@@ -69,9 +74,13 @@ def find_odd(folder: str) -> list[str]:
             for entry in entries:
                 if entry.is_dir(follow_symlinks=False):
                     folders.append(entry.path)
-                elif not entry.is_file(follow_symlinks=False):
+                elif not entry.is_file(follow_symlinks=False) or _is_endless(entry, folder):
                     found.append(os.path.relpath(entry.path, folder))
     return [f"{folder}/{name}" for name in found]
+
+
+def _is_endless(entry: os.DirEntry[str], folder: str) -> bool:
+    return entry.path.startswith(f"{folder}/refs/") and entry.stat(follow_symlinks=False).st_size > LARGEST
 
 
 def find_modules(folder: str) -> Iterator[str]:

@@ -19,7 +19,7 @@ import msgspec
 from segue.domain.errors import WorkspaceError
 from segue.system.beneath import Beneath
 from segue.system.files import read_start
-from segue.system.git.controls import POINTERS, control_files, find_odd
+from segue.system.git.controls import LARGEST, POINTERS, control_files, find_odd
 from segue.system.git.gitlinks import is_moved, mark_modules
 from segue.system.git.inner import GitViolation, Inner, InnerGuard, Settings, without_hooks
 from segue.system.git.objects import Objects
@@ -55,7 +55,6 @@ _NAME = re.compile(r"[\w.-]+")
 """A remote by its name; an address would lead elsewhere."""
 _REPOSITORY = "git folder"
 _LONGEST_NAME = 4096
-_LARGEST = 16 * 1024**2
 _FOR_TREE = ("config.worktree", *POINTERS)
 _WRITTEN = ("HEAD", "packed-refs")
 """What working with git changes: only what takes its place is put back."""
@@ -92,7 +91,7 @@ class GitGuard:
         self._repo = repo
         self._own = repo.git_dir
         self._common = common_dir
-        self._originals = Originals(folder, _LARGEST)
+        self._originals = Originals(folder, LARGEST)
         self._objects = Objects(common_dir)
         self._inner = InnerGuard(str(repo.root), self._originals, self._read_settings)
 
@@ -177,7 +176,7 @@ class GitGuard:
         for name in self._guarded(before.files):
             old = before.files.get(name) or nothing_at(name)
             new = self._originals.look(name, old)
-            replaced = find_replaced(old, new)
+            replaced = find_replaced(old, new) or find_unreadable(old, new)
             made_folder = not old.kind and new.kind == FOLDER  # which git does not look at
             if replaced is None and (made_folder or self._is_written(name) or _is_unchanged(old, new)):
                 continue
@@ -330,7 +329,7 @@ def settle_surroundings(before: GitState, folder: Path) -> list[str]:
 
     That is what says where git's folders are, and whatever something else took the place of.
     """
-    originals, said = Originals(folder, _LARGEST), []
+    originals, said = Originals(folder, LARGEST), []
     files = [name for name, one in before.files.items() if name.endswith("/.git") and one.kind == FILE]
     for name in (*files, *(f"{before.own}/{one}" for one in POINTERS if before.own)):
         old = before.files.get(name) or nothing_at(name)
@@ -346,8 +345,19 @@ def settle_surroundings(before: GitState, folder: Path) -> list[str]:
         replaced = find_replaced(old, new) or find_unreadable(old, new)
         if replaced is not None and not name.endswith("/.git"):
             originals.put_back(old)
+            _write_refs(before, name)
             said.append(f"The agent put {replaced[1]} in place of {name}. What was there was put back.")
     return said
+
+
+def _write_refs(before: GitState, gone: str) -> None:
+    """Write the refs again that were at a place, or below it; no commit of Segue's has followed them."""
+    ref = os.path.relpath(gone, before.common)
+    lost = [name for name in before.refs if name == ref or name.startswith(f"{ref}/")]
+    with Beneath(before.common) as folder:
+        for name in lost:
+            folder.make_folders(name.rpartition("/")[0])
+            folder.write(name, f"{before.refs[name]}\n".encode(), 0o644)
 
 
 def _heal_index(own: str) -> list[str]:
