@@ -151,6 +151,8 @@ def test_what_is_missing_says_to_which_part_it_belongs(tree: Tree, tmp_path: Pat
             if socket == "agents":
                 words = ["run", "plan.md", "-C", str(place.repo), "--agent"]
                 asked += [(part.name, [*words, name]) for name in variants]
+        for files in part.files.values():
+            asked.append((part.name, ["run", files.usual, "-C", str(place.repo), "--agent", "scripted"]))
     for (name, words), (code, text) in zip(
         asked, tree.answers([words for _, words in asked], **place.env), strict=True
     ):
