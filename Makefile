@@ -68,9 +68,9 @@ test-smoke: setup
 	$(PYTEST) -m "not thorough" $(SMOKE)
 
 # The sets that `make test` only samples; each is complete. `.ci/run` runs most of them one after the other.
-E2E := tests/e2e tests/provider
+E2E := tests/e2e tests/parts/litellm tests/parts/clouds/test_jules_sdk.py
 PAGE := tests/web
-PROOFS := tests/proof tests/isolation tests/judges
+PROOFS := tests/proof tests/isolation tests/judges tests/parts/supabase
 ESCAPES := tests/isolation/escapes
 CRASH := tests/crash tests/torture tests/cli/test_survival.py tests/cli/test_build_kills.py
 FRESH := tests/test_fresh_machine.py

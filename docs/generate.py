@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import inspect
 import json
+import os
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+import textwrap
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 import click
 from msgspec.structs import asdict
@@ -17,35 +20,35 @@ from segue import public
 from segue.agents.acp.agent import AcpOptions
 from segue.agents.acp.profiles import Profile
 from segue.agents.claude.agent import ClaudeOptions
-from segue.agents.claude_cloud import ClaudeCloudOptions
 from segue.agents.codex.agent import CodexOptions
-from segue.agents.copilot_cloud import CopilotCloudOptions
 from segue.agents.cursor.agent import CursorOptions
 from segue.agents.cursor_cloud.options import CursorCloudOptions
-from segue.agents.devin import DevinOptions
-from segue.agents.jules import JulesOptions
 from segue.cli.help import EXIT_CODES
 from segue.cli.main import cli
 from segue.config.git import GitSettings
 from segue.config.load import LoadedSettings
+from segue.config.part_tables import all_settings
 from segue.config.settings import DiagnosticSettings, SandboxSettings, Settings
 from segue.config.trust import HARMLESS, is_harmless
 from segue.deliveries.place import PullRequestOptions
-from segue.domain.events import EVENTS
+from segue.domain.errors import UsageError
+from segue.domain.events import all_events
+from segue.domain.installed import BUILT_IN as BUILT_IN_PARTS
+from segue.domain.installed import GROUP, find_table, import_name, is_installed
 from segue.domain.options import OptionField, option_fields, read_options
+from segue.domain.part import Part, PartCommand, PartFiles, PartTable
 from segue.domain.proof import IndependentTests, Proof, Tampering
 from segue.domain.results import OUTPUTS
 from segue.domain.scenario import RequestOptions, Scenario
 from segue.flow.phase import PRESETS, Phase
 from segue.flow.phases.registry import PHASES
 from segue.judges.options import JudgeSettings
-from segue.judges.rls.options import RlsOptions
 from segue.prompts.task import execute_prompt, list_earlier
-from segue.relay.options import ActionSettings
 from segue.reports.card.card import CheckCard, ContestedCard, CriterionCard, ProofCard
 from segue.reviewers.options import CommandReviewOptions, StetOptions
 from segue.runtime.app import App
 from segue.runtime.registry import BUILT_IN
+from segue.runtime.registry import load as load_variant
 from segue.runtime.wiring import make_agent
 from segue.searchers.options import SearchSettings
 from segue.sources.options import GithubSettings
@@ -56,6 +59,7 @@ from segue.system.process.processes import Processes
 from segue.view.levels import MEANINGS, describe_proof
 
 ROOT = Path(__file__).resolve().parent.parent
+INDEX = Path("src/segue/domain/part_index.py")
 WIDTH = 90
 """Help is wrapped here, whatever the terminal of the person who runs this."""
 
@@ -74,13 +78,9 @@ OPTIONS: dict[str, type[Any]] = {
     "acp": Profile,
     "agents.gemini": AcpOptions,
     "agents.claude": ClaudeOptions,
-    "agents.claude-cloud": ClaudeCloudOptions,
     "agents.codex": CodexOptions,
-    "agents.copilot-cloud": CopilotCloudOptions,
     "agents.cursor": CursorOptions,
     "agents.cursor-cloud": CursorCloudOptions,
-    "agents.devin": DevinOptions,
-    "agents.jules": JulesOptions,
     "deliveries.pr": PullRequestOptions,
     "diagnostics": DiagnosticSettings,
     "git": GitSettings,
@@ -88,8 +88,6 @@ OPTIONS: dict[str, type[Any]] = {
     "judge": JudgeSettings,
     "proof.scenarios": Scenario,
     "proof.scenarios.request": RequestOptions,
-    "relay.actions": ActionSettings,
-    "rls": RlsOptions,
     "sandbox": SandboxSettings,
     "search": SearchSettings,
     "reviewers.stet": StetOptions,
@@ -137,9 +135,9 @@ def _command_sections(_words: str) -> str:
     return "\n" + "\n".join(f"## {words}\n\n{help_text(words)}" for words, _ in commands()) + "\n"
 
 
-def settings(kind: type[Any] = Settings, prefix: str = "") -> Iterator[tuple[str, OptionField]]:
+def settings(kind: type[Any] | None = None, prefix: str = "") -> Iterator[tuple[str, OptionField]]:
     """Yield every setting with its dotted name."""
-    for field in option_fields(kind):
+    for field in option_fields(kind or all_settings()):
         if field.is_table:
             yield from settings(field.type, f"{prefix}{field.name}.")
         else:
@@ -165,8 +163,22 @@ def _default(field: OptionField) -> str:
 
 
 def _options_table(words: str) -> str:
-    rows = [(f"`{name}`", _default(field), field.description) for name, field in settings(OPTIONS[words])]
+    kind = OPTIONS[words] if words in OPTIONS else _find_options(words)
+    rows = [(f"`{name}`", _default(field), field.description) for name, field in settings(kind)]
     return _table(("option", "default", "meaning"), rows)
+
+
+def _find_options(words: str) -> type[Any]:
+    """Return the table of a part: `[NAME]`, one in it, or `[agents.NAME]` for one of its agents."""
+    first, _, name = words.partition(".")
+    if first in BUILT_IN:
+        options: type[Any] = load_variant(first, name).Options
+        return options
+    table = find_table(first)
+    assert table is not None, words
+    kind = import_name(table.where)
+    found: type[Any] = get_args(get_type_hints(kind)[name])[1] if name else kind
+    return found
 
 
 def _exit_code_table(_words: str) -> str:
@@ -175,7 +187,7 @@ def _exit_code_table(_words: str) -> str:
 
 def _event_table(_words: str) -> str:
     return _table(
-        ("type", "meaning", "data"), [(f"`{name}`", *_described(kind)) for name, kind in EVENTS.items()]
+        ("type", "meaning", "data"), [(f"`{name}`", *_described(kind)) for name, kind in all_events().items()]
     )
 
 
@@ -294,9 +306,10 @@ def _level_table(_words: str) -> str:
 
 
 def _script_table(words: str) -> str:
-    from docs.scripts import SCRIPTS
+    from docs.scripts import SCRIPTS, part_scripts
 
-    return _table(("word", "meaning"), [(f"`{name}`", meaning) for name, meaning in SCRIPTS[words].items()])
+    known = SCRIPTS if words in SCRIPTS else part_scripts(words.partition(" ")[0])
+    return _table(("word", "meaning"), [(f"`{name}`", meaning) for name, meaning in known[words].items()])
 
 
 def _query_table(_words: str) -> str:
@@ -358,7 +371,11 @@ def rewritten(text: str) -> str:
     """Return the page with its generated parts as the code has them now."""
 
     def fill(found: re.Match[str]) -> str:
-        return found["open"] + _MAKERS[found["name"]](found["words"] or "") + found["close"]
+        try:
+            made = _MAKERS[found["name"]](found["words"] or "")
+        except UsageError:  # about a part that is not installed: it stays as it is
+            return found[0]
+        return found["open"] + made + found["close"]
 
     return BLOCK.sub(fill, text)
 
@@ -368,22 +385,73 @@ def fresh() -> dict[Path, str]:
     from docs.manual import shared_files
 
     texts = {page: rewritten(page.read_text("utf-8")) for page in pages()}
+    texts[ROOT / INDEX] = part_index()
     return texts | {ROOT / path: text for path, text in shared_files(commands()).items()}
+
+
+def part_index() -> str:
+    """Return the module that lists the built-in parts, and those whose folders were deleted."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    found = {
+        name: import_name(where) if is_installed(name) else BUILT_IN_PARTS[name]
+        for name, where in sorted(project["entry-points"][GROUP].items())
+    }
+    return f"{_INDEX_HEAD}PARTS: tuple[Part, ...] = (\n{''.join(map(_write_part, found.values()))})\n"
+
+
+_INDEX_HEAD = '''\
+"""The parts that come with Segue, as they describe themselves. Written by `make docs`: do not edit."""
+
+from segue.domain.part import Part, PartCommand, PartFiles, PartTable
+
+'''
+
+
+def _write_part(part: Part) -> str:
+    """Return the code of a part, each value in a line of its own, as ruff leaves it."""
+    return "".join(f"    {line}\n" for line in _write_value(part).splitlines()[:-1]) + "    ),\n"
+
+
+def _write_value(value: Any) -> str:
+    """Return a value as code; tuples and tables that are not empty take a line for each element."""
+    if not isinstance(value, tuple | Mapping) or not value:
+        return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)
+    if isinstance(value, Part | PartCommand | PartFiles | PartTable):
+        name, ends = type(value).__name__, "()"
+        given = [one for one in value._fields if getattr(value, one) != value._field_defaults.get(one)]
+        items = [f"{one}={_write_value(getattr(value, one))}" for one in given]
+    elif isinstance(value, Mapping):
+        name, ends = "", "{}"
+        items = [f"{json.dumps(key)}: {_write_value(inner)}" for key, inner in value.items()]
+    elif len(value) == 1:
+        return f"({_write_value(value[0])},)"
+    else:
+        name, ends, items = "", "()", [_write_value(inner) for inner in value]
+    lines = "".join(f"{item},\n" for item in items)
+    return f"{name}{ends[0]}\n{textwrap.indent(lines, '    ')}{ends[1]}"
 
 
 def stale() -> list[Path]:
     """Return the files that are out of date."""
-    return [path for path, text in fresh().items() if not path.exists() or path.read_text("utf-8") != text]
+    return [path for path, text in fresh().items() if _differs(path, text)]
+
+
+def _differs(path: Path, text: str) -> bool:
+    return not path.exists() or path.read_text("utf-8") != text
 
 
 def main(arguments: list[str]) -> int:
     """Rewrite the files, or with --check name those that are out of date."""
-    changed = stale()
-    texts = fresh()
-    for path in changed:
+    if "--check" not in arguments and part_index() != (ROOT / INDEX).read_text("utf-8"):
+        (ROOT / INDEX).write_text(part_index(), "utf-8")
+        click.echo(INDEX)
+        # The pages show what the new index says.
+        os.execv(sys.executable, [sys.executable, *sys.argv])  # noqa: S606
+    changed = {path: text for path, text in fresh().items() if _differs(path, text)}
+    for path, text in changed.items():
         if "--check" not in arguments:
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(texts[path], "utf-8")
+            path.write_text(text, "utf-8")
         click.echo(path.relative_to(ROOT))
     return 1 if changed and "--check" in arguments else 0
 

@@ -11,7 +11,7 @@ from click.shell_completion import get_completion_class
 
 from segue import __version__
 from segue.cli.help import EXIT_CODES
-from segue.cli.main import GROUPS, cli
+from segue.cli.main import cli, shown_groups
 
 SHARE = Path("packaging/share")
 """What the wheel installs below `share` of its environment, in the same folders."""
@@ -52,9 +52,9 @@ def _manual_lines(commands: Iterable[tuple[str, click.Command]]) -> Iterator[str
     yield from (".SH SYNOPSIS", r".B segue", "COMMAND [OPTIONS] [ARGUMENTS]")
     yield from (".SH DESCRIPTION", *_paragraphs(cli))
     yield ".SH COMMANDS"
-    for heading, group in GROUPS.items():
+    for heading, group in shown_groups().items():
         yield f".SS {_roff(heading)}"
-        for name, (_, text) in group.items():
+        for name, text in group.items():
             yield from (".TP", f".B segue {_roff(name)}", _roff(text))
     yield ".SH USAGE"
     for words, command in commands:

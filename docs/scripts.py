@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sqlite3
 import tempfile
 from contextlib import closing
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from segue.agents.scripted.entries import ScriptedEntry
+from segue.domain.installed import find_command
 from segue.domain.options import options_schema
 from segue.reports.selection import QUERIES, read_sql
 from segue.sim.acp import script as acp
@@ -21,7 +23,6 @@ from segue.sim.github import script as github
 from segue.sim.gitlab import script as gitlab
 from segue.sim.llm import script as llm
 from segue.sim.search import app as search
-from segue.sim.sessions import script as sessions
 from segue.store import connect
 
 
@@ -58,16 +59,26 @@ SCRIPTS: dict[str, dict[str, str]] = {
     "gitlab request faults": gitlab.FAULTS,
     "llm": _keys(llm.LlmScript),
     "llm on": _keys(llm.LlmEntry),
-    "sessions": _keys(sessions.SessionScript),
-    "sessions on": _keys(sessions.SessionEntry),
-    "sessions faults": _keys(sessions.SessionFault),
-    "sessions request faults": sessions.REQUEST_FAULTS,
     "scripted": _keys(ScriptedEntry),
     "search": _keys(search.SearchScript),
     "search on": _keys(search.SearchEntry),
     "search faults": search.FAULTS,
 }
 """Name of a table → word → meaning."""
+
+
+def part_scripts(name: str) -> dict[str, dict[str, str]]:
+    """Return the same for the simulators of a part; raises UsageError if it is not installed."""
+    if name != "sessions":
+        raise KeyError(name)
+    find_command("sim devin")
+    sessions = importlib.import_module("segue.parts.clouds.sim.script")
+    return {
+        "sessions": _keys(sessions.SessionScript),
+        "sessions on": _keys(sessions.SessionEntry),
+        "sessions faults": _keys(sessions.SessionFault),
+        "sessions request faults": sessions.REQUEST_FAULTS,
+    }
 
 
 def query_meanings() -> dict[str, str]:

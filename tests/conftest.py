@@ -53,7 +53,7 @@ SLOW = {
     "tests/bench/test_suite.py": "runs plans with sealed checks",
     "tests/flow/test_independent.py": "runs plans with sealed checks",
     "tests/fleet/": "lets machines die, and waits until others notice",
-    "tests/judges/test_rls": "starts a Postgres of its own",
+    "tests/parts/supabase/": "starts a Postgres of its own",
     "tests/torture/": "kills processes many times",
     "tests/crash/": "kills runs many times",
     "tests/cli/test_demo.py": "plays the demo once for all its tests",
@@ -62,7 +62,7 @@ SLOW = {
     "tests/cli/test_worktree.py::test_random_kills": "kills runs many times",
     "tests/cli/test_db.py": "starts and stops a Postgres of its own",
     "tests/store/test_outage.py": "starts and stops a Postgres of its own",
-    "tests/provider/": "imports LiteLLM",
+    "tests/parts/litellm/": "imports LiteLLM",
     **dict.fromkeys(IN_BROWSER, "drives a browser"),
     "tests/test_docs.py": "runs what the documentation shows",
     "tests/test_package.py": "builds and installs the package",
@@ -72,9 +72,13 @@ ELSEWHERE = (
     *IN_BROWSER,
     *("tests/proof/test_go.py", "tests/proof/test_cargo.py", "tests/isolation/test_jobs.py::test_what_fails"),
     *("tests/crash/test_points.py::test_resume_works_after_a_kill", "tests/cli/test_build_kills.py"),
-    *("tests/provider/test_proxy.py", "tests/provider/test_failures.py", "tests/provider/test_profiles.py"),
+    *(
+        "tests/parts/litellm/test_proxy.py",
+        "tests/parts/litellm/test_failures.py",
+        "tests/parts/litellm/test_profiles.py",
+    ),
     *("tests/agents/test_cloud_watch.py", "tests/agents/test_cloud_v0.py"),
-    *("tests/agents/test_cloud_errors.py", "tests/cli/test_clouds.py::test_two_tasks"),
+    *("tests/agents/test_cloud_errors.py", "tests/parts/clouds/test_runs.py::test_two_tasks"),
     *("tests/dataset/test_publish.py", "tests/sim/test_github_clients.py"),
     *("tests/trust/test_looking.py::test_no_page", "tests/trust/test_mcp.py::test_tools_that_look"),
     # The set of proofs runs all of these.
@@ -93,15 +97,27 @@ ELSEWHERE = (
         "tests/isolation/test_runs.py::test_segues_own",
         "tests/isolation/test_runs.py::test_an_agent_is_asked",
     ),
-    *(f"tests/judges/test_rls_scratch.py::test_{name}" for name in ("columns", "nothing_is_left", "tables")),
-    *("tests/judges/test_rls_corpus.py::test_a_leak", "tests/judges/test_rls_corpus.py::test_a_sound"),
+    *(
+        f"tests/parts/supabase/test_rls_scratch.py::test_{name}"
+        for name in ("columns", "nothing_is_left", "tables")
+    ),
+    *(
+        "tests/parts/supabase/test_rls_corpus.py::test_a_leak",
+        "tests/parts/supabase/test_rls_corpus.py::test_a_sound",
+    ),
     # That of agents runs the first, that of crashes the second.
-    *("tests/provider/test_page.py", "tests/cli/test_survival.py::test_stop_ends_what_a_killed"),
+    *("tests/parts/litellm/test_page.py", "tests/cli/test_survival.py::test_stop_ends_what_a_killed"),
 )
 """What `make test` leaves to the other sets: a browser, LiteLLM's proxy or a clock that runs out takes longer
 than the tests of the same things that stand for them."""
-_TOGETHER = (("tests/provider/",), IN_BROWSER, ("tests/judges/test_rls",))
-"""What runs in one process each, which then imports LiteLLM, or starts a browser or a Postgres, once."""
+_TOGETHER = (
+    ("tests/parts/litellm/",),
+    IN_BROWSER,
+    ("tests/parts/supabase/",),
+    ("tests/parts/test_without.py",),
+)
+"""What runs in one process each, which then imports LiteLLM, starts a browser or a Postgres, or copies the
+tree, once."""
 
 
 def pytest_configure(config: pytest.Config) -> None:

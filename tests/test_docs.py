@@ -24,8 +24,8 @@ from docs import generate
 from segue.agents.scripted.entries import AgentScript, ScriptedEntry, UsageEntry
 from segue.cli.help import EXIT_CODES
 from segue.config.load import SYNONYMS
-from segue.config.settings import Settings
-from segue.domain.events import EVENTS
+from segue.config.part_tables import all_settings
+from segue.domain.events import all_events
 from segue.domain.failure import FailureKind
 from segue.domain.finding import DismissReason, Severity
 from segue.domain.options import read_options
@@ -152,7 +152,7 @@ WORDS: dict[str, tuple[str, list[str]]] = {
     "exit codes": ("running.md", [str(code) for code in EXIT_CODES]),
     "failures": ("running.md", list(FailureKind)),
     "flows": ("running.md", list(FLOWS)),
-    "events": ("events.md", list(EVENTS)),
+    "events": ("events.md", list(all_events())),
     "states": ("looking.md", list(RunState)),
     "verdicts": ("events.md", [*Result, *Action]),
     "levels": ("proof.md", list(Level)),
@@ -328,7 +328,7 @@ def test_wrong_command_lines_are_seen(line: str) -> None:
 
 
 def check_settings(values: dict[str, Any]) -> None:
-    settings = read_options(Settings, values)
+    settings = read_options(all_settings(), values)
     for name, options in settings.agents.items():
         read_options(agent_kind(name).Options, options)
     for name, options in settings.reviewers.items():

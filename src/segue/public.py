@@ -25,6 +25,7 @@ from segue.domain.job import Job, Limits, Mode
 from segue.domain.notification import AnswerButton, Notification, NotifyError
 from segue.domain.options import Options, Secret
 from segue.domain.outcome import Outcome, Usage
+from segue.domain.part import Part, PartCommand, PartFiles, PartTable
 from segue.domain.prompt import Prompt
 from segue.domain.proof import CheckResult, Level, Proof
 from segue.domain.run import Run, RunKind, RunState
@@ -93,6 +94,10 @@ __all__ = [
     "Options",
     "Outcome",
     "Outline",
+    "Part",
+    "PartCommand",
+    "PartFiles",
+    "PartTable",
     "Problem",
     "ProcessEnd",
     "Prompt",

@@ -23,9 +23,8 @@ from segue.agents.cursor_cloud.api import CURSOR, Status, judge_end
 from segue.agents.local.launch import ProcessEnd
 from segue.domain.failure import Failure, FailureKind
 from segue.domain.job import Mode
-from segue.runtime.registry import BUILT_IN
+from segue.runtime.registry import CORE
 from segue.system.http.client import HttpError, HttpResponse
-from tests.agents.session_place import VENDORS
 from tests.agents.stand_in import ended
 
 ROME = ZoneInfo("Europe/Rome")
@@ -319,9 +318,7 @@ def test_a_usage_limit_says_when_it_ends(agent: str) -> None:
 
 def test_no_agent_and_no_kind_is_left_out() -> None:
     acp = "segue.agents.acp.agent"
-    # Those that are made from a profile fail in front of their simulators: see test_clouds.py.
-    own = {name for name, where in BUILT_IN["agents"].items() if not where.startswith(acp)} - {"scripted"}
-    own -= {vendor.name for vendor in VENDORS}
+    own = {name for name, where in CORE["agents"].items() if not where.startswith(acp)} - {"scripted"}
     assert set(TABLE) == own
     for agent, rows in TABLE.items():
         assert set(rows) == set(KINDS), agent

@@ -143,11 +143,6 @@ SOURCES = [
     Mistake(
         "run tsks.csv --agent scripted", 2, ("Did you mean tasks.csv?",), file("tasks.csv", "title\nA\n")
     ),
-    Mistake("run .taskmaster --agent scripted", 2, ("tasks.json does not exist", "Next:")),
-    Mistake(
-        "run .taskmaster --agent scripted", 2, ("is not JSON",), file(".taskmaster/tasks/tasks.json", "[")
-    ),
-    Mistake("run .beads --agent scripted", 2, ("bd export",)),
     Mistake("run github:acme --agent scripted", 2, ("github:OWNER/REPO",)),
     Mistake("run github:a/b --agent scripted", 4, ("no token for GitHub", "gh auth login")),
     Mistake(f"{RUN} --source plnfile", 2, ("no source 'plnfile'", "'planfile'")),

@@ -19,7 +19,7 @@ from typing import Any
 
 import msgspec
 
-from segue.domain.events import EVENTS
+from segue.domain.events import all_events
 from tests.templates import make_template_folder
 from tests.warm import run_segue, start_segue
 
@@ -194,7 +194,7 @@ class Place:
     def events(self, kind: str) -> list[dict[str, Any]]:
         """The data of all events of a kind, with the defaults that are not stored."""
         rows = self.rows("select data from orchestrator_events where type = ? order by seq", kind)
-        fields = msgspec.structs.fields(EVENTS[kind])
+        fields = msgspec.structs.fields(all_events()[kind])
         unset = {f.encode_name: json.loads(msgspec.json.encode(f.default)) for f in fields if not f.required}
         return [{**unset, **json.loads(data)} for (data,) in rows]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 import signal
 import subprocess
 from pathlib import Path
@@ -155,7 +156,7 @@ def test_the_tables_fit_a_terminal_of_100_columns(place: Place) -> None:
             shown += piece
         assert done.wait(DEADLINE) == 0
     lines = shown.decode().splitlines()
-    tables = lines[: next(i for i, line in enumerate(lines) if line.startswith("claude-cloud: "))]
+    tables = lines[: next(i for i, line in enumerate(lines) if re.match(r"[a-z]+-cloud: ", line))]
     assert max(map(len, tables)) <= 100
     row = next(line for line in tables if line.startswith("claude"))
     assert row.split()[1:4] == ["ready", "2.1.325", "ANTHROPIC_API_KEY"]

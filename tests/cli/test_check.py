@@ -1,8 +1,7 @@
-"""`segue check` runs what is configured and what Supabase needs, and ends as they do."""
+"""`segue check` runs what is configured, and ends as it does."""
 
 from __future__ import annotations
 
-import json
 import socket
 import sys
 from pathlib import Path
@@ -10,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from tests.cli.place import Place
-from tests.judges.rls_place import ON, RIGHT, TODOS
 
 GOOD = 'checks = [["git", "--version"]]\n'
 BAD = 'checks = [["git", "--version"], ["git", "nonsense"]]\n'
@@ -19,12 +17,6 @@ BAD = 'checks = [["git", "--version"], ["git", "nonsense"]]\n'
 @pytest.fixture
 def place(tmp_path: Path) -> Place:
     return Place.make(tmp_path)
-
-
-def migrate(place: Place, sql: str) -> None:
-    folder = place.repo / "supabase" / "migrations"
-    folder.mkdir(parents=True)
-    (folder / "20240101000000_todos.sql").write_text(sql)
 
 
 def test_configured_checks(place: Place) -> None:
@@ -37,7 +29,6 @@ def test_configured_checks(place: Place) -> None:
     shown = place.json("check", code=1)
     assert shown["passed"] is False
     assert [check["exit_code"] for check in shown["checks"]] == [0, 1]
-    assert shown["rls"] is None
 
 
 def test_a_check_that_is_not_there(place: Place) -> None:
@@ -81,34 +72,3 @@ def test_checks_that_are_not_isolated_say_so(place: Place) -> None:
 
 def test_nothing_to_check(place: Place) -> None:
     assert "checks = " in place.segue("check", code=2).stderr
-    assert "--repo" in place.segue("check", "rls", code=2).stderr
-
-
-def test_row_level_security(place: Place, postgres_server: str) -> None:
-    migrate(place, TODOS + ON + RIGHT)
-    done = place.segue("check", "rls")
-    assert done.stdout.startswith("✓ rls check: passed\n  public.todos: row level security on")
-    assert place.json("check", SEGUE_RLS__DATABASE_URL=postgres_server)["rls"]["passed"] is True
-
-
-def test_a_hole_fails_both_commands(place: Place, postgres_server: str) -> None:
-    migrate(place, TODOS)
-    place.config(f'{GOOD}[rls]\ndatabase_url = "{postgres_server}"\n')
-    done = place.segue("check", code=1)
-    assert "✓ git --version: passed" in done.stdout
-    assert "ERROR public.todos: row level security is off" in done.stdout
-    shown = place.json("check", "rls", code=1)
-    assert shown["tables"][0]["enabled"] is False
-    assert shown["findings"][-1]["level"] == "error"
-
-
-def test_without_a_postgres_it_counts_only_when_it_is_demanded(place: Place) -> None:
-    migrate(place, TODOS)
-    place.config(GOOD + '[rls]\ndatabase_url = "postgresql://me:secret-password@127.0.0.1:1/x"\n')
-    done = place.segue("check")
-    assert "✗ rls check: was not run" in done.stdout
-    assert "secret-password" not in done.stdout + done.stderr
-    assert "Next: rls.database_url" in place.segue("check", "rls", code=1).stdout
-    place.segue("check", code=1, SEGUE_RLS__ENABLED="on")
-    assert "rls" not in place.segue("check", SEGUE_RLS__ENABLED="off").stdout
-    assert "secret-password" not in json.dumps(place.json("config", "show"))

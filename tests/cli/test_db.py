@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from segue.store import connect
-from segue.store.migrate import VERSION
 from tests.cli.place import DEADLINE, Place, until
 from tests.patience import unhurried
 from tests.store.cluster import Cluster, own_cluster
@@ -27,17 +26,6 @@ def counts(url: str) -> dict[str, int]:
             name: store.query(f"SELECT count(*) AS n FROM orchestrator_{name}")[0]["n"]
             for name in ("runs", "steps", "events", "prompts")
         }
-
-
-def test_migrations_are_written_into_the_project_once(place: Place) -> None:
-    first = place.json("db", "supabase")
-    assert len(first["written"]) == VERSION
-    assert all(Path(path).parent == place.repo / "supabase" / "migrations" for path in first["written"])
-    again = place.json("db", "supabase")
-    assert (again["written"], again["files"]) == ([], first["written"])
-    told = place.segue("db", "supabase", "--dir", str(place.root / "other"))
-    assert len(told.stdout.splitlines()) == VERSION
-    assert "supabase db push" in told.stderr
 
 
 def test_runs_that_began_offline_are_pushed_later(place: Place, postgres: str) -> None:

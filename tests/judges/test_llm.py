@@ -26,10 +26,9 @@ from segue.domain.verdict import Action, Result, Verdict
 from segue.judges.llm import LlmJudge
 from segue.judges.options import JudgeSettings
 from segue.sim.llm.script import LlmEntry
+from tests.bare import bare_python, run_bare
 from tests.judges.endpoint import DIFF, EVIDENCE, GOOD, KEY, QUOTES, TASK, Endpoint, endpoint, reply
 from tests.patience import unhurried
-from tests.provider.test_missing import bare_python
-from tests.provider.test_missing import run as run_bare
 from tests.services import make_services
 
 Patch = pytest.MonkeyPatch

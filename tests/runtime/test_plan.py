@@ -123,11 +123,11 @@ def test_what_does_not_fit_is_refused_with_the_reason(
 
 def test_no_cloud_agent_is_chosen_unasked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
-    monkeypatch.setenv("JULES_API_KEY", "key-of-nobody")
-    found, reports = find_agent(App.load(tmp_path, None, {"agents": {"jules": {}}}))
+    monkeypatch.setenv("CURSOR_API_KEY", "key-of-nobody")
+    found, reports = find_agent(App.load(tmp_path, None, {"agents": {"cursor-cloud": {}}}))
     assert found is None
     assert "claude" in [report.name for report in reports]
-    assert "jules" not in [report.name for report in reports]
+    assert "cursor-cloud" not in [report.name for report in reports]
 
 
 def test_settings_of_the_environment_are_for_more_runs_than_this_one(

@@ -24,8 +24,6 @@ from segue.sim.llm import script as llm
 from segue.sim.llm.app import llm_app
 from segue.sim.script import ProgramScript, ScriptWords, check_script
 from segue.sim.search.app import SearchScript, search_app
-from segue.sim.sessions.claude import CLAUDE
-from segue.sim.sessions.script import SessionScript
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "reference" / "simulators.md").read_text("utf-8")
@@ -33,7 +31,7 @@ SPANS = set(re.findall(r"`([^`\n]+)`", PAGE))
 
 
 def test_every_control_is_explained() -> None:
-    others = (slack_app(), ntfy_app(), search_app(), CLAUDE.build_app())
+    others = (slack_app(), ntfy_app(), search_app())
     for app in (cloud_app(), llm_app(), github_app(), gitlab_app(), *others):
         paths = {path for route in app.routes if (path := getattr(route, "path", "")).startswith("/_sim/")}
         explained = {span.partition(" ")[2].replace("{id}", "{agent}") for span in SPANS}
@@ -49,7 +47,6 @@ def test_every_control_is_explained() -> None:
         ("gitlab", lab.GitlabScript),
         ("slack", SlackScript),
         ("search", SearchScript),
-        ("sessions", SessionScript),
     ],
 )
 def test_the_scripts_can_be_played(info: str, model: type[Any]) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from segue.domain.events import AgentEnded, AgentTool, BridgeResult, UnknownEvent
+from segue.domain.events import AgentEnded, AgentTool, UnknownEvent
 from segue.domain.run import RunKind, RunState
 from segue.store import connect
 from segue.view.load import load_view
@@ -66,5 +66,5 @@ def test_what_only_some_agents_report_is_kept_aside(tmp_path: Path) -> None:
 def test_results_of_a_conversation_keep_their_details(tmp_path: Path) -> None:
     with connect(restore("bridge", tmp_path), read_only=True) as store:
         (run,) = store.runs(kinds=[RunKind.CONVERSATION])
-        results = [e.event for e in store.events(run.id, kinds=[BridgeResult])]
-    assert any(isinstance(event, BridgeResult) and event.details for event in results)
+        results = [one.data for one in store.events(run.id) if one.type == "bridge.result"]
+    assert any(data["details"] for data in results)

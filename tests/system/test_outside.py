@@ -575,5 +575,5 @@ def test_there_is_one_door_to_git() -> None:
     assert {str(path.relative_to(top)) for path in files if started.search(path.read_text())} == _SHOWN
 
 
-_SHOWN = {"cli/run/demo/bridge.py", "runtime/doctor.py"}
+_SHOWN = {"parts/bridge/demo.py", "runtime/doctor.py"}
 """Command lines that are shown to people, or run in the demo."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import sys
 from collections.abc import Sequence
@@ -12,6 +11,7 @@ from typing import Any
 import click
 
 from segue import __version__
+from segue.domain.installed import built_in_parts, find_command, import_name
 
 GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     "Run": {
@@ -39,6 +39,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "init": ("setup.init:init", "Write a commented segue.toml."),
         "doctor": ("setup.doctor:doctor", "Check this machine and say how to fix what is missing."),
         "agent": ("setup.agent:agent", "List the agents and try them."),
+        "parts": ("setup.parts:parts", "List the parts of Segue, and what belongs to each."),
         "plugins": ("setup.plugins:plugins", "List what is installed for each socket, and from where."),
         "trust": ("setup.trust:trust", "See and allow what the project's settings may do."),
         "config": ("setup.config:config", "Show the settings and where they come from."),
@@ -55,9 +56,6 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     "Serve": {
         "serve": ("serve.serve:serve", "Show runs, tasks and reports in a browser."),
         "mcp": ("serve.mcp:mcp", "Let other agents and editors hand work to Segue."),
-        "bridge": ("serve.bridge:bridge", "Run the commands that an agent prints."),
-        "relay": ("serve.relay:relay", "Run approved actions on this machine for a bridge elsewhere."),
-        "proxy": ("serve.proxy:proxy", "Serve agents as models through LiteLLM's proxy."),
         "sim": ("serve.sim:sim", "Simulate vendors' tools to rehearse a run."),
     },
     "Data": {
@@ -73,9 +71,22 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "exit-codes": ("help:exit_codes", "List the exit codes and their meaning."),
     },
 }
-"""Heading → command → its module and function, and its line in `segue --help`."""
+"""Heading → command of the core → its module and function, and its line in `segue --help`."""
 
 COMMANDS = {name: entry for commands in GROUPS.values() for name, entry in commands.items()}
+
+
+def shown_groups() -> dict[str, dict[str, str]]:
+    """Return what `segue --help` lists: heading → command → its line, with those of Segue's own parts."""
+    shown = {
+        heading: {name: text for name, (_, text) in commands.items()} for heading, commands in GROUPS.items()
+    }
+    last = shown.popitem()
+    for part in built_in_parts():
+        for name, command in part.commands.items():
+            if " " not in name:  # others belong to an `OpenGroup`
+                shown.setdefault(command.heading, {})[name] = command.help
+    return {**shown, last[0]: last[1]}
 
 
 class LazyGroup(click.Group):
@@ -83,28 +94,32 @@ class LazyGroup(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names in the order of the help page."""
-        return list(COMMANDS)
+        return [name for commands in shown_groups().values() for name in commands]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import one command."""
-        if cmd_name not in COMMANDS:
+        """Import one command; raises UsageError for one of a part that is not installed."""
+        if cmd_name in COMMANDS:
+            where = f"segue.cli.{COMMANDS[cmd_name][0]}"
+        elif found := find_command(cmd_name):
+            where = found.where
+        else:
             return None
-        module, _, name = COMMANDS[cmd_name][0].partition(":")
-        command: click.Command = getattr(importlib.import_module(f"segue.cli.{module}"), name)
+        command: click.Command = import_name(where)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands by group, without importing them."""
-        width = max(map(len, COMMANDS))
-        for heading, commands in GROUPS.items():
+        groups = shown_groups()
+        width = max(len(name) for commands in groups.values() for name in commands)
+        for heading, commands in groups.items():
             with formatter.section(heading):
-                formatter.write_dl([(name.ljust(width), text) for name, (_, text) in commands.items()])
+                formatter.write_dl([(name.ljust(width), text) for name, text in commands.items()])
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Suggest the nearest command for an unknown one."""
-        if args[0] not in COMMANDS and not args[0].startswith("-"):
+        if not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
             raise unknown_command(args[0], ctx)
         return super().resolve_command(ctx, args)
 
@@ -162,7 +177,7 @@ def run(args: Sequence[str]) -> int:
     except click.ClickException as error:
         error.show()
         if isinstance(error, click.UsageError) and error.ctx is None:
-            known = [word for word in args[:1] if word in COMMANDS]
+            known = [word for word in args[:1] if word in cli.list_commands(click.Context(cli))]
             click.echo(f"Try '{' '.join(['segue', *known])} --help' for help.", err=True)
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):

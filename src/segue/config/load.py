@@ -19,9 +19,11 @@ from segue.config.files import (
     read_toml,
     user_file,
 )
+from segue.config.part_tables import all_settings, settings_kind
 from segue.config.settings import Settings
 from segue.config.trust import ProjectFile
 from segue.domain.errors import UsageError
+from segue.domain.installed import known_table
 from segue.domain.nearest import find_nearest, suggest
 from segue.domain.options import OptionError, Secret, option_values, read_options
 from segue.domain.pattern import pattern
@@ -43,8 +45,7 @@ SIMULATORS = {
 }
 """Variables of the simulators in `segue sim`."""
 
-PATHS = {"state_dir", "source", "repo", "agents.scripted.script", "bridge.relay_token_file"}
-PATHS |= {"relay.certfile", "relay.keyfile"}
+PATHS = {"state_dir", "source", "repo", "agents.scripted.script"}
 """Settings that name a file: relative to the configuration file that sets them."""
 
 GITHUB = "github"
@@ -69,7 +70,7 @@ _ADDRESS = pattern(r"[A-Za-z][A-Za-z0-9+.-]+:")
 SOCKETS = ("agents", "reviewers", "sources", "judges", "searchers", "notifiers", "deliveries")
 """Tables whose keys are names of parts that must exist."""
 
-NAMED_TABLES = (*SOCKETS, "acp", "profiles", "flows")
+NAMED_TABLES = (*SOCKETS, "acp", "flows")
 """Tables whose keys are names: an environment variable spells their dashes as underscores."""
 
 Tree = dict[str, Any]
@@ -120,7 +121,8 @@ class LoadedSettings(Struct, frozen=True):
 
     def rows(self) -> list[tuple[str, Any, str]]:
         """Return every value with its dotted name and origin, secrets masked."""
-        return [(path, value, self.origin(path)) for path, value in leaves(option_values(self.settings))]
+        values = option_values(all_settings()()) | option_values(self.settings)
+        return [(path, value, self.origin(path)) for path, value in leaves(values)]
 
 
 def _know_none(_table: str) -> Iterable[str]:
@@ -216,12 +218,19 @@ def _left_out(project: ProjectFile | None) -> Callable[[str, Any], bool]:
 def _spell(path: str, merged: Tree, known: Known) -> str:
     """Return the path with the dashes of a known name: `agents.cursor_cloud` → `agents.cursor-cloud`."""
     table, *rest = path.split(".")
-    if table not in NAMED_TABLES or not rest or "_" not in rest[0]:
+    if not rest or "_" not in rest[0] or not _has_names(table):
         return path
     names = (*_keys(merged, table), *(_keys(merged, "acp") if table == "agents" else ()), *known(table))
     if rest[0] not in names:
         rest[0] = next((name for name in names if name.replace("-", "_") == rest[0]), rest[0])
     return ".".join((table, *rest))
+
+
+def _has_names(table: str) -> bool:
+    if table in NAMED_TABLES or table in Settings.__struct_encode_fields__:
+        return table in NAMED_TABLES
+    found = known_table(table)
+    return found is not None and found.named
 
 
 def _keys(merged: Tree, table: str) -> tuple[str, ...]:
@@ -366,7 +375,7 @@ def _put(tree: Tree, path: str, value: Any) -> None:
 
 def _anchor(path: str, value: Any, base: Path | None) -> Any:
     anchored = (
-        path in PATHS
+        _is_path(path)
         or (path == "database_url" and is_path(str(value)))
         or (path == "summary" and value != GITHUB)
     )
@@ -377,16 +386,26 @@ def _anchor(path: str, value: Any, base: Path | None) -> Any:
     return value
 
 
+def _is_path(path: str) -> bool:
+    table, _, name = path.partition(".")
+    if table in Settings.__struct_encode_fields__:
+        return path in PATHS
+    found = known_table(table)
+    return found is not None and name in found.paths
+
+
 def _validate(merged: Tree, origins: Mapping[str, str]) -> Settings:
     try:
-        return read_options(Settings, merged)
-    except OptionError as error:
-        from segue.domain.mistakes import UNKNOWN, name_options  # only mistakes need it
+        return read_options(settings_kind(merged), merged)
+    except OptionError as wrong:
+        from segue.domain.mistakes import UNKNOWN, find_mistake, name_options  # only mistakes need it
 
+        kind = all_settings()  # a name that is not known may be meant for any part
+        error = find_mistake(kind, merged) if wrong.message.startswith(UNKNOWN) else wrong
         where = _locate(error.path, origins)
         message = f"{error.path}: {error.message} (from {where})"
         if where.startswith(PREFIX) and error.message.startswith(UNKNOWN):
-            variables = [PREFIX + _variable(name) for name in name_options(Settings)]
+            variables = [PREFIX + _variable(name) for name in name_options(kind)]
             message = f"{where}: there is no such setting.{suggest(where, variables, '{}')}"
         raise UsageError(message, hint="`segue config show` lists all settings") from None
 

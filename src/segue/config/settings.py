@@ -1,11 +1,10 @@
 """Every setting with its type, default and one-line meaning. `segue config schema` prints this."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar
 
 from msgspec import Meta
 
-from segue.config.bridge import BridgeSettings
 from segue.config.git import GitSettings
 from segue.config.worker import WorkerSettings
 from segue.domain.diagnostic import ALLOWED, parse
@@ -27,9 +26,7 @@ from segue.domain.options import (
 from segue.domain.proof import Level
 from segue.domain.scenario import Scenario
 from segue.judges.options import JudgeSettings
-from segue.judges.rls.options import RlsOptions
 from segue.notify.options import NotifySettings
-from segue.relay.options import RelaySettings
 from segue.reviewers.triage import DismissRule
 from segue.searchers.options import SearchSettings
 from segue.sources.options import GithubSettings
@@ -37,6 +34,8 @@ from segue.sources.options import GithubSettings
 if TYPE_CHECKING:
     from segue.domain.budget import Budget
     from segue.domain.job import Limits
+
+T = TypeVar("T")
 
 BuildPhaseName = Literal["setup", "schema", "backend", "frontend", "testing", "deployment"]
 """The values of BuildPhase; importing it would cost more than all of these settings."""
@@ -203,32 +202,6 @@ class StoreSettings(Options, frozen=True):
     """Seconds a run continues while Postgres is away; events are buffered. `limits.patience` if unset."""
 
 
-class ModelAlias(Options, frozen=True):
-    """One entry of `[[provider.models]]`: a name of your own for a model."""
-
-    name: Text
-    """The name that clients ask for."""
-    model: Text
-    """The model behind it, such as `claude-cli/opus`."""
-    params: dict[str, Any] = {}
-    """More `litellm_params`, such as `api_base` or prices per token."""
-
-
-class ProviderSettings(Options, frozen=True):
-    """How agents are served as models."""
-
-    processes: Count = 8
-    """Agents that may work as models at the same time; more calls wait."""
-    record: bool = True
-    """Store a trace of every call as events of a run; see `segue logs`."""
-    depth: Count = 4
-    """How deep profiles may be nested."""
-    output_bytes: Bytes = 64 * 1024**2
-    """Bytes one agent may print for an answer before it is stopped."""
-    models: tuple[ModelAlias, ...] = ()
-    """Names of your own for models, for the proxy and for profiles."""
-
-
 class FlowSettings(Options, frozen=True):
     """A flow of your own: the table `[flows.NAME]`."""
 
@@ -393,13 +366,9 @@ class Settings(Options, frozen=True):
     judge: JudgeSettings = JudgeSettings()
     final: FinalSettings = FinalSettings()
     log: LogSettings = LogSettings()
-    rls: RlsOptions = RlsOptions()
     search: SearchSettings = SearchSettings()
     diagnostics: DiagnosticSettings = DiagnosticSettings()
-    provider: ProviderSettings = ProviderSettings()
     notify: NotifySettings = NotifySettings()
-    relay: RelaySettings = RelaySettings()
-    bridge: BridgeSettings = BridgeSettings()
     github: GithubSettings = GithubSettings()
     worker: WorkerSettings = WorkerSettings()
     sources: dict[str, dict[str, Any]] = {}
@@ -416,9 +385,12 @@ class Settings(Options, frozen=True):
     """Flows of your own, each a list of phases."""
     reviewers: dict[str, dict[str, Any]] = {}
     """Options per reviewer: see `segue help reviewing`."""
-    profiles: dict[str, dict[str, Any]] = {}
-    """Models composed of several models: see `segue help litellm`."""
     agents: dict[str, dict[str, Any]] = {}
     """Options per agent: see `segue agent schema NAME`."""
     acp: dict[str, dict[str, Any]] = {}
     """More agents that speak the Agent Client Protocol: see `segue help agents`."""
+
+    def part(self, table: str, kind: type[T]) -> T:
+        """Return the table of a part as its type; the defaults if nobody has set any of it."""
+        found: T | None = getattr(self, table, None)  # a field of `part_tables.settings_kind`
+        return kind() if found is None else found

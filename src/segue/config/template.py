@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+from segue.config.part_tables import all_settings
 from segue.config.settings import Settings
+from segue.domain.installed import known_table
 from segue.domain.options import OptionField, option_fields
 
 _HEAD = """\
@@ -17,8 +19,8 @@ _AGENTS = """
 # [agents.command]
 # argv = ["./agent.sh"]                 # any program: it reads the prompt on stdin and runs in the repository
 """
-_USERS_OWN = {"relay", "worker"}
-"""Tables that belong into the user's own file: see `segue help relay` and `segue help fleet`."""
+_USERS_OWN = {"worker"}
+"""Tables of the core that belong into the user's own file: see `segue help fleet`."""
 
 EXAMPLES = {
     "agent": "claude",
@@ -64,7 +66,6 @@ EXAMPLES = {
     "final.review": ["stet start main"],
     "final.audit": ["npm audit"],
     "log.file": "segue.log",
-    "rls.database_url": "postgresql://…",
     "search.service": "searxng",
     "search.base_url": "http://127.0.0.1:8080",
     "search.api_key_env": "BRAVE_API_KEY",
@@ -74,19 +75,14 @@ EXAMPLES = {
     "notify.ntfy.topic": "my-segue-4f1c9a7e",
     "notify.ntfy.token_env": "NTFY_TOKEN",
     "notify.answers.url": "https://segue.example.org",
-    "bridge.subagent": "cursor-cloud",
-    "bridge.cost_usd": 10,
-    "bridge.relay_url": "http://127.0.0.1:8754",
-    "bridge.relay_token_file": "relay.token",
     "worker.allow_agents": ["claude"],
-    "bridge.completion_url": "https://example.com/done",
 }
 """Examples for settings that are unset or empty by default."""
 
 
 def template() -> str:
     """Return the text of the file."""
-    return "\n".join([_HEAD, *_write_table(Settings, "")]) + "\n" + _AGENTS
+    return "\n".join([_HEAD, *_write_table(all_settings(), "")]) + "\n" + _AGENTS
 
 
 def _write_table(kind: type[Any], prefix: str) -> Iterator[str]:
@@ -94,13 +90,20 @@ def _write_table(kind: type[Any], prefix: str) -> Iterator[str]:
     fields = option_fields(kind)
     for field in fields:
         if not field.is_table and not isinstance(field.default, dict):
-            yield _write_line(field, prefix)
+            yield _write_line(field, prefix, getattr(kind, "examples", {}))
     for field in fields:
-        if field.is_table and field.name not in _USERS_OWN:
+        if field.is_table and not _is_personal(f"{prefix}{field.name}"):
             yield from ("", f"# [{prefix}{field.name}]")
             yield from _write_table(field.type, f"{prefix}{field.name}.")
 
 
-def _write_line(field: OptionField, prefix: str) -> str:
-    value = EXAMPLES.get(prefix + field.name, field.default)
+def _is_personal(name: str) -> bool:
+    table = None if "." in name or name in Settings.__struct_fields__ else known_table(name)
+    return name in _USERS_OWN or (table is not None and table.personal)
+
+
+def _write_line(field: OptionField, prefix: str, examples: Mapping[str, Any]) -> str:
+    """Return a setting with its example, its default, or an empty text where it has neither."""
+    value = EXAMPLES.get(prefix + field.name, examples.get(field.name, field.default))
+    value = "" if value is None else value
     return f"# {field.name} = {json.dumps(value, ensure_ascii=False)}".ljust(40) + f"# {field.description}"

@@ -18,8 +18,11 @@ from typing import Any
 from msgspec import Struct
 
 from segue.config.files import is_foreign
+from segue.config.settings import Settings
 from segue.domain.amounts import list_some
 from segue.domain.errors import UsageError
+from segue.domain.installed import known_table
+from segue.domain.part import PartTable
 from segue.domain.settings_text import PROJECT_FILES
 from segue.system.reading import UnsafeFile, read_file, work_tree
 
@@ -40,7 +43,7 @@ CONFINED = HARMLESS | frozenset(
         *("plan_format", "task_list", "verify", "judged_by", "require", "criteria", "ignore_checklists"),
         *("control_files", "known_failures", "check_timeout", "plan_changed", "resolve", "commits_missing"),
         *("continue_with_remaining_tasks", "max_consecutive_task_failures", "gates", "proof.independent"),
-        *("proof.mutants", "rls.enabled", "rls.schemas", "rls.timeout", "judge.timeout"),
+        *("proof.mutants", "judge.timeout"),
         *("judge.max_evidence_bytes", "judge.structured", "diagnostics.timeout", "diagnostics.output_bytes"),
         *("limits.phase_timeout", "limits.idle_timeout", "limits.run_timeout", "limits.kill_grace"),
         *("limits.attempts", "limits.resolutions", "limits.replans", "limits.patience", "limits.slots"),
@@ -116,10 +119,25 @@ def is_confined(name: str, value: Any) -> bool:
 def _is_among(names: frozenset[str], name: str, value: Any) -> bool:
     if name == "source":
         return _stays_inside(value)
+    names = names | _of_part(name, names is HARMLESS)
     if value == {}:
         return any(known.startswith(f"{name}.") for known in names)
     tables = name.split(".")[:-1]
     return name in names or any(f"{'.'.join(tables[:end])}.*" in names for end in range(1, len(tables) + 1))
+
+
+def _of_part(name: str, harmless: bool) -> frozenset[str]:
+    """Return what the part says whose setting this is; those of the core are listed above."""
+    table = _part_table(name)
+    if table is None:
+        return frozenset()
+    named = table.harmless if harmless else (*table.harmless, *table.confined)
+    return frozenset(f"{name.partition('.')[0]}.{one}" for one in named)
+
+
+def _part_table(name: str) -> PartTable | None:
+    first = name.partition(".")[0]
+    return None if first in Settings.__struct_encode_fields__ else known_table(first)
 
 
 def _stays_inside(value: Any) -> bool:
@@ -232,12 +250,10 @@ _MEANINGS: tuple[tuple[tuple[str, ...], str], ...] = (
         "decides where Segue reads and writes",
     ),
     (
-        ("judge", "search", "searchers", "judges", "rls", "github"),
+        ("judge", "search", "searchers", "judges", "github"),
         "sends work and questions to services, with your keys",
     ),
-    (("provider", "profiles"), "serves agents as models"),
     (("notify", "notifiers"), "sends notifications"),
-    (("bridge", "relay"), "lets agents elsewhere run commands here"),
     (("sources", "source_kind"), "reads tasks through a plug-in"),
     (
         (
@@ -259,10 +275,13 @@ def explain(names: Iterable[str]) -> dict[str, list[str]]:
     """Sort settings by what they do, in plain words."""
     found: dict[str, list[str]] = {}
     wanted = list(names)
-    for tables, meaning in (*_MEANINGS, ((), _OTHER)):
-        for name in [one for one in wanted if not tables or any(_is_in(one, table) for table in tables)]:
+    for tables, meaning in _MEANINGS:
+        for name in [one for one in wanted if any(_is_in(one, table) for table in tables)]:
             found.setdefault(meaning, []).append(name)
             wanted.remove(name)
+    for name in wanted:
+        table = _part_table(name)
+        found.setdefault(table.meaning if table else _OTHER, []).append(name)
     return found
 
 

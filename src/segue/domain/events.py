@@ -12,6 +12,7 @@ from segue.domain.before import BaseCheck
 from segue.domain.criterion import CriterionVerdict
 from segue.domain.evidence import Hit
 from segue.domain.failure import Failure, FailureKind
+from segue.domain.installed import event_names, find_event
 from segue.domain.outcome import Outcome, Usage
 from segue.domain.proof import CheckResult, Level, Proof, Tampering
 from segue.domain.task import Task, TaskKind
@@ -29,9 +30,15 @@ def join_isolation(before: str, now: str) -> str:
 
 
 class Event(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One thing observed. Agents emit `agent.…`, the bridge `bridge.…`, the provider `trace.…`."""
+    """One thing observed. Agents emit `agent.…`; parts have kinds of their own."""
 
     type: ClassVar[str] = ""
+    rest: ClassVar[str] = ""
+    """The field for what only some report."""
+
+    def describe(self) -> str | None:
+        """Return one line for people; of the core's own events, `reports.event_text` has the words."""
+        return None
 
 
 class RunStarted(Event, frozen=True):
@@ -515,64 +522,6 @@ class FinalCommandRun(Event, frozen=True):
     output: str = ""
 
 
-class BridgeTurn(Event, frozen=True):
-    """The agent of a conversation gets a message."""
-
-    type: ClassVar[str] = "bridge.turn"
-    turn: int
-    items: tuple[str, ...] = ()
-
-
-class BridgeCommand(Event, frozen=True):
-    """A command in the agent's reply."""
-
-    type: ClassVar[str] = "bridge.command"
-    command: str
-    line: str
-
-
-class BridgeSkipped(Event, frozen=True):
-    """A line of the reply that is not a command."""
-
-    type: ClassVar[str] = "bridge.skipped"
-    line: int
-    text: str
-    reason: str
-
-
-class BridgeResult(Event, frozen=True):
-    """The result of a command; `details` depend on the command: a subagent, an action, a reminder."""
-
-    type: ClassVar[str] = "bridge.result"
-    command: str
-    status: str
-    reason: str = ""
-    branch: str | None = None
-    details: dict[str, Any] = {}
-
-
-class BridgeReminder(Event, frozen=True):
-    """A reminder is stored, or sent."""
-
-    type: ClassVar[str] = "bridge.reminder"
-    command: str
-    due: float
-    message: str
-    told: bool = False
-
-
-class BridgeWebhook(Event, frozen=True):
-    """A webhook came in or went out."""
-
-    type: ClassVar[str] = "bridge.webhook"
-    agent_id: str = ""
-    status: str = ""
-    direction: str = "in"
-    outcome: str = ""
-    delivery: str = ""
-    details: dict[str, Any] = {}
-
-
 class AgentStarted(Event, frozen=True):
     """An agent is launched or adopted."""
 
@@ -604,6 +553,7 @@ class AgentTool(Event, frozen=True):
     """Something the agent does."""
 
     type: ClassVar[str] = "agent.tool"
+    rest: ClassVar[str] = "details"
     name: str
     input: Any = None
     id: str = ""
@@ -650,6 +600,7 @@ class AgentEnded(Event, frozen=True):
     """The launch has ended. `facts` are counts and ids that only some agents report."""
 
     type: ClassVar[str] = "agent.ended"
+    rest: ClassVar[str] = "facts"
     ok: bool
     exit_code: int | None = None
     duration: float = 0.0
@@ -690,50 +641,29 @@ class AgentRecorded(Event, frozen=True):
     """Whether nothing was left out and no response was cut."""
 
 
-class TraceSpan(Event, frozen=True):
-    """A model that Segue serves was called."""
-
-    type: ClassVar[str] = "trace.span"
-    trace: str
-    id: str
-    model: str
-    """The name the caller used."""
-    parent: str | None = None
-    depth: int = 0
-    kind: str = ""
-    part: str = ""
-    """Its part in the parent: `candidate`, `judge`, `draft`, …"""
-    started: float = 0.0
-    seconds: float = 0.0
-    queued: float = 0.0
-    """Seconds spent waiting for a free process."""
-    ok: bool = True
-    error: str = ""
-    failure: str | None = None
-    """The kind of failure, as in `FailureKind`."""
-    exit_code: int | None = None
-    stderr: str = ""
-    """The end of stderr."""
-    answered_by: str | None = None
-    """The model that answered, as the agent or vendor calls it."""
-    input_tokens: int = 0
-    output_tokens: int = 0
-    estimated: bool = False
-    """True if the tokens were estimated from the length, because none were reported."""
-    cost_usd: float | None = None
-    note: str = ""
-    details: dict[str, Any] = {}
-
-
 class UnknownEvent(Event, frozen=True):
-    """An event that this version cannot read: of a newer Segue, or damaged."""
+    """An event that cannot be read here: of a part that is not installed or of a newer Segue, or damaged."""
 
     name: str
     data: Any = None
 
+    def describe(self) -> str:
+        """Return the record as it is stored."""
+        return f"{self.name}: {msgspec.json.encode(self.data).decode()}"
+
 
 EVENTS: Mapping[str, type[Event]] = {kind.type: kind for kind in Event.__subclasses__() if kind.type}
-"""Every kind of event by its name in the store."""
+"""Every kind of event of the core, by its name in the store."""
+
+
+def all_events() -> dict[str, type[Event]]:
+    """Return every kind of event by its name, those of installed parts too."""
+    return {**EVENTS, **{name: kind for name in event_names() if (kind := find_event(name)) is not None}}
+
+
+@cache
+def _find_kind(name: str) -> type[Event] | None:
+    return EVENTS.get(name) or find_event(name)
 
 
 class Recorded(NamedTuple):
@@ -775,14 +705,15 @@ def event_data(event: Event) -> dict[str, Any]:
 
 def event_schema() -> dict[str, Any]:
     """Return the JSON Schema of an event: its `type` decides about its `data`."""
-    references, definitions = msgspec.json.schema_components(EVENTS.values(), ref_template="#/$defs/{name}")
+    events = all_events()
+    references, definitions = msgspec.json.schema_components(events.values(), ref_template="#/$defs/{name}")
     variants = [
         {
             "type": "object",
             "properties": {"type": {"const": name}, "data": reference},
             "required": ["type", "data"],
         }
-        for name, reference in zip(EVENTS, references, strict=True)
+        for name, reference in zip(events, references, strict=True)
     ]
     return {"title": "Event", "oneOf": variants, "$defs": definitions}
 
@@ -798,13 +729,13 @@ def parse_event(name: str, text: str) -> Event | None:
 
 @cache
 def _find_decoder(name: str) -> msgspec.json.Decoder[Event] | None:
-    kind = EVENTS.get(name)
-    return None if kind is None or kind in _OPEN else msgspec.json.Decoder(kind)
+    kind = _find_kind(name)
+    return None if kind is None or kind.rest else msgspec.json.Decoder(kind)
 
 
 def read_event(name: str, data: Any) -> Event:
     """Return the event that was stored under a name; one that cannot be read is an UnknownEvent."""
-    kind = EVENTS.get(name)
+    kind = _find_kind(name)
     if kind is not None:
         try:
             return msgspec.convert(_gathered(kind, data), kind)
@@ -813,17 +744,10 @@ def read_event(name: str, data: Any) -> Event:
     return UnknownEvent(name, data)
 
 
-_OPEN: dict[type[Event], str] = {
-    AgentEnded: "facts",
-    **dict.fromkeys((AgentTool, BridgeResult, BridgeWebhook, TraceSpan), "details"),
-}
-"""Kinds with a field for what only some report."""
-
-
 def _gathered(kind: type[Event], data: Any) -> Any:
     """Move what version 1 stored beside the fields into the open one."""
-    name = _OPEN.get(kind)
-    if name is None or name in data:
+    name = kind.rest
+    if not name or name in data:
         return data
     known = kind.__struct_encode_fields__
     rest = {key: value for key, value in data.items() if key not in known}

@@ -187,7 +187,10 @@ def _describe(field: msgspec.structs.FieldInfo, kind: type[Any]) -> OptionField:
         field.type,
         None if default is msgspec.NODEFAULT else default,
         field.required,
-        next(filter(None, (_read_descriptions(*of).get(field.name) for of in _find_classes(kind))), ""),
+        next(filter(None, (_read_descriptions(*of).get(field.name) for of in _find_classes(kind))), "")
+        or next(
+            (meta.description for meta in getattr(field.type, "__metadata__", ()) if meta.description), ""
+        ),
     )
 
 

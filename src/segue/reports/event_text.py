@@ -18,7 +18,7 @@ def describe_event(recorded: e.Recorded) -> str | None:
     if isinstance(recorded.event, e.RunParked | e.WaitBegan):
         return _describe_wait(recorded.event, recorded.ts / 1000)
     describe = _DESCRIPTIONS.get(type(recorded.event))
-    return describe(recorded.event) if describe else None
+    return describe(recorded.event) if describe else recorded.event.describe()
 
 
 def locate_event(recorded: e.Recorded) -> str:
@@ -94,17 +94,6 @@ def _describe_review(event: e.Reviewed) -> str:
     return format_count(event.findings, "finding") + dismissed
 
 
-def _describe_span(event: e.TraceSpan) -> str:
-    """Describe a model call; nested calls are indented."""
-    part = f" ({event.part})" if event.part else ""
-    tokens = event.input_tokens + event.output_tokens
-    used = f", {tokens} tokens{' (estimated)' if event.estimated else ''}" if tokens else ""
-    cost = f", ${event.cost_usd:.4f}" if event.cost_usd else ""
-    ending = "" if event.ok else f": {event.failure or 'failed'}: {event.error}"
-    model = f"{'› ' * event.depth}{event.model}{part}"
-    return f"{model} {format_duration(event.seconds)}{used}{cost}{ending}"
-
-
 def pick_input(given: Any) -> Any:
     """Return the most informative part of the input of a tool, or all of it."""
     known = given if isinstance(given, Mapping) else {}
@@ -156,13 +145,6 @@ _DESCRIPTIONS: dict[type[e.Event], Callable[[Any], str | None]] = {
     e.AgentEnded: _describe_agent_end,
     e.VerdictGiven: _describe_verdict,
     e.Reviewed: _describe_review,
-    e.TraceSpan: _describe_span,
-    e.BridgeTurn: lambda v: f"turn {v.turn} of the conversation",
-    e.BridgeCommand: lambda v: f"command: {v.line}",
-    e.BridgeSkipped: lambda v: f"line {v.line} is not a command: {v.reason}",
-    e.BridgeResult: lambda v: f"{v.status} {v.reason or v.branch or ''}".rstrip(),
-    e.BridgeReminder: lambda v: f"reminder {'sent' if v.told else 'set'}: {v.message}",
-    e.BridgeWebhook: lambda v: f"webhook {v.direction}: {v.agent_id} {v.outcome}",
     e.WorkDelivered: lambda v: v.text,
     e.FeedbackReceived: lambda v: f"task {v.task} from the pull request: {v.title}",
     e.FeedbackAnswered: lambda v: f"task {v.task} was answered on the pull request",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from msgspec import Struct
 
 from segue.domain.errors import ToolMissing, UsageError
+from segue.domain.installed import import_name, other_variants, refuse_missing, socket_variants
 from segue.domain.nearest import suggest
 
 if TYPE_CHECKING:
@@ -17,20 +17,16 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-BUILT_IN: Mapping[str, Mapping[str, str]] = {
+CORE: Mapping[str, Mapping[str, str]] = {
     "agents": {
         "claude": "segue.agents.claude.agent:ClaudeAgent",
-        "claude-cloud": "segue.agents.claude_cloud:CLAUDE_CLOUD",
         "codex": "segue.agents.codex.agent:CodexAgent",
         "command": "segue.agents.command:CommandAgent",
         "copilot": "segue.agents.acp.agent:COPILOT",
-        "copilot-cloud": "segue.agents.copilot_cloud:COPILOT_CLOUD",
         "cursor": "segue.agents.cursor.agent:CursorAgent",
         "cursor-acp": "segue.agents.acp.agent:CURSOR",
         "cursor-cloud": "segue.agents.cursor_cloud.agent:CursorCloudAgent",
-        "devin": "segue.agents.devin:DEVIN",
         "gemini": "segue.agents.acp.agent:GEMINI",
-        "jules": "segue.agents.jules:JULES",
         "opencode": "segue.agents.acp.agent:OPENCODE",
         "qwen": "segue.agents.acp.agent:QWEN",
         "scripted": "segue.agents.scripted.agent:ScriptedAgent",
@@ -42,8 +38,6 @@ BUILT_IN: Mapping[str, Mapping[str, str]] = {
         "planfile": "segue.sources.plan.source:PlanFile",
         "github": "segue.sources.github.source:GithubIssues",
         "table": "segue.sources.table:TableSource",
-        "taskmaster": "segue.sources.taskmaster:TaskMasterSource",
-        "beads": "segue.sources.beads:BeadsSource",
     },
     "reviewers": {
         "stet": "segue.reviewers.stet.reviewer:StetReviewer",
@@ -76,6 +70,11 @@ BUILT_IN: Mapping[str, Mapping[str, str]] = {
 }
 """Socket → name → where the class is. Other packages use the entry-point group `segue.SOCKET`."""
 
+BUILT_IN: Mapping[str, Mapping[str, str]] = {
+    socket: {**variants, **socket_variants(socket)} for socket, variants in CORE.items()
+}
+"""The same with what the parts of Segue bring that are installed."""
+
 
 class Plugin(Struct, frozen=True):
     """One variant of a socket, and where it comes from."""
@@ -105,21 +104,21 @@ def _entry_points(socket: str) -> Mapping[str, EntryPoint]:
 
 def names(socket: str) -> list[str]:
     """Return every name that is registered for a socket."""
-    return sorted({*BUILT_IN[socket], *_entry_points(socket)})
+    return sorted({*BUILT_IN[socket], *plugin_names(socket)})
 
 
 def plugin_names(socket: str) -> list[str]:
     """Return the names that other packages have registered for a socket."""
-    return sorted(_entry_points(socket))
+    return sorted({*_entry_points(socket), *other_variants(socket)})
 
 
 def load(socket: str, name: str, also: Iterable[str] = ()) -> Any:
     """Import a variant; `also` are names that mean something else, worth a hint."""
-    where = BUILT_IN[socket].get(name)
-    if where is not None:
-        module, _, attribute = where.partition(":")
-        return getattr(importlib.import_module(module), attribute)
+    if (where := BUILT_IN[socket].get(name)) is not None:
+        return import_name(where)
     point = _entry_points(socket).get(name)
+    if point is None and (where := other_variants(socket).get(name)) is not None:
+        return import_name(where)
     if point is None:
         raise _unknown(socket, name, also)
     try:
@@ -169,11 +168,12 @@ def _unusable(point: EntryPoint, problem: str) -> ToolMissing:
 
 def check_name(socket: str, name: str, also: Iterable[str] = ()) -> None:
     """Raise UsageError for a name that nobody has registered; `also` are names that mean something else."""
-    if name not in BUILT_IN[socket] and name not in also and name not in _entry_points(socket):
+    if name not in BUILT_IN[socket] and name not in also and name not in plugin_names(socket):
         raise _unknown(socket, name, also)
 
 
 def _unknown(socket: str, name: str, also: Iterable[str]) -> UsageError:
+    refuse_missing(socket, name, f"The {_singular(socket)} {name}")
     known = sorted({*names(socket), *also})
     return UsageError(
         f"There is no {_singular(socket)} {name!r}.{suggest(name, known)}",

@@ -53,8 +53,6 @@ SIMULATED = "scripted"
 _FOLDER = "segue-rehearsal-"
 _OWNER = "owner"
 _KEPT = "Nothing was started."
-_SOURCES = ("planfile", "speckit", "table", "taskmaster", "prompt")
-"""Sources that are files: others ask a service or a program, and write there what is done."""
 
 
 class Rehearsal(Struct, frozen=True):
@@ -144,7 +142,7 @@ async def remove_rehearsal(folder: Path) -> None:
 
 
 def _refuse_services(kind: str) -> None:
-    if kind not in _SOURCES:
+    if not registry.says("sources", kind, "in_files"):
         raise UsageError(
             f"Tasks of the source {kind} cannot be rehearsed: it is asked for them, and told what is done.",
             kept=_KEPT,

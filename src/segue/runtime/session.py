@@ -49,7 +49,7 @@ from segue.runtime.following import Returned
 from segue.runtime.guarding import make_contract, make_guard
 from segue.runtime.open import OpenRun
 from segue.runtime.preconditions import hook_commands
-from segue.runtime.wiring import command_runner, examine_rls, hook_runner, make_checking
+from segue.runtime.wiring import command_runner, examine_project, hook_runner, make_checking
 from segue.system import identity
 from segue.system.files import explain_full_disk
 from segue.system.git.branches import LocalBranches
@@ -290,7 +290,7 @@ class _Session:
         opened, parts = self._opened, self._opened.parts
         redactor = parts.services.redactor
         folder, guards = opened.app.run_folder(opened.run.id), opened.app.guard_folder(opened.run.id)
-        examine = examine_rls(opened.app, folder) if parts.building else None
+        examine = examine_project(opened.app, folder) if parts.building else None
         return RunContext(
             flow=opened.plan.flow,
             journal=self._journal,

@@ -9,6 +9,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from segue.domain.errors import SegueError
+from segue.domain.installed import built_in_parts
 from segue.domain.task import TaskStatus
 from segue.runtime.app import App
 from segue.sources.recognise import TASKS, find_features
@@ -18,8 +19,6 @@ _MOST_FILES = 200
 _MOST_SOURCES = 50
 _FOLDERS = ("", "docs", "plans", "specs")
 """Where plan files are looked for."""
-_OTHERS = (".taskmaster/tasks/tasks.json", ".beads/issues.jsonl")
-"""Files of other tools that list tasks."""
 
 
 class FoundSource(Struct, frozen=True):
@@ -50,7 +49,7 @@ def _candidates(app: App, repo: Path) -> Iterator[str | None]:
         yield None
     for feature in find_features(repo):
         yield str(feature)
-    for other in _OTHERS:
+    for other in (files.usual for part in built_in_parts() for files in part.files.values()):
         if (repo / other).is_file():
             yield str(repo / other)
     for folder in _FOLDERS:

@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from segue.config.load import SOCKETS, LoadedSettings
+from segue.config.settings import Settings
 from segue.domain.errors import ToolMissing, UsageError
+from segue.domain.installed import known_table
 from segue.domain.options import Options
 from segue.runtime import registry
 
@@ -82,8 +84,12 @@ def _named_agents(loaded: LoadedSettings) -> Iterator[tuple[str, str]]:
     settings = loaded.settings
     roles = settings.roles
     named = {f"roles.{role}": getattr(roles, role) for role in roles.__struct_fields__}
-    named |= {"agent": settings.agent, "bridge.subagent": settings.bridge.subagent}
-    named["bridge.allow_agents"] = ",".join(settings.bridge.allow_agents)
+    named["agent"] = settings.agent
+    for table in {*settings.__struct_fields__} - {*Settings.__struct_fields__}:
+        found = known_table(table)
+        for name in found.agents if found else ():
+            value = getattr(getattr(settings, table), name)
+            named[f"{table}.{name}"] = ",".join(value) if isinstance(value, tuple) else value
     yield from ((path, str(text)) for path, text in named.items() if text)
 
 

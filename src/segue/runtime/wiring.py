@@ -13,6 +13,7 @@ from segue.config.load import LoadedSettings
 from segue.domain.before import BaseCheck, KnownFailures
 from segue.domain.errors import CredentialsError, SegueError, ToolMissing, UsageError
 from segue.domain.finding import DismissReason, Finding
+from segue.domain.installed import import_name, socket_variants
 from segue.domain.options import OptionError, Options, read_options
 from segue.domain.plain import cut_tail
 from segue.domain.proof import CheckResult
@@ -343,21 +344,23 @@ def make_delivery(app: App, name: str, services: Services) -> Delivery:
     return delivery
 
 
-def examine_rls(app: App, folder: Path) -> Examine | None:
-    """Return what tries out the row level security of a Supabase project; None when it is switched off."""
-    options = app.loaded.settings.rls
-    if options.enabled == "off":
-        return None
+def make_examiners(app: App, folder: Path) -> dict[str, Examine | None]:
+    """Return what parts examine in a whole project, by name; None for what is switched off."""
+    found = socket_variants("examiners")
+    return {name: import_name(where)(app.loaded.settings, folder) for name, where in found.items()}
+
+
+def examine_project(app: App, folder: Path) -> Examine | None:
+    """Return what asks the examiners of parts until one applies; None when there is none."""
+    examiners = [one for one in make_examiners(app, folder).values() if one is not None]
 
     async def examine(project: Path) -> Examination | None:
-        if not (project / "supabase" / "migrations").is_dir():
-            return None
-        from segue.judges.rls import examine as examine_project
+        for one in examiners:
+            if (found := await one(project)) is not None:
+                return found
+        return None
 
-        report = await examine_project(project, options, folder)
-        return None if report is None else Examination(report.as_check(), report.as_json(), report.decides)
-
-    return examine
+    return examine if examiners else None
 
 
 def command_runner(

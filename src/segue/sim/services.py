@@ -177,40 +177,39 @@ def _parse_body(body: bytes) -> Any:
         return body.decode("utf-8", "replace")
 
 
-_APPS = {
-    "cursor": ("cloud.app:cloud_app", "cloud.script:CloudScript"),
-    "claude-cloud": ("sessions.claude:CLAUDE.build_app", "sessions.script:SessionScript"),
-    "copilot-cloud": ("sessions.copilot:COPILOT.build_app", "sessions.script:SessionScript"),
-    "devin": ("sessions.devin:DEVIN.build_app", "sessions.script:SessionScript"),
-    "jules": ("sessions.jules:JULES.build_app", "sessions.script:SessionScript"),
-    "github": ("github.app:github_app", "github.script:GithubScript"),
-    "gitlab": ("gitlab.app:gitlab_app", "gitlab.script:GitlabScript"),
-    "llm": ("llm.app:llm_app", "llm.script:LlmScript"),
-    "search": ("search.app:search_app", "search.app:SearchScript"),
-    "slack": ("chat.slack:slack_app", "chat.slack:SlackScript"),
-    "ntfy": ("chat.ntfy:ntfy_app", "chat.ntfy:NtfyScript"),
+APPS = {
+    "cursor": ("segue.sim.cloud.app:cloud_app", "segue.sim.cloud.script:CloudScript"),
+    "github": ("segue.sim.github.app:github_app", "segue.sim.github.script:GithubScript"),
+    "gitlab": ("segue.sim.gitlab.app:gitlab_app", "segue.sim.gitlab.script:GitlabScript"),
+    "llm": ("segue.sim.llm.app:llm_app", "segue.sim.llm.script:LlmScript"),
+    "search": ("segue.sim.search.app:search_app", "segue.sim.search.app:SearchScript"),
+    "slack": ("segue.sim.chat.slack:slack_app", "segue.sim.chat.slack:SlackScript"),
+    "ntfy": ("segue.sim.chat.ntfy:ntfy_app", "segue.sim.chat.ntfy:NtfyScript"),
 }
 """The function that builds the app of each service, and the type of its script."""
 
 
 def run_service(
-    name: str,
+    app: tuple[str, str],
     port: int,
     script: Path | None,
     report: Callable[[str], None],
     repos: Sequence[str] | None = None,
     unix: Path | None = None,
 ) -> None:
-    """Serve until Ctrl-C; `report` gets the line with the address. `repos`: None if the service has none."""
-    build, kind = (resolve_name(f"segue.sim.{place}") for place in _APPS[name])
+    """Serve one of `APPS` until Ctrl-C; `report` gets the line with the address.
+
+    `repos`: None if the service has none.
+    """
+    build, kind = map(resolve_name, app)
     loaded = load_script(script, kind) if script else kind()
     if repos is None:
-        app = build(loaded)
+        made = build(loaded)
     else:
         table = dict(_split_repo(repo) for repo in repos)
         _check_bare({**loaded.bares, **table})
-        app = build(loaded, table)
-    run_server(app, port, lambda url: report(f"listening on {url}"), unix)
+        made = build(loaded, table)
+    run_server(made, port, lambda url: report(f"listening on {url}"), unix)
 
 
 def _check_bare(repos: Mapping[str, Path]) -> None:

@@ -80,6 +80,7 @@ class PromptSource(Source):
     """A goal in one repository, and the plan an agent has made for it."""
 
     kind = "prompt"
+    in_files = True
     run_kind = RunKind.BUILD
     usual_flow = "build"
 

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from segue.domain.installed import source_of
+
 if TYPE_CHECKING:
     from segue.ports import SourceRequest
 
 TASKS = "tasks.md"
-TASKMASTER = ".taskmaster"
-BEADS = ".beads"
 GITHUB = "github:"
 _DEEPEST = 4
 _SKIPPED = frozenset({"node_modules", "vendor", "venv", "dist", "build", "target", "__pycache__"})
@@ -21,18 +21,6 @@ _SKIPPED = frozenset({"node_modules", "vendor", "venv", "dist", "build", "target
 def is_table(named: str) -> bool:
     """Return whether a CSV or JSON lines file is named."""
     return named.lower().endswith((".csv", ".tsv", ".jsonl", ".ndjson"))
-
-
-def is_taskmaster(named: str) -> bool:
-    """Return whether Task Master's folder is named, or a file in it."""
-    path = Path(named)
-    return path.name == TASKMASTER or (TASKMASTER in path.parts and path.suffix == ".json")
-
-
-def is_beads(named: str) -> bool:
-    """Return whether the folder of beads is named, or a snapshot in it."""
-    path = Path(named)
-    return path.name == BEADS or (path.parent.name == BEADS and path.suffix == ".jsonl")
 
 
 def is_github(named: str) -> bool:
@@ -87,9 +75,8 @@ def any_feature(here: Path, repo: Path) -> bool:
 
 def recognise(request: SourceRequest) -> str | None:
     """Return the built-in source that is certainly meant; None: a plug-in may know better."""
-    for name, is_meant in _BY_NAME.items():
-        if request.named is not None and is_meant(request.named):
-            return name
+    if request.named is not None and (certain := _recognise_name(request.named)):
+        return certain
     if request.named is not None and not request.configured and is_prompt(request.named, request.here):
         return "prompt"
     if is_feature(request):
@@ -97,5 +84,8 @@ def recognise(request: SourceRequest) -> str | None:
     return "planfile" if request.named is None or request.named.endswith(".md") else None
 
 
-_BY_NAME = {"github": is_github, "beads": is_beads, "taskmaster": is_taskmaster, "table": is_table}
-"""Sources known by the name alone, in the order in which they are tried."""
+def _recognise_name(named: str) -> str | None:
+    """Return the source that is known by the name alone; the file of a part may look like a table."""
+    if is_github(named):
+        return "github"
+    return source_of(named) or ("table" if is_table(named) else None)

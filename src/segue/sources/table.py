@@ -36,6 +36,7 @@ class TableSource(ListedFile):
     """A CSV or JSON lines file that is run in one repository. The file is never written."""
 
     kind = "table"
+    in_files = True
     renumbers = True
 
     @classmethod

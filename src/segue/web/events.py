@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from segue.domain.events import EVENTS, ErrorSeen, Recorded, read_event
+from segue.domain.installed import event_names
 from segue.domain.plain import plain
 from segue.domain.run import USUAL_RUNS
 from segue.ports import Store
@@ -45,7 +46,7 @@ def query_events(request: PageRequest) -> Data:
         "newer": _format_place(found[0]) if found and place and (more or not forward) else "",
         "filters": chosen,
         "filtered": any(chosen.values()),
-        "choices": {"type": list(EVENTS), "run": runs},
+        "choices": {"type": [*EVENTS, *event_names()], "run": runs},
         "any": bool(found) or bool(request.store.query("SELECT 1 AS one FROM orchestrator_events LIMIT 1")),
     }
 

@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from segue.domain.amounts import format_count, format_duration, format_quantity
 from segue.domain.events import NOT_ISOLATED
+from segue.domain.installed import built_in_parts
 from segue.domain.plain import clean, plain
 from segue.domain.proof import Level
 from segue.domain.until import describe_until
@@ -93,7 +94,10 @@ def load_assets() -> dict[str, Asset]:
 @cache
 def create_environment() -> Environment:
     """Create the environment of the templates: everything is escaped and free of control characters."""
-    loader = ChoiceLoader([PackageLoader("segue.web"), PackageLoader("segue.reports")])
+    part_packages = [page.rpartition(".")[0] for part in built_in_parts() for page in part.pages]
+    packages = ["segue.web", "segue.reports", *part_packages]
+    with_templates = [name for name in packages if (files(name) / "templates").is_dir()]
+    loader = ChoiceLoader([PackageLoader(name) for name in with_templates])
     made = html_page.create_environment(loader=loader, finalize=_clean_value)
     made.filters.update(
         duration=_format_duration,

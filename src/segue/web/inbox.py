@@ -8,13 +8,13 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from segue.domain.errors import SegueError
+from segue.domain.installed import import_name, socket_variants
 from segue.domain.run import USUAL_RUNS, Run, RunKind
 from segue.ports import Store
 from segue.reports.selection import select_kinds
 from segue.runtime.app import App
 from segue.view.load import state_of
 from segue.web import queries
-from segue.web.bridge import list_questions
 from segue.web.fleet import has_fleet
 from segue.web.routes import Data, PageRequest, PageRoute, slice_page
 from segue.web.run import describe_request, read_plan
@@ -40,6 +40,12 @@ _RUNS = f"""SELECT r.id FROM orchestrator_runs r
      SELECT 1 FROM orchestrator_runs n WHERE n.source_key = r.source_key AND n.created > r.created))
  ORDER BY r.updated DESC LIMIT {MOST}"""  # noqa: S608
 """The runs in which something may wait. Of a source the newest replaces the others, except in a fleet."""
+
+
+def list_questions(app: App) -> list[dict[str, Any]]:
+    """Return the questions of parts that wait for an answer."""
+    found = socket_variants("questions").values()
+    return [question for where in found for question in import_name(where)(app)]
 
 
 def query_inbox(request: PageRequest) -> Data:

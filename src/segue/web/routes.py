@@ -1,6 +1,7 @@
 """Routes of the page: a path with a query that returns its data, shown by a template or as `.json`.
 
-To add a page, write a module with `PAGES`, or `ACTIONS` for POSTs, and add it to MODULES.
+To add a page, write a module with `PAGES`, or `ACTIONS` for POSTs, and add it to MODULES, or to the `pages`
+of a part.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import Any, TypeVar
 
 from msgspec import Struct, field
 
+from segue.domain.installed import built_in_parts
 from segue.domain.run import Run
 from segue.ports import Store
 from segue.runtime.app import App
@@ -25,7 +27,7 @@ Data = dict[str, Any]
 
 MODULES = (
     *("inbox", "runs", "tasks", "run", "talk", "step", "task", "actions", "reports", "experiments", "steps"),
-    *("events", "bridge", "fleet", "doctor", "palette"),
+    *("events", "fleet", "doctor", "palette"),
 )
 """The modules of this package with pages, in the order of the menu."""
 
@@ -119,4 +121,6 @@ def slice_page(items: list[T], page: int, size: int) -> list[T]:
 
 
 def _load_modules() -> list[Any]:
-    return [importlib.import_module(f"segue.web.{name}") for name in MODULES]
+    names = [f"segue.web.{name}" for name in MODULES]
+    names += [name for part in built_in_parts() for name in part.pages]
+    return [importlib.import_module(name) for name in names]

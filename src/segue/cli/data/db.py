@@ -6,13 +6,14 @@ from pathlib import Path
 
 import click
 
-from segue.cli.options import FOLDER, CommandSettings, WholeNumber, options
+from segue.cli.groups import OpenGroup
+from segue.cli.options import CommandSettings, WholeNumber, options
 from segue.cli.terminal.output import Printer
 from segue.store.address import masked
 from segue.store.flat import EXPORTED
 
 
-@click.group()
+@click.group(cls=OpenGroup)
 def db() -> None:
     """Manage the database of runs, steps and events.
 
@@ -160,34 +161,6 @@ def schema(name: str | None) -> None:
     draft = "https://json-schema.org/draft/2020-12/schema"
     schemas = {key: {"$schema": draft, **value} for key, value in made.items()}
     click.echo(json.dumps(schemas[name] if name else schemas, indent=2, ensure_ascii=False))
-
-
-@db.command("supabase")
-@click.option(
-    "--dir", "folder", type=FOLDER, help="The folder of the supabase/ folder (default: the repository)."
-)
-@options("repo", "json")
-def supabase(folder: Path | None, repo: Path | None, output: Printer) -> None:
-    """Write the schema as migrations of a Supabase project.
-
-    Row level security is on, and only the service role has access. Safe to repeat: writes only what is
-    missing.
-
-    \b
-    Examples:
-      segue db supabase && supabase db push
-      segue db supabase --dir ../app
-    """
-    from segue.store import supabase as migrations
-
-    project = folder or repo or Path.cwd()
-    written = migrations.write(project)
-    if output.json:
-        names = [str(project / migrations.FOLDER / name) for name in migrations.files()]
-        output.data({"written": [str(path) for path in written], "files": names})
-    for path in written:
-        output.text(str(path))
-    output.note("Apply them with: supabase db push" if written else "Up to date: all migrations exist.")
 
 
 @db.command("push")

@@ -6,22 +6,23 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from segue.cli.groups import OpenGroup
 from segue.cli.options import CommandSettings, options
 from segue.cli.terminal.output import Printer
 
 if TYPE_CHECKING:
     from segue.domain.proof import CheckResult
-    from segue.judges.rls.report import RlsReport
+    from segue.flow.context import Examination
     from segue.runtime.app import App
 
 _SHOWN = 4000
 
 
-@click.group(invoke_without_command=True)
+@click.group(cls=OpenGroup, invoke_without_command=True)
 @options("repo", "config", "json", "color")
 @click.pass_context
 def check(context: click.Context, settings: CommandSettings, output: Printer) -> int:
-    """Run the configured checks, and the row level security check of a Supabase project.
+    """Run the configured checks, and those that parts add, such as row level security of a Supabase project.
 
     Checks the working tree as it is, in the sandbox that the checks of a run have: somebody else's pull
     request can be tried without giving it your keys or the network. Exits with 1 if a check fails.
@@ -38,62 +39,32 @@ def check(context: click.Context, settings: CommandSettings, output: Printer) ->
     return asyncio.run(_check_all(settings.load(), output))
 
 
-@check.command("rls")
-@options("repo", "config", "json", "color")
-def rls(settings: CommandSettings, output: Printer) -> int:
-    """Test the row level security of a Supabase project.
-
-    Applies the migrations to a temporary Postgres. Then an anonymous visitor and a user try to read and
-    change another user's rows, table by table. Exits with 1 if they succeed, or if it could not be tested.
-
-    \b
-    Examples:
-      segue check rls
-      segue check rls --repo ../app --json
-    """
-    import asyncio
-
-    from segue.domain.errors import UsageError
-
-    app = settings.load()
-    report = asyncio.run(_check_rls(app, required=True))
-    if report is None:
-        raise UsageError(
-            f"There is no supabase/migrations in {app.repo}.", hint="Name the project with --repo DIR"
-        )
-    if output.json:
-        output.data(report.as_json())
-    else:
-        _print_result(output, report.as_check())
-    return 0 if report.passed else 1
-
-
 async def _check_all(app: App, output: Printer) -> int:
     from segue.domain.errors import UsageError
 
     results = [await _run_check(app, argv) for argv in app.loaded.settings.checks]
-    report = await _check_rls(app, required=False)
-    if report is not None:
-        results.append(report.as_check())
-    if not results:
+    found = await _examine(app)
+    examined = [one for one in found.values() if one is not None]
+    if not results and not examined:
         raise UsageError(
             "No checks are configured.",
             hint='Set checks = [["pytest", "-q"]] in segue.toml; see `segue help checks`',
         )
-    left_out = report is not None and not report.decides
-    failed = [result for result in results[: -1 if left_out else None] if result.exit_code != 0]
+    deciding = [*results, *(one.check for one in examined if one.decides)]
+    failed = [result for result in deciding if result.exit_code != 0]
+    results += [one.check for one in examined]
     if output.json:
-        output.data(_document(results, report, not failed, app.isolation().chosen.means != "none"))
+        output.data(_document(results, found, not failed, app.isolation().chosen.means != "none"))
     else:
         if (chosen := app.isolation()).chosen.means == "none":
             output.note(f"The checks are not isolated: {chosen.chosen.why or 'isolation is off'}.")
         for result in results:
-            _print_result(output, result)
+            print_result(output, result, whole=any(result is one.check for one in examined))
     return 1 if failed else 0
 
 
 def _document(
-    results: list[CheckResult], report: RlsReport | None, passed: bool, isolated: bool
+    results: list[CheckResult], examined: dict[str, Examination | None], passed: bool, isolated: bool
 ) -> dict[str, Any]:
     from segue.domain.results import to_json
 
@@ -101,19 +72,16 @@ def _document(
         "passed": passed,
         "isolated": isolated,
         "checks": [to_json(result) for result in results],
-        "rls": report.as_json() if report is not None else None,
+        **{name: one.found if one is not None else None for name, one in examined.items()},
     }
 
 
-async def _check_rls(app: App, *, required: bool) -> RlsReport | None:
-    import msgspec
+async def _examine(app: App) -> dict[str, Examination | None]:
+    """Return what the examiners of parts found out, by their names; None: one does not apply here."""
+    from segue.runtime.wiring import make_examiners
 
-    from segue.judges.rls import examine
-
-    chosen = app.loaded.settings.rls
-    if required:
-        chosen = msgspec.structs.replace(chosen, enabled="on")
-    return await examine(app.repo, chosen, app.state_dir / "scratch")
+    made = make_examiners(app, app.state_dir / "scratch")
+    return {name: await examine(app.repo) if examine else None for name, examine in made.items()}
 
 
 async def _run_check(app: App, argv: tuple[str, ...]) -> CheckResult:
@@ -134,11 +102,12 @@ async def _run_check(app: App, argv: tuple[str, ...]) -> CheckResult:
     return CheckResult(command, done.exit_code, said)
 
 
-def _print_result(output: Printer, result: CheckResult) -> None:
+def print_result(output: Printer, result: CheckResult, whole: bool = False) -> None:
+    """Print how a check ended, and the end of what it said or all of it."""
     from segue.cli.terminal.output import clean
 
     ended = {None: "was not run", 0: "passed"}.get(result.exit_code, f"exit code {result.exit_code}")
     output.text(f"{'✓' if result.exit_code == 0 else '✗'} {clean(result.command)}: {ended}")
-    shown = result.output if result.command == "rls check" else result.output[-_SHOWN:]
+    shown = result.output if whole else result.output[-_SHOWN:]
     for line in shown.splitlines():
         output.text(f"  {clean(line)}")

@@ -51,10 +51,12 @@ def resume(run_id: str | None, verbose: bool, settings: CommandSettings, output:
         output.text("Nothing to resume: every run is done.")
         return 0
     if run.spec.kind is RunKind.CONVERSATION:
-        from segue.cli.serve import conversation
+        from segue.domain.installed import find_variant
 
         refuse_idle("a conversation has no summary", "summary")
-        return conversation.hold(settings.load_for(run), run, output, verbose=verbose)
+        hold = find_variant("continues", str(run.spec.kind), f"Run {run.id}")
+        code: int = hold(settings.load_for(run), run, output, verbose=verbose)
+        return code
     if not run.spec.kind.has_tasks:
         raise UsageError(
             f"Run {run.id} has no tasks to continue with: its kind is {run.spec.kind}.",

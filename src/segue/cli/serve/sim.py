@@ -8,11 +8,12 @@ from typing import Any
 
 import click
 
+from segue.cli.groups import OpenGroup
 from segue.cli.options import FILE, FOLDER, PORT, options
 from segue.cli.terminal.output import Printer
 
 
-@click.group()
+@click.group(cls=OpenGroup)
 def sim() -> None:
     """Simulate vendors' tools to rehearse a run.
 
@@ -95,20 +96,6 @@ Examples:
   segue sim search --port 8098 --script results.toml
 """,
 }
-_SESSIONS = """Simulate {title} on loopback until Ctrl-C.
-
-Its sessions push real commits to the bare repositories. See `segue help clouds`.
-
-\b
-Examples:
-  segue sim {name} --repo https://github.com/me/app=/tmp/app.git
-"""
-_VENDORS = {
-    "claude-cloud": "Claude Managed Agents",
-    "copilot-cloud": "GitHub Copilot's agent tasks",
-    "devin": "Devin",
-    "jules": "Google Jules",
-}
 _HOSTS = {
     "cursor": """Simulate Cursor's cloud agents on loopback until Ctrl-C.
 
@@ -118,7 +105,6 @@ The agents push real commits to the bare repositories. See `segue help simulator
 Examples:
   segue sim cursor --repo https://github.com/me/app=/tmp/app.git
 """,
-    **{name: _SESSIONS.format(name=name, title=title) for name, title in _VENDORS.items()},
     "gitlab": """Simulate GitLab's API for merge requests on loopback until Ctrl-C.
 
 Name its address with `/api/v4` as `api` in `[deliveries.pr]`. See `segue help simulators`.
@@ -144,29 +130,31 @@ def _add_service(name: str, text: str) -> None:
     @_SCRIPT
     @options()
     def command(port: int, script: Path | None, output: Printer) -> None:
-        from segue.sim.services import run_service
+        from segue.sim.services import APPS, run_service
 
-        run_service(name, port, script, output.text)
+        run_service(APPS[name], port, script, output.text)
 
 
-def _add_host(name: str, text: str) -> None:
-    """Add the command that simulates a service with repositories."""
+def host_command(name: str, text: str, app: tuple[str, str] | None = None) -> click.Command:
+    """Return the command that simulates a service with repositories; `app` is that of a part: see `APPS`."""
 
-    @sim.command(name, help=text)
+    @click.command(name, help=text)
     @_PORT
     @(_repos("NAME", "GROUP/NAME") if name == "gitlab" else _repos("URL", "URL"))
     @_SCRIPT
     @options()
     def command(port: int, repos: tuple[str, ...], script: Path | None, output: Printer) -> None:
-        from segue.sim.services import run_service
+        from segue.sim.services import APPS, run_service
 
-        run_service(name, port, script, output.text, repos)
+        run_service(app or APPS[name], port, script, output.text, repos)
+
+    return command
 
 
 for _name, _text in _SERVICES.items():
     _add_service(_name, _text)
 for _name, _text in _HOSTS.items():
-    _add_host(_name, _text)
+    sim.add_command(host_command(_name, _text))
 
 
 @sim.command("github")
@@ -188,9 +176,9 @@ def github(
       segue sim github --repo me/app=/tmp/app.git --script issues.toml
       segue sim github --socket /tmp/gh.sock
     """
-    from segue.sim.services import run_service
+    from segue.sim.services import APPS, run_service
 
-    run_service("github", port, script, output.text, repos, unix)
+    run_service(APPS["github"], port, script, output.text, repos, unix)
 
 
 def _is_foreign(path: Path) -> bool:

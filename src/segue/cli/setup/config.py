@@ -47,7 +47,7 @@ def schema() -> None:
     Examples:
       segue config schema > segue.schema.json
     """
-    from segue.config.settings import Settings
+    from segue.config.part_tables import all_settings
     from segue.domain.options import options_schema
 
-    click.echo(json.dumps(options_schema(Settings), indent=2))
+    click.echo(json.dumps(options_schema(all_settings()), indent=2))

@@ -54,6 +54,7 @@ class PlanFile(Source):
     """A plan file that is run in one repository."""
 
     kind = "planfile"
+    in_files = True
     run_kind = RunKind.PLAN
     uses = ("plan_format",)
 

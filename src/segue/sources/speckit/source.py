@@ -55,6 +55,7 @@ class SpecKit(Source):
     """A Spec Kit feature that is run in one repository."""
 
     kind = "speckit"
+    in_files = True
     run_kind = RunKind.FEATURE
     uses = ("task_list", "verify", "criteria", "ignore_checklists")
     usual_flow = "spec"

@@ -8,16 +8,18 @@ import click
 
 from segue.cli.options import FOLDER, options
 from segue.cli.terminal.output import Printer
+from segue.domain.installed import find_variant, known_variants, socket_variants
 
-PARTS = ("story", "feature", "build", "bridge")
+SCENES = ("story", "feature", "build")
+"""Those of the core; parts have more."""
 
 
 @click.command()
-@click.argument("part", type=click.Choice(PARTS), required=False)
-@click.option("--all", "everything", is_flag=True, help="Show all parts, one after the other.")
+@click.argument("scene", type=click.Choice([*SCENES, *known_variants("scenes")]), required=False)
+@click.option("--all", "everything", is_flag=True, help="Show all scenes, one after the other.")
 @click.option("--dir", "folder", type=FOLDER, help="Where to put it (default: a new temporary folder).")
 @options("json", "color")
-def demo(part: str | None, everything: bool, folder: Path | None, output: Printer) -> int:
+def demo(scene: str | None, everything: bool, folder: Path | None, output: Printer) -> int:
     """See Segue work: simulated agents, but real processes, commits, tests and data.
 
     \b
@@ -35,16 +37,18 @@ def demo(part: str | None, everything: bool, folder: Path | None, output: Printe
     """
     import asyncio
 
-    from segue.cli.run.demo import bridge, runs, story
+    from segue.cli.run.demo import runs, story
     from segue.domain.errors import UsageError
 
-    if part and everything:
-        raise click.UsageError(f"--all shows every part. Leave out {part!r}, or --all.")
+    if scene and everything:
+        raise click.UsageError(f"--all shows every scene. Leave out {scene!r}, or --all.")
     if folder is not None and folder.exists() and any(folder.iterdir()):
         raise UsageError(f"{folder} is not empty.", kept="Nothing was changed.", hint="Choose a new folder.")
-    show = (story.show_story, runs.show_feature, runs.show_build, bridge.show_bridge)
-    for name, one in zip(PARTS, show, strict=True):
-        if everything or name == (part or PARTS[0]):
+    show = dict(zip(SCENES, (story.show_story, runs.show_feature, runs.show_build), strict=True))
+    more = socket_variants("scenes") if everything else [scene] if scene and scene not in SCENES else []
+    show |= {name: find_variant("scenes", name, f"`segue demo {name}`") for name in more}
+    for name, one in show.items():
+        if everything or name == (scene or SCENES[0]):
             code = asyncio.run(one(folder.absolute() / name if folder else None, output))
             if code != 0:
                 return code

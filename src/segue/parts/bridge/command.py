@@ -1,0 +1,204 @@
+"""`segue bridge`: run the commands that an agent prints."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from segue.cli.options import PORT, CommandSettings, options
+from segue.cli.terminal.output import Printer
+
+
+@click.group()
+def bridge() -> None:
+    """Run the commands that an agent prints, and send it the results.
+
+    An agent without keys prints lines such as `SUBAGENT: repo=…, prompt=…`. The bridge has the keys: it
+    launches subagents, calls the relay and sends reminders. See `segue help bridge`.
+
+    \b
+    Examples:
+      segue bridge run --agent claude --repo ~/agent-env "What is on today?"
+      segue bridge list
+    """
+
+
+@bridge.command()
+@click.argument("message")
+@click.option("--agent", help="The agent to talk to: see `segue agent list`.")
+@click.option(
+    "-C", "--repo", metavar="PLACE", help="The agent's hosted repository or folder (default: here)."
+)
+@click.option("--model", help="The model to use.")
+@click.option("--wait/--no-wait", default=None, help="Wait for all subagents before replying.")
+@click.option("--wait-reminders", is_flag=True, help="Keep running until the last reminder is sent.")
+@click.option("--new", is_flag=True, help="Start a new conversation even if the same one is unfinished.")
+@options("verbose", "config", "database", "json", "quiet", "color")
+def run(
+    message: str,
+    repo: str | None,
+    wait: bool | None,
+    wait_reminders: bool,
+    new: bool,
+    verbose: bool,
+    settings: CommandSettings,
+    output: Printer,
+) -> int:
+    """Send MESSAGE to an agent and run the commands it prints until it prints none.
+
+    Run the same command again to continue a conversation that did not finish; nothing is launched twice.
+
+    \b
+    Examples:
+      segue bridge run --agent cursor-cloud --repo github.com/me/agent-env "Update all my apps"
+      segue bridge run --agent claude --repo ~/agent-env "What is on today?" --wait-reminders
+    """
+    from segue.parts.bridge.conversations import begin_conversation, resolve_repo
+    from segue.parts.bridge.show import hold
+    from segue.runtime.plan import agent_text
+    from segue.system.extras import require
+
+    require("markdown_it")
+    app = settings.load(bridge={"wait": wait})
+    where = resolve_repo(repo or str(app.repo))
+    with app.store() as store:
+        conversation, fresh = begin_conversation(store, app, agent_text(app), where, message, force_new=new)
+    if not fresh:
+        output.note(f"Conversation {conversation.id} did not finish; continuing it.")
+    return hold(app, conversation, output, wait_reminders=wait_reminders, verbose=verbose)
+
+
+@bridge.command()
+@click.argument("run_id", metavar="ID")
+@click.option("--message", help="Send this message first.")
+@click.option("--wait-reminders", is_flag=True, help="Keep running until the last reminder is sent.")
+@options("verbose", "config", "database", "json", "quiet", "color")
+def resume(
+    run_id: str,
+    message: str | None,
+    wait_reminders: bool,
+    verbose: bool,
+    settings: CommandSettings,
+    output: Printer,
+) -> int:
+    """Continue conversation ID (`last` for the newest), for example after a crash or with a new message.
+
+    \b
+    Examples:
+      segue bridge resume last
+      segue bridge resume 20261115-0219 --message "Now do the same for the other one"
+    """
+    from segue.parts.bridge.conversations import find_conversation
+    from segue.parts.bridge.show import hold
+
+    with settings.load().store(read_only=True) as store:
+        conversation = find_conversation(store, run_id)
+    app = settings.load_for(conversation)
+    if message is not None:
+        with app.store() as store:
+            store.send(conversation.id, "message", {"kind": "message", "text": message})
+    return hold(app, conversation, output, wait_reminders=wait_reminders, verbose=verbose)
+
+
+@bridge.command("list")
+@click.option("-n", "--limit", default=20, show_default=True, help="How many conversations to list.")
+@options("config", "database", "json", "color")
+def list_(limit: int, settings: CommandSettings, output: Printer) -> None:
+    """List the conversations, newest first.
+
+    \b
+    Examples:
+      segue bridge list
+      segue bridge list --json
+    """
+    from segue.cli.runs import moment
+    from segue.cli.terminal.output import one_line
+    from segue.parts.bridge.conversations import list_conversations, summarise
+
+    with settings.look().store(read_only=True) as store:
+        found = [summarise(store, run) for run in list_conversations(store, limit)]
+    columns = ["id", "state", "agent", "turns", "launches", "started", "message"]
+    rows = [
+        [*(c[name] for name in columns[:5]), moment(c["created"]), one_line(c["message"], 60)] for c in found
+    ]
+    output.listing(found, columns, rows)
+
+
+@bridge.command()
+@click.argument("run_id", metavar="ID")
+@options("config", "database", "json", "color")
+def show(run_id: str, settings: CommandSettings, output: Printer) -> None:
+    """Show the messages and commands of conversation ID (`last` for the newest).
+
+    \b
+    Examples:
+      segue bridge show last
+      segue bridge show 20261115-0219 --json
+    """
+    from segue.parts.bridge.conversations import describe, find_conversation
+    from segue.parts.bridge.show import print_conversation
+
+    with settings.look().store(read_only=True) as store:
+        data = describe(store, find_conversation(store, run_id))
+    if output.json:
+        output.data(data)
+    else:
+        print_conversation(data, output)
+
+
+@bridge.command()
+@click.argument("folder", type=click.Path(path_type=Path), default=".")
+@options("json")
+def init(folder: Path, output: Printer) -> None:
+    """Write the protocol to AGENTS.md in FOLDER, an agent's repository.
+
+    Run again, it updates its own section and leaves the rest of the file unchanged.
+
+    \b
+    Examples:
+      segue bridge init
+      segue bridge init ~/agent-env
+    """
+    from segue.parts.bridge.snippet import FILE, write_snippet
+
+    written = write_snippet(folder)
+    data = {"path": str(folder / FILE), "written": written}
+    output.result(data, f"{folder / FILE}: {'written' if written else 'up to date'}")
+
+
+@bridge.command()
+@click.option("--host", "listen", help="The address to listen on (default: 127.0.0.1).")
+@click.option("--port", type=PORT, help="The port; 0 picks a free one.")
+@click.option("--agent", help="The agent for messages that name none.")
+@click.option("-C", "--repo", metavar="PLACE", help="The repository for messages that name none.")
+@options("config", "database", "json", "quiet")
+def serve(
+    listen: str | None, port: int | None, repo: str | None, settings: CommandSettings, output: Printer
+) -> None:
+    """Receive messages, answers and webhooks over HTTP; continue all conversations and reminders.
+
+    Every request needs the token, which is never printed: see `token` in `segue help bridge`.
+
+    \b
+    Examples:
+      segue bridge serve --agent cursor-cloud --repo github.com/me/agent-env
+      segue bridge serve --port 0 --json
+    """
+    import asyncio
+
+    from segue.fleet.control import start_resume
+    from segue.parts.bridge.serve import serve as serve_bridge
+    from segue.system.extras import require
+
+    require("markdown_it")
+    app = settings.load(bridge={"listen": listen, "port": port})
+
+    def announce(url: str, token_file: str) -> None:
+        if output.json:
+            output.record({"type": "launch", "url": url, "token_file": token_file})
+        else:
+            output.text(f"listening on {url}")
+            output.note(f"Token: {token_file}   Stop with Ctrl-C.")
+
+    asyncio.run(serve_bridge(app, repo, announce, start_resume))

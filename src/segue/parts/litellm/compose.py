@@ -1,0 +1,162 @@
+"""Resolves a model name and asks what it names: an agent, a LiteLLM model, or a profile of several."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from segue.parts.litellm.catalogue import Catalogue, Fallback, FanOut, ModelTarget, Profile, Revise, Single
+from segue.parts.litellm.cli_models import CliModels
+from segue.parts.litellm.failures import Busy
+from segue.parts.litellm.response import ModelAnswer
+from segue.parts.litellm.trace import Span, Trace
+from segue.parts.litellm.voice import Hear
+from segue.prompts.composite import choose_text, criticise_text, is_satisfied, read_choice, revise_text
+from segue.prompts.transcript import ChatMessage, Speaker, write_transcript
+
+Messages = Sequence[ChatMessage]
+
+
+class Composer(Struct, frozen=True):
+    """Answers one call; every model it asks becomes a span of the trace."""
+
+    catalogue: Catalogue
+    cli: CliModels
+    trace: Trace
+    params: Mapping[str, Any]
+    """The caller's tuning parameters; only LiteLLM models take them."""
+    deadline: float
+
+    async def ask(
+        self,
+        name: str,
+        messages: Messages,
+        parent: Span | None = None,
+        part: str = "",
+        hear: Hear | None = None,
+    ) -> ModelAnswer:
+        """Ask the model or profile with this name; `hear` takes the answer of one agent while it is given."""
+        target = self.catalogue.resolve(name)
+        with self.trace.span(target.kind, name, parent, part) as span:
+            if target.kind == "cli":
+                prompt, left = write_transcript(messages), self._seconds_left()
+                return await self.cli.ask(target.by, target.model, prompt, left, span, hear)
+            if target.kind == "profile":
+                return await self._ask_profile(self.catalogue.profiles[target.model], messages, span, hear)
+            return await self._ask_litellm(target, messages, span)
+
+    async def _ask_profile(
+        self, profile: Profile, messages: Messages, span: Span, hear: Hear | None
+    ) -> ModelAnswer:
+        match profile:
+            case Single():
+                return await self.ask(profile.model, messages, span, hear=hear)
+            case Fallback():
+                return await self._fallback(profile, messages, span, hear)
+            case FanOut():
+                return await self._fan_out(profile, messages, span)
+            case Revise():
+                return await self._revise(profile, messages, span)
+
+    async def _fallback(
+        self, profile: Fallback, messages: Messages, span: Span, hear: Hear | None
+    ) -> ModelAnswer:
+        *others, last = profile.models
+        heard: list[bool] = []
+
+        def listen(piece: str) -> None:
+            heard.append(True)
+            assert hear is not None
+            hear(piece)
+
+        for model in others:
+            try:
+                return await self.ask(model, messages, span, "attempt", listen if hear else None)
+            except Busy:
+                raise
+            except Exception:
+                span.learn(note=f"{model} failed")
+                if heard:  # nobody can take back what was said
+                    raise
+        return await self.ask(last, messages, span, "attempt", hear)
+
+    async def _fan_out(self, profile: FanOut, messages: Messages, span: Span) -> ModelAnswer:
+        asked = [self.ask(model, messages, span, "candidate") for model in profile.models]
+        results = await asyncio.gather(*asked, return_exceptions=True)
+        answers = [result for result in results if isinstance(result, ModelAnswer)]
+        if not answers:
+            [first, *_] = [result for result in results if isinstance(result, BaseException)]
+            raise first
+        distinct = list(dict.fromkeys(answer.text for answer in answers))
+        if profile.judge is None or len(distinct) == 1:
+            return _vote(answers, span)
+        choice = await self._judge(profile.judge, messages, distinct, span)
+        return _vote(answers, span) if choice is None else ModelAnswer(distinct[choice])
+
+    async def _judge(self, judge: str, messages: Messages, answers: Sequence[str], span: Span) -> int | None:
+        question = [*messages, ChatMessage(Speaker.USER, choose_text(answers))]
+        try:
+            reply = await self.ask(judge, question, span, "judge")
+        except Exception:
+            span.learn(note="the judge failed; the most frequent answer was used")
+            return None
+        choice = read_choice(reply.text, len(answers))
+        if choice is None:
+            span.learn(note="the judge chose none; the most frequent answer was used")
+        return choice
+
+    async def _revise(self, profile: Revise, messages: Messages, span: Span) -> ModelAnswer:
+        answer = await self.ask(profile.draft, messages, span, "draft")
+        for _ in range(profile.rounds):
+            so_far = [*messages, ChatMessage(Speaker.ASSISTANT, answer.text)]
+            question = [*so_far, ChatMessage(Speaker.USER, criticise_text())]
+            critique = await self.ask(profile.critique, question, span, "critique")
+            if is_satisfied(critique.text):
+                break
+            wish = [*so_far, ChatMessage(Speaker.USER, revise_text(critique.text))]
+            answer = await self.ask(profile.revise or profile.draft, wish, span, "revision")
+        return answer
+
+    async def _ask_litellm(self, target: ModelTarget, messages: Messages, span: Span) -> ModelAnswer:
+        """Ask a LiteLLM model as LiteLLM's users do."""
+        litellm: Any = importlib.import_module("litellm")
+        response = await litellm.acompletion(
+            **{**self.params, **target.params},
+            model=target.model,
+            messages=[{"role": message.role.lower(), "content": message.text} for message in messages],
+            timeout=self._seconds_left(),
+            metadata={"segue_trace": self.trace.id, "segue_parent": span.event.parent},
+        )
+        usage = response.usage
+        span.learn(
+            input_tokens=usage.prompt_tokens or 0,
+            output_tokens=usage.completion_tokens or 0,
+            cost_usd=response._hidden_params.get("response_cost"),
+            answered_by=response.model,
+        )
+        choice = response.choices[0]
+        return ModelAnswer(choice.message.content or "", choice.finish_reason or "stop")
+
+    def _seconds_left(self) -> float:
+        left = self.deadline - time.monotonic()
+        if left <= 0:
+            raise Busy("The time limit passed before every model of the profile had been asked.")
+        return left
+
+
+def _vote(answers: Sequence[ModelAnswer], span: Span) -> ModelAnswer:
+    """Return the most frequent answer, ignoring case and whitespace; of a tie, the first."""
+    votes = Counter(_normalise(answer.text) for answer in answers)
+    winner = max(votes, key=lambda text: votes[text])
+    span.learn(note=span.event.note or f"{votes[winner]} of {len(answers)} answers agree")
+    return next(answer for answer in answers if _normalise(answer.text) == winner)
+
+
+def _normalise(text: str) -> str:
+    return " ".join(text.split()).casefold()

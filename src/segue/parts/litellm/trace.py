@@ -1,0 +1,132 @@
+"""The trace of a call: a tree with one span for the call and one for every model it asked."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import secrets
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import Any, Literal
+
+from msgspec import structs
+
+from segue.parts.litellm.events import TraceSpan
+
+SpanKind = Literal["cli", "litellm", "profile"]
+
+
+class Span:
+    """A model that is asked, or the profile that asks it; `event` has what is known so far."""
+
+    def __init__(self, event: TraceSpan) -> None:
+        self.event = event
+
+    def learn(self, **facts: Any) -> None:
+        """Set fields of the event."""
+        self.event = structs.replace(self.event, **facts)
+
+
+class Trace:
+    """The spans of one call, parents before children."""
+
+    def __init__(self) -> None:
+        self.id = secrets.token_hex(16)
+        self._spans: list[Span] = []
+
+    @property
+    def spans(self) -> list[TraceSpan]:
+        """The spans, as far as they are known."""
+        return [span.event for span in self._spans]
+
+    @contextmanager
+    def span(self, kind: SpanKind, model: str, parent: Span | None = None, part: str = "") -> Iterator[Span]:
+        """Open a span around a block; a failure is noted in it and raised again."""
+        above, depth = (parent.event.id, parent.event.depth + 1) if parent else (None, 0)
+        span = Span(
+            TraceSpan(self.id, secrets.token_hex(8), model, above, depth, kind, part, started=time.time())
+        )
+        self._spans.insert(self._index_after(parent) if parent else len(self._spans), span)
+        began = time.monotonic()
+        try:
+            yield span
+        except BaseException as error:
+            name = type(error).__name__
+            span.learn(ok=False, error=f"{name}: {error}"[:500] if str(error) else name)
+            raise
+        finally:
+            span.learn(seconds=round(time.monotonic() - began, 6))
+
+    def data(self) -> list[dict[str, Any]]:
+        """Return all fields of all spans as plain data, for callbacks."""
+        return [structs.asdict(span) for span in self.spans]
+
+    def _index_after(self, parent: Span) -> int:
+        """Return the index after the parent and all its descendants so far."""
+        place = self._spans.index(parent) + 1
+        while place < len(self._spans) and self._spans[place].event.depth > parent.event.depth:
+            place += 1
+        return place
+
+
+_OPERATIONS = {"cli": "chat", "litellm": "chat", "profile": "invoke_agent"}
+_NANO = 1_000_000_000
+
+
+@cache
+def _api() -> Any:
+    if importlib.util.find_spec("opentelemetry") is None:
+        return None
+    return importlib.import_module("opentelemetry.trace")
+
+
+def current_context() -> Any:
+    """Return the caller's context, the parent of our spans; None without OpenTelemetry."""
+    if _api() is None:
+        return None
+    return importlib.import_module("opentelemetry.context").get_current()
+
+
+def emit(trace: Trace, context: Any) -> None:
+    """Pass the finished spans to the tracer that the application has set up."""
+    api = _api()
+    if api is None:
+        return
+    tracer = api.get_tracer("segue.provider")
+    contexts: dict[str | None, Any] = {None: context}
+    for span in trace.spans:
+        made = tracer.start_span(
+            f"{_OPERATIONS[span.kind]} {span.model}",
+            context=contexts[span.parent],
+            kind=api.SpanKind.INTERNAL if span.kind == "profile" else api.SpanKind.CLIENT,
+            attributes=_attributes(span),
+            start_time=int(span.started * _NANO),
+        )
+        contexts[span.id] = api.set_span_in_context(made, context)
+        if not span.ok:
+            made.set_status(api.Status(api.StatusCode.ERROR, span.error))
+        made.end(int((span.started + span.seconds) * _NANO))
+
+
+def _attributes(span: TraceSpan) -> dict[str, Any]:
+    """Return the attributes of a span, without those that have no value."""
+    provider, _, model = span.model.partition("/")
+    known = {
+        "gen_ai.operation.name": _OPERATIONS[span.kind],
+        "gen_ai.provider.name": provider if model else span.kind,
+        "gen_ai.request.model": model or span.model,
+        "gen_ai.response.model": span.answered_by,
+        "gen_ai.usage.input_tokens": span.input_tokens or None,
+        "gen_ai.usage.output_tokens": span.output_tokens or None,
+        "error.type": None if span.ok else span.failure or span.error.partition(":")[0],
+        "process.exit.code": span.exit_code,
+        "segue.part": span.part or None,
+        "segue.queued": span.queued or None,
+        "segue.stderr": span.stderr or None,
+        "segue.usage.estimated": span.estimated or None,
+        "segue.usage.cost_usd": span.cost_usd,
+        "segue.note": span.note or None,
+    }
+    return {name: value for name, value in known.items() if value is not None}

@@ -1,0 +1,136 @@
+"""Applies a project's migrations, statement by statement, and says where one fails."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import psycopg
+from msgspec import Struct, field
+from psycopg import Connection, Error
+from psycopg.pq import TransactionStatus
+
+from segue.parts.supabase.rls.extensions import asked_for
+from segue.parts.supabase.rls.options import FOLDER
+from segue.parts.supabase.rls.report import RlsFinding, RlsLevel
+from segue.parts.supabase.rls.scratch import Scratch, words_of
+from segue.parts.supabase.rls.statements import Statement, split
+from segue.system.beneath import read_below
+
+_NAME = re.compile(r"\d+_.*\.sql")
+_LARGEST = 64 * 1024 * 1024
+_SAID = 400
+_ROWS = re.compile(r"\(*\s*(?:select|values|table|show|explain|fetch|call)\b", re.IGNORECASE)
+_WRITES = re.compile(r"\b(?:insert|update|delete|merge)\b", re.IGNORECASE)
+_RETURNING = re.compile(r"\breturning\b", re.IGNORECASE)
+_WITH = re.compile(r"with\b", re.IGNORECASE)
+_TO_POSTGRES = re.compile(r"\bowner\s+to\s+\"?postgres\"?\s*\Z", re.IGNORECASE)
+_INDEX = re.compile(r"create\s+(?:unique\s+)?index\b", re.IGNORECASE)
+
+
+class Migration(Struct, frozen=True):
+    """One file."""
+
+    name: str
+    statements: tuple[Statement, ...]
+
+
+class Applied(Struct):
+    """How applying the migrations ended."""
+
+    files: list[str] = field(default_factory=list)
+    findings: list[RlsFinding] = field(default_factory=list)
+
+
+def read_migrations(project: Path) -> tuple[list[Migration], list[RlsFinding]]:
+    """The files that Supabase would apply, in its order, and what is wrong with the others."""
+    found, findings = [], []
+    root = project.resolve()
+    for path in sorted((project / FOLDER).iterdir(), key=lambda path: path.name):
+        problem = _unfit(path, root)
+        if problem:
+            findings.append(RlsFinding(RlsLevel.NOTICE, str(FOLDER / path.name), problem))
+        elif path.suffix == ".sql":
+            # A NUL would end the text for the driver, and hide what follows.
+            text = read_below(root, path, _LARGEST).decode("utf-8-sig", "replace").replace("\0", "\ufffd")
+            found.append(Migration(path.name, tuple(split(text))))
+    return found, findings
+
+
+def _unfit(path: Path, root: Path) -> str:
+    if not path.resolve().is_relative_to(root):
+        return "skipped: it is a link to a file outside of the project"
+    if path.suffix != ".sql" or not path.is_file():
+        return ""
+    if not _NAME.fullmatch(path.name):
+        return "skipped, as Supabase does: its name must be <timestamp>_name.sql"
+    return "skipped: it is larger than 64 MB" if path.stat().st_size > _LARGEST else ""
+
+
+def apply(scratch: Scratch, session: Connection[Any], migrations: Sequence[Migration]) -> Applied:
+    """Apply the files until one fails."""
+    done = Applied()
+    for migration in migrations:
+        for statement in migration.statements:
+            try:
+                _run(scratch, session, statement.text)
+            except psycopg.Error as error:
+                if _only_an_index(scratch, statement.text, error):
+                    done.findings.append(_failure(scratch, migration, statement, error, RlsLevel.NOTICE))
+                    continue
+                done.findings.append(_failure(scratch, migration, statement, error, RlsLevel.ERROR))
+                return done
+        done.files.append(migration.name)
+        done.findings += _closed(session, migration)
+    return done
+
+
+def _closed(session: Connection[Any], migration: Migration) -> list[RlsFinding]:
+    """End a transaction that the file has left open, which would hide its work and keep its locks."""
+    if session.info.transaction_status is TransactionStatus.IDLE:
+        return []
+    session.execute("COMMIT")
+    message = "the file begins a transaction and does not end it"
+    return [RlsFinding(RlsLevel.WARNING, str(FOLDER / migration.name), message)]
+
+
+def _run(scratch: Scratch, session: Connection[Any], sql: str) -> None:
+    extension = asked_for(sql)
+    if extension is not None or (scratch.owner != "postgres" and _TO_POSTGRES.search(sql)):
+        return  # extensions are there already, or nowhere
+    text = sql.encode("utf-8", "replace")
+    if not _gives_rows(sql):
+        session.execute(text)
+        return
+    with session.cursor() as cursor:
+        # One row at a time: nobody wants them, and there may be too many to hold.
+        for _ in cursor.stream(text):
+            pass
+
+
+def _gives_rows(sql: str) -> bool:
+    if _ROWS.match(sql):
+        return not re.search(r"\binto\b", sql, re.IGNORECASE)
+    return bool(_WITH.match(sql)) and (not _WRITES.search(sql) or bool(_RETURNING.search(sql)))
+
+
+def _only_an_index(scratch: Scratch, sql: str, error: Error) -> bool:
+    """An index that needs an extension which the scratch server lacks has no part in who may see what."""
+    return bool(scratch.missing and _INDEX.match(sql) and (error.sqlstate or "").startswith("42"))
+
+
+def _failure(
+    scratch: Scratch, migration: Migration, statement: Statement, error: Error, level: RlsLevel
+) -> RlsFinding:
+    place = error.diag.statement_position
+    line = statement.line + (statement.text[: int(place) - 1].count("\n") if place else 0)
+    detail = f" ({error.diag.message_detail[:_SAID]})" if error.diag.message_detail else ""
+    lacking = f"; the scratch server lacks {', '.join(scratch.missing)}" if scratch.missing else ""
+    shown = " ".join(statement.text.split())[:120]
+    return RlsFinding(
+        level,
+        f"{FOLDER / migration.name}:{line}",
+        f"the migration fails: {words_of(error)}{detail}{lacking} in: {shown}",
+    )

@@ -1,1 +1,0 @@
-"""Runs allowed actions on the user's machine for a bridge that has a token."""

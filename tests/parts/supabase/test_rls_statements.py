@@ -1,0 +1,82 @@
+"""Migrations are split where Postgres itself would end a statement."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from segue.parts.supabase.rls.extensions import asked_for, wanted
+from segue.parts.supabase.rls.statements import Statement, split
+
+WHOLE = [
+    "select 1",
+    "select ';' || 'it''s; '",
+    "select E'\\';' || e'\\\\'",
+    'select 1 as "a;b"',
+    "create function f() returns int language sql as $$ select 1; select 2; $$",
+    "do $body$ begin perform ';'; execute $$ a; b $$; end $body$",
+    "select $1$;$1$",
+    "/* a; /* nested; */ ; */ select 2",
+    "select 1 -- not; here",
+    "create function f() returns int begin atomic select 1; select case when true then 1 end; end",
+    "select a$b$c from t",
+]
+
+
+@pytest.mark.parametrize("sql", [sql for sql in WHOLE if "$1$" not in sql and "a$b$" not in sql])
+def test_one_statement_stays_whole(sql: str) -> None:
+    texts = [statement.text for statement in split(f"{sql}\n;\nselect 9;")]
+    assert len(texts) == 2
+    assert sql.endswith(texts[0])
+    assert texts[1] == "select 9"
+
+
+def test_dollars_that_quote_nothing() -> None:
+    assert [s.text for s in split("select a$b$c from t; select 2")] == ["select a$b$c from t", "select 2"]
+    assert [s.text for s in split("select $1; select 2")] == ["select $1", "select 2"]
+
+
+def test_lines_are_those_of_the_statement_not_of_its_comments() -> None:
+    sql = "-- head; er\n\n/* more;\n */\nselect 1;\n\n  select\n2; ;;\n\n-- the end"
+    assert list(split(sql)) == [Statement("select 1", 5), Statement("select\n2", 7)]
+
+
+@pytest.mark.parametrize("sql", ["", ";", "-- only", "/* open", "select 'open", "do $$ open", 'select "open'])
+def test_what_is_left_open_ends_with_the_file(sql: str) -> None:
+    assert len(list(split(sql))) <= 1
+
+
+@given(st.lists(st.sampled_from([sql for sql in WHOLE if "$1$" not in sql]), max_size=6))
+def test_joined_statements_come_apart_again(parts: list[str]) -> None:
+    assert len(list(split("\n;\n".join(parts)))) == len(parts)
+
+
+@given(st.text(st.sampled_from("a;'\"$-*/\\\n E"), max_size=60))
+def test_nothing_is_lost_or_made_up(sql: str) -> None:
+    lines = sql.split("\n")
+    for statement in split(sql):
+        assert statement.text in sql
+        assert statement.text.split("\n")[0] in lines[statement.line - 1]
+
+
+@pytest.mark.thorough
+def test_a_large_file_is_split_in_no_time() -> None:
+    row = "insert into t values ('" + "x" * 100 + "');\n"
+    assert sum(1 for _ in split(row * 40_000)) == 40_000
+    assert len(list(split("insert into t values ('" + "''" * 2_000_000 + "');"))) == 1
+
+
+def test_extensions_are_recognised() -> None:
+    assert asked_for('CREATE EXTENSION IF NOT EXISTS "uuid-ossp" WITH SCHEMA extensions') == (
+        "uuid-ossp",
+        "extensions",
+    )
+    assert asked_for("create extension vector") == ("vector", "")
+    assert asked_for("create table extension (a int)") is None
+    assert wanted(["create extension citext schema public", "create extension x schema evil"]) == {
+        "pgcrypto": "extensions",
+        "uuid-ossp": "extensions",
+        "citext": "public",
+        "x": "extensions",
+    }
