@@ -78,6 +78,7 @@ def test_a_new_folder_becomes_a_repository(place: Place) -> None:
     assert set(authors) == {"Segue"}
 
 
+@pytest.mark.thorough
 def test_a_search_brings_findings_with_their_sources_and_the_retry_passes(place: Place) -> None:
     place.script(
         TWO
@@ -288,6 +289,7 @@ def test_a_verdict_that_names_an_unknown_action_is_asked_for_again(place: Place)
     assert "PANIC" in prompt_of(place, "task/1/verify/2")
 
 
+@pytest.mark.thorough
 def test_checks_of_the_build_phase_are_evidence(place: Place) -> None:
     place.script(plan(step("a", "schema"), step("b", "frontend")))
     place.more_config('smoke.schema = [["git", "--version"]]\nsmoke.frontend = [["git", "frobnicate"]]\n')

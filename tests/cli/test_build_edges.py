@@ -75,6 +75,7 @@ def test_a_step_may_be_skipped_at_the_very_end(place: Place) -> None:
     assert place.segue("run", GOAL).stdout == "No pending tasks to process.\n"
 
 
+@pytest.mark.thorough
 def test_what_changes_while_a_judge_looks_is_undone_and_it_is_asked_again(place: Place) -> None:
     place.script(plan(step("a")) + "[[on]]\nphase = 'verify'\nattempt = 1\nwait_for = 'GATE'\n")
     running = place.start("run", GOAL)
@@ -248,6 +249,7 @@ def test_checks_alone_can_judge_and_a_step_without_any_needs_a_human_at_once(pla
     assert place.rows("select count(*) from orchestrator_steps where phase = 'resolve'") == [(0,)]
 
 
+@pytest.mark.thorough
 def test_a_reviewer_that_is_set_takes_part_in_a_build(place: Place) -> None:
     place.script(plan(step("a")))
     place.more_config('review.reviewer = "command"\n')

@@ -101,6 +101,7 @@ def first_ref(cloud: Cloud) -> object:
     return cloud.launches()[0]["body"]["repos"][0]["startingRef"]
 
 
+@pytest.mark.thorough
 def test_agents_start_from_the_pushed_branch_of_the_user(cloud: Cloud) -> None:
     stand_on(cloud, "feature")
     done = cloud.place.segue("run", "specs/001-greeting", "--task", "T001")
@@ -274,6 +275,7 @@ def test_no_remote_is_told(cloud: Cloud) -> None:
     assert "git remote add origin" in done.stderr
 
 
+@pytest.mark.thorough
 def test_checks_run_on_the_branch_in_a_tree_of_their_own(cloud: Cloud) -> None:
     cloud.script({"write": {"proof.txt": "yes"}})
     cloud.place.more_config('checks = [["test", "-f", "proof.txt"]]\n')

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from segue.config.settings import Settings
+from segue.config.part_tables import all_settings
 from segue.domain.options import read_options
 from tests.cli.place import PLAN, Place
 
@@ -118,7 +118,7 @@ def test_init_writes_a_file_that_loads_and_never_overwrites(place: Place) -> Non
     text = (place.repo / "segue.toml").read_text()
     loose = "\n".join(line.removeprefix("# ") for line in text.splitlines()[3:])
     uncommented = tomllib.loads(loose)
-    read_options(Settings, uncommented)
+    read_options(all_settings(), uncommented)
     assert uncommented["limits"]["phase_timeout"] == 1800
     done = place.segue("init", code=2)
     assert "not changed" in done.stderr
@@ -254,6 +254,7 @@ def test_a_rewritten_plan_asks_to_choose(place: Place) -> None:
     assert list(place.state_file().parent.glob("*.restarted-*"))
 
 
+@pytest.mark.thorough
 def test_new_tasks_at_the_end_of_a_plan_need_no_question(place: Place) -> None:
     place.segue("run", "plan.md", "--agent", "scripted")
     (place.repo / "plan.md").write_text(PLAN + "\n## Task 4\nWrite four.\n")
@@ -262,6 +263,7 @@ def test_new_tasks_at_the_end_of_a_plan_need_no_question(place: Place) -> None:
     assert place.subjects()[-1] == "Task 4: Write four."
 
 
+@pytest.mark.thorough
 def test_final_commands_run_after_the_last_task(place: Place) -> None:
     place.config(
         '[final]\nreview = [["git", "log", "--oneline"]]\naudit = [["sh", "-c", "echo bad; exit 3"]]\n'

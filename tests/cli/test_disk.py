@@ -62,6 +62,7 @@ def may_mount() -> bool:
     return bool(unshare) and os.geteuid() == 0 and subprocess.run(probe, capture_output=True).returncode == 0
 
 
+@pytest.mark.thorough
 @pytest.mark.quick("repo-3")
 @pytest.mark.parametrize(("name", "code"), [("state", 1), ("repo", 3)])
 def test_a_disk_that_gets_full_costs_nothing_but_time(place: Place, name: str, code: int) -> None:
@@ -89,6 +90,7 @@ def test_a_disk_that_gets_full_costs_nothing_but_time(place: Place, name: str, c
     assert "unexpected" not in done.stderr
 
 
+@pytest.mark.thorough
 def test_a_database_that_is_deleted_in_mid_run_is_said_and_the_work_named(place: Place) -> None:
     use_agent(place, place.database)
     done = place.segue("run", "plan.md", code=1)

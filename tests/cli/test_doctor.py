@@ -229,6 +229,7 @@ def test_uncommitted_work_is_committed_first(place: Place) -> None:
     assert examine(place, 0)["ready"]
 
 
+@pytest.mark.thorough
 def test_settings_that_nobody_trusts_come_first(place: Place) -> None:
     install(place, "claude")
     del place.env["SEGUE_TRUST"]

@@ -119,6 +119,7 @@ def test_what_cannot_be_with_several_at_once_is_refused(place: Place, settings: 
     assert said in place.segue("run", "plan.md", "--jobs", "2", code=2).stderr
 
 
+@pytest.mark.thorough
 def test_a_git_that_cannot_merge_is_named_before_anybody_works(place: Place) -> None:
     place.script(WORK)
     old = place.root / "old" / "git"

@@ -156,6 +156,9 @@ def test_a_test_that_is_green_without_the_change_when_it_is_repeated_repairs_not
     assert "flaky, so it proves nothing: tests/test_flip.py::test_flip" in str(card(place)["reasons"])
 
 
+@pytest.mark.quick(
+    "argv0-files0-No rule to make target 'lint'", "argv2-files2-file or directory not found: tests/other"
+)
 @pytest.mark.parametrize(
     ("argv", "files", "said"),
     [

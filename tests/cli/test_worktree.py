@@ -90,6 +90,7 @@ def meanwhile(place: Place, shell: str) -> None:
         config.write(f'[final]\nreview = [["sh", "{script}"]]\n')
 
 
+@pytest.mark.thorough
 def test_merged_with_what_came_meanwhile(place: Place) -> None:
     place.script(WORK)
     meanwhile(place, "git commit --quiet --allow-empty -m mine")
@@ -355,6 +356,7 @@ def test_a_branch_that_was_deleted_is_missed(place: Place) -> None:
     assert "Next: Restore it" in done.stderr
 
 
+@pytest.mark.thorough
 def test_a_run_that_began_in_place_stays_there(place: Place) -> None:
     place.script(UNFINISHED + WORK)
     place.segue("run", "plan.md", code=3)
@@ -378,6 +380,7 @@ def test_a_repository_without_commits_is_refused(place: Place) -> None:
     assert place.json("status") == []
 
 
+@pytest.mark.thorough
 def test_a_feature_is_ticked_in_the_users_files_alone(feature: Place) -> None:
     feature.script(
         '[[on]]\nwrite = { "done/{task}" = "x", "specs/001-greeting/tasks.md" = "ticked by the agent" }\n'

@@ -51,6 +51,7 @@ def test_resume_works_after_a_kill_at_any_durable_call(
         assert total, "no call was counted"
 
 
+@pytest.mark.thorough
 @pytest.mark.quick("all killed, state file deleted")
 @pytest.mark.parametrize("fault", [fault for fault in FAULTS if fault not in KILLS])
 def test_resume_works_after_any_fault(fault: str, tmp_path: Path) -> None:

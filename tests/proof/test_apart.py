@@ -88,6 +88,7 @@ def test_interface_lists_public_names_of_the_files_that_are_named(tmp_path: Path
     ]
 
 
+@pytest.mark.thorough
 @pytest.mark.quick("copy")
 @pytest.mark.parametrize("means", ["auto", "copy"])
 def test_checks_run_tests_that_are_not_in_the_work_tree(

@@ -177,6 +177,7 @@ def test_what_a_task_builds_does_not_judge_it(tmp_path: Path, name: str) -> None
         assert any("environment" in text for text in result.weaknesses), "it is named on the card"
 
 
+@pytest.mark.thorough
 @pytest.mark.quick("setup.py leaves a .pth")
 @pytest.mark.parametrize("name", CHEATS)
 def test_the_same_build_with_a_product_that_is_right(tmp_path: Path, name: str) -> None:

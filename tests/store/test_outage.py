@@ -57,6 +57,7 @@ async def back(cluster: Cluster) -> None:
     await asyncio.to_thread(cluster.start)
 
 
+@pytest.mark.thorough
 def test_a_run_goes_on_while_the_database_is_away_and_everything_is_there_afterwards(
     cluster: Cluster, tmp_path: Path
 ) -> None:

@@ -143,6 +143,7 @@ def test_what_weakens_proof_or_loosens_a_limit_is_not_in_force_without_trust(
         assert project.held == (text.partition(" =")[0],)
 
 
+@pytest.mark.thorough
 def test_a_trusted_file_that_is_gone_must_be_allowed_too(trap: Trap) -> None:
     write(trap, 'agent = "scripted"\nrequire = "tested"\n')
     trap.place.segue("trust", "--yes")
@@ -156,6 +157,7 @@ def test_a_trusted_file_that_is_gone_must_be_allowed_too(trap: Trap) -> None:
     trap.place.segue("run", "plan.md", "--agent", "scripted", "--task", "2", "--allow-dirty")
 
 
+@pytest.mark.thorough
 def test_a_removed_check_must_be_allowed_too(trap: Trap) -> None:
     write(trap, 'agent = "scripted"\nchecks = ["true"]\n')
     trap.place.segue("trust", "--yes")
@@ -187,6 +189,7 @@ def test_a_moved_clone_asks_again(trap: Trap) -> None:
     refused(trap, "run", "plan.md", "--repo", str(moved))
 
 
+@pytest.mark.thorough
 def test_a_resumed_run_says_that_settings_changed(trap: Trap) -> None:
     trap.place.segue("trust", "--yes")
     trap.place.segue("run", "plan.md", "--pause-after-task", code=3)
@@ -251,6 +254,7 @@ def test_a_change_of_checks_leaves_the_place_of_the_runs(trap: Trap) -> None:
     assert str(trap.place.repo / "mine") in trap.place.segue("db", "path").stdout
 
 
+@pytest.mark.thorough
 def test_the_users_own_settings_need_no_trust(trap: Trap) -> None:
     (trap.place.repo / "segue.toml").unlink()
     own = trap.place.root / "own.toml"
@@ -262,6 +266,7 @@ def test_the_users_own_settings_need_no_trust(trap: Trap) -> None:
     trap.place.segue("run", "plan.md", "--task", "2", "--allow-dirty")
 
 
+@pytest.mark.thorough
 def test_a_named_file_inside_needs_trust(trap: Trap) -> None:
     (trap.place.repo / "segue.toml").unlink()
     write(trap, SETTINGS, "other.toml")
@@ -275,6 +280,7 @@ def test_a_named_file_inside_needs_trust(trap: Trap) -> None:
     trap.place.segue("run", "plan.md", "--task", "1", "--config", "other.toml")
 
 
+@pytest.mark.thorough
 def test_the_table_of_pyproject_needs_trust(trap: Trap) -> None:
     (trap.place.repo / "segue.toml").unlink()
     write(trap, f"[tool.segue]\n{SETTINGS}", "pyproject.toml")
@@ -283,6 +289,7 @@ def test_the_table_of_pyproject_needs_trust(trap: Trap) -> None:
     trap.place.segue("run", "plan.md", "--task", "1")
 
 
+@pytest.mark.thorough
 def test_init_writes_what_needs_no_question(trap: Trap) -> None:
     (trap.place.repo / "segue.toml").unlink()
     trap.place.segue("init")
@@ -295,6 +302,7 @@ def test_the_demo_needs_no_trust(trap: Trap) -> None:
     assert marks(trap) == []
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can give files away")
 def test_files_of_other_users_never_count(trap: Trap) -> None:
     os.chown(trap.place.repo / "segue.toml", 12345, 12345)

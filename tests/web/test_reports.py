@@ -167,6 +167,7 @@ def test_all_links_lead_somewhere(place: Place) -> None:
                 assert served.get(link).status_code == 200, link
 
 
+@pytest.mark.thorough
 def test_hostile_text_stays_text_here_too(place: Place, served: Served) -> None:
     happened = [
         AgentText(HOSTILE),
@@ -186,6 +187,7 @@ def test_hostile_text_stays_text_here_too(place: Place, served: Served) -> None:
     assert len(served.data("/events.json?q=%3Cscript%3E")["events"]) == 3
 
 
+@pytest.mark.thorough
 def test_a_line_of_a_megabyte_is_one_row(place: Place, served: Served) -> None:
     long = "needle" + "<b>x" * 250_000
     happened = [AgentText(long), AgentRaw(line=long)]

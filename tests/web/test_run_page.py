@@ -6,6 +6,7 @@ import os
 import sys
 from pathlib import Path
 
+import pytest
 from msgspec.structs import replace
 
 from segue.domain.events import NOT_ISOLATED, RunStarted
@@ -16,6 +17,7 @@ from tests.web.place import SPEC, Served, make_run
 UNUSED = '[[on]]\nphase = "execute"\nwrite = { "code.py" = "import os\\nx = 1\\n" }\n'
 
 
+@pytest.mark.thorough
 def test_open_findings_are_listed_and_nothing_is_simply_green(place: Place, served: Served) -> None:
     place.script(f'[[on]]\nphase = "address"\nsay = "Fine."\n{UNUSED}')
     path = f"{Path(sys.executable).parent}{os.pathsep}{place.env['PATH']}"
@@ -54,6 +56,7 @@ def test_the_sandbox_of_the_agents_is_on_the_page_of_run_and_task(place: Place, 
     assert "<dt>sandbox</dt><dd>bwrap standard</dd>" in served.get(f"/runs/{run}").text
 
 
+@pytest.mark.thorough
 def test_what_was_red_before_is_said_on_top(place: Place, served: Served) -> None:
     place.script(UNUSED)
     place.more_config('checks = [["test", "-d", "nowhere"]]\n')
@@ -64,6 +67,7 @@ def test_what_was_red_before_is_said_on_top(place: Place, served: Served) -> Non
     assert "`test -d nowhere` fails already" in served.get(f"/runs/{run}").text
 
 
+@pytest.mark.thorough
 def test_runs_are_searched_and_filtered_by_the_address(place: Place, served: Served) -> None:
     for name in ("one", "two_%"):
         spec = replace(SPEC, repo=f"/srv/{name}", source=f"{name}.md", agent=f"agent-{name}")

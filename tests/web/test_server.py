@@ -308,6 +308,7 @@ def test_a_resume_that_is_refused_says_why(place: Place, served: Served) -> None
     assert "plan" in refused.json()["error"]["message"].lower()
 
 
+@pytest.mark.thorough
 def test_without_a_script_an_act_answers_with_a_page(place: Place, served: Served) -> None:
     place.script(FAILS_ONCE)
     place.segue("run", "plan.md", code=3)
@@ -335,6 +336,7 @@ def test_no_settings_and_no_secrets_are_shown(place: Place) -> None:
             assert "sk-live" not in shown
 
 
+@pytest.mark.thorough
 def test_run_serve_shows_the_run_and_ends_with_it(place: Place) -> None:
     place.script(WRITES)
     lines = [

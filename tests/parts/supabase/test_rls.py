@@ -161,6 +161,7 @@ def test_rows_belong_to_a_user_through_other_rows(tmp_path: Path, rls_server: st
     assert all(error.startswith("public.tags") for error in found(report))
 
 
+@pytest.mark.thorough
 def test_join_tables(tmp_path: Path, rls_server: str) -> None:
     schema = """
     create table teams (id serial primary key, name text not null);
@@ -238,6 +239,7 @@ def test_profiles_made_by_a_trigger(tmp_path: Path, rls_server: str) -> None:
     assert allowed(report, "profiles") == {OWN, "user A read", "anon read"}
 
 
+@pytest.mark.thorough
 def test_views_that_forget_whose_rights_they_use(tmp_path: Path, rls_server: str) -> None:
     views = """
     create view open_todos as select id, title from todos;

@@ -114,7 +114,9 @@ def _owner(process: psutil.Process) -> int | None:
 
 
 def _own_id() -> int:
-    return -1 if sys.platform == "win32" else os.geteuid()
+    if sys.platform == "win32":
+        return -1
+    return os.geteuid()
 
 
 class _Leftover(NamedTuple):
