@@ -68,7 +68,7 @@ test-smoke: setup
 	$(PYTEST) -m "not thorough" $(SMOKE)
 
 # The sets that `make test` only samples; each is complete. `.ci/run` runs most of them one after the other.
-E2E := tests/e2e tests/parts/litellm tests/parts/clouds/test_jules_sdk.py
+E2E := tests/e2e tests/parts/litellm/test_real.py tests/parts/litellm/test_page.py tests/parts/litellm/test_library.py tests/parts/clouds/test_jules_sdk.py
 PAGE := tests/web
 PROOFS := tests/proof tests/isolation tests/judges tests/parts/supabase
 ESCAPES := tests/isolation/escapes

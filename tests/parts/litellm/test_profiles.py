@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from segue.config.load import LoadedSettings
-from segue.config.settings import Settings
+from segue.config.part_tables import settings_kind
 from segue.domain.errors import UsageError
 from segue.domain.options import read_options
 from segue.sim.llm.app import llm_app
@@ -211,7 +211,8 @@ def test_wrong_profiles_are_refused_when_they_are_read(case: str) -> None:
     profiles, words = WRONG[case]
     models = [{"name": "loop", "model": "composite/profile/a"}] if case == "alias" else []
     provider = {"depth": 2, "models": models}
-    settings = read_options(Settings, {"profiles": profiles, "provider": provider})
+    tables = {"profiles": profiles, "provider": provider}
+    settings = read_options(settings_kind(tables), tables)
     with pytest.raises(UsageError, match=words):
         catalogue.Catalogue.read(LoadedSettings(settings))
 
