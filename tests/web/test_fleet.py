@@ -129,7 +129,10 @@ def test_queued_runs_are_listed_filtered_and_opened(watched: Watched) -> None:
     for report in ("gaps", "proof"):
         assert served.data(f"/{report}")["runs"] == 1, "what waits is not counted"
     notes = served.data("/compare")["notes"]
-    assert notes == ["3 runs that have not ended or were stopped are not counted."]
+    assert notes == [
+        "3 runs that have not ended or were stopped are not counted.",
+        "Sandbox: not isolated in 1 run.",
+    ]
 
 
 @pytest.mark.thorough
