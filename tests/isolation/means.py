@@ -14,10 +14,18 @@ import pytest
 from _pytest.mark import ParameterSet
 
 from segue.system.isolation.isolate import Isolation, Means
+from segue.system.isolation.toolchain import is_temporary
 from tests.cli.place import Place
 
 MOUNTER = Isolation().mounter.means
 """What mounts here: bubblewrap, or namespaces of our own."""
+
+
+NAMED_IN_FILES = pytest.mark.skipif(
+    is_temporary(Path(sys.executable)),
+    reason="a private /tmp hides a Python that only files of the check name, as it does in this clone",
+)
+"""For checks whose Makefile or script names our Python."""
 
 
 def needs(means: str) -> pytest.MarkDecorator:

@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 from segue.system.isolation.limits import ATTEMPTS, NOT_STOPPED
+from segue.system.isolation.toolchain import is_temporary
 from tests.cli.place import PLAN, Place, processes_with
 from tests.isolation.homes import CREDENTIALS, WORD, make_home
 from tests.isolation.means import each
@@ -160,6 +161,8 @@ def _short(root: Path, stack: contextlib.ExitStack) -> str:
 @pytest.mark.quick("namespaces strict", "landlock strict")
 @pytest.mark.parametrize("sandbox", each(*NOT_STOPPED))
 def test_a_hostile_agent_achieves_what_the_table_says(outside: Outside, sandbox: str) -> None:
+    if sandbox == "landlock standard" and is_temporary(outside.place.root):
+        pytest.skip("Landlock opens /tmp with all that is below it, as this clone is")
     isolation, strength = sandbox.split()
     assert outside.attack(isolation, strength) == NOT_STOPPED[sandbox]
 

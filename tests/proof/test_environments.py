@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from segue.domain.proof import CheckResult, CheckState, Seal
 from segue.proof.options import SealOptions
+from tests.isolation.means import NAMED_IN_FILES
 from tests.proof.projects import Checkout, Files, needs_sandbox
 
 pytestmark = needs_sandbox
@@ -314,6 +315,7 @@ def test_a_setup_that_the_task_broke_is_said(tmp_path: Path) -> None:
     assert "no compiler" in result.output
 
 
+@NAMED_IN_FILES
 @pytest.mark.thorough
 def test_a_makefile_that_installs(tmp_path: Path) -> None:
     install = f"install:\n\t{sys.executable} install.py\n"

@@ -16,6 +16,7 @@ import pytest
 from segue.domain.proof import CheckResult, CheckState
 from segue.flow.proving import level_of
 from segue.proof.options import SealOptions
+from segue.system.isolation.toolchain import is_temporary
 from tests.proof.means_cases import CASES, Case, Link
 from tests.proof.projects import Checkout, Files, works
 
@@ -162,12 +163,23 @@ def test_cases_are_what_they_say(case: Case, folder: Path) -> None:
         assert project.run(case.truth).stdout != "3\n"
 
 
+NAMED_IN_FILES = (
+    *("makefile-with-pythonpath", "recursive-make-with-old-output"),
+    *("script-that-looks-for-differences", "script-outside-below-tmp"),
+)
+"""Cases whose Makefile or script names our Python, and whose command does not."""
+
+
 @pytest.mark.quick(*(f"{means}-{name}" for name in QUICK for means in ("namespaces", "copy")))
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 @pytest.mark.parametrize("means", MEANS)
 def test_verdicts_are_the_same_under_every_means(means: Means, case: Case, folder: Path) -> None:
     if not works(means):
         pytest.skip(f"{means} does not work here")
+    if case.name in NAMED_IN_FILES and means != "copy" and is_temporary(Path(sys.executable)):
+        pytest.skip(
+            "a private /tmp hides a Python that only files of the check name, as it does in this clone"
+        )
     project = Project(folder, case, SealOptions(means=means, timeout=300))
     result = project.judge()
     seen = f"{case.why}\n{result.state} {result.seal} {result.reason} {result.weaknesses}\n{result.output}"

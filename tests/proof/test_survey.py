@@ -14,6 +14,7 @@ from _pytest.mark import ParameterSet
 from segue.domain.task import Task
 from segue.flow.survey import allow_later
 from segue.proof.options import SealOptions
+from tests.isolation.means import NAMED_IN_FILES
 from tests.proof.projects import DISCOVER, PYTEST, Checkout
 
 PY = sys.executable
@@ -340,7 +341,16 @@ def each_case() -> list[ParameterSet]:
     """Return all cases, the larger part marked as thorough."""
     assert {case.name for case in CASES} >= QUICK
     marks = {True: (), False: (pytest.mark.thorough,)}
-    return [pytest.param(case, id=case.name, marks=marks[case.name in QUICK]) for case in CASES]
+    hidden = {True: (NAMED_IN_FILES,), False: ()}
+    return [
+        pytest.param(case, id=case.name, marks=(*marks[case.name in QUICK], *hidden[_is_hidden(case)]))
+        for case in CASES
+    ]
+
+
+def _is_hidden(case: Case) -> bool:
+    """Return whether only a file names our Python."""
+    return sys.executable not in case.argv and any(sys.executable in text for text in case.files.values())
 
 
 @pytest.mark.parametrize("case", each_case())

@@ -14,6 +14,7 @@ from segue.domain.proof import CheckState, Seal
 from segue.domain.task import TaskKind
 from segue.proof.execute import find_program
 from segue.proof.options import SealOptions
+from tests.isolation.means import NAMED_IN_FILES
 from tests.patience import unhurried
 from tests.proof.projects import PYTEST, UNITTEST, Checkout, Files, needs_sandbox
 
@@ -228,6 +229,7 @@ def test_a_first_commit_has_no_base(tmp_path: Path) -> None:
     assert result.noticed is True
 
 
+@NAMED_IN_FILES
 @pytest.mark.thorough
 def test_a_makefile_that_replaces_pythonpath_reports_by_junit(tmp_path: Path) -> None:
     base: Files = {
