@@ -410,6 +410,27 @@ def test_what_people_do_is_not_held_against_them(world: World, name: str, deed: 
     world.look()
 
 
+@pytest.mark.quick("objects/info/commit-graph")
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("objects/info/commit-graph", "objects/info/packs", "objects/pack/multi-pack-index"),
+        *("objects/pack/pack-0123456789012345678901234567890123456789.idx", "objects/ab/cdef"),
+    ],
+)
+def test_a_pipe_among_the_objects_is_removed_and_named(world: World, name: str) -> None:
+    place = world.repo / ".git" / name
+
+    def deed(_: World) -> None:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        os.mkfifo(place)
+
+    found = world.launch(deed)
+    assert any(place.name in one.text for one in found), found
+    assert not os.path.lexists(place)
+    world.look()
+
+
 def test_a_submodule_that_was_moved_is_not_held_against_anybody(world: World) -> None:
     """Its new commit is recorded; what is not committed there is lost, so it is named."""
 
