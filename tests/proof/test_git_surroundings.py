@@ -471,6 +471,23 @@ def test_a_file_that_settings_include_is_guarded_in_every_work_tree(world: World
     assert (lane / ".gitconfig").read_text() == (world.repo / ".gitconfig").read_text()
 
 
+@pytest.mark.parametrize("before", ["", "[alias]\n", None])
+@pytest.mark.parametrize("name", ["include.path", "includeIf.onbranch:**.path"])
+def test_a_file_that_settings_name_is_guarded_before_there_is_a_setting_in_it(
+    world: World, name: str, before: str | None
+) -> None:
+    """Git lists no setting of such a file, and reads it as soon as there is one."""
+    if before is not None:
+        world.write("shared.ini", before)
+    world.git("config", name, "../shared.ini")
+    asyncio.run(Repository(world.repo, world.repo / ".git").snapshot())
+    found = world.launch(lambda w: w.write("shared.ini", w.monitor))
+    assert [one.fails for one in found if "shared.ini" in one.text] == [True]
+    file = world.repo / "shared.ini"
+    assert (file.read_text() if file.exists() else None) == before
+    world.look()
+
+
 def test_another_work_tree_is_out_of_reach(world: World) -> None:
     """What leads the git of another work tree is put back; one that somebody makes meanwhile is theirs."""
     other, common = world.root / "other", world.repo / ".git/worktrees/other"

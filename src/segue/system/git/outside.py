@@ -11,9 +11,10 @@ import asyncio
 import atexit
 import contextlib
 import os
+import re
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -22,7 +23,7 @@ from segue.domain.errors import WorkspaceError
 from segue.system.files import brief_folder, brief_place, clear_temporary, signature
 from segue.system.git.folders import GitPlace, check_place, check_refs, check_tree, work_trees
 from segue.system.git.heavy import check_heavy
-from segue.system.git.own_config import OwnConfig, Trust, compose, parse_settings
+from segue.system.git.own_config import GitSetting, OwnConfig, Trust, compose, parse_settings
 from segue.system.process.capture import Captured, capture, child_environment
 
 TIMEOUT = 300.0
@@ -53,6 +54,7 @@ _PASSED = frozenset(
     )
 )
 _FAMILIES = ("GIT_SSL_", "GIT_HTTP_", "GIT_TRACE", "GPG_", "GNUPG", "SSH_")
+_INCLUDES = re.compile(r"include\.path|includeif\..*\.path", re.DOTALL)
 _GIVEN = ("GIT_CONFIG_COUNT", "GIT_CONFIG_KEY_", "GIT_CONFIG_VALUE_", "GIT_CONFIG_PARAMETERS")
 """The user's settings in the environment: they are read, but not passed on as they are."""
 
@@ -191,7 +193,8 @@ async def _open(place: GitPlace) -> _Made:
     if made is not None and _is_there(made.folder) and made.stamp == _stamp(made.files):
         return made
     settings = parse_settings(await _list_settings(place))
-    files = tuple(dict.fromkeys((*_config_files(place), *(one.file for one in settings if one.file))))
+    read = [*_config_files(place), *(one.file for one in settings if one.file)]
+    files = tuple(dict.fromkeys((*read, *_named_files(settings))))
     files = tuple(os.path.join(place.root, file) for file in files)  # noqa: PTH118 - read again and again
     stamp, config = _stamp(files), compose(place, settings, _trust[0])
     folder = made.folder if made and _is_there(made.folder) else _make_folder(place)
@@ -243,6 +246,14 @@ def _stamp(files: tuple[str, ...]) -> object:
 
 def _given() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name.startswith(_GIVEN)}
+
+
+def _named_files(settings: Sequence[GitSetting]) -> Iterator[str]:
+    """Yield what settings include, also where nothing is yet: of a file without settings git says nothing."""
+    for one in settings:
+        if one.value and _INCLUDES.fullmatch(one.name):
+            name = os.path.expanduser(one.value)  # noqa: PTH111 - it may be no path
+            yield os.path.join(os.path.dirname(one.file), name)  # noqa: PTH118, PTH120
 
 
 def _config_files(place: GitPlace) -> list[str]:
