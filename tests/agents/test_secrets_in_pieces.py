@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from segue.agents.acp.lines import AcpLines
 from segue.agents.acp.profiles import Profile
 from segue.agents.claude.lines import ClaudeLines
-from segue.agents.cloud.sse import Freshness, SseFrame
+from segue.agents.cloud.calls import Freshness, SseFrame
 from segue.agents.cloud.transcript import Transcript
 from segue.agents.codex.lines import CodexLines
 from segue.agents.cursor.lines import CursorLines

@@ -11,7 +11,7 @@ import pytest
 from segue.config.settings import Settings
 from segue.domain.errors import NeedsHuman
 from segue.domain.options import read_options
-from segue.runtime.lanes import LaneSetup
+from segue.runtime.parallel import LaneSetup
 from segue.system.git.lanes import LaneTrees
 from segue.system.git.repository import Repository
 from segue.system.isolation.isolate import Isolation

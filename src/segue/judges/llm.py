@@ -16,9 +16,8 @@ from segue.domain.evidence import Evidence
 from segue.domain.task import Task
 from segue.domain.verdict import Verdict
 from segue.judges.answer import JudgeAnswer, read_answer, schema_of
-from segue.judges.endpoint import ModelMessage, ModelQuestion, ask_endpoint
+from segue.judges.endpoint import KEPT, ModelMessage, ModelQuestion, QuestionRefused, ask_endpoint, failed
 from segue.judges.options import JudgeSettings
-from segue.judges.trouble import KEPT, QuestionRefused, failed
 from segue.judges.vendors import EXTRA, MISSING, PREFIX, ask_vendor, is_installed
 from segue.judges.verdict import verdict_of
 from segue.ports import Problem

@@ -8,9 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 from segue.domain.errors import Unavailable
-from segue.judges.endpoint import ModelQuestion
+from segue.judges.endpoint import SERVICE, ModelQuestion, trouble
 from segue.judges.options import JudgeSettings
-from segue.judges.trouble import SERVICE, trouble
 from segue.system.extras import missing_extra
 
 PREFIX = "litellm/"

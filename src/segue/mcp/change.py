@@ -20,7 +20,7 @@ from segue.runtime.comments import comment as store_comment
 from segue.runtime.open import open_run
 from segue.runtime.overrides import decide as decide_task
 from segue.runtime.plan import NO_TASKS
-from segue.runtime.simulated import refuse_simulated
+from segue.runtime.rehearsal import refuse_simulated
 from segue.view.load import ACTIVE, state_of
 
 _VIA = "through MCP"

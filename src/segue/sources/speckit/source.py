@@ -24,16 +24,30 @@ from segue.sources.plan.state import pair_key, set_aside
 from segue.sources.recognise import TASKS, is_feature
 from segue.sources.restore import CorruptState, restore_state
 from segue.sources.speckit import state as speckit_state
-from segue.sources.speckit.context import check_law, join_sections, list_documents, list_principles, sections
+from segue.sources.speckit.choose import describe_phase
+from segue.sources.speckit.context import (
+    check_law,
+    has_last_task,
+    join_sections,
+    list_documents,
+    list_principles,
+    list_tasks,
+    note_stories,
+    sections,
+    story_keys,
+)
 from segue.sources.speckit.dependencies import find_waits
-from segue.sources.speckit.files import lock_path, read_parsed, read_tasks
 from segue.sources.speckit.find import find_feature, project_root
-from segue.sources.speckit.phase import describe_phase
-from segue.sources.speckit.project import SpecKitProject, name_in, open_checklists
-from segue.sources.speckit.recorded import recorded, state_notices, unticked
+from segue.sources.speckit.project import (
+    SpecKitProject,
+    lock_path,
+    name_in,
+    open_checklists,
+    read_parsed,
+    read_tasks,
+)
 from segue.sources.speckit.spec import Plan, Spec, parse_plan, parse_spec
-from segue.sources.speckit.state import SpecState
-from segue.sources.speckit.stories import has_last_task, list_tasks, note_stories, story_keys
+from segue.sources.speckit.state import SpecState, recorded, state_notices, unticked
 from segue.sources.speckit.tasks import BoxTask, ParsedTasks, fingerprint, mark_task, parse, refusal
 from segue.system.files import exclusive, signature
 from segue.system.reading import check_inside, read_file, work_tree, write_inside

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
@@ -14,9 +14,10 @@ from msgspec.structs import asdict, replace
 
 from segue.domain.errors import SourceError
 from segue.domain.history import SourceHistory
-from segue.domain.task import Completion, TaskStatus
+from segue.domain.task import Completion, Notice, TaskStatus
 from segue.domain.verdict import Verdict
 from segue.sources.restore import CorruptState, read_document, read_fields
+from segue.sources.speckit.tasks import BoxTask, ParsedTasks
 from segue.system.reading import write_inside
 
 SCHEMA = 1
@@ -224,3 +225,37 @@ def _read_record(path: Path, key: str, entry: Mapping[str, Any]) -> TaskRecord:
     own = {name: entry[name] for name in _ENTRY if name in entry}
     extra = {name: value for name, value in entry.items() if name not in _ENTRY}
     return replace(read_fields(path, TaskRecord, own, _HINT, f"tasks.{key}"), extra=extra)
+
+
+def unticked(parsed: ParsedTasks, state: SpecState | None) -> list[BoxTask]:
+    """Tasks that are done by the record although their box is open."""
+    if state is None:
+        return []
+    return [
+        box
+        for box in parsed.tasks
+        if box.status is TaskStatus.PENDING and state.has(box.key, box.fingerprint)
+    ]
+
+
+def recorded(box: BoxTask, state: SpecState | None) -> BoxTask:
+    """A task with an open box as the record has it: done, or left out by a person."""
+    if state is None or box.status is not TaskStatus.PENDING:
+        return box
+    if state.has(box.key, box.fingerprint):
+        return replace(box, status=TaskStatus.DONE)
+    return replace(box, status=TaskStatus.SKIPPED) if state.skips(box.key, box.fingerprint) else box
+
+
+def state_notices(boxes: list[BoxTask], state: SpecState | None) -> Iterator[Notice]:
+    """Yield what a person should know about tasks that are done by the record."""
+    if state is None:
+        return
+    here = {box.key: box for box in boxes}
+    for key, box in here.items():
+        if key in state.completed and box.status is TaskStatus.PENDING:
+            text = f"{key} was done once but says something else now: it is pending again."
+            yield Notice(box.line, text)
+    gone = sorted(state.completed - here.keys())
+    if gone:
+        yield Notice(1, f"state.json counts tasks as done that are not in tasks.md: {', '.join(gone[:20])}.")
