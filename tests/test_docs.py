@@ -37,7 +37,7 @@ from segue.domain.verdict import Action, Result
 from segue.flow.phase import PRESETS as FLOWS
 from segue.flow.phases.registry import PHASES
 from segue.ports import Capabilities
-from segue.reviewers.formats.read import Format
+from segue.reviewers.formats import Format
 from segue.reviewers.options import PRESETS
 from segue.runtime.experiment import Experiment
 from segue.runtime.registry import BUILT_IN, Plugin

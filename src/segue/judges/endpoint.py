@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
 from collections.abc import Callable
 from typing import Any
 
@@ -9,6 +11,7 @@ from msgspec import Struct
 
 from segue.domain.errors import CredentialsError, JudgeFailed, SegueError, Unavailable
 from segue.judges.options import JudgeSettings
+from segue.system.extras import missing_extra
 from segue.system.http.client import HttpClient, HttpError, HttpPolicy, HttpResponse
 
 SERVICE = "the judge"
@@ -119,3 +122,36 @@ def _explain(body: Any) -> str:
         return str(error)[:_KEPT] if isinstance(error, str) else ""
     words = [str(error[name]) for name in ("code", "message") if error.get(name)]
     return ": ".join(words)[:_KEPT]
+
+
+PREFIX = "litellm/"
+EXTRA = "litellm"
+"""The extra that has it."""
+MISSING = "LiteLLM is not installed, but the judge's model needs it."
+
+
+def is_installed() -> bool:
+    """Return whether LiteLLM can be imported."""
+    return importlib.util.find_spec("litellm") is not None
+
+
+async def ask_vendor(options: JudgeSettings, question: ModelQuestion, clean: Callable[[str], str]) -> str:
+    """Return the model's answer; raises Unavailable, QuestionRefused or another SegueError."""
+    if not is_installed():
+        raise missing_extra(MISSING, EXTRA)
+    litellm: Any = importlib.import_module("litellm")
+    litellm.suppress_debug_info = True  # it prints advertisements to stdout otherwise
+    body = question.body(options.model.removeprefix(PREFIX))
+    try:
+        answer = await litellm.acompletion(**body, timeout=options.timeout, num_retries=0)
+    except Exception as error:
+        raise _translate(error, clean) from None
+    content: str | None = answer.choices[0].message.content
+    return content or ""
+
+
+def _translate(error: Exception, clean: Callable[[str], str]) -> Exception:
+    """Translate an error: LiteLLM maps every vendor's to OpenAI's status; one without never arrived."""
+    status = getattr(error, "status_code", None)
+    words = clean(f"{type(error).__name__}: {error}"[:_KEPT])
+    return trouble(status, words) if isinstance(status, int) else Unavailable(SERVICE, words)

@@ -7,7 +7,7 @@ from typing import Any, Literal
 from segue.domain.argv import fill
 from segue.domain.finding import Severity
 from segue.domain.options import Argv, Commands, OptionError, Options, Seconds, Text
-from segue.reviewers.formats.read import Format
+from segue.reviewers.formats import Format
 from segue.reviewers.tool import PLACEHOLDERS
 
 

@@ -8,23 +8,27 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from segue.domain.delivery import Delivered
 from segue.domain.errors import UsageError
 from segue.domain.events import TaskMarked
 from segue.domain.proof import Level, Proof
 from segue.domain.results import EndOutput, LaunchOutput, SnapshotOutput, StepResult, read_as
-from segue.domain.run import Run
+from segue.domain.run import Run, RunState
 from segue.domain.task import Completion, Task, TaskStatus
 from segue.flow.phases.registry import PHASES
 from segue.ports import Journal, Source, StepFacts
 from segue.runtime.app import App
+from segue.runtime.delivering import Delivering, aim
 from segue.runtime.following import find_returned
 from segue.runtime.past import read_history
 from segue.system.git.lanes import LaneTrees
 from segue.system.git.merging import Integration
 from segue.system.git.repository import Repository
-from segue.system.git.worktree import branch_of, workplace
+from segue.system.git.worktree import Worktree, branch_of, workplace
 from segue.system.lock import RepoLock
+from segue.system.process.processes import Processes
 from segue.view.load import ACTIVE, state_of
 
 
@@ -219,3 +223,39 @@ def _left(journal: Journal, task: Task) -> tuple[str | None, str | None]:
     launches = [read_as(LaunchOutput, step.output) for step in steps]
     left = next((launch for launch in reversed(launches) if launch.branch), None)
     return (left.head or None, left.branch) if left else (None, None)
+
+
+async def propose(app: App, run: Run) -> Delivered:
+    """Push the branch of a run that nobody works on and open a pull request; a draft while it is not done.
+
+    The run continues as one that ends as this pull request.
+    """
+    if run.spec.worktree is None:
+        raise UsageError(
+            f"Run {run.id} works in your own work tree: it has no branch to propose.",
+            kept="Nothing was changed.",
+            hint="Start the next one with --pr",
+        )
+    own = App.load_for(run, command_line={**app.place(), "delivery": "pr"})
+    async with hold_run(own, run) as held:
+        tree = Worktree.of(held.home, run)
+        assert tree is not None
+        services = own.services(Processes(), held.home.root)
+        spec, _ = await aim(own, services, held.home, run.spec)
+        with own.store(read_only=True) as store:
+            delivering = Delivering(own, services, spec, tree, held.source, store, held.journal)
+            if not await delivering.has_work():
+                raise UsageError(
+                    f"There is nothing to propose: branch {tree.branch} has nothing that {spec.into} lacks.",
+                    kept="Nothing was changed.",
+                )
+            await held.journal.respec(replace(spec, settings={**spec.settings, "delivery": "pr"}))
+            found = await delivering.deliver(delivering.delivery, _explain_draft(run))
+        if run.state is RunState.DONE:
+            await tree.remove()
+    return found
+
+
+def _explain_draft(run: Run) -> str:
+    """Say why the work is not ready; empty: it is."""
+    return "" if run.state is RunState.DONE else run.note or "The run is not done yet."

@@ -25,7 +25,7 @@ from segue.runtime import registry
 from segue.runtime.app import App
 from segue.runtime.delivering import check_delivery
 from segue.runtime.flows import choose_flow, roles_of
-from segue.runtime.requirements import check_proof
+from segue.runtime.preconditions import check_proof
 from segue.runtime.units import ALL, Units, select_tasks
 from segue.runtime.wiring import agent_kind, make_agent
 from segue.system.process.processes import Processes

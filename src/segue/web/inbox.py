@@ -25,7 +25,7 @@ from segue.view.run import RunView
 from segue.web import queries
 from segue.web.fleet import has_fleet
 from segue.web.routes import Data, PageRequest, PageRoute, slice_page
-from segue.web.run import describe_request, read_plan
+from segue.web.runs import describe_request, read_plan
 
 _CONFIG_BYTES = 256 * 1024
 

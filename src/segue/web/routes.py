@@ -26,8 +26,19 @@ Data = dict[str, Any]
 """The data of a page as JSON values, so that the page and its `.json` twin agree."""
 
 MODULES = (
-    *("inbox", "runs", "tasks", "run", "talk", "step", "task", "actions", "reports", "experiments", "steps"),
-    *("events", "fleet", "doctor", "palette"),
+    "inbox",
+    "runs",
+    "tasks",
+    "talk",
+    "step",
+    "actions",
+    "reports",
+    "experiments",
+    "steps",
+    "events",
+    "fleet",
+    "doctor",
+    "palette",
 )
 """The modules of this package with pages, in the order of the menu."""
 

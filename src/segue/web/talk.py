@@ -20,9 +20,9 @@ from segue.web.diffs import LINE_KINDS, split_by_file
 from segue.web.events import match_text, read_events
 from segue.web.live import make_line
 from segue.web.routes import Data, NotFound, PageRequest, PageRoute
-from segue.web.run import describe_step
+from segue.web.runs import describe_step
 from segue.web.step import find_step
-from segue.web.task import find_task
+from segue.web.tasks import find_task
 
 _BAD = frozenset({"error", "failure", "failed", "rejected", "denied"})
 _OLD = ("old_string", "oldString", "old_str", "oldText")

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from segue.domain.errors import SegueError
 from segue.domain.finding import DismissReason, Finding, Review
 from segue.ports import Problem, ReviewSubject
-from segue.reviewers.formats.read import MalformedOutput, parse
+from segue.reviewers.formats import MalformedOutput, parse
 from segue.reviewers.options import StetOptions
 from segue.reviewers.stet.session import (
     NO_SESSION,

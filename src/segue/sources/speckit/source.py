@@ -37,12 +37,13 @@ from segue.sources.speckit.context import (
     story_keys,
 )
 from segue.sources.speckit.dependencies import find_waits
-from segue.sources.speckit.find import find_feature, project_root
 from segue.sources.speckit.project import (
     SpecKitProject,
+    find_feature,
     lock_path,
     name_in,
     open_checklists,
+    project_root,
     read_parsed,
     read_tasks,
 )

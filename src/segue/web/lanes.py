@@ -1,0 +1,82 @@
+"""The lanes of a run: what each works on, what waits for what, and who worked when."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+from urllib.parse import quote
+
+from markupsafe import Markup
+
+from segue.domain.run import Run
+from segue.ports import Store
+from segue.reports.figures.lanes import MOST_BARS, describe_stretch, draw_lanes
+from segue.reports.figures.waits import build_waits, draw_waits
+from segue.view.lanes import lanes_data, list_stretches
+from segue.view.run import RunView
+from segue.web.live import find_last_event, make_line
+
+ROWS = 200
+"""Rows of the tables behind the drawings."""
+_RECENT = 400
+"""Among how many of the latest events is looked for what a task does now."""
+
+
+def query_lanes(store: Store, run: Run, view: RunView, going: bool, size: int) -> dict[str, Any] | None:
+    """Return what a page of `size` tasks shows of the lanes; None where one task at a time is worked on."""
+    now = time.time()
+    data = lanes_data(view, now)
+    if data is None:
+        return None
+    graph = build_waits(view)
+    stretches = [] if going else list_stretches(view)[-MOST_BARS:]
+    rows = _list_rows(store, run, view, now) if going else []
+    shown = {*graph.boxes, *(stretch.task for stretch in stretches), *(row["task"] for row in rows)}
+    return {
+        **data,
+        "rows": rows,
+        "graph": graph,
+        "stretches": stretches,
+        "pages": {key: place // size + 1 for place, key in enumerate(view.tasks) if key in shown},
+    }
+
+
+def _list_rows(store: Store, run: Run, view: RunView, now: float) -> list[dict[str, Any]]:
+    doing = _find_activity(store, run.id)
+    rows = []
+    for lane in range(1, view.lane_count + 1):
+        task = view.lanes.get(lane)
+        row: dict[str, Any] = {"lane": lane, "task": None}
+        if task is not None:
+            names = ("title", "state", "phase", "agent", "wake", "collisions")
+            row |= {"task": task.key, **{name: getattr(task, name) for name in names}}
+            row |= {"seconds": view.task_seconds(task, now), "doing": doing.get(task.key, "")}
+        rows.append(row)
+    return rows
+
+
+def _find_activity(store: Store, run_id: str) -> dict[str, str]:
+    """Return what happened last to each task, among the latest events."""
+    found: dict[str, str] = {}
+    for event in store.events(run_id, max(0, find_last_event(store, run_id) - _RECENT), _RECENT):
+        place = (event.step or "").split("/")
+        if place[0] == "task" and len(place) > 1 and (text := make_line(event)["text"]):
+            found[place[1]] = text
+    return found
+
+
+def present_lanes(run_id: str, lanes: dict[str, Any] | None) -> dict[str, Any]:
+    """Draw the waits and the lanes over time; their boxes and bars link to the tasks."""
+    if lanes is None:
+        return {}
+
+    def link(key: str) -> str:
+        return f"?page={lanes['pages'].get(key, 1)}#task-{quote(key)}"
+
+    now = round(time.time() * 1000)
+    return {
+        "waits_drawing": Markup(draw_waits(lanes["graph"], link)),  # noqa: S704 - it is escaped
+        "lanes_drawing": Markup(draw_lanes(run_id, lanes["stretches"], now, link)),  # noqa: S704
+        "words": [describe_stretch(stretch, now) for stretch in lanes["stretches"][-ROWS:]],
+        "rows": ROWS,
+    }
