@@ -51,7 +51,7 @@ from segue.runtime.registry import BUILT_IN
 from segue.runtime.registry import load as load_variant
 from segue.runtime.wiring import make_agent
 from segue.searchers.options import SearchSettings
-from segue.sources.options import GithubSettings
+from segue.sources.github.options import GithubSettings
 from segue.sources.speckit.source import SpecKit
 from segue.store.flat import FLAT_TABLES
 from segue.system.isolation.limits import ATTEMPTS, NOT_STOPPED, SANDBOXES, VISIBLE

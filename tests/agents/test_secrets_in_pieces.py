@@ -17,7 +17,7 @@ from segue.agents.cloud.calls import Freshness, SseFrame
 from segue.agents.cloud.transcript import Transcript
 from segue.agents.codex.lines import CodexLines
 from segue.agents.cursor.lines import CursorLines
-from segue.agents.cursor_cloud.reading import StreamReader
+from segue.agents.cursor_cloud.stream import StreamReader
 from segue.agents.local.launch import Reader
 from segue.agents.local.output import OutputStream
 from segue.domain.events import AgentOutput, AgentText, Event

@@ -25,7 +25,7 @@ from segue.sources.plan.state import (
     state_path,
     update,
 )
-from segue.sources.restore import CorruptState
+from segue.sources.state_file import CorruptState
 
 MINIMAL = {"plan_path": "/p/plan.md", "repo_path": "/r", "completed_task_indices": [1, 3]}
 

@@ -16,7 +16,7 @@ from segue.domain.run import Run, RunState
 from segue.domain.task import Completion, Task, TaskKind, TaskStatus
 from segue.ports import Outline
 from segue.runtime.app import App
-from segue.runtime.overrides import HeldRun, find_far_task, find_task, hold_far, hold_run
+from segue.runtime.overrides import HeldRun, find_fleet_task, find_task, hold_fleet_run, hold_run
 from segue.view.load import load_view
 
 _HEAD = f"""\
@@ -130,11 +130,11 @@ async def _comment_far(app: App, run: Run, key: str, words: str, via: str) -> No
 
     One that is done cannot be opened again from here: its source is with the worker.
     """
-    async with hold_far(app, run, via) as (journal, by):
+    async with hold_fleet_run(app, run, via) as (journal, by):
         if key == PLAN_GATE:
             _check_plan(app, run)
         else:
-            find_far_task(journal, key)
+            find_fleet_task(journal, key)
         await journal.emit(TaskCommented(key, words, by))
 
 

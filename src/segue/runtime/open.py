@@ -14,11 +14,12 @@ from msgspec.structs import replace
 
 from segue.domain.delivery import FeedbackItem
 from segue.domain.errors import Locked, UsageError, WorkspaceError
+from segue.domain.events import NoticeGiven
 from segue.domain.run import Run, RunSpec, RunState
-from segue.ports import Carrier, Source, Store
+from segue.ports import Carrier, Journal, Source, Store
 from segue.proof.guard import settle_settings
 from segue.runtime.app import App
-from segue.runtime.delivering import aim, is_merged
+from segue.runtime.delivery import Delivering, choose_target, is_merged
 from segue.runtime.past import Past, look_back, refuse_absent, settle_resume, settle_start
 from segue.runtime.plan import (
     RunPlan,
@@ -40,10 +41,11 @@ from segue.runtime.ready import (
     unfinished,
 )
 from segue.runtime.units import ALL, Units
-from segue.sources.restore import CorruptState
+from segue.sources.state_file import CorruptState
 from segue.system import identity
 from segue.system.files import exclusive, private_folder
 from segue.system.git.beginning import is_new_place
+from segue.system.git.branches import REMOTE, RemoteBranches
 from segue.system.git.heavy import allow_bytes
 from segue.system.git.outside import trust_programs
 from segue.system.git.own_config import Trust
@@ -100,6 +102,13 @@ class OpenRun(Struct, frozen=True):
     def source(self) -> Source:
         """Where its tasks come from."""
         return self.plan.source
+
+    def delivering(self, store: Store, journal: Journal) -> Delivering | None:
+        """Return what delivers its work; None if it works in the user's work tree or elsewhere."""
+        if self.tree is None:
+            return None
+        services = self.parts.services
+        return Delivering(self.app, services, self.spec, self.tree, self.source, store, journal)
 
 
 @asynccontextmanager
@@ -202,7 +211,7 @@ async def _ready_again(plan: RunPlan, home: Repository, run: Run) -> tuple[Parts
     parts, warnings = await build_parts(plan, home)
     if not parts.cloud:
         check_isolated(plan.app, parts.services.isolation)
-    await aim(plan.app, parts.services, home, run.spec)
+    await choose_target(plan.app, parts.services, home, run.spec)
     return parts, warnings
 
 
@@ -331,3 +340,16 @@ def _refuse_taken(store: Store, run: Run) -> None:
 
 def _last(store: Store, key: str) -> Run | None:
     return next(iter(store.runs(source_key=key, limit=1)), None)
+
+
+def make_remote(opened: OpenRun, journal: Journal, run: str = "") -> RemoteBranches:
+    """Return the branches of the remote on which cloud agents work; `run` is the one that lanes share."""
+    told = set()
+
+    async def tell(said: str) -> None:
+        if said not in told:
+            told.add(said)
+            await journal.emit(NoticeGiven(said))
+
+    scratch, spec = opened.app.state_dir.absolute() / "worktrees", opened.spec
+    return RemoteBranches(opened.repo, REMOTE, scratch, spec.base, run, address=spec.remote, tell=tell)

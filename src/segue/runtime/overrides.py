@@ -20,9 +20,9 @@ from segue.domain.task import Completion, Task, TaskStatus
 from segue.flow.phases.registry import PHASES
 from segue.ports import Journal, Source, StepFacts
 from segue.runtime.app import App
-from segue.runtime.delivering import Delivering, aim
-from segue.runtime.following import find_returned
+from segue.runtime.delivery import Delivering, choose_target
 from segue.runtime.past import read_history
+from segue.runtime.pull_request import find_returned
 from segue.system.git.lanes import LaneTrees
 from segue.system.git.merging import Integration
 from segue.system.git.repository import Repository
@@ -135,7 +135,7 @@ def find_task(source: Source, key: str) -> Task:
 async def decide(app: App, run: Run, key: str, reason: str, *, skip: bool, via: str = "") -> None:
     """Write the decision into the source and the journal."""
     if run.spec.origin is not None:
-        await _decide_far(app, run, key, reason, skip, via)
+        await _decide_in_fleet(app, run, key, reason, skip, via)
         return
     with app.store(read_only=True) as known:
         returned = find_returned(known, run, key)
@@ -158,16 +158,16 @@ def _already_done(run: Run, key: str) -> UsageError:
     )
 
 
-async def _decide_far(app: App, run: Run, key: str, reason: str, skip: bool, via: str) -> None:
+async def _decide_in_fleet(app: App, run: Run, key: str, reason: str, skip: bool, via: str) -> None:
     """Write the decision into the journal alone: the worker that continues the run tells the source."""
-    async with hold_far(app, run, via) as (journal, by):
-        task = find_far_task(journal, key)
+    async with hold_fleet_run(app, run, via) as (journal, by):
+        task = find_fleet_task(journal, key)
         left = (None, None) if skip else _left(journal, task)
         await _write(journal, task, by, reason, skip, None, left)
 
 
 @asynccontextmanager
-async def hold_far(app: App, run: Run, via: str = "") -> AsyncIterator[tuple[Journal, str]]:
+async def hold_fleet_run(app: App, run: Run, via: str = "") -> AsyncIterator[tuple[Journal, str]]:
     """Hold the journal of a fleet's run, and say who decides; its source and its work are elsewhere."""
     with app.store() as store:
         journal = await store.open(run.id)
@@ -177,7 +177,7 @@ async def hold_far(app: App, run: Run, via: str = "") -> AsyncIterator[tuple[Jou
             await store.close(journal)
 
 
-def find_far_task(journal: Journal, key: str) -> Task:
+def find_fleet_task(journal: Journal, key: str) -> Task:
     """Return a task of a fleet's run that is not done; raises UsageError if there is none."""
     run = journal.run
     title = run.spec.titles.get(key)
@@ -241,7 +241,7 @@ async def propose(app: App, run: Run) -> Delivered:
         tree = Worktree.of(held.home, run)
         assert tree is not None
         services = own.services(Processes(), held.home.root)
-        spec, _ = await aim(own, services, held.home, run.spec)
+        spec, _ = await choose_target(own, services, held.home, run.spec)
         with own.store(read_only=True) as store:
             delivering = Delivering(own, services, spec, tree, held.source, store, held.journal)
             if not await delivering.has_work():

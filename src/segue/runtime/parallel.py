@@ -23,10 +23,9 @@ from segue.flow.context import Checking, RunContext
 from segue.flow.lanes import Lane, Seat, Seats
 from segue.ports import Journal
 from segue.proof.guard import LaunchGuard
-from segue.runtime.base import make_remote
-from segue.runtime.delivering import is_merged
-from segue.runtime.guarding import make_guard
-from segue.runtime.open import OpenRun
+from segue.runtime.delivery import is_merged
+from segue.runtime.guard import make_guard
+from segue.runtime.open import OpenRun, make_remote
 from segue.runtime.wiring import make_checking
 from segue.system.beneath import Beneath, read_below
 from segue.system.files import private_folder, write_atomic

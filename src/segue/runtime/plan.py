@@ -23,7 +23,7 @@ from segue.flow.phase import PRESETS, Flow, make_flow
 from segue.ports import Capabilities, Source
 from segue.runtime import registry
 from segue.runtime.app import App
-from segue.runtime.delivering import check_delivery
+from segue.runtime.delivery import check_delivery
 from segue.runtime.flows import choose_flow, roles_of
 from segue.runtime.preconditions import check_proof
 from segue.runtime.units import ALL, Units, select_tasks

@@ -20,10 +20,10 @@ from segue.ports import Store
 from segue.runtime.app import App
 from segue.system.http.guard import Receive, Scope, Send
 from segue.view.run import RunView
+from segue.web.cache import StorePool, VersionedCache
 from segue.web.filters import create_environment
 from segue.web.live import LiveUpdates
 from segue.web.routes import ActionResult, Data, NotFound, PageRequest, PageRoute, list_menu, list_pages
-from segue.web.shared import StorePool, VersionedCache
 
 PART = "x-segue-part"
 """The header with which the script requests the content of a page without its frame."""

@@ -17,9 +17,9 @@ from segue.domain.run import Run
 from segue.ports import Store
 from segue.runtime.app import App
 from segue.view.run import RunView
+from segue.web.cache import VersionedCache
 from segue.web.queries import NotFound as NotFound
 from segue.web.queries import get_view
-from segue.web.shared import VersionedCache
 
 T = TypeVar("T")
 Data = dict[str, Any]

@@ -18,7 +18,7 @@ from segue.reports.figures.timeline import draw_timeline, list_phases
 from segue.reports.selection import Rows, select_kinds
 from segue.reports.timeline import HIDDEN, Timeline, build_timeline
 from segue.runtime.comments import read_plan_text
-from segue.runtime.stored import load_run_app
+from segue.runtime.sources import load_run_app
 from segue.view.load import state_of
 from segue.view.run import RunView
 from segue.web import queries

@@ -16,7 +16,7 @@ from segue.reports.card.card import ProofCard
 from segue.reports.card.layout import lay_out
 from segue.reports.selection import select_kinds
 from segue.reports.timeline import HIDDEN
-from segue.runtime.stored import read_source
+from segue.runtime.sources import read_source
 from segue.view.run import RunView
 from segue.view.task import TaskView
 from segue.web import queries

@@ -13,7 +13,7 @@ from segue import __version__
 from segue.agents.cloud.launch import CloudProfile
 from segue.agents.cloud.options import CloudAccess, find_origin
 from segue.agents.cloud.run import CloudJob
-from segue.agents.cloud.values import CloudOrder, CloudSession, make_branch, make_key
+from segue.agents.cloud.vendor import CloudOrder, CloudSession, make_branch, make_key
 from segue.agents.cloud.watch import fail_to_start, loop_time
 from segue.domain.answer import LONGEST_ANSWER
 from segue.domain.errors import CredentialsError, SegueError

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from segue.agents.cloud.errors import CloudError, CloudService
 from segue.agents.cloud.options import CloudAccess, CloudOptions
-from segue.agents.cloud.values import CloudApi, CloudOrder, CloudSession, CloudVendor
+from segue.agents.cloud.vendor import CloudApi, CloudOrder, CloudSession, CloudVendor
 from segue.agents.local.values import as_text, parse_object
 from segue.ports import Capabilities, Problem
 from segue.system.files import write_atomic

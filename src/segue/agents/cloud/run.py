@@ -16,7 +16,7 @@ from segue.agents.cloud.errors import BY_US, HANG, TIMEOUT, CloudError, judge_re
 from segue.agents.cloud.launch import CloudProfile, CloudStarter, StartedSession
 from segue.agents.cloud.options import CloudAccess
 from segue.agents.cloud.transcript import Transcript
-from segue.agents.cloud.values import CloudApi, CloudLook, CloudOrder, CloudSession
+from segue.agents.cloud.vendor import CloudApi, CloudLook, CloudOrder, CloudSession
 from segue.agents.cloud.watch import (
     LOOK_SECONDS,
     CloudPace,

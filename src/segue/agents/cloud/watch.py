@@ -21,7 +21,7 @@ from segue.agents.cloud.errors import (
     judge_refusal,
 )
 from segue.agents.cloud.transcript import Transcript
-from segue.agents.cloud.values import CloudApi, CloudLook, CloudOrder, CloudSign
+from segue.agents.cloud.vendor import CloudApi, CloudLook, CloudOrder, CloudSign
 from segue.domain.events import Event
 from segue.domain.failure import Failure
 from segue.domain.job import Job

@@ -19,11 +19,11 @@ from segue.agents.cloud.agent import CloudAgent
 from segue.agents.cloud.errors import CloudError
 from segue.agents.cloud.launch import CloudProfile, StartedSession
 from segue.agents.cloud.transcript import Transcript
-from segue.agents.cloud.values import CloudOrder, CloudSession
+from segue.agents.cloud.vendor import CloudOrder, CloudSession
 from segue.agents.cloud.watch import loop_time
 from segue.agents.cursor_cloud.api import CURSOR, KEY, CursorCloudOptions, RunRef
-from segue.agents.cursor_cloud.client import CloudV1
 from segue.agents.cursor_cloud.client_v0 import CloudV0
+from segue.agents.cursor_cloud.client_v1 import CloudV1
 from segue.ports import Capabilities
 from segue.system.services import Services
 

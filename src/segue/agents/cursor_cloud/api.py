@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from segue.agents.cloud.errors import LOST, CloudService, judge_reason
 from segue.agents.cloud.options import CloudAccess
-from segue.agents.cloud.values import CloudLook, CloudOrder
+from segue.agents.cloud.vendor import CloudLook, CloudOrder
 from segue.domain.failure import Failure, FailureKind
 from segue.domain.options import Count
 from segue.domain.repository import same_repository

@@ -21,7 +21,7 @@ from segue.notify.answers import AnswerSigner, ExpiredToken, TaskAnswer, WrongTo
 from segue.ports import Store
 from segue.runtime.app import App
 from segue.runtime.overrides import decide
-from segue.runtime.stored import load_run_app
+from segue.runtime.sources import load_run_app
 from segue.view.load import ACTIVE, load_view, state_of
 
 Resume = Callable[[App, Run], Awaitable[None]]

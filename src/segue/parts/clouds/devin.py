@@ -20,7 +20,7 @@ from segue.agents.cloud.errors import CloudService, judge_reason
 from segue.agents.cloud.launch import CloudProfile
 from segue.agents.cloud.options import CloudOptions
 from segue.agents.cloud.transcript import Transcript
-from segue.agents.cloud.values import CloudLook, CloudOrder, CloudVendor, split_address
+from segue.agents.cloud.vendor import CloudLook, CloudOrder, CloudVendor, split_address
 from segue.agents.local.values import Json, as_list, as_table, as_text
 from segue.domain.failure import Failure, FailureKind
 from segue.domain.options import Count

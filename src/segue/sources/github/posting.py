@@ -24,7 +24,7 @@ from segue.domain.patience import outlast
 from segue.domain.plain import plain_lines
 from segue.domain.task import Task
 from segue.sources.github.issues import Issue, Person
-from segue.sources.options import GithubSettings
+from segue.sources.github.options import GithubSettings
 from segue.system.files import exclusive, private_folder, write_atomic
 from segue.system.http.client import LOOPBACK
 from segue.system.http.rest import Refused, Rest

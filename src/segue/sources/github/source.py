@@ -19,9 +19,9 @@ from segue.domain.task import Completion, Notice, Task, TaskList, TaskStatus
 from segue.ports import SourceRequest
 from segue.sources.github.address import IssueList, read_address
 from segue.sources.github.issues import ReadIssues, read_issues
+from segue.sources.github.options import GithubSettings
 from segue.sources.github.posting import IssueReport, Notebook, ReportState, Teller
 from segue.sources.listed import ListedSource, Reading
-from segue.sources.options import GithubSettings
 from segue.sources.recognise import is_github
 from segue.system.github import find_access, open_graphql, open_rest
 from segue.system.http.rest import Rest, RestWords

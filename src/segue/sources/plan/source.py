@@ -19,12 +19,12 @@ from segue.domain.history import SourceHistory
 from segue.domain.run import RunKind
 from segue.domain.task import Completion, Notice, Task, TaskList, TaskStatus, text_digest
 from segue.ports import Source, SourceChange, SourceRequest
-from segue.sources.markdown.stated import note_waits
+from segue.sources.markdown.relations import note_waits
 from segue.sources.plan import state as planstate
 from segue.sources.plan.state import PlanState
 from segue.sources.plan.text import INVALID, ParsedPlan, decode, listing, order
 from segue.sources.plan.usual import parse
-from segue.sources.restore import restore_state
+from segue.sources.state_file import restore_state
 from segue.system.beneath import UnsafeFile, read_still
 from segue.system.files import signature
 from segue.system.reading import LARGEST, check_inside, explain_unreadable, work_tree

@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from segue.domain.history import SourceHistory
 from segue.domain.task import Completion, TaskStatus
 from segue.sources.plan.text import order
-from segue.sources.restore import CorruptState, read_document, read_fields
+from segue.sources.state_file import CorruptState, read_document, read_fields
 from segue.system.files import exclusive, private_folder, signature, write_atomic, write_error
 
 SCHEMA = 1

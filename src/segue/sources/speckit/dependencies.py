@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 
 from segue.domain.graph import Dependency, WaitKind
 from segue.sources.markdown.lines import Line, heading
-from segue.sources.markdown.stated import TaskNames, read_relations, wait_by_text
+from segue.sources.markdown.relations import TaskNames, read_relations, wait_by_text
 from segue.sources.speckit.choose import PHASE
-from segue.sources.speckit.lines import stories_in
+from segue.sources.speckit.spec import stories_in
 from segue.sources.speckit.tasks import BoxTask
 
 _ABOUT_ORDER = re.compile(

@@ -19,10 +19,9 @@ from segue.domain.run import RunKind
 from segue.domain.task import Completion, Notice, Task, TaskList, TaskStatus
 from segue.ports import Source, SourceRequest
 from segue.sources.markdown.lines import decode, find_bad_byte, read_lines, readable
-from segue.sources.markdown.stated import note_waits
+from segue.sources.markdown.relations import note_waits
 from segue.sources.plan.state import pair_key, set_aside
 from segue.sources.recognise import TASKS, is_feature
-from segue.sources.restore import CorruptState, restore_state
 from segue.sources.speckit import state as speckit_state
 from segue.sources.speckit.choose import describe_phase
 from segue.sources.speckit.context import (
@@ -50,6 +49,7 @@ from segue.sources.speckit.project import (
 from segue.sources.speckit.spec import Plan, Spec, parse_plan, parse_spec
 from segue.sources.speckit.state import SpecState, recorded, state_notices, unticked
 from segue.sources.speckit.tasks import BoxTask, ParsedTasks, fingerprint, mark_task, parse, refusal
+from segue.sources.state_file import CorruptState, restore_state
 from segue.system.files import exclusive, signature
 from segue.system.reading import check_inside, read_file, work_tree, write_inside
 

@@ -16,8 +16,8 @@ from segue.domain.errors import SourceError
 from segue.domain.history import SourceHistory
 from segue.domain.task import Completion, Notice, TaskStatus
 from segue.domain.verdict import Verdict
-from segue.sources.restore import CorruptState, read_document, read_fields
 from segue.sources.speckit.tasks import BoxTask, ParsedTasks
+from segue.sources.state_file import CorruptState, read_document, read_fields
 from segue.system.reading import write_inside
 
 SCHEMA = 1

@@ -28,7 +28,7 @@ from segue.sources.markdown.lines import (
 from segue.sources.markdown.marks import Form, Mark, change, without_mark
 from segue.sources.markdown.shapes import Shape, TaskLine, read_task_lines
 from segue.sources.speckit.choose import PHASE, Chosen, choose, describe, is_checklist
-from segue.sources.speckit.lines import independent_test, stories_in
+from segue.sources.speckit.spec import independent_test, stories_in
 
 _MARKUP = re.compile(r"\s*(?:[-*+•#>|`~<_]|[0-9]{1,9}[.)]\s)")
 _MARKED = re.compile(r"(?:[-*+]\s+)?\[.\]\s+|[✅☑✔✓⬜☐]\s*")

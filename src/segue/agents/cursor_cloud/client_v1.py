@@ -21,7 +21,7 @@ from segue.agents.cloud.calls import (
 )
 from segue.agents.cloud.errors import CloudError
 from segue.agents.cloud.transcript import Transcript
-from segue.agents.cloud.values import CloudApi, CloudLook, CloudOrder, CloudSign
+from segue.agents.cloud.vendor import CloudApi, CloudLook, CloudOrder, CloudSign
 from segue.agents.cursor_cloud.api import (
     TURN,
     Branch,
@@ -31,7 +31,7 @@ from segue.agents.cursor_cloud.api import (
     make_look,
     parse_status,
 )
-from segue.agents.cursor_cloud.reading import StreamReader
+from segue.agents.cursor_cloud.stream import StreamReader
 from segue.agents.local.values import as_count, as_list, as_table, as_text
 from segue.domain.events import AgentUsage, Event
 from segue.system.http.client import HttpClient
