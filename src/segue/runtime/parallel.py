@@ -73,7 +73,7 @@ class LaneSetup:
         self._home, self._settings = home, settings
         self._isolation, self._redactor = isolation, redactor
 
-    async def furnish(self, lane: Repository) -> None:
+    async def prepare(self, lane: Repository) -> None:
         """Copy, link and install what a lane lacks; to be called when it is at the commit of its next task.
 
         What was done stays done: that costs a look at the lock files.
@@ -290,7 +290,7 @@ class RunLanes:
         opened = self._opened
         made = await self._trees.open(number, await self._branch.head())
         places = (made.root, made.git_dir, self._home.own)
-        tree = LaneTree(*places, trees=self._trees, tell=self._tell, furnish=self._furnish)
+        tree = LaneTree(*places, trees=self._trees, tell=self._tell, furnish=self._prepare)
         folder = opened.app.run_folder(opened.run.id) / "checks" / f"lane-{number}"
         guard = opened.app.guard_folder(opened.run.id)
         checking = make_checking(
@@ -325,11 +325,11 @@ class RunLanes:
         for said in await self._trees.close():
             await self._tell(said)
 
-    async def _furnish(self, lane: Repository) -> None:
+    async def _prepare(self, lane: Repository) -> None:
         """Give a lane what git does not have; say once what it lacks."""
         services = self._opened.parts.services
         setup = LaneSetup(self._home, self._opened.app.loaded.settings, services.isolation, services.redactor)
-        await setup.furnish(lane)
+        await setup.prepare(lane)
         if not self._told_missing and (said := await setup.describe_missing(lane)):
             await self._tell(said)
         self._told_missing = True

@@ -10,26 +10,14 @@ from msgspec.structs import replace
 
 from segue.domain.task import Notice, TaskStatus
 from segue.sources.markdown.ids import atoms, named, numbered
-from segue.sources.markdown.lines import Heading, Line, heading, list_item, plain
+from segue.sources.markdown.lines import Heading, Line, find_words, heading, list_item, plain
 from segue.sources.markdown.marks import Form, status_line
 from segue.sources.markdown.shapes import Shape, TaskLine
 
-PHASE = re.compile(r"phase|fase|étape|etapa|этап|фаза|阶段|階段|フェーズ|단계|giai đoạn", re.IGNORECASE)
-_CHECKLIST = re.compile(
-    r"check-?\s?list|checkliste|чек-?лист|清单|檢查|检查|チェックリスト|체크리스트"
-    r"|lista de (?:verifica|chequeo)|liste de contrôle",
-    re.IGNORECASE,
-)
-_CHECKS = re.compile(
-    r"accept|criteri|definition of done|validat|verif|review|\bgates?\b|prerequisit|deploy|success"
-    r"|验收|受け入れ|인수|aceptación|aceitação|akzeptanz|критери",
-    re.IGNORECASE,
-)
-_ABOUT_TASKS = re.compile(
-    r"depend|parallel|paralel|strateg|\bnotes?\b|example|execution order|coverage|traceab|mapping"
-    r"|\bmvp\b|\brisks?\b|summary|依存|依赖|依賴|의존|зависим|abhängig|dipenden",
-    re.IGNORECASE,
-)
+PHASE = find_words("phase")
+_CHECKLIST = find_words("checklist")
+_CHECKS = find_words("checks")
+_ABOUT_TASKS = find_words("about tasks")
 _SHOWN_ROWS = 12
 
 
@@ -229,7 +217,7 @@ def _without_repetition(tasks: Sequence[TaskLine], notices: list[Notice], which:
 
 
 _LABELLED = re.compile(r"\s*\*\*(?=\S)(.{2,60}?)\*\*\s*(.*)")
-_CHECKPOINT = re.compile(r"checkpoint|检查点|チェックポイント|체크포인트|punto de control", re.IGNORECASE)
+_CHECKPOINT = find_words("checkpoint")
 _MOST_CHARS = 2000
 
 

@@ -14,7 +14,7 @@ from segue.domain.criterion import Criterion
 from segue.domain.errors import UsageError
 from segue.domain.graph import Waits
 from segue.domain.task import Notice, Task, TaskStatus
-from segue.sources.markdown.lines import heading, plain, read_lines
+from segue.sources.markdown.lines import find_words, heading, plain, read_lines
 from segue.sources.speckit.spec import Plan, Spec, Story
 from segue.sources.speckit.tasks import BoxTask
 from segue.system.reading import leads_out, read_file
@@ -28,9 +28,7 @@ _MOST_CONSTITUTION = 1500
 _MOST_HINT = 100
 _MOST_CONTRACTS = 20
 _SENTENCE = re.compile(r"(?<=[.!?。！？])\s+")
-_GOVERNANCE = re.compile(
-    r"governance|治理|ガバナンス|거버넌스|gobernanza|governança|gouvernance", re.IGNORECASE
-)
+_GOVERNANCE = find_words("governance")
 """The section about amendments of a constitution, which is no rule for code."""
 _DOCUMENTS = ("spec.md", "plan.md", "data-model.md", "research.md", "quickstart.md")
 

@@ -12,22 +12,17 @@ from segue.sources.markdown.lines import (
     Heading,
     Line,
     decode,
+    find_words,
     heading,
     list_item,
     plain,
     read_lines,
     readable,
+    words_for,
 )
 
 # In a heading the number is the stable part; the words are whatever language the team writes.
-_WORDS = (
-    r"user[ -]?stor(?:y|ies)|\bstory|用户故事|用戶故事|使用者故事|ユーザー?ストーリー|사용자 ?스토리"
-    r"|유저 ?스토리|historia de usuario|historia del usuario|história d[eo] usuário|récit utilisateur"
-    r"|histoire utilisateur|benutzergeschichte|anwendergeschichte|storia utente"
-    r"|historyjka użytkownika|kullanıcı hikayesi|câu chuyện người dùng"
-    r"|(?:пользовательская )?история(?: пользователя)?|เรื่องราวผู้ใช้|เรื่องราวของผู้ใช้"
-)
-_STORY_WORD = rf"(?:\bUS-?|(?i:{_WORDS})\s*[#№-]?\s*)"
+_STORY_WORD = rf"(?:\bUS-?|(?i:{words_for('user story')})\s*[#№-]?\s*)"
 _STORY_NUMBER = r"[0-9]{1,3}[a-z]?(?![A-Za-z0-9])"
 _STORY = re.compile(
     rf"{_STORY_WORD}{_STORY_NUMBER}(?:\s*(?:[&+,/、]|and\b|und\b|et\b|y\b|e\b|и\b)\s*{_STORY_WORD}?{_STORY_NUMBER})*"
@@ -36,9 +31,7 @@ _NUMBER = re.compile(r"[0-9]{1,3}[a-z]?(?![A-Za-z0-9])")
 _STARTS_STORY = re.compile(rf"[\W_]*(?:[0-9]+(?:\.[0-9]+)*[.)]?\s+)?(?={_STORY_WORD}{_STORY_NUMBER})")
 
 _INDEPENDENT = re.compile(
-    r"\s*(?:[-*+]\s+)?\*\*\s*(?:independent\s+test\w*|独立测试|独立測試|独立テスト|독립 테스트"
-    r"|prueba independiente|teste independente|test indépendant|unabhängiger test|test indipendente"
-    r"|независимый тест)[^*]{0,40}\*\*\s*[:：]?\s*(.*)",
+    rf"\s*(?:[-*+]\s+)?\*\*\s*(?:{words_for('independent test')})[^*]{{0,40}}\*\*\s*[:：]?\s*(.*)",
     re.IGNORECASE | re.DOTALL,
 )
 _BOLD = re.compile(r"\s*(?:[-*+]\s+)?\*\*")
@@ -69,22 +62,11 @@ def independent_test(lines: Sequence[Line], start: int) -> str:
     return "\n".join(text).strip()
 
 
-ACCEPTANCE = re.compile(
-    r"acceptance|scenario|验收|驗收|场景|受け入れ|シナリオ|인수|시나리오|acepta|escenario|aceita|cenário|acceptation"
-    r"|scénario|akzeptanz|szenari|accettazione|приём|прием|сценари|nghiệm thu|kịch bản|kabul|akceptac",
-    re.IGNORECASE,
-)
+ACCEPTANCE = find_words("acceptance")
 """Words of a line or heading that announces the scenarios."""
 
-_GIVEN = re.compile(
-    r"\W*(?:given|dado|dada|étant donné|gegeben|angenommen|dato|假设|假如|给定|前提|주어진|дано)",
-    re.IGNORECASE,
-)
-_GOES_ON = re.compile(
-    r"\W*(?:when|then|and|but|cuando|entonces|quando|então|quand|alors|wenn|dann|当|那么|もし|ならば|когда|тогда)"
-    r"(?![a-z])",
-    re.IGNORECASE,
-)
+_GIVEN = re.compile(rf"\W*(?:{words_for('given')})", re.IGNORECASE)
+_GOES_ON = re.compile(rf"\W*(?:{words_for('when or then')})(?![a-z])", re.IGNORECASE)
 _TITLE = re.compile(r"\s*(?:\*\*|__)[^*_]")
 
 
@@ -137,30 +119,12 @@ def _items(lines: Iterable[Line]) -> list[str]:
 
 _PRIORITY = re.compile(r"\bP[0-9]\b")
 _NUMBERED = re.compile(r"\D{2,60}?([0-9]{1,3})\s*[-–—:：.]")
-_PRIMARY = re.compile(
-    r"primary user story|main user story|主要用户故事|主要なユーザーストーリー", re.IGNORECASE
-)
-_EDGE = re.compile(
-    r"edge case|边界|邊界|エッジケース|엣지|예외|casos? (?:límite|extremo|de borda|limite)|cas limites"
-    r"|grenzfäll|randfäll|casi limite|граничн|крайн|пограничн|trường hợp biên",
-    re.IGNORECASE,
-)
-_SUMMARY = re.compile(
-    r"summary|overview|概要|摘要|要約|요약|resum|résumé|zusammenfassung|sommario|сводка|обзор", re.I
-)
-_TECHNICAL = re.compile(
-    r"technical context|tech(?:nology)? stack|技术|技術|기술|contexto técnico|contexte technique"
-    r"|technischer kontext|contesto tecnico|технический",
-    re.IGNORECASE,
-)
-_CLARIFICATIONS = re.compile(
-    r"clarification|澄清|明確化|明确|명확화|aclaraci|esclarec|clarificación|klärung|klarstellung|chiariment|уточнен",
-    re.IGNORECASE,
-)
-_ASSUMPTIONS = re.compile(
-    r"assumption|假设|假設|前提|가정|supuesto|suposiç|premissa|hypothèse|annahme|assunzion|допущен|giả định",
-    re.IGNORECASE,
-)
+_PRIMARY = find_words("primary story")
+_EDGE = find_words("edge case")
+_SUMMARY = find_words("summary")
+_TECHNICAL = find_words("technical context")
+_CLARIFICATIONS = find_words("clarification")
+_ASSUMPTIONS = find_words("assumption")
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 _ID = r"(?:FR|NFR|SC)-?(?:[A-Z]{1,8}-)?[0-9]{1,4}[a-z]?(?![A-Za-z0-9])"
 _DEFINES = re.compile(
