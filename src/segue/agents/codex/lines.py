@@ -11,7 +11,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from segue.agents.local.failures import MESSAGE_CHARS, FailureTable
+from segue.agents.local.failures import MESSAGE_CHARS, FailureTable, load_sentences
 from segue.agents.local.launch import ProcessEnd, SessionUsage
 from segue.agents.local.lines import LineReader, ignore, raw_event, read_id, start_tool, thinking_event
 from segue.agents.local.speech import Hear
@@ -88,32 +88,7 @@ def _read_end(window: Json, said: float, now: float) -> float | None:
 
 
 LOGIN = "Run `codex login`, or set CODEX_API_KEY; `codex exec` does not read OPENAI_API_KEY."
-FAILURES = FailureTable(
-    "Codex",
-    LOGIN,
-    at_start={
-        FailureKind.NOT_STARTED: {
-            r"no rollout found.*": "Codex does not know the session to continue",
-            r".*not inside a trusted directory.*": "Codex does not trust this folder",
-            r"error: unexpected argument.*": "this version of Codex does not know an option",
-            r"Error loading config.*": "Codex does not accept its configuration",
-        }
-    },
-    in_result={
-        FailureKind.USAGE_LIMIT: {r"^Quota exceeded\b|usage limit has been reached": ""},
-        FailureKind.AUTH: {r"unexpected status (?:401|403)\b": "", r"Missing environment variable": ""},
-        FailureKind.NOT_STARTED: {
-            r"unexpected status 404\b": "Codex's service does not know what it was asked for"
-        },
-        FailureKind.CONTEXT: {
-            r"ran out of room|context_length_exceeded": "the conversation has become too long for the model"
-        },
-        FailureKind.OUTAGE: {
-            r"(?:last|unexpected) status:? 5\d\d|high demand|overloaded": "Codex's service is in trouble",
-            r"stream disconnected": "Codex lost the connection to its service",
-        },
-    },
-)
+FAILURES = FailureTable("Codex", LOGIN, **load_sentences(Path(__file__)))
 
 
 _STATES = {"completed": "success", "failed": "failure", "declined": "rejected"}

@@ -23,9 +23,10 @@ from segue.domain.errors import SegueError, Unavailable
 from segue.domain.patience import outlast
 from segue.domain.plain import plain_lines
 from segue.domain.task import Task
-from segue.sources.github.issues import Issue, Person
+from segue.sources.github.issues import Issue
 from segue.sources.github.options import GithubSettings
 from segue.system.files import exclusive, private_folder, write_atomic
+from segue.system.github import GithubUser
 from segue.system.http.client import LOOPBACK
 from segue.system.http.rest import Refused, Rest
 from segue.system.reading import read_file
@@ -228,7 +229,7 @@ class Teller:
 class _IssueRemark(Struct, frozen=True):
     id: int
     body: str = ""
-    user: Person | None = field(default=None)
+    user: GithubUser | None = field(default=None)
 
     def is_by(self, login: str) -> bool:
         """Return whether this token wrote it; where nobody says whose it is, whether a program did."""
@@ -240,7 +241,7 @@ class _IssueRemark(Struct, frozen=True):
 async def _find_login(rest: Rest) -> str:
     """Return whose token it is; empty for one that belongs to no person, as in Actions."""
     try:
-        return (await rest.get("/user", Person)).login
+        return (await rest.get("/user", GithubUser)).login
     except Refused:
         return ""
 
