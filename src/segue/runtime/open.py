@@ -40,7 +40,7 @@ from segue.runtime.ready import (
     make_ready,
     unfinished,
 )
-from segue.runtime.units import ALL, Units
+from segue.runtime.task_choice import ALL, TaskChoice
 from segue.sources.state_file import CorruptState
 from segue.system import identity
 from segue.system.files import exclusive, private_folder
@@ -115,12 +115,10 @@ class OpenRun(Struct, frozen=True):
 async def open_run(
     app: App,
     named: str | None,
-    only: tuple[str, ...] = (),
-    start: str | None = None,
+    chosen: TaskChoice = ALL,
     kind: str | None = None,
     *,
     restart: bool = False,
-    units: Units = ALL,
     confirm: Confirm = lambda: None,
 ) -> AsyncIterator[OpenRun | None]:
     """Check everything, lock the repository, find or create the run; None when there is nothing to do.
@@ -142,12 +140,12 @@ async def open_run(
             before = await look_back(app, known, home, source, last, continues=bool(run), restart=restart)
             if not restart:
                 _try(lambda: check_rewritten(source, app.loaded.settings.plan_changed))
-            draft = _try(lambda: draft_run(app, source, only, start, units))
+            draft = _try(lambda: draft_run(app, source, chosen))
             ready = None
             if draft is not None and (restart or _has_work(draft, run)):
                 ready = await make_ready(draft, home, last, held, undo, confirm)
             past = settle_start(app, source, before, last, restart)
-        plan = plan_run(app, source, only, start, units)
+        plan = plan_run(app, source, chosen)
         if not _has_work(plan, run):
             _tell_nothing(app, source, plan, past)
             yield None

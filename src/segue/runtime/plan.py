@@ -26,7 +26,7 @@ from segue.runtime.app import App
 from segue.runtime.delivery import check_delivery
 from segue.runtime.flows import choose_flow, roles_of
 from segue.runtime.preconditions import check_proof
-from segue.runtime.units import ALL, Units, select_tasks
+from segue.runtime.task_choice import ALL, TaskChoice, select_tasks
 from segue.runtime.wiring import agent_kind, make_agent
 from segue.system.process.processes import Processes
 
@@ -130,25 +130,17 @@ def _read_trial() -> TrialSpec | None:
 
 
 def plan_run(
-    app: App,
-    source: Source,
-    only: Sequence[str] = (),
-    start: str | None = None,
-    units: Units = ALL,
-    *,
-    listing: TaskList | None = None,
+    app: App, source: Source, chosen: TaskChoice = ALL, *, listing: TaskList | None = None
 ) -> RunPlan:
     """Plan a run of a source; raises UsageError for everything that does not fit together.
 
     Who only looks gives the `listing`: reading tasks for a run may repair what a crash left in their file.
     """
     check_rewritten(source, app.loaded.settings.plan_changed)
-    return _plan_listed(app, source, source.tasks() if listing is None else listing, only, start, units)
+    return _plan_listed(app, source, source.tasks() if listing is None else listing, chosen)
 
 
-def draft_run(
-    app: App, source: Source, only: Sequence[str] = (), start: str | None = None, units: Units = ALL
-) -> RunPlan:
+def draft_run(app: App, source: Source, chosen: TaskChoice = ALL) -> RunPlan:
     """Plan a run from what the source shows: nothing is written, so the run may still be refused.
 
     Which tasks are done is known for certain once the source and the journal agree.
@@ -156,12 +148,10 @@ def draft_run(
     listing = source.look()
     if listing.refusal is not None:
         raise listing.refusal
-    return _plan_listed(app, source, listing, only, start, units)
+    return _plan_listed(app, source, listing, chosen)
 
 
-def _plan_listed(
-    app: App, source: Source, listing: TaskList, only: Sequence[str], start: str | None, units: Units
-) -> RunPlan:
+def _plan_listed(app: App, source: Source, listing: TaskList, chosen: TaskChoice) -> RunPlan:
     if not listing.tasks and source.outline is None:
         why = " ".join(notice.text for notice in listing.notices[:_MOST_NOTICES])
         raise SourceError(
@@ -171,7 +161,7 @@ def _plan_listed(
         )
     agent = agent_text(app)
     flow = find_flow(app, source)
-    plan = _plan(app, source, flow, agent, listing, select_tasks(listing, only, start, units))
+    plan = _plan(app, source, flow, agent, listing, select_tasks(listing, chosen))
     _check_asked(plan)
     return plan
 

@@ -6,7 +6,7 @@ import glob
 import os
 import shutil
 import tempfile
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -35,7 +35,7 @@ from segue.runtime.app import App
 from segue.runtime.first_run import needs_agent
 from segue.runtime.plan import RunPlan, draft_run, judges_of, kind_rules
 from segue.runtime.preconditions import SETTINGS
-from segue.runtime.units import ALL, Units
+from segue.runtime.task_choice import ALL, TaskChoice
 from segue.searchers.options import SearchSettings
 from segue.system import identity
 from segue.system.git.apart import UNSIGNED
@@ -62,8 +62,8 @@ class Rehearsal(Struct, frozen=True):
     """The settings of the rehearsal."""
     named: str
     """Its source, in the clone."""
-    tasks: tuple[str, ...]
-    """The tasks it is limited to; empty: all."""
+    chosen: TaskChoice
+    """The tasks it is limited to."""
     real: RunPlan
     """What the real run would do; its agent is the simulated one where nobody has chosen another."""
     uncommitted: tuple[str, ...] = ()
@@ -89,9 +89,7 @@ class Rehearsal(Struct, frozen=True):
 
 
 @asynccontextmanager
-async def rehearse(
-    app: App, named: str | None, only: Sequence[str] = (), start: str | None = None, units: Units = ALL
-) -> AsyncIterator[Rehearsal | None]:
+async def rehearse(app: App, named: str | None, chosen: TaskChoice = ALL) -> AsyncIterator[Rehearsal | None]:
     """Prepare a rehearsal, and remove everything of it at the end; None when there is nothing to do.
 
     Raises what would keep the real run from starting, except for agents that are missing.
@@ -102,7 +100,7 @@ async def rehearse(
     _refuse_services(app.find_kind(named))
     source = app.source(named, root)
     home, now = (None, None) if is_new else await look(app.repo)
-    plan = draft_run(real, source, only, start, units)
+    plan = draft_run(real, source, chosen)
     if plan.is_planned and not plan.pending:
         yield None
         return
@@ -121,7 +119,7 @@ async def rehearse(
             assert outline is not None
             outline.revise(plan.listing.tasks, "")
         keys = tuple(task.key for task in plan.pending) if plan.is_planned else ()
-        yield Rehearsal(own, place, keys, plan, _list_uncommitted(plan, root, now))
+        yield Rehearsal(own, place, TaskChoice(keys), plan, _list_uncommitted(plan, root, now))
     finally:
         await remove_rehearsal(folder)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import threading
 import time
 from collections import deque
@@ -20,6 +21,7 @@ from segue.ports import Store
 from segue.reports.event_text import describe_event, locate_event
 from segue.runtime.app import App
 
+_log = logging.getLogger(__name__)
 BATCH = 100
 """Events in one message."""
 
@@ -137,7 +139,8 @@ class LiveUpdates:
             try:
                 with self._app.store(read_only=True) as store:
                     self._follow(store)
-            except SegueError:
+            except SegueError as error:
+                _log.info("changes cannot be read now: %s", error.message)
                 self._ended.wait(_WATCH)  # the database is unavailable; pages see that when they request data
 
     def _follow(self, store: Store) -> None:
