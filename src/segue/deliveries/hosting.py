@@ -1,4 +1,4 @@
-"""What GitHub and GitLab have in common: pull requests, the jobs of a commit, and threads of comments."""
+"""Where a repository is hosted, and what GitHub and GitLab have in common: requests, jobs, threads."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class PullRequest(Struct, frozen=True, kw_only=True):
     body: str
     labels: tuple[str, ...] = ()
     conflicts: bool | None = None
-    """Whether it cannot be merged because both sides changed the same lines; None: that is being tried."""
+    """True if it cannot be merged because both sides changed the same lines; None: that is being tried."""
     node: str = ""
     """Its name in GitHub's GraphQL."""
 
@@ -65,7 +65,7 @@ class ReviewComment(Struct, frozen=True, kw_only=True):
     text: str
     url: str = ""
     member: bool = False
-    """Whether its author may change the repository."""
+    """True if its author may change the repository."""
 
 
 class ReviewThread(Struct, frozen=True, kw_only=True):
@@ -76,7 +76,7 @@ class ReviewThread(Struct, frozen=True, kw_only=True):
     path: str = ""
     line: int | None = None
     asks_for_changes: bool = False
-    """Whether it is the text of a review that requests changes."""
+    """True if it is the text of a review that requests changes."""
 
 
 class Hosting(Protocol):

@@ -1,4 +1,7 @@
-"""Pull requests: push the branch of a run, open one request for it or update it, and read what comes back."""
+"""Pull requests: push the branch of a run, open one request for it or update it, and read what comes back.
+
+Segue's part of the body is between hidden marks; logs of CI are cut to the failure.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Asks a model through an OpenAI-compatible endpoint: one question, one answer, no waiting."""
+"""Asks a model at an endpoint, or of any vendor through LiteLLM, and says how to react to its errors."""
 
 from __future__ import annotations
 

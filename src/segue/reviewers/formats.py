@@ -25,7 +25,7 @@ _SUMMARY = re.compile(r"^(?P<count>\d{1,9}) finding(?:\(s\)|s)?(?: at [\d.]+ tok
 
 
 def parse_stet(text: str, root: PurePath) -> tuple[Finding, ...]:
-    """The open findings, each id once."""
+    """Return the open findings, each id once."""
     lines = [line for line in plain(text).split("\n") if line.strip()]
     if not lines:
         raise MalformedOutput("stet printed nothing")
@@ -95,7 +95,7 @@ _ARGUMENT = re.compile(r"\{(\d{1,3})\}")
 
 
 def parse_sarif(text: str, root: PurePath) -> tuple[Finding, ...]:
-    """The results of all runs; suppressed ones, passed checks and those that are gone are left out."""
+    """Return the results of all runs; suppressed ones, passed checks and those that are gone are left out."""
     log = reading.as_object(reading.load(text), "the SARIF log")
     found: list[Finding] = []
     for run in objects(log, "runs", required=True):
@@ -195,7 +195,7 @@ _TAIL_CHARS = 4000
 
 
 def parse(form: Format, text: str, root: PurePath) -> tuple[Finding, ...]:
-    """The findings in the output of a tool."""
+    """Return the findings in the output of a tool."""
     return PARSERS[form](text, root)
 
 
@@ -269,12 +269,12 @@ def _plain_finding(entry: dict[str, Any], root: PurePath) -> Finding:
 
 
 def parse_nothing(text: str, root: PurePath) -> tuple[Finding, ...]:  # noqa: ARG001 - a reader like the others
-    """The format `exit-code`: what is printed is for people; see `exit_code_finding`."""
+    """Return nothing: in the format `exit-code` what is printed is for people; see `exit_code_finding`."""
     return ()
 
 
 def exit_code_finding(program: str, code: int, output: str) -> Finding:
-    """The one finding of a tool whose exit code is all it says."""
+    """Return the one finding of a tool whose exit code is all it says."""
     tail = reading.text(cut_tail(output.strip(), _TAIL_CHARS))
     message = tail or f"{program} ended with exit code {code} and printed nothing"
     return reading.finding("", None, Severity.ERROR, program, message)

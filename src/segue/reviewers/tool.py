@@ -1,4 +1,4 @@
-"""Runs a review tool and returns its output without secrets."""
+"""Runs a review tool, returns its output without secrets, and filters findings by what has changed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What a person says about work that an agent did, and about the plan: the agent gets the words."""
+"""What a person says about work that an agent did, and about the plan: the agent gets the words.
+
+A plan is edited as YAML, a list of steps.
+"""
 
 from __future__ import annotations
 

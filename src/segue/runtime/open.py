@@ -85,7 +85,7 @@ class OpenRun(Struct, frozen=True):
 
     @property
     def is_first(self) -> bool:
-        """Whether it is certainly the first session of its source: each run of a fleet has its own."""
+        """True if it is certainly the first session of its source: each run of a fleet has its own."""
         return self.fresh and self.carrier is not None
 
     @property

@@ -1,4 +1,4 @@
-"""What a person decides about a task that Segue could not finish: it is done, or it is skipped."""
+"""What a person decides about a run that nobody works on: a task is done or skipped, work is proposed."""
 
 from __future__ import annotations
 

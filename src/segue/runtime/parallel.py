@@ -1,4 +1,4 @@
-"""The lanes of a run: opens them, brings their work together, and tidies up."""
+"""The lanes of a run: prepares them for tasks, brings their work together, and tidies up."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ class LaneSetup:
 
     @property
     def _is_mounted(self) -> bool:
-        """Whether the lanes see what they share without links."""
+        """True if the lanes see what they share without links."""
         return self._isolation.chosen.means in MOUNTING
 
     def _copy_all(self, lane: Path) -> None:

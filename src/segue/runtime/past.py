@@ -1,4 +1,6 @@
-"""Before a run starts or resumes: brings source, journal and repository into agreement about what is done."""
+"""What is done of a source over all its runs, as the journal knows it; and before a run starts or resumes,
+an agreement about that between source, journal and repository.
+"""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ class RunPlan(Struct, frozen=True):
 
     @property
     def is_planned(self) -> bool:
-        """Whether the tasks are known; False before an agent has planned them."""
+        """True if the tasks are known; False before an agent has planned them."""
         return self.source.outline is None or self.source.outline.is_planned()
 
     @property
@@ -92,7 +92,7 @@ class RunPlan(Struct, frozen=True):
 
     @property
     def agent_judges_by_default(self) -> bool:
-        """Whether the agent judges only because nobody else can."""
+        """True if the agent judges only because nobody else can."""
         settings, planned = self.app.loaded.settings, self.source.outline is not None
         return self.judge == "agent" and not (settings.judged_by or settings.roles.verify or planned)
 

@@ -1,4 +1,6 @@
-"""What a person must decide before the first task: uncommitted work, open checklists, hooks nobody runs."""
+"""What a person must decide before the first task: uncommitted work, open checklists, hooks nobody runs;
+and proofs that are asked for but cannot be reached.
+"""
 
 from __future__ import annotations
 

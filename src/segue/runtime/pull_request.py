@@ -42,7 +42,7 @@ class PullRequestStatus(Struct, frozen=True):
     fresh: tuple[FeedbackItem, ...]
     """What nobody has worked on yet."""
     unfinished: bool
-    """Whether the run was cut off, or needed a person, while it worked on feedback."""
+    """True if the run was cut off, or needed a person, while it worked on feedback."""
     stuck: tuple[FeedbackItem, ...]
     """What was worked on and is still there: CI that fails, a conflict."""
     rounds: int
@@ -50,7 +50,7 @@ class PullRequestStatus(Struct, frozen=True):
 
     @property
     def is_quiet(self) -> bool:
-        """Whether there is nothing to do and nothing to wait for."""
+        """True if there is nothing to do and nothing to wait for."""
         return not (self.fresh or self.unfinished or self.stuck or self.feedback.pending)
 
 

@@ -51,7 +51,7 @@ _ORDINARY = frozenset(("A", "An", "Another", "No", "Nobody", "Not", "Some", "The
 
 
 class Readiness(Struct, frozen=True):
-    """Whether a run could start here, and what to type next."""
+    """The verdict of the doctor: could a run start here, and what to type next."""
 
     ready: bool
     next: str
@@ -85,7 +85,7 @@ class FoundWork(Struct, frozen=True):
 
     @property
     def is_done(self) -> bool:
-        """Whether it has tasks and all of them are done."""
+        """True if it has tasks and all of them are done."""
         return bool(self.listing.tasks) and not self.pending
 
 

@@ -1,4 +1,7 @@
-"""Every reason not to start a run, found before anything is made; and the parts of one that can."""
+"""Every reason not to start a run, found before anything is made; and the parts of one that can.
+
+Cloud agents start on the pushed branch of the user: what is not there yet is named.
+"""
 
 from __future__ import annotations
 
@@ -63,7 +66,7 @@ class Parts(Struct, frozen=True):
 
     @property
     def cloud(self) -> bool:
-        """Whether the agents that edit work elsewhere."""
+        """True if the agents that edit work elsewhere."""
         return self.agents[Role.EXECUTE][0].agent.can.cloud
 
     @property

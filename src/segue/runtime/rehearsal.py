@@ -1,4 +1,7 @@
-"""A rehearsal: the same run with simulated agents, in a throw-away clone with a state folder of its own."""
+"""A rehearsal: the same run with simulated agents, in a throw-away clone with a state folder of its own.
+
+A run with the simulated agent would use up a source: `only_writes_notes` says when.
+"""
 
 from __future__ import annotations
 

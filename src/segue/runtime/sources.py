@@ -1,4 +1,4 @@
-"""The sources in a repository: everything there that `segue run` could be given."""
+"""The sources in a repository that `segue run` could be given, and that of a stored run as it is now."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What sources share that only list tasks: Segue keeps in its state folder what is done of them."""
+"""What sources share that only list tasks: Segue keeps in its state folder what is done of them.
+
+`KeptFile` is that record, for one source in one repository.
+"""
 
 from __future__ import annotations
 
@@ -63,7 +66,7 @@ class KeptMarks(Struct, frozen=True):
 
     @property
     def edited(self) -> bool:
-        """Whether somebody other than Segue wrote the file."""
+        """True if somebody other than Segue wrote the file."""
         return self.digest != _digest(self)
 
     def after(self, key: str, completion: Completion, digest: str | None) -> KeptMarks:
@@ -175,7 +178,7 @@ class ListedSource(Source):
     """A source that is read by `_read`; completion is kept in a state file."""
 
     renumbers = False
-    """Whether tasks are known by their places, so that a change may make another task of a completed one."""
+    """True if tasks are known by their places, so that a change may make another task of a completed one."""
 
     def __init__(self, name: str, repo: Path, state_dir: Path) -> None:
         """`name` says what is listed, the same for every way to write it."""

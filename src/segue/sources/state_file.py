@@ -88,7 +88,7 @@ class KeptState(Protocol):
 
     @property
     def edited(self) -> bool:
-        """Whether somebody other than Segue wrote it."""
+        """True if somebody other than Segue wrote it."""
 
     @property
     def completed(self) -> Collection[str]:

@@ -1,4 +1,4 @@
-"""A cloud agent of any vendor, made from its profile."""
+"""A cloud agent of any vendor, made from its profile; all its jobs share one connection to the API."""
 
 from __future__ import annotations
 

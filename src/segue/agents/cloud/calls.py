@@ -1,4 +1,7 @@
-"""One request to a cloud agent's API, and what its answer contains."""
+"""One request to a cloud agent's API and what its answer contains; streams of server-sent events.
+
+Streams are read in bounded memory, and resumed after a broken connection.
+"""
 
 from __future__ import annotations
 

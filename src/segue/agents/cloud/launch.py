@@ -43,7 +43,7 @@ class LaunchNote(Struct, frozen=True):
     session: str = ""
     """The session, once the vendor has named it."""
     saying: bool = False
-    """Whether the message may have been sent."""
+    """True if the message may have been sent."""
 
     @classmethod
     def read(cls, folder: Path) -> LaunchNote | None:

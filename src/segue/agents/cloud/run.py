@@ -1,4 +1,7 @@
-"""Do one job in the cloud for any vendor: start it, watch it, report its end; stop it if nobody waits."""
+"""Do one job in the cloud for any vendor: start it, watch it, report its end and the branch it pushed.
+
+If nobody waits for it any more, it is stopped.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Watch a session until it ends or its time is up: look at it, and follow its stream if it has one."""
+"""Watch a session until it ends or its time is up: look at it, and follow its stream if it has one.
+
+Why we stopped it is noted until its outcome is stored; while the API is away, it is waited for.
+"""
 
 from __future__ import annotations
 

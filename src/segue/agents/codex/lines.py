@@ -1,4 +1,8 @@
-"""Read the JSON lines of `codex exec`: each becomes events or a count, all together the outcome."""
+"""Read the JSON lines of `codex exec`: each becomes events or a count, all together the outcome.
+
+The session files of Codex have what it does not print: the tokens of a failed turn, and how much of the
+account's limits is used up, with the exact end of each.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What both versions of the API have in common: statuses, runs, and what they mean."""
+"""What both versions of Cursor's API have in common: options, statuses, runs, and what they mean."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads issues from GitHub and makes tasks of them."""
+"""Reads issues from GitHub and makes tasks of them: their text, their checklists, what they wait for."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ class TaskLine(Struct, frozen=True):
     headings: tuple[Heading, ...]
     note: str = ""
     loose: bool = False
-    """Whether it is mistyped, but clear."""
+    """True if it is mistyped, but clear."""
     more: tuple[str, ...] = ()
     """What the other columns of its row say."""
 

@@ -87,7 +87,7 @@ class PlanState(Struct, frozen=True):
         return frozenset(self.others).union(map(str, self.indices))
 
     def after(self, key: str, completion: Completion) -> PlanState:
-        """The state once the completion is recorded."""
+        """Return the state once the completion is recorded."""
         run, seq = completion.run, completion.seq
         is_done = self.has(key)
         if completion.status is TaskStatus.SKIPPED:
@@ -108,7 +108,7 @@ class PlanState(Struct, frozen=True):
         )
 
     def continued(self, history: SourceHistory) -> PlanState:
-        """The state with everything the journal knows."""
+        """Return the state with everything the journal knows."""
         state = self
         for key, completion in history.completions().items():
             state = state.after(key, completion)
@@ -141,7 +141,7 @@ class PlanState(Struct, frozen=True):
         return dict(list(plans.items())[-KEPT_PLANS:])
 
     def document(self) -> dict[str, Any]:
-        """The fields of the file, but for the digest."""
+        """Return the fields of the file, but for the digest."""
         return {
             "schema": SCHEMA,
             "plan_path": self.plan_path,
@@ -160,7 +160,7 @@ class PlanState(Struct, frozen=True):
 
 
 def pair_key(plan: Path, repo: Path) -> str:
-    """The name of a (plan, repository) pair, the same for every way to write the two paths."""
+    """Return the name of a (plan, repository) pair, the same for every way to write the two paths."""
     paths = (os.path.realpath(plan), os.path.realpath(repo))
     digest = hashlib.sha256(b"\0".join(os.fsencode(path) for path in paths)).hexdigest()[:12]
     stem = re.sub(r"[^\w.-]+", "-", Path(paths[0]).stem).strip("-.")[:40]
@@ -238,7 +238,7 @@ def _encode(name: str, value: object) -> str:
 
 
 def _digest(document: Mapping[str, Any]) -> str:
-    """The digest of a document as it was read."""
+    """Return the digest of a document as it was read."""
     named = {name: value for name, value in document.items() if name != "digest"}
     return _digest_of(named, {name: json.dumps(value, separators=_COMPACT) for name, value in named.items()})
 

@@ -1,4 +1,7 @@
-"""Reads the text of a plan: its tasks, what surrounds them, and what looks like a task but is none."""
+"""Reads the text of a plan: its tasks, what surrounds them, and what looks like a task but is none.
+
+`read_strict` goes by the one rule of the format: a task begins at a line that is exactly `## Task N`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Decides which lines of a tasks.md are its tasks, where boxes, headings, tables and lists meet."""
+"""Decides which lines of a tasks.md are its tasks, where boxes, headings, tables and lists meet.
+
+Also reads what the file says about a phase: its goal, its purpose, the checkpoint at its end.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Context for an agent beside its task: what it must know, and where to read the rest."""
+"""Context for an agent beside its task: what it must know, where to read the rest, and its user stories."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Section(Struct, frozen=True):
 
 
 def stories_of(task: Task) -> tuple[str, ...]:
-    """The keys in the story field of a task."""
+    """Return the keys in the story field of a task."""
     return tuple(task.story.split("+")) if task.story else ()
 
 

@@ -1,4 +1,4 @@
-"""What the Spec Kit project around a feature asks for: hooks of extensions, checklists, the next command."""
+"""The Spec Kit project around a feature: which one is meant, its files, hooks, checklists, next command."""
 
 from __future__ import annotations
 

@@ -315,7 +315,7 @@ class SpecKit(Source):
         self._changes += bool(story_keys(box, self._spec()))
 
     def _locate(self, parsed: ParsedTasks, task: Task) -> BoxTask:
-        """The box of a task, by its id and the words of its line; refused if the line has changed."""
+        """Return the box of a task, by its id and the words of its line; refused if the line has changed."""
         # What was given out counts, not what came back: secrets may have been removed from the latter.
         wanted = self._given.get(task.key) or fingerprint(task.text)
         same_key = next((box for box in parsed.tasks if box.key == task.key), None)

@@ -1,4 +1,7 @@
-"""Reads spec.md, plan.md and constitution.md: stories with their scenarios, requirements, sections."""
+"""Reads spec.md, plan.md and constitution.md: stories with their scenarios, requirements, sections.
+
+Teams write them in many languages: what is fixed is the form, and the words in `markdown/words.toml`.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +41,7 @@ _BOLD = re.compile(r"\s*(?:[-*+]\s+)?\*\*")
 
 
 def stories_in(text: str, at_start: bool = False) -> tuple[str, ...]:
-    """The user stories that a heading or a label names, as `US1`."""
+    """Return the user stories that a heading or a label names, as `US1`."""
     if at_start:
         start = _STARTS_STORY.match(text)
         found = _STORY.match(text, start.end()) if start else None
@@ -85,7 +88,7 @@ def _announces(line: Line) -> bool:
 
 
 def _list_below(section: Iterable[Line]) -> list[Line]:
-    """The lines up to the next title that announces something else, once the list has begun."""
+    """Return the lines up to the next title that announces something else, once the list has begun."""
     kept: list[Line] = []
     for line in section:
         is_title = heading(line) or (_TITLE.match(line.text) and line.indent < 2)
@@ -160,11 +163,11 @@ class Spec(Struct, frozen=True):
     """The one story of the old template, which has no numbers: it is every task's story."""
 
     def story(self, key: str) -> Story | None:
-        """The story a label means; a part of a story (US2b) is found by its number."""
+        """Return the story a label means; a part of a story (US2b) is found by its number."""
         return self.stories.get(key) or self.stories.get(key.rstrip("abcdefghijklmnopqrstuvwxyz"))
 
     def quoted(self, text: str) -> dict[str, str]:
-        """The requirements whose ids stand in the text, ranges (FR-003 to FR-005) included."""
+        """Return the requirements whose ids stand in the text, ranges (FR-003 to FR-005) included."""
         found: dict[str, str] = {}
         for match in _QUOTED.finditer(text):
             for key in _range(match[1], match[2]):
@@ -208,7 +211,7 @@ def parse_plan(data: bytes, name: str = "plan.md") -> Plan:
 
 
 def parse_constitution(data: bytes, name: str = "constitution.md") -> str:
-    """The text of the constitution without comments such as its SYNC IMPACT REPORT.
+    """Return the text of the constitution without comments such as its SYNC IMPACT REPORT.
 
     Nothing while it is the template that nobody has filled in.
     """
@@ -228,7 +231,7 @@ def _headings(lines: Iterable[Line]) -> list[Heading]:
 
 
 def _section(lines: Sequence[Line], headings: Sequence[Heading], head: Heading) -> Sequence[Line]:
-    """The lines from a heading to the next one of its level or above."""
+    """Return the lines from a heading to the next one of its level or above."""
     ends = (other.number for other in headings if other.number > head.number and other.level <= head.level)
     return lines[head.number - 1 : next(ends, len(lines) + 1) - 1]
 
@@ -287,7 +290,7 @@ def _primary(lines: Sequence[Line], headings: Sequence[Heading]) -> Story | None
 
 
 def _requirements(lines: Sequence[Line]) -> Iterator[tuple[str, str]]:
-    """Each id with its whole text; where an id is defined twice, the first definition counts."""
+    """Return each id with its whole text; where an id is defined twice, the first definition counts."""
     known: set[str] = set()
     for index, line in enumerate(lines):
         found = None if line.block else _DEFINES.match(line.text)

@@ -105,7 +105,7 @@ class SpecState(Struct, frozen=True):
         return record is not None and record.status == TaskStatus.SKIPPED and record.text in (None, text)
 
     def after(self, key: str, text: str, completion: Completion) -> SpecState:
-        """The state once the end of a task is recorded."""
+        """Return the state once the end of a task is recorded."""
         old = self.tasks.get(key)
         # The record of a later task is not undone when an earlier step is repeated after a crash.
         if old and old.is_done and completion.run == self.run and completion.seq < self.seq:
@@ -122,7 +122,7 @@ class SpecState(Struct, frozen=True):
         )
 
     def continued(self, history: SourceHistory, lines: Mapping[str, str]) -> SpecState:
-        """The state with all that the journal knows; `lines` are fingerprints of the tasks of now."""
+        """Return the state with all that the journal knows; `lines` are fingerprints of the tasks of now."""
         state = self
         for key, completion in history.completions().items():
             state = state.after(key, completion.digest or lines.get(key, ""), completion)
@@ -138,7 +138,7 @@ class SpecState(Struct, frozen=True):
         return self.head_branch
 
     def document(self) -> dict[str, Any]:
-        """The fields of the file, but for the digest."""
+        """Return the fields of the file, but for the digest."""
         return {
             "schema": SCHEMA,
             "run": self.run,
@@ -169,7 +169,7 @@ def save(path: Path, state: SpecState, inside: Path) -> None:
 
 
 def _record(text: str, completion: Completion, old: TaskRecord | None) -> TaskRecord:
-    """The record of an end; the same end recorded again is the same record."""
+    """Return the record of an end; the same end recorded again is the same record."""
     status = (
         FAILED if completion.error and completion.status is TaskStatus.PENDING else completion.status.value
     )
@@ -203,7 +203,7 @@ def _verdict(verdict: Verdict | None) -> dict[str, Any] | None:
 
 
 def _digest(document: Mapping[str, Any]) -> str:
-    """The SHA-256 of the canonical JSON of all fields but the digest itself."""
+    """Return the SHA-256 of the canonical JSON of all fields but the digest itself."""
     fields = {name: value for name, value in document.items() if name != "digest"}
     text = json.dumps(fields, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
