@@ -11,16 +11,14 @@ import msgspec
 from msgspec import Struct
 
 from segue.config.settings import Settings
-from segue.domain.budget import Budget
 from segue.domain.errors import SourceError, UsageError
 from segue.domain.graph import refuse_cycles
 from segue.domain.role import AgentChoice, Role, read_chain
 from segue.domain.run import Run, RunKind, RunSpec, TrialSpec
 from segue.domain.task import Task, TaskKind, TaskList, TaskStatus
 from segue.flow.context import Policy
-from segue.flow.launch import AgentChain
 from segue.flow.phase import PRESETS, Flow, make_flow
-from segue.ports import Capabilities, Source
+from segue.ports import Source
 from segue.runtime import registry
 from segue.runtime.app import App
 from segue.runtime.delivery import check_delivery
@@ -363,48 +361,3 @@ def pending_tasks(listing: TaskList, chosen: Sequence[str]) -> list[Task]:
     """Return the tasks that are still to be done."""
     wanted = set(chosen)
     return [t for t in listing.tasks if t.status is TaskStatus.PENDING and (not wanted or t.key in wanted)]
-
-
-def check_chains(chains: Mapping[Role, AgentChain], budget: Budget) -> None:
-    """Refuse agents that cannot work together."""
-    editing = [one for role in (Role.EXECUTE, Role.ADDRESS, Role.PLAN) for one in chains.get(role, ())]
-    if len({chosen.agent.can.cloud for chosen in editing}) > 1:
-        names = ", ".join(sorted({chosen.agent.name for chosen in editing}))
-        raise UsageError(
-            f"Cloud agents and local ones cannot take turns at the same work: {names}.",
-            hint="Name agents of one kind for the roles plan, execute and address",
-        )
-    for chosen in chains.get(Role.PLAN, ()):
-        if chosen.agent.can.cloud and not chosen.agent.can.plan_mode:
-            raise UsageError(
-                f"Agent {chosen.agent.name} cannot plan: it has no mode in which it changes nothing.",
-                hint="Choose a flow without a plan, such as --flow execute, or another cloud agent",
-            )
-    for chosen in chains.get(Role.TEST, ()):
-        if chosen.agent.can.cloud:
-            raise UsageError(
-                f"Agent {chosen.agent.name} cannot write independent tests: it works elsewhere.",
-                hint="--agent test=NAME names one that works here",
-            )
-    for chosen in chains.get(Role.VERIFY, ()):
-        if not chosen.agent.can.ask_mode:
-            raise UsageError(
-                f"Agent {chosen.agent.name} cannot judge: it has no mode in which it only answers.",
-                hint='--agent verify=NAME names another one; judged_by = "llm" lets a model judge',
-            )
-    for agent in {one.agent.name: one.agent for chain in chains.values() for one in chain}.values():
-        check_caps(budget, agent.can, agent.name)
-
-
-def check_caps(budget: Budget, can: Capabilities, name: str) -> None:
-    """Refuse a cap that cannot be enforced."""
-    if budget.tokens is not None and not can.reports_usage:
-        raise UsageError(
-            f"limits.tokens cannot be enforced: agent {name} does not report tokens.",
-            hint="Cap the launches instead: limits.launches",
-        )
-    if budget.cost_usd is not None and not can.reports_cost:
-        raise UsageError(
-            f"limits.cost_usd cannot be enforced: agent {name} does not report cost.",
-            hint="Cap the launches instead: limits.launches",
-        )

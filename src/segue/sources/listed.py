@@ -26,8 +26,7 @@ from segue.domain.history import SourceHistory
 from segue.domain.task import Completion, Notice, Task, TaskList, TaskStatus, text_digest
 from segue.ports import Source, SourceChange, SourceRequest
 from segue.sources.markdown.relations import note_waits
-from segue.sources.plan.state import set_aside
-from segue.sources.state_file import CorruptState, read_state, restore_state
+from segue.sources.state_file import CorruptState, read_state, restore_state, set_aside
 from segue.system.beneath import read_still
 from segue.system.files import exclusive, private_folder, signature, write_atomic
 from segue.system.reading import LARGEST, check_inside, explain_unreadable, work_tree

@@ -9,8 +9,7 @@ import os
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
-from itertools import count, filterfalse
+from itertools import filterfalse
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -22,7 +21,7 @@ from segue.domain.history import SourceHistory
 from segue.domain.task import Completion, TaskStatus
 from segue.sources.plan.text import order
 from segue.sources.state_file import CorruptState, read_document, read_fields
-from segue.system.files import exclusive, private_folder, signature, write_atomic, write_error
+from segue.system.files import exclusive, private_folder, signature, write_atomic
 
 SCHEMA = 1
 _LARGEST = 64 * 1024**2
@@ -207,24 +206,6 @@ def update(
         if old is None or new != old or (not untouched and old.edited):
             save(path, new)
         return before, signature(path), new
-
-
-def set_aside(path: Path, why: str = "corrupt", folder: Path | None = None) -> Path:
-    """Rename a state file so that it is kept, there or in a folder, but not in the way; says its new name."""
-    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
-    try:
-        for number in count(1):
-            suffix = f"-{number}" if number > 1 else ""
-            target = (folder or path.parent) / f"{path.name}.{why}-{stamp}{suffix}"
-            try:
-                # Taking the name first, the rename can only replace this empty file of our own.
-                target.touch(exist_ok=False)
-            except FileExistsError:
-                continue
-            return path.replace(target)
-    except OSError as error:
-        raise write_error(error, path) from error
-    raise AssertionError("unreachable")
 
 
 def _encode(name: str, value: object) -> str:

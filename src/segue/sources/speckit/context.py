@@ -14,7 +14,7 @@ from segue.domain.criterion import Criterion
 from segue.domain.errors import UsageError
 from segue.domain.graph import Waits
 from segue.domain.task import Notice, Task, TaskStatus
-from segue.sources.markdown.lines import find_words, heading, plain, read_lines
+from segue.sources.markdown.lines import find_bad_byte, find_words, heading, plain, read_lines
 from segue.sources.speckit.spec import Plan, Spec, Story
 from segue.sources.speckit.tasks import BoxTask
 from segue.system.reading import leads_out, read_file
@@ -221,7 +221,18 @@ def has_last_task(box: BoxTask, boxes: Iterable[BoxTask], spec: Spec) -> bool:
     return any(counts[key] == 1 for key in story_keys(box, spec) if spec.story(key))
 
 
-def note_stories(boxes: Iterable[BoxTask], spec: Spec) -> Iterator[Notice]:
+def note_spec(boxes: Sequence[BoxTask], spec: Spec, path: Path, inside: Path) -> Iterator[Notice]:
+    """Yield what a person should know about spec.md: that it is missing, damaged, or about other stories."""
+    if not path.is_file():
+        yield Notice(1, "There is no spec.md beside tasks.md: tasks are judged by their own texts.")
+        return
+    if bad := find_bad_byte(read_file(path, inside)):
+        text = f"Byte {bad[1]} of spec.md (line {bad[0]}) is not UTF-8; it is read as Windows-1252."
+        yield Notice(1, text)
+    yield from _note_stories(boxes, spec)
+
+
+def _note_stories(boxes: Iterable[BoxTask], spec: Spec) -> Iterator[Notice]:
     """Name stories of tasks that the spec does not have, and stories of the spec without tasks."""
     first: dict[str, BoxTask] = {}
     for box in boxes:
