@@ -319,7 +319,11 @@ class _Session:
     def _launcher(self, guard: LaunchGuard) -> Launcher:
         limits, carrier = self._opened.app.loaded.settings.limits, self._opened.carrier
         launcher = Launcher(
-            *(self._journal, self._view, limits.launch(), limits.budget(), limits.attempts),
+            self._journal,
+            self._view,
+            limits.launch(),
+            limits.budget(),
+            limits.attempts,
             guard=guard,
             slots=limits.slots,
         )

@@ -57,7 +57,8 @@ class CloudKey(Struct, frozen=True):
 def _make_policy(options: CloudAccess, streams: int) -> HttpPolicy:
     """Return the limits of a connection; what an agent has said comes in one response."""
     return HttpPolicy(
-        *(options.max_connections, streams),
+        options.max_connections,
+        streams,
         max_bytes=4 * LONGEST_ANSWER,
         pause=options.retry_pause,
         attempts=_ATTEMPTS,
@@ -142,8 +143,14 @@ class CloudAgent:
         async with self._connection.open(self._key.read()[1]) as connection:
             api = self._profile.connect(connection.http, self._options)
             work = CloudJob(
-                *(self._profile, api, connection.slots, job, order, self._options),
-                *(self._services.processes, loop_time() + job.limits.wall),
+                self._profile,
+                api,
+                connection.slots,
+                job,
+                order,
+                self._options,
+                self._services.processes,
+                loop_time() + job.limits.wall,
             )
             async with aclosing(work.events()) as events:
                 async for event in events:

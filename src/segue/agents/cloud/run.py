@@ -181,8 +181,12 @@ class CloudJob(Struct, frozen=True):
             deadline = shorten(deadline, await self._read_age(session))
         idle = limits.idle if self.profile.silence_is_hang else float("inf")
         pace = CloudPace(
-            *(deadline, idle, options.poll_interval, options.retry_pause),
-            *(options.missing_seconds, limits.patience),
+            deadline,
+            idle,
+            options.poll_interval,
+            options.retry_pause,
+            options.missing_seconds,
+            limits.patience,
         )
         seen = Transcript(limits.kept_bytes, muted=started.continued)
         return SessionWatch(self.api, self.profile.service, session, self.order, pace, seen, self.slots)

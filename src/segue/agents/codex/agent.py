@@ -199,7 +199,11 @@ class CodexAgent:
             return max(0.0, lines.offline_since + grace - time.monotonic())
 
         return run_program(
-            *(self._services, job, self._command(job), lines, patience),
+            self._services,
+            job,
+            self._command(job),
+            lines,
+            patience,
             give_up=note.touch,
             recorder=self._recorder(),
         )
