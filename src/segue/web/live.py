@@ -56,7 +56,7 @@ class Listener(Struct, eq=False):
     seq: int
     """The last event it received."""
     waiting: deque[StreamMessage] = field(default_factory=deque)
-    bell: asyncio.Event = field(default_factory=asyncio.Event)
+    arrived: asyncio.Event = field(default_factory=asyncio.Event)
 
     def put(self, message: StreamMessage) -> None:
         """Queue a message; called on the loop of the page."""
@@ -66,7 +66,7 @@ class Listener(Struct, eq=False):
             self.waiting.clear()
             message = StreamMessage("reset", id=message.id)
         self.waiting.append(message)
-        self.bell.set()
+        self.arrived.set()
 
 
 class LiveUpdates:
@@ -106,11 +106,11 @@ class LiveUpdates:
             while not self._ended.is_set():
                 try:
                     async with asyncio.timeout(BEAT):
-                        await listener.bell.wait()
+                        await listener.arrived.wait()
                 except TimeoutError:
                     yield StreamMessage("beat")
                     continue
-                listener.bell.clear()
+                listener.arrived.clear()
                 while listener.waiting:
                     yield listener.waiting.popleft()
 

@@ -149,10 +149,10 @@ async def read_issues(rest: Rest, graphql: Rest, wanted: IssueList) -> ReadIssue
     notices: list[Notice] = []
     found = await _list(rest, wanted, notices)
     found = _keep_known_authors(found, wanted, notices)
-    found = await _leave_edited(graphql, found, wanted, notices)
+    found = await _drop_edited(graphql, found, wanted, notices)
     waits = {issue.number: await _find_waits(rest, wanted, issue, notices) for issue in found}
     open_ones = await _find_open(rest, wanted, found, waits)
-    kept = _leave_blocked(found, wanted, waits, open_ones, notices)
+    kept = _drop_blocked(found, wanted, waits, open_ones, notices)
     numbers = {issue.number for issue in kept}
     tasks = [_task(issue, sorted(waits[issue.number] & numbers)) for issue in kept]
     return ReadIssues(tuple(tasks), tuple(notices), {str(one.number): one.html_url for one in kept})
@@ -256,7 +256,7 @@ def _keep_known_authors(found: list[Issue], wanted: IssueList, notices: list[Not
     return [issue for issue in found if issue.author_association in MEMBERS]
 
 
-async def _leave_edited(
+async def _drop_edited(
     graphql: Rest, found: list[Issue], wanted: IssueList, notices: list[Notice]
 ) -> list[Issue]:
     """Leave out what its author, no member, has changed after a member had put the label on it."""
@@ -350,7 +350,7 @@ async def _find_open(
     return open_ones
 
 
-def _leave_blocked(
+def _drop_blocked(
     found: list[Issue],
     wanted: IssueList,
     waits: Mapping[int, set[int]],
