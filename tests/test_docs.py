@@ -21,7 +21,7 @@ import click
 import pytest
 from docs import generate
 
-from segue.agents.scripted.entries import AgentScript, ScriptedEntry, UsageEntry
+from segue.agents.scripted.acts import AgentScript, ScriptedEntry, UsageEntry
 from segue.cli.help import EXIT_CODES
 from segue.config.load import SYNONYMS
 from segue.config.part_tables import all_settings

@@ -24,6 +24,7 @@ from segue.ports import Agent, Installation, Problem
 from segue.proof.seal import choose_means, seal_strength
 from segue.runtime.app import App
 from segue.runtime.behaviour import known_behaviour, see_behaviour
+from segue.runtime.first_run import suggest_check
 from segue.runtime.plan import has_model_judge
 from segue.runtime.preconditions import SETTINGS
 from segue.runtime.readiness import (
@@ -35,7 +36,6 @@ from segue.runtime.readiness import (
     find_work,
     judge_readiness,
 )
-from segue.runtime.suggested_check import suggest_check
 from segue.runtime.wiring import agent_names, check_programs, make_agent
 from segue.store.address import is_postgres, masked, sqlite_path
 from segue.system.git.looking import look

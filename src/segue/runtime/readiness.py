@@ -27,12 +27,12 @@ from segue.runtime.first_run import (
     needs_agent,
     needs_source,
     rank_agents,
+    suggest_check,
 )
 from segue.runtime.plan import plan_run
 from segue.runtime.preconditions import asks_for_sandbox, check_preconditions, refuse_dirty
 from segue.runtime.ready import build_parts
 from segue.runtime.sources import FoundSource
-from segue.runtime.suggested_check import suggest_check
 from segue.system.git.repository import Repository
 from segue.system.git.worktree import no_commit
 from segue.system.lock import refuse_holder
