@@ -1,5 +1,13 @@
 """A script for the agent, and how an entry of it becomes acts, which its process (`child`) does in turn.
 
+A script is a TOML file of `[[on]]` entries; the first one whose selectors match the launch is played:
+
+    [[on]]
+    task = "2"                              # selectors: task, phase, attempt; a missing one matches all
+    attempt = 1
+    write = { "src/hello.py" = "print()" }  # actions: see `ScriptedEntry`, `segue help scripted-agent`
+    exit_code = 1
+
 In plan and ask mode nothing is edited.
 
 Each line that the process prints is one of
