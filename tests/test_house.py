@@ -135,7 +135,7 @@ def test_the_rules_of_the_house() -> None:
     [
         ("Prompt('x')", prompts_built),
         ("prompt.Prompt(text)", prompts_built),
-        ("from segue.domain.prompt import Prompt as P", prompts_built),
+        ("from segue.domain.job import Prompt as P", prompts_built),
         ("import subprocess", programs_started),
         ("from subprocess import run", programs_started),
         ("os.system('x')", programs_started),

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import convert, to_builtins
 
-from segue.domain.json_text import objects, the_object
+from segue.domain.job import AgentChoice, Role, read_agent_options, read_chain
 from segue.domain.plan import MOST_STEPS, BuildPhase, MalformedPlan, read_plan, revise
-from segue.domain.role import AgentChoice, Role, read_agent_options, read_chain
 from segue.domain.task import Task, TaskKind, TaskStatus
+from segue.domain.text import objects, the_object
 
 ANY_TEXT = st.text(st.characters(codec=None), max_size=200)
 WORDS = st.text(st.characters(codec=None), min_size=1, max_size=30).filter(str.strip)

@@ -10,19 +10,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Self
 
-from segue.domain.before import KnownFailures
-from segue.domain.budget import Budget
 from segue.domain.events import AgentStarted, Event, Recorded
 from segue.domain.failure import Failure, FailureKind
-from segue.domain.finding import DismissReason, Finding
-from segue.domain.job import Job, Limits
-from segue.domain.outcome import Outcome, Usage
-from segue.domain.proof import CheckResult, CheckState, Seal
-from segue.domain.role import Role
+from segue.domain.job import Job, Limits, Role
+from segue.domain.outcome import Budget, Outcome, Usage
+from segue.domain.proof import CheckResult, CheckState, KnownFailures, Seal
 from segue.domain.run import Run, RunSpec
 from segue.domain.scenario import Scenario
 from segue.domain.task import Completion, Task, TaskKind, TaskList, TaskStatus
-from segue.domain.verdict import Verdict
+from segue.domain.verdict import DismissReason, Finding, Verdict
 from segue.flow.context import (
     Checking,
     Judging,

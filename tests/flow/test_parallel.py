@@ -13,7 +13,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from segue.domain.budget import Budget
 from segue.domain.errors import NeedsHuman, SegueError
 from segue.domain.events import (
     NoticeGiven,
@@ -27,7 +26,7 @@ from segue.domain.events import (
 from segue.domain.failure import Failure, FailureKind
 from segue.domain.graph import Dependency, WaitKind
 from segue.domain.job import Job
-from segue.domain.outcome import Outcome
+from segue.domain.outcome import Budget, Outcome
 from segue.domain.task import Task, TaskKind
 from segue.flow.context import Policy
 from tests.flow.loop import ListSource, fail

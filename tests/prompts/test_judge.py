@@ -5,12 +5,11 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from segue.domain.criterion import Criterion
-from segue.domain.diff import by_file
-from segue.domain.evidence import Evidence
-from segue.domain.prompt import Prompt
+from segue.domain.job import Prompt
 from segue.domain.proof import CheckResult
 from segue.domain.task import Task
+from segue.domain.verdict import Criterion, Evidence
+from segue.domain.workspace import by_file
 from segue.prompts.fence import fence
 from segue.prompts.judge import judge_again_prompt, judge_prompt, quotable
 

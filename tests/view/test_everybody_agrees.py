@@ -17,10 +17,10 @@ from msgspec.structs import replace
 from segue.cli.terminal.progress import Progress
 from segue.cli.terminal.task_table import format_cost, task_lines
 from segue.domain.amounts import format_duration
-from segue.domain.budget import Budget
 from segue.domain.events import Recorded, RunEnded, TaskEnded, TaskMarked
 from segue.domain.installed import import_name, is_installed
 from segue.domain.notification import Notification
+from segue.domain.outcome import Budget
 from segue.domain.run import Run, RunKind, RunSpec, RunState
 from segue.flow.launch import Launcher, LaunchRequest, OverBudget
 from segue.notify.observer import RunNotifier

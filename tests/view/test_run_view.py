@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from msgspec.structs import replace
 
 from segue.domain.amounts import format_duration, format_quantity
-from segue.domain.criterion import CriterionVerdict
 from segue.domain.events import (
     AgentEnded,
     Committed,
@@ -38,7 +37,7 @@ from segue.domain.outcome import Usage
 from segue.domain.proof import Level, Proof, Tampering
 from segue.domain.run import Run, RunSpec, RunState
 from segue.domain.task import TaskKind
-from segue.domain.verdict import Action, Result
+from segue.domain.verdict import Action, CriterionVerdict, Result
 from segue.system import identity
 from segue.view.load import state_of
 from segue.view.run import FOLDED, RunView

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from pathlib import PurePath
 from typing import Any
 
-from segue.domain.diff import by_file
 from segue.domain.run import Run
+from segue.domain.workspace import by_file
 from segue.ports import Store
 from segue.proof.paths import Classifier, PathKind
 

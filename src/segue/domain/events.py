@@ -8,15 +8,12 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 import msgspec
 
-from segue.domain.before import BaseCheck
-from segue.domain.criterion import CriterionVerdict
-from segue.domain.evidence import Hit
 from segue.domain.failure import Failure, FailureKind
 from segue.domain.installed import event_names, find_event
 from segue.domain.outcome import Outcome, Usage
-from segue.domain.proof import CheckResult, Level, Proof, Tampering
+from segue.domain.proof import BaseCheck, CheckResult, Level, Proof, Tampering
 from segue.domain.task import Task, TaskKind
-from segue.domain.verdict import Action, Result, Verdict
+from segue.domain.verdict import Action, CriterionVerdict, Hit, Result, Verdict
 
 NOT_ISOLATED = "not isolated"
 """What is said everywhere about agents that worked without a sandbox."""

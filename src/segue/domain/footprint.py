@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from msgspec import Struct
 
-from segue.domain.kinds.words import FRAMEWORK, words
+from segue.domain.kind_words import FRAMEWORK, words
 from segue.domain.pattern import pattern
 from segue.domain.task import Task, TaskKind
 

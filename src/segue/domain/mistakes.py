@@ -10,8 +10,8 @@ from typing import Annotated, Any, Union, get_args, get_origin
 import msgspec
 from msgspec import inspect
 
-from segue.domain.nearest import find_nearest
 from segue.domain.options import OptionError, Secret, convert, option_fields
+from segue.domain.text import find_nearest
 
 _QUOTED_CHARS = 60
 UNKNOWN = "is not an option"

@@ -9,12 +9,10 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from segue.domain.answer import is_too_long
-from segue.domain.criterion import Criterion
 from segue.domain.graph import Dependency, WaitKind
-from segue.domain.json_text import the_object
-from segue.domain.plain import plain
 from segue.domain.task import Task, TaskKind, TaskStatus
+from segue.domain.text import is_too_long, plain, the_object
+from segue.domain.verdict import Criterion
 
 MOST_STEPS = 100
 _TITLE = 200

@@ -8,10 +8,9 @@ from enum import StrEnum
 from msgspec import Struct
 from msgspec.structs import replace
 
-from segue.domain.criterion import Criterion
 from segue.domain.errors import SegueError
 from segue.domain.graph import Dependency
-from segue.domain.verdict import Verdict
+from segue.domain.verdict import Criterion, Verdict
 
 
 class TaskStatus(StrEnum):

@@ -14,10 +14,10 @@ from msgspec.structs import replace
 
 from segue.domain.errors import Unfinished, WorkspaceError
 from segue.domain.events import NoticeGiven, VerdictGiven
-from segue.domain.hook import HookedFile, HookRun
+from segue.domain.job import Role
 from segue.domain.proof import CheckResult, CheckState
 from segue.domain.results import HookOutput, StepResult, read_as
-from segue.domain.role import Role
+from segue.domain.source import HookedFile, HookRun
 from segue.domain.task import TaskKind
 from segue.domain.verdict import Action
 from segue.flow.actions import what_follows

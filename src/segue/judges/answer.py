@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from segue.domain.errors import UnusableAnswer
-from segue.domain.json_text import the_object
+from segue.domain.text import the_object
 from segue.domain.verdict import Action
 
 _LONGEST = 200_000

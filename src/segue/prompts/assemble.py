@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from segue.domain.criterion import Criterion
-from segue.domain.prompt import Prompt
+from segue.domain.job import Prompt
 from segue.domain.task import Task
+from segue.domain.verdict import Criterion
 from segue.prompts.fence import choose_nonce, fence
 
 _MARKERS = """\

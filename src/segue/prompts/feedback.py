@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from segue.domain.delivery import FeedbackKind
-from segue.domain.prompt import Prompt
+from segue.domain.job import Prompt
 from segue.domain.task import Task
 from segue.prompts.assemble import assemble, house_rules
 from segue.prompts.task import kind_rules

@@ -8,12 +8,11 @@ from collections.abc import Sequence
 import msgspec
 from msgspec.structs import replace
 
-from segue.domain.criterion import Criterion
-from segue.domain.diff import by_file
-from segue.domain.evidence import Evidence
-from segue.domain.prompt import Prompt
+from segue.domain.job import Prompt
 from segue.domain.proof import CheckResult, Contested
 from segue.domain.task import Task
+from segue.domain.verdict import Criterion, Evidence
+from segue.domain.workspace import by_file
 from segue.prompts.assemble import WHOLE_TASK, assemble, criterion_text, task_text
 
 MAX_BYTES = 200_000

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from segue.domain.amounts import list_some
-from segue.domain.diff import by_file
-from segue.domain.merge import Collision
-from segue.domain.prompt import Prompt
+from segue.domain.job import Prompt
 from segue.domain.task import Task
+from segue.domain.workspace import Collision, by_file
 from segue.prompts.assemble import assemble, house_rules, task_text
 from segue.prompts.task import kind_rules
 

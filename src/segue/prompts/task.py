@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from segue.domain.amounts import list_some
-from segue.domain.finding import Finding
-from segue.domain.prompt import Prompt
+from segue.domain.job import Prompt
 from segue.domain.task import Task, TaskKind
-from segue.domain.verdict import Verdict
+from segue.domain.verdict import Finding, Verdict
 from segue.prompts.assemble import assemble, criterion_text, house_rules, task_text
 
 _PLAN = """\

@@ -18,7 +18,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from segue.domain.prompt import Prompt
+from segue.domain.job import Prompt
 
 
 class Speaker(StrEnum):

@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from msgspec import Struct
 
-from segue.domain.before import KnownFailures
+from segue.domain.proof import KnownFailures
 from segue.proof.report import CaseResult, Report, TestOutcome
 
 

@@ -13,9 +13,9 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from segue.domain.hook import HookedFile, HookRun
-from segue.domain.plain import cut_tail
 from segue.domain.proof import NOT_EXERCISED, CheckResult, CheckState
+from segue.domain.source import HookedFile, HookRun
+from segue.domain.text import cut_tail
 from segue.proof.compose import Comparison, Composed, Recipe
 from segue.proof.copies import make_git
 from segue.proof.decide import Observed

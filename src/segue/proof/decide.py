@@ -8,8 +8,7 @@ import msgspec
 from msgspec import Struct, field
 
 from segue.domain.amounts import list_some
-from segue.domain.before import KnownFailures
-from segue.domain.proof import CheckState
+from segue.domain.proof import CheckState, KnownFailures
 from segue.domain.task import TaskKind
 from segue.proof.before import Before
 from segue.proof.paths import matches_any

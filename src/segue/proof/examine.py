@@ -13,8 +13,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from segue.domain.before import KnownFailures
-from segue.domain.proof import NOT_EXERCISED, CheckResult, CheckState, Contested
+from segue.domain.proof import NOT_EXERCISED, CheckResult, CheckState, Contested, KnownFailures
 from segue.domain.task import TaskKind
 from segue.proof.compose import Comparison, Control, Recipe
 from segue.proof.decide import Decision, Observed, Runs, decide, some

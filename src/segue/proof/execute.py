@@ -18,7 +18,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from segue.domain.errors import ToolMissing
-from segue.domain.plain import cut_tail
+from segue.domain.text import cut_tail
 from segue.proof.compose import Composed
 from segue.proof.copies import editable_paths, furnish_copy, read_all
 from segue.proof.decide import Observed

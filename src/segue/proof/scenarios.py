@@ -10,9 +10,9 @@ from typing import Any, Protocol
 
 import msgspec
 
-from segue.domain.plain import cut_tail, cut_text
 from segue.domain.proof import CheckResult, CheckState
 from segue.domain.scenario import Scenario
+from segue.domain.text import cut_tail, cut_text
 from segue.proof.runners import Ended
 from segue.system.programs import find
 

@@ -13,10 +13,9 @@ from pathlib import Path
 
 import msgspec
 
-from segue.domain.before import BaseCheck, BaseState, KnownFailures
-from segue.domain.hook import HookRun
-from segue.domain.proof import CheckResult, CheckState, Contested, Seal
+from segue.domain.proof import BaseCheck, BaseState, CheckResult, CheckState, Contested, KnownFailures, Seal
 from segue.domain.scenario import Scenario
+from segue.domain.source import HookRun
 from segue.domain.task import TaskKind
 from segue.proof.bases import input_facts, machine_facts
 from segue.proof.commit_hooks import Commit, HookCheck

@@ -13,7 +13,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from segue.domain.settings_text import SHARED_FILE, has_settings, parse_settings
+from segue.domain.options import SHARED_FILE, has_settings, parse_settings
 
 _OWN = ("tool", "segue")
 _TOKEN = re.compile(

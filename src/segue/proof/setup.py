@@ -15,8 +15,8 @@ import msgspec
 from msgspec.structs import replace
 
 from segue.domain.errors import SegueError
-from segue.domain.plain import cut_tail
 from segue.domain.proof import CheckResult, CheckState
+from segue.domain.text import cut_tail
 from segue.proof.notes import decode_note, encode_note
 from segue.proof.runners import Ended
 from segue.proof.trees import TreeEntry

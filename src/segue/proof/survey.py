@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from segue.domain.before import BaseCheck, BaseState
+from segue.domain.proof import BaseCheck, BaseState
 from segue.proof.decide import Observed
 from segue.proof.obstacles import (
     Obstacle,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from segue.domain.plain import cut_tail
 from segue.domain.proof import CheckResult, CheckState, Contested
+from segue.domain.text import cut_tail
 from segue.proof.decide import Decision, Observed, Runs
 from segue.proof.report import TestOutcome
 

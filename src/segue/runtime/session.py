@@ -29,9 +29,9 @@ from segue.domain.errors import (
     WaitsElsewhere,
 )
 from segue.domain.events import NoticeGiven, RunEnded, RunResumed, RunStarted, StateImported, TaskMarked
-from segue.domain.hook import HookTime
 from segue.domain.results import read_launch
 from segue.domain.run import Run, RunState
+from segue.domain.source import HookTime
 from segue.domain.task import TaskStatus
 from segue.flow.context import RunContext
 from segue.flow.earlier import read_earlier, read_touched

@@ -10,11 +10,11 @@ from typing import Any
 
 from msgspec import ValidationError
 
-from segue.domain.diff import by_file
 from segue.domain.errors import SegueError
 from segue.domain.events import PatchMade, read_event
 from segue.domain.results import Output, read_as
 from segue.domain.run import Run
+from segue.domain.workspace import by_file
 from segue.fleet.looking import read_far_diff
 from segue.flow.phases.registry import PHASES
 from segue.ports import Store

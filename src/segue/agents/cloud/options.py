@@ -7,8 +7,8 @@ from urllib.parse import urlsplit
 
 from msgspec import structs
 
+from segue.agents.cloud.repository import canonical
 from segue.domain.options import Count, OptionError, Options, Seconds
-from segue.domain.repository import canonical
 from segue.system.git.repository import Repository
 from segue.system.http.client import LOOPBACK
 

@@ -25,7 +25,7 @@ from segue.domain.events import AgentStarted, AgentUsage, Event
 from segue.domain.failure import Failure, FailureKind
 from segue.domain.job import Job, Mode
 from segue.domain.outcome import Outcome, Usage
-from segue.domain.patience import Wait
+from segue.system.patience import Wait
 from segue.system.process.processes import Processes
 
 _STOP_SECONDS = 10.0

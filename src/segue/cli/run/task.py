@@ -46,7 +46,7 @@ def list_(source: str | None, issues: IssueChoice, settings: CommandSettings, ou
       segue task list github:acme/shop --label ready
     """
     from segue.cli.terminal.output import one_line
-    from segue.domain.kinds.recognise import with_kinds
+    from segue.domain.kinds import with_kinds
     from segue.runtime.plan import kind_rules
     from segue.system.reading import work_tree
 
@@ -106,7 +106,7 @@ def graph(
     """
     from segue.cli.runs import read_past
     from segue.domain.graph import describe_cycle
-    from segue.domain.kinds.recognise import with_kinds
+    from segue.domain.kinds import with_kinds
     from segue.flow.earlier import read_touched
     from segue.runtime.plan import kind_rules
     from segue.system.reading import work_tree

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from segue.domain.delivery import feedback_kind, is_feedback
-from segue.domain.job import Mode
-from segue.domain.prompt import Prompt
+from segue.domain.job import Mode, Prompt, Role
 from segue.domain.results import LaunchOutput, StepResult
-from segue.domain.role import Role
 from segue.domain.task import TaskKind
 from segue.flow.commit import commit_phase
 from segue.flow.context import RunContext

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from segue.domain.failure import Failure, FailureKind
-from segue.domain.job import Mode
+from segue.domain.job import Mode, Role
 from segue.domain.outcome import Outcome
 from segue.domain.proof import CheckState, IndependentTests
 from segue.domain.results import LaunchOutput, StepResult
-from segue.domain.role import Role
 from segue.domain.task import TaskKind
 from segue.flow.context import RunContext, Testing
 from segue.flow.evidence import verdict_after

@@ -9,11 +9,10 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from segue.domain.criterion import Criterion
-from segue.domain.diff import by_file
-from segue.domain.evidence import Evidence
 from segue.domain.proof import CheckResult
 from segue.domain.task import Task
+from segue.domain.verdict import Criterion, Evidence
+from segue.domain.workspace import by_file
 
 
 class Case(Struct, frozen=True):

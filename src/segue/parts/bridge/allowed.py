@@ -7,7 +7,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from segue.domain.repository import canonical
+from segue.agents.cloud.repository import canonical
 from segue.parts.bridge.options import AllowedRepo
 
 

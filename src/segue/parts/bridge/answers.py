@@ -15,8 +15,8 @@ from msgspec import Struct
 from segue.domain.errors import SegueError
 from segue.domain.events import TaskEnded, TaskMarked, TaskStarted
 from segue.domain.notification import AnswerAction
-from segue.domain.plain import plain
 from segue.domain.run import Run
+from segue.domain.text import plain
 from segue.notify.answers import AnswerSigner, ExpiredToken, TaskAnswer, WrongToken
 from segue.ports import Store
 from segue.runtime.app import App

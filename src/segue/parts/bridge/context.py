@@ -6,9 +6,9 @@ from pathlib import Path
 
 from msgspec import Struct, field
 
-from segue.domain.budget import Budget
 from segue.domain.events import Event
 from segue.domain.notification import Notification, NotificationKind
+from segue.domain.outcome import Budget
 from segue.flow.launch import Launcher
 from segue.notify.send import notify
 from segue.parts.bridge.options import BridgeSettings, bridge_settings

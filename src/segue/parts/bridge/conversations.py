@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from segue.agents.cloud.repository import canonical
 from segue.domain.errors import UsageError
-from segue.domain.repository import canonical
 from segue.domain.results import read_as, to_json
 from segue.domain.run import Run, RunKind, RunSpec, RunState, Step, StepState
 from segue.parts.bridge.steps import CommandOutput, MessageOutput, ReplyOutput, SayOutput

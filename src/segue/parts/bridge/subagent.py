@@ -6,12 +6,12 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from segue.domain.answer import keep_end
 from segue.domain.errors import SegueError, ToolMissing, UsageError, WorkspaceError
 from segue.domain.job import Mode
 from segue.domain.outcome import Outcome
 from segue.domain.results import LaunchOutput, StepResult
 from segue.domain.run import StepState
+from segue.domain.text import keep_end
 from segue.flow.launch import ChosenAgent, LaunchRequest, OverBudget
 from segue.parts.bridge.allowed import RepoTarget, find_target
 from segue.parts.bridge.clone import Clone

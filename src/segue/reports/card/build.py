@@ -9,7 +9,6 @@ import msgspec
 from msgspec import Struct, field
 
 from segue.domain.amounts import format_count
-from segue.domain.criterion import CONTESTED, CriterionVerdict
 from segue.domain.events import (
     CheckRun,
     Event,
@@ -21,11 +20,11 @@ from segue.domain.events import (
     TaskEnded,
     VerdictGiven,
 )
-from segue.domain.finding import Finding
 from segue.domain.proof import CheckResult, Level, Proof, Tampering
 from segue.domain.results import ReviewOutput, read_as
 from segue.domain.run import Run
 from segue.domain.task import Task
+from segue.domain.verdict import CONTESTED, CriterionVerdict, Finding
 from segue.flow.phases.registry import PHASES
 from segue.ports import Store
 from segue.prompts.judge import criteria_of

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from segue.domain.repository import canonical, same_repository
+from segue.agents.cloud.repository import canonical, same_repository
 
 SPELLINGS = [
     "https://github.com/Octo/app",

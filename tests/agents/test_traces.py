@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from segue.domain.classify import classify
+from segue.agents.classify import classify
 from segue.domain.failure import FailureKind
 
 NOW = 1_794_733_000.0
