@@ -56,7 +56,7 @@ from segue.sources.speckit.source import SpecKit
 from segue.store.flat import FLAT_TABLES
 from segue.system.isolation.limits import ATTEMPTS, NOT_STOPPED, SANDBOXES, VISIBLE
 from segue.system.process.processes import Processes
-from segue.view.levels import MEANINGS, describe_proof
+from segue.view.task import MEANINGS, describe_proof
 
 ROOT = Path(__file__).resolve().parent.parent
 INDEX = Path("src/segue/domain/part_index.py")

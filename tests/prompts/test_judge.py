@@ -10,7 +10,7 @@ from segue.domain.proof import CheckResult
 from segue.domain.task import Task
 from segue.domain.verdict import Criterion, Evidence
 from segue.domain.workspace import by_file
-from segue.prompts.fence import fence
+from segue.prompts.assemble import fence
 from segue.prompts.judge import judge_again_prompt, judge_prompt, quotable
 
 TASK = Task("T1", "Greet", "Write it.", criteria=(Criterion("US1/AC1", "Says “hello”."),))

@@ -20,10 +20,9 @@ from segue.proof.compose import Comparison, Composed, Recipe
 from segue.proof.copies import make_git
 from segue.proof.decide import Observed
 from segue.proof.execute import SHARED_OBJECTS, Laid, Sandbox, environment
-from segue.proof.named import find_named
 from segue.proof.obstacles import find_network, find_obstacle, last_line, last_lines
 from segue.proof.options import SealOptions
-from segue.proof.paths import Classifier
+from segue.proof.paths import Classifier, find_named
 from segue.proof.trees import TreeEntry, list_tree, read_text
 from segue.system.beneath import Beneath, UnsafeFile
 from segue.system.files import read_start

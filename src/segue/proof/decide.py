@@ -10,9 +10,8 @@ from msgspec import Struct, field
 from segue.domain.amounts import list_some
 from segue.domain.proof import CheckState, KnownFailures
 from segue.domain.task import TaskKind
-from segue.proof.before import Before
 from segue.proof.paths import matches_any
-from segue.proof.report import Canary, CaseResult, Report, TestOutcome
+from segue.proof.report import Before, Canary, CaseResult, Report, TestOutcome
 
 PASSED, FAILED, SKIPPED = TestOutcome.PASSED, TestOutcome.FAILED, TestOutcome.SKIPPED
 _SHOWN = 10

@@ -15,17 +15,71 @@ from msgspec.structs import replace
 
 from segue.domain.proof import NOT_EXERCISED, CheckResult, CheckState, Contested, KnownFailures
 from segue.domain.task import TaskKind
+from segue.domain.text import cut_tail
 from segue.proof.compose import Comparison, Control, Recipe
 from segue.proof.decide import Decision, Observed, Runs, decide, some
 from segue.proof.execute import Sandbox
 from segue.proof.obstacles import find_obstacle
 from segue.proof.options import SealOptions
 from segue.proof.paths import PathKind, matches_any
-from segue.proof.report import Reason
+from segue.proof.report import Reason, TestOutcome
 from segue.proof.runners import FALLBACKS, LAST, RUNNERS, Project, Runner
 from segue.proof.sabotage import sabotage
-from segue.proof.words import describe
 from segue.system.files import private_folder, write_atomic
+
+_MESSAGE = 1500
+_MOST_TESTS = 10
+_TAIL = 4000
+
+
+def describe(
+    command: str, decision: Decision, runs: Runs, changed: Sequence[str], contested: tuple[Contested, ...]
+) -> CheckResult:
+    """Return the result of a check."""
+    run = runs.regress if decision.decisive == "regress" else runs.new
+    report = runs.new.report
+    return CheckResult(
+        command,
+        run.exit_code,
+        _output(decision, run, runs),
+        decision.state,
+        _reason(decision, changed),
+        ", ".join(report.runners) if report else "",
+        len(report.ids(TestOutcome.PASSED)) if report else 0,
+        decision.failing,
+        decision.broken,
+        tuple(key or command for key in decision.proved),
+        decision.idle,
+        contested,
+        decision.noticed,
+        weaknesses=decision.weaknesses,
+        changed=tuple(changed),
+        known=decision.known,
+        repaired=decision.repaired,
+    )
+
+
+def _reason(decision: Decision, changed: Sequence[str]) -> str:
+    if decision.state in (CheckState.PASSED, CheckState.NOTHING) or not changed:
+        return decision.reason
+    return f"{decision.reason} The check used the base's version of: {', '.join(changed[:10])}."
+
+
+def _output(decision: Decision, run: Observed, runs: Runs) -> str:
+    """Return the messages of failed tests, and the end of the output unless it also names known failures."""
+    parts = []
+    report = run.report
+    if decision.state is not CheckState.PASSED and report is not None:
+        shown = [key for key in (decision.failing or decision.broken) if key in report.tests]
+        for key in shown[:_MOST_TESTS]:
+            message = report.tests[key].message.strip()
+            parts.append(f"{key}\n{cut_tail(message, _MESSAGE)}" if message else key)
+    if not parts:
+        parts.append(cut_tail(run.output.strip(), _TAIL))
+    elif report is not None and not any(runs.before.forgives(report.tests[key]) for key in report.failed):
+        parts.append("\n".join(run.output.strip().splitlines()[-10:]))
+    return "\n\n".join(part for part in parts if part)
+
 
 CONTESTED_BYTES = 20 * 1024
 _NOTHING_RAN = Observed(None)

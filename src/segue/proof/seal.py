@@ -17,7 +17,6 @@ from segue.domain.proof import BaseCheck, BaseState, CheckResult, CheckState, Co
 from segue.domain.scenario import Scenario
 from segue.domain.source import HookRun
 from segue.domain.task import TaskKind
-from segue.proof.bases import input_facts, machine_facts
 from segue.proof.commit_hooks import Commit, HookCheck
 from segue.proof.compose import Comparison, Composed
 from segue.proof.decide import some
@@ -33,11 +32,18 @@ from segue.proof.environments import (
 )
 from segue.proof.examine import CONTESTED_BYTES, Redact, SealedCheck
 from segue.proof.execute import Copied, Mounted, Sandbox, environment, find_program, sweep
-from segue.proof.inputs import Dependencies, Inputs, Trees, compare_inputs, list_inputs
+from segue.proof.inputs import (
+    Dependencies,
+    Inputs,
+    Trees,
+    compare_inputs,
+    input_facts,
+    list_inputs,
+    machine_facts,
+)
 from segue.proof.mutants import count_noticed, make_mutants
-from segue.proof.named import find_named
 from segue.proof.options import SealOptions
-from segue.proof.paths import Classifier, PathKind
+from segue.proof.paths import Classifier, PathKind, find_named
 from segue.proof.runners import Ended
 from segue.proof.scenarios import run_scenario
 from segue.proof.setup import CheckSetupFailed, Entries, Environment

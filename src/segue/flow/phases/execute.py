@@ -13,9 +13,8 @@ from segue.flow.evidence import changes_since, start_of
 from segue.flow.launch import Attempt, LaunchRequest, Series, Try
 from segue.flow.phase import Phase
 from segue.flow.state import PhaseEnd, TaskState
-from segue.prompts.feedback import feedback_prompt
 from segue.prompts.merge import describe_collision, merge_prompt
-from segue.prompts.task import execute_prompt
+from segue.prompts.task import execute_prompt, feedback_prompt
 
 
 async def execute(context: RunContext, state: TaskState) -> PhaseEnd:

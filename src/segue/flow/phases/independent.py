@@ -15,7 +15,7 @@ from segue.flow.phase import Phase
 from segue.flow.phases.check import check
 from segue.flow.phases.execute import attempt_phase
 from segue.flow.state import PhaseEnd, TaskState
-from segue.prompts.testing import independent_prompt
+from segue.prompts.task import independent_prompt
 
 _NO_TESTS = "No new test file was written."
 

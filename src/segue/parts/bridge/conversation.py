@@ -28,6 +28,7 @@ from segue.parts.bridge.execute import execute
 from segue.parts.bridge.grammar import ParsedReply, parse_reply
 from segue.parts.bridge.history import PastTurn, write_history
 from segue.parts.bridge.launch import launch_agent
+from segue.parts.bridge.prompts import conversation_prompt
 from segue.parts.bridge.relay_client import list_actions
 from segue.parts.bridge.results import NewsItem, collect_news
 from segue.parts.bridge.steps import (
@@ -39,7 +40,6 @@ from segue.parts.bridge.steps import (
     SayOutput,
 )
 from segue.ports import Agent, R, StepFacts
-from segue.prompts.bridge import conversation_prompt
 
 _SKIPS_KEPT = 100
 _ENDED = (StepState.DONE, StepState.FAILED)

@@ -19,8 +19,8 @@ from segue.parts.bridge.commands import Subagent
 from segue.parts.bridge.completion import report_completion
 from segue.parts.bridge.context import ConversationContext
 from segue.parts.bridge.launch import launch_agent
+from segue.parts.bridge.prompts import subagent_prompt
 from segue.ports import Agent
-from segue.prompts.bridge import subagent_prompt
 
 KEPT_TEXT = 16 * 1024
 """Characters of what a subagent says that the agent reads; its branch has the work."""

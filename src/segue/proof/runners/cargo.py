@@ -22,8 +22,7 @@ from segue.proof.report import (
     join_canaries,
     shorten,
 )
-from segue.proof.runners.records import fill_hook, read_texts
-from segue.proof.runners.runner import Ended, Project, Stage
+from segue.proof.runners.runner import Ended, Project, Stage, fill_hook, read_texts
 from segue.system.beneath import append_below
 
 _OUTCOMES = {"ok": TestOutcome.PASSED, "failed": TestOutcome.FAILED, "ignored": TestOutcome.SKIPPED}

@@ -10,8 +10,7 @@ from pathlib import Path
 import msgspec
 
 from segue.proof.report import Canary, CaseResult, Reason, Report, TestOutcome, join_canaries, shorten
-from segue.proof.runners.records import fill_hook, read_texts
-from segue.proof.runners.runner import Ended, Project, Stage
+from segue.proof.runners.runner import Ended, Project, Stage, fill_hook, read_texts
 from segue.system.beneath import append_below, read_below
 
 _RUN = re.compile(r"=== (?:RUN|CONT|NAME|PAUSE)\s+(\S+)$")

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 
 from segue.proof.report import Report
 from segue.proof.runners.junit import read_junit
-from segue.proof.runners.records import place_hook, read_reports
-from segue.proof.runners.runner import Ended, Project, Stage
+from segue.proof.runners.runner import Ended, Project, Stage, place_hook, read_reports
 
 _QUIET = "-p no:cacheprovider --continue-on-collection-errors"
 

@@ -29,9 +29,8 @@ from segue.flow.phases.registry import PHASES
 from segue.ports import Store
 from segue.prompts.judge import criteria_of
 from segue.reports.card.card import CheckCard, CriterionCard, ProofCard
-from segue.view.levels import MEANINGS
 from segue.view.load import load_view
-from segue.view.task import TaskView
+from segue.view.task import MEANINGS, TaskView
 
 _KINDS: tuple[type[Event], ...] = (
     *(StepStarted, VerdictGiven, CheckRun, Tampered, Reviewed, TaskEnded, PlanRevised),
