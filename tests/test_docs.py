@@ -26,8 +26,8 @@ from segue.cli.help import EXIT_CODES
 from segue.config.load import SYNONYMS
 from segue.config.part_tables import all_settings
 from segue.domain.events import all_events
-from segue.domain.failure import FailureKind
 from segue.domain.options import read_options
+from segue.domain.outcome import FailureKind
 from segue.domain.proof import Level
 from segue.domain.results import OUTPUTS
 from segue.domain.run import RunKind, RunState

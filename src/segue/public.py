@@ -14,12 +14,11 @@ from segue.domain import events
 from segue.domain.delivery import Delivered, Feedback, FeedbackItem, FeedbackKind, Target
 from segue.domain.errors import JudgeFailed, SearchFailed, SegueError, SourceError, Unavailable, UsageError
 from segue.domain.events import Event, Recorded
-from segue.domain.failure import Failure, FailureKind
 from segue.domain.graph import Dependency
 from segue.domain.job import Job, Limits, Mode, Prompt
 from segue.domain.notification import AnswerButton, Notification, NotifyError
 from segue.domain.options import Options, Secret
-from segue.domain.outcome import Outcome, Usage
+from segue.domain.outcome import Failure, FailureKind, Outcome, Usage
 from segue.domain.part import Part, PartCommand, PartFiles, PartTable
 from segue.domain.proof import CheckResult, Level, Proof
 from segue.domain.run import Run, RunKind, RunState

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from segue.agents.classify import classify
 from segue.agents.limits import FARTHEST, JUST_OVER, reset_time
-from segue.domain.failure import Failure, FailureKind
+from segue.domain.outcome import Failure, FailureKind
 
 ROME = ZoneInfo("Europe/Rome")
 NOW = datetime(2026, 3, 10, 12, 0, tzinfo=ROME).timestamp()  # a Tuesday

@@ -15,10 +15,9 @@ from msgspec import structs
 
 from segue.agents.command import CommandAgent, CommandOptions
 from segue.domain.events import AgentOutput, AgentStarted
-from segue.domain.failure import FailureKind
 from segue.domain.job import Job, Limits, Mode
 from segue.domain.options import OptionError, fill_placeholders, read_options
-from segue.domain.outcome import Outcome
+from segue.domain.outcome import FailureKind, Outcome
 from segue.domain.task import Task
 from segue.ports import Problem
 from segue.prompts.task import execute_prompt

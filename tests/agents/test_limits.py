@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from segue.agents.limits import FARTHEST, MARGIN, Refusal, Signal, read_signal
-from segue.domain.failure import FailureKind
+from segue.domain.outcome import FailureKind
 
 NOW = 1_794_733_000.0
 GEMINI = {

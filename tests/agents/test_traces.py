@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from segue.agents.classify import classify
-from segue.domain.failure import FailureKind
+from segue.domain.outcome import FailureKind
 
 NOW = 1_794_733_000.0
 TRACE = """

@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Literal, Self
 
 from segue.domain.events import AgentStarted, Event, Recorded
-from segue.domain.failure import Failure, FailureKind
 from segue.domain.job import Job, Limits, Role
-from segue.domain.outcome import Budget, Outcome, Usage
+from segue.domain.outcome import Budget, Failure, FailureKind, Outcome, Usage
 from segue.domain.proof import CheckResult, CheckState, KnownFailures, Seal
 from segue.domain.run import Run, RunSpec
 from segue.domain.scenario import Scenario

@@ -14,10 +14,9 @@ from msgspec.structs import replace
 
 from segue.domain.errors import CredentialsError, NeedsHuman
 from segue.domain.events import AgentReplaced, CheckRun, PatchMade, RunParked, TaskEnded
-from segue.domain.failure import FailureKind
 from segue.domain.graph import Dependency, WaitKind
 from segue.domain.job import Job
-from segue.domain.outcome import Budget, Outcome
+from segue.domain.outcome import Budget, FailureKind, Outcome
 from segue.domain.run import StepState
 from segue.domain.task import Completion, Task, TaskKind, TaskStatus
 from segue.domain.verdict import Action, DismissReason, Evidence, Finding, Result, Review, Severity, Verdict

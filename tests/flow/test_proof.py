@@ -11,9 +11,8 @@ from msgspec.structs import replace
 
 from segue.domain.errors import NeedsHuman, Unfinished
 from segue.domain.events import TaskEnded
-from segue.domain.failure import FailureKind
 from segue.domain.job import Job
-from segue.domain.outcome import Outcome
+from segue.domain.outcome import FailureKind, Outcome
 from segue.domain.proof import CheckResult, CheckState, Level, Seal
 from segue.domain.task import TaskKind
 from segue.domain.verdict import Action, CriterionVerdict, Result, Verdict

@@ -15,8 +15,7 @@ import pytest
 from msgspec.structs import replace
 
 from segue.domain import events as e
-from segue.domain.failure import Failure, FailureKind
-from segue.domain.outcome import Usage
+from segue.domain.outcome import Failure, FailureKind, Usage
 from segue.domain.proof import CheckResult, CheckState, Level, Proof
 from segue.domain.results import (
     ChoiceOutput,

@@ -11,7 +11,7 @@ import signal as signals
 from collections.abc import Iterator
 
 from segue.agents.limits import read_signal, reset_time
-from segue.domain.failure import Failure, FailureKind
+from segue.domain.outcome import Failure, FailureKind
 from segue.domain.pattern import pattern
 
 _ENDINGS = {

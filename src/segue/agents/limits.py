@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo
 
 from msgspec import Struct
 
-from segue.domain.failure import FailureKind
+from segue.domain.outcome import FailureKind
 from segue.domain.pattern import pattern
 from segue.domain.text import objects
 

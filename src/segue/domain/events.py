@@ -8,9 +8,8 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 import msgspec
 
-from segue.domain.failure import Failure, FailureKind
 from segue.domain.installed import event_names, find_event
-from segue.domain.outcome import Outcome, Usage
+from segue.domain.outcome import Failure, FailureKind, Outcome, Usage
 from segue.domain.proof import BaseCheck, CheckResult, Level, Proof, Tampering
 from segue.domain.task import Task, TaskKind
 from segue.domain.verdict import Action, CriterionVerdict, Hit, Result, Verdict

@@ -7,8 +7,7 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from segue.domain.failure import Failure
-from segue.domain.outcome import Usage
+from segue.domain.outcome import Failure, Usage
 from segue.domain.proof import BaseCheck, CheckResult, Proof, Tampering
 from segue.domain.task import Task
 from segue.domain.verdict import Action, DismissReason, Finding, Hit, Severity, Verdict

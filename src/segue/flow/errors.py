@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from segue.domain.events import AgentTool, ErrorSeen, Event
-from segue.domain.failure import Failure, FailureKind, signature
-from segue.domain.outcome import Outcome
+from segue.domain.outcome import Failure, FailureKind, Outcome, signature
 from segue.domain.proof import CheckResult
 from segue.ports import Journal
 

@@ -6,9 +6,8 @@ from msgspec.structs import replace
 
 from segue.domain.errors import Unfinished, UnusableAnswer
 from segue.domain.events import Event, VerdictGiven
-from segue.domain.failure import Failure, FailureKind
 from segue.domain.job import Mode, Role
-from segue.domain.outcome import Outcome
+from segue.domain.outcome import Failure, FailureKind, Outcome
 from segue.domain.results import JudgeOutput, LaunchInput, LaunchOutput, StepResult, read_as, to_json
 from segue.domain.task import Task
 from segue.domain.verdict import CriterionVerdict, Evidence, Result, Verdict, without_secrets

@@ -22,9 +22,8 @@ from segue.domain.events import (
     Tampered,
     VerdictGiven,
 )
-from segue.domain.failure import Failure, FailureKind
 from segue.domain.job import AgentChoice, Job, Limits, Mode, Prompt
-from segue.domain.outcome import Budget, Outcome
+from segue.domain.outcome import Budget, Failure, FailureKind, Outcome
 from segue.domain.proof import Tampering
 from segue.domain.results import LaunchInput, LaunchOutput, StepResult, read_as
 from segue.domain.run import StepState

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from segue.domain.failure import Failure, FailureKind
+from segue.domain.outcome import Failure, FailureKind
 from segue.domain.proof import Tampering
 from segue.domain.task import Task, TaskList
 from segue.proof.contract import Contract, ContractFile

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from statistics import fmean
 
-from segue.domain.failure import signature
+from segue.domain.outcome import signature
 from segue.domain.plan import BuildPhase
 from segue.reports.formatting import format_cell, format_percent
 from segue.reports.pivot import find_average, is_gap

@@ -18,9 +18,8 @@ from segue.agents.local.lines import LineReader, raw_event, read_id, thinking_ev
 from segue.agents.local.speech import Hear
 from segue.agents.local.values import TEXT_CHARS, Json, as_count, as_money, as_table, as_text, shrink, split
 from segue.domain.events import AgentText, AgentTool, AgentUsage, Event
-from segue.domain.failure import Failure, FailureKind
 from segue.domain.job import Mode
-from segue.domain.outcome import Outcome, Usage
+from segue.domain.outcome import Failure, FailureKind, Outcome, Usage
 from segue.domain.text import AnswerText
 
 _STATUS = re.compile(r"(?:^|\b(?:status|code|error|api)\W{1,6}(?:code\W{1,3})?)([45]\d\d)\b", re.IGNORECASE)

@@ -27,9 +27,8 @@ from segue.agents.local.values import (
     shrink,
 )
 from segue.domain.events import AgentUsage, Event
-from segue.domain.failure import Failure, FailureKind
 from segue.domain.job import Limits, Mode
-from segue.domain.outcome import Outcome, Usage
+from segue.domain.outcome import Failure, FailureKind, Outcome, Usage
 
 LOGIN = "Run `claude auth login`, or set ANTHROPIC_API_KEY."
 FAILURES = FailureTable(

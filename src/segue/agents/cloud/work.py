@@ -10,9 +10,8 @@ from msgspec import Struct
 
 from segue.agents.cloud.errors import BY_US, CloudService
 from segue.domain.events import Event
-from segue.domain.failure import Failure
 from segue.domain.job import Job
-from segue.domain.outcome import Outcome
+from segue.domain.outcome import Failure, Outcome
 from segue.system.patience import Wait
 
 LOOK_SECONDS = 5.0

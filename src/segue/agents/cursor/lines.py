@@ -13,9 +13,8 @@ from segue.agents.local.lines import LineReader, ignore, raw_event, read_id, sta
 from segue.agents.local.speech import Hear
 from segue.agents.local.values import Json, as_count, as_list, as_table, as_text, shrink
 from segue.domain.events import AgentUsage, Event
-from segue.domain.failure import Failure, FailureKind
 from segue.domain.job import Mode
-from segue.domain.outcome import Outcome
+from segue.domain.outcome import Failure, FailureKind, Outcome
 from segue.domain.text import AnswerText
 
 _NAMES = {

@@ -24,9 +24,8 @@ from segue.agents.local.output import OutputStream
 from segue.agents.local.speech import Hear
 from segue.domain.errors import SegueError
 from segue.domain.events import AgentStarted, AgentText, AgentUsage, Event
-from segue.domain.failure import Failure, FailureKind
 from segue.domain.job import Job, Mode
-from segue.domain.outcome import Outcome, Usage
+from segue.domain.outcome import Failure, FailureKind, Outcome, Usage
 from segue.domain.text import AnswerText, is_too_long
 from segue.system.files import write_atomic
 from segue.system.isolation.policy import Places

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from segue.domain.failure import Failure, FailureKind
 from segue.domain.job import Mode, Role
-from segue.domain.outcome import Outcome
+from segue.domain.outcome import Failure, FailureKind, Outcome
 from segue.domain.proof import CheckState, IndependentTests
 from segue.domain.results import LaunchOutput, StepResult
 from segue.domain.task import TaskKind

@@ -9,9 +9,8 @@ from msgspec.structs import replace
 
 from segue.domain.errors import AtPlan, NeedsHuman
 from segue.domain.events import PLAN_GATE, GatePassed, GateReached, NoticeGiven, PlanRevised
-from segue.domain.failure import Failure, FailureKind
 from segue.domain.job import Mode, Prompt, Role
-from segue.domain.outcome import Outcome
+from segue.domain.outcome import Failure, FailureKind, Outcome
 from segue.domain.plan import MalformedPlan, read_plan, revise
 from segue.domain.results import LaunchInput, LaunchOutput, Nothing, StepResult
 from segue.domain.task import Task, TaskStatus, without_secrets

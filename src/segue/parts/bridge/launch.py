@@ -7,8 +7,7 @@ from collections.abc import Awaitable, Callable
 from msgspec.structs import replace
 
 from segue.domain.events import AgentStarted, AgentText, Event
-from segue.domain.failure import Failure, FailureKind
-from segue.domain.outcome import Outcome
+from segue.domain.outcome import Failure, FailureKind, Outcome
 from segue.domain.results import LaunchOutput, StepResult
 from segue.domain.text import LONGEST_ANSWER, AnswerText, is_too_long
 from segue.flow.evidence import verdict_after

@@ -18,9 +18,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from segue.domain.events import AgentEnded, AgentOutput, AgentStarted, Event
-from segue.domain.failure import Failure, FailureKind
 from segue.domain.job import Job, Limits, Mode, Prompt
-from segue.domain.outcome import Outcome, Usage
+from segue.domain.outcome import Failure, FailureKind, Outcome, Usage
 from segue.domain.text import LONGEST_ANSWER, strip_control
 from segue.flow.launch import ChosenAgent, run_agent
 from segue.parts.litellm.catalogue import DEFAULT_MODEL
