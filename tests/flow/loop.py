@@ -44,8 +44,8 @@ from segue.ports import (
     SourceRequest,
     Store,
 )
+from segue.proof.execute import SealOptions
 from segue.proof.independent import TestsApart
-from segue.proof.options import SealOptions
 from segue.proof.seal import Sealer
 from segue.runtime.commit_hooks import CommitHooks
 from segue.store import connect

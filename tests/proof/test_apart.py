@@ -9,8 +9,8 @@ from typing import Literal
 import pytest
 
 from segue.domain.proof import CheckResult, CheckState
+from segue.proof.execute import SealOptions
 from segue.proof.independent import TestsApart, describe_interface, is_in, rename
-from segue.proof.options import SealOptions
 from segue.system.git.repository import Repository
 from tests.proof.projects import DISCOVER, Checkout
 

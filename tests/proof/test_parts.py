@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from segue.domain.proof import CheckState, Seal
 from segue.proof.compose import merge_control
-from segue.proof.options import SealOptions
+from segue.proof.execute import SealOptions
 from segue.proof.paths import Classifier, PathKind, matches_any, named_files, parts_of
 from segue.proof.report import Reason, TestOutcome, explain
 from segue.proof.runners import Stage

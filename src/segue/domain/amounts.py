@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 _DURATION = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,6})?)\s*([mhdw])")
 _UNITS = {"m": 60, "h": 3600, "d": 86400, "w": 604800}
@@ -46,6 +46,14 @@ def list_some(names: Sequence[str], most: int) -> str:
     """Return the first names, and how many more there are: `a, b and 3 more`."""
     more = len(names) - most
     return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
+
+
+def list_all(names: Iterable[str], most: int) -> str:
+    """Return the names as in a sentence, `a, b and c`; of more than `most`, the first, and how many more."""
+    listed = list(names)
+    if len(listed) > most:
+        return list_some(listed, most)
+    return " and ".join(filter(None, (", ".join(listed[:-1]), *listed[-1:])))
 
 
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")

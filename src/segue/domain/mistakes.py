@@ -10,6 +10,7 @@ from typing import Annotated, Any, Union, get_args, get_origin
 import msgspec
 from msgspec import inspect
 
+from segue.domain.amounts import format_count
 from segue.domain.options import OptionError, Secret, convert, option_fields
 from segue.domain.text import find_nearest
 
@@ -59,7 +60,9 @@ def _choose(kind: Any, value: Any) -> Any:
     if isinstance(value, Mapping) and structs:
         tags = [member.__struct_config__ for member in structs]
         fits = [value.get(tag.tag_field) == tag.tag for tag in tags]
-        return structs[fits.index(True)] if True in fits else (structs[0] if len(structs) == 1 else kind)
+        if True in fits:
+            return structs[fits.index(True)]
+        return structs[0] if len(structs) == 1 else kind
     others = [member for member in members if member not in structs]
     return _choose(others[0], value) if len(others) == 1 else kind
 
@@ -140,7 +143,7 @@ def _describe(info: inspect.Type) -> str:
         return f"text that matches {info.pattern}" if info.pattern else empty
     name = next((name for kind, name in _NAMES.items() if isinstance(info, kind)), "text")
     few = getattr(info, "min_length", None)
-    return f"{name} with at least {few} element{'s' if few > 1 else ''}" if few and name == "a list" else name
+    return f"{name} with at least {format_count(few, 'element')}" if few and name == "a list" else name
 
 
 _NAMES: dict[type[inspect.Type], str] = {

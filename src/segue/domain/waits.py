@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from segue.domain.amounts import list_all
 from segue.domain.footprint import Footprint, find_footprint
 from segue.domain.graph import Dependency, WaitKind, Waits, sort_tasks
 from segue.domain.task import Task, TaskKind, TaskStatus
@@ -252,16 +253,11 @@ def _explain(
     ]
     if shared:
         marked = ", although both are marked [P]" if task.parallel and other.parallel else ""
-        return f"both name {_list(shared)}{marked}"
+        return f"both name {list_all(dict.fromkeys(shared), _MOST_NAMED)}{marked}"
     path, claimed = places[0]
     before = f"{other.key} {'names' if claimed in theirs.names else 'touched'} {claimed}"
-    verb = "names" if path in own.names else "touched" if path in own.touched else "refers to"
+    verb = "touched" if path in own.touched else "refers to"
+    if path in own.names:
+        verb = "names"
     more = f" ({len(places) - 1} more in common)" if len(places) > 1 else ""
     return f"{before} and it {verb} {'it' if path == claimed else path}{more}"
-
-
-def _list(paths: Sequence[str]) -> str:
-    shown = list(dict.fromkeys(paths))
-    if len(shown) > _MOST_NAMED:
-        return f"{', '.join(shown[:_MOST_NAMED])} and {len(shown) - _MOST_NAMED} more"
-    return " and ".join(filter(None, (", ".join(shown[:-1]), shown[-1])))

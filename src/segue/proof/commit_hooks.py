@@ -16,13 +16,13 @@ from msgspec.structs import replace
 from segue.domain.proof import NOT_EXERCISED, CheckResult, CheckState
 from segue.domain.source import HookedFile, HookRun
 from segue.domain.text import cut_tail
+from segue.proof.command import SHARED_OBJECTS
 from segue.proof.compose import Comparison, Composed, Recipe
 from segue.proof.copies import make_git
-from segue.proof.decide import Observed
-from segue.proof.execute import SHARED_OBJECTS, Laid, Sandbox, environment
+from segue.proof.execute import Laid, Sandbox, SealOptions, environment
 from segue.proof.obstacles import find_network, find_obstacle, last_line, last_lines
-from segue.proof.options import SealOptions
 from segue.proof.paths import Classifier, find_named
+from segue.proof.runs import Observed
 from segue.proof.trees import TreeEntry, list_tree, read_text
 from segue.system.beneath import Beneath, UnsafeFile
 from segue.system.files import read_start

@@ -17,13 +17,13 @@ from segue.domain.proof import NOT_EXERCISED, CheckResult, CheckState, Contested
 from segue.domain.task import TaskKind
 from segue.domain.text import cut_tail
 from segue.proof.compose import Comparison, Control, Recipe
-from segue.proof.decide import Decision, Observed, Runs, decide, some
-from segue.proof.execute import Sandbox
+from segue.proof.decide import Decision, decide, some
+from segue.proof.execute import Sandbox, SealOptions
 from segue.proof.obstacles import find_obstacle
-from segue.proof.options import SealOptions
 from segue.proof.paths import PathKind, matches_any
 from segue.proof.report import Reason, TestOutcome
 from segue.proof.runners import FALLBACKS, LAST, RUNNERS, Project, Runner
+from segue.proof.runs import Observed, Runs
 from segue.proof.sabotage import sabotage
 from segue.system.files import private_folder, write_atomic
 
@@ -76,7 +76,7 @@ def _output(decision: Decision, run: Observed, runs: Runs) -> str:
             parts.append(f"{key}\n{cut_tail(message, _MESSAGE)}" if message else key)
     if not parts:
         parts.append(cut_tail(run.output.strip(), _TAIL))
-    elif report is not None and not any(runs.before.forgives(report.tests[key]) for key in report.failed):
+    elif report is not None and not any(runs.forgives(report.tests[key]) for key in report.failed):
         parts.append("\n".join(run.output.strip().splitlines()[-10:]))
     return "\n\n".join(part for part in parts if part)
 
@@ -103,9 +103,9 @@ class SealedCheck(Struct):
     base_place: Sandbox
     """Where the base is tried: in its own environment."""
     options: SealOptions
-    kind: TaskKind
-    expected_red: frozenset[str]
     redact: Redact
+    kind: TaskKind = TaskKind.BUILD
+    expected_red: frozenset[str] = frozenset()
     known: KnownFailures = KnownFailures()
     """What was red before the run."""
     armed: tuple[Runner, ...] = ()
@@ -143,8 +143,7 @@ class SealedCheck(Struct):
         if not decision.repaired:
             return decision
         base, new = await _together(self._run(_BASE), self._run(recipe))
-        before = replace(runs.before, report=base.report, exit_code=base.exit_code)
-        sure = set(before.repaired((new.report, new.exit_code))).intersection(decision.repaired)
+        sure = set(replace(runs, base=base).repaired(new)).intersection(decision.repaired)
         flaky = tuple(key for key in decision.repaired if key not in sure)
         if not flaky:
             return decision

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from msgspec import Struct
 
-from segue.proof.decide import Observed
+from segue.proof.runs import Observed
 
 _SHOWN = 12
 """Lines at the end of the output that may say what is wrong."""

@@ -102,7 +102,8 @@ def matches_any(name: str, globs: Collection[str]) -> bool:
 
 @cache
 def _whole(glob: str) -> re.Pattern[str]:
-    return re.compile("".join(".*" if c == "*" else "." if c == "?" else re.escape(c) for c in glob), re.S)
+    special = {"*": ".*", "?": "."}
+    return re.compile("".join(special.get(letter, re.escape(letter)) for letter in glob), re.S)
 
 
 def _translate(glob: str) -> str:

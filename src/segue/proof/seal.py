@@ -19,6 +19,7 @@ from segue.domain.source import HookRun
 from segue.domain.task import TaskKind
 from segue.proof.commit_hooks import Commit, HookCheck
 from segue.proof.compose import Comparison, Composed
+from segue.proof.copies import Copied
 from segue.proof.decide import some
 from segue.proof.environments import (
     Environments,
@@ -31,7 +32,7 @@ from segue.proof.environments import (
     name_first,
 )
 from segue.proof.examine import CONTESTED_BYTES, Redact, SealedCheck
-from segue.proof.execute import Copied, Mounted, Sandbox, environment, find_program, sweep
+from segue.proof.execute import Sandbox, SealOptions, environment, find_program, sweep
 from segue.proof.inputs import (
     Dependencies,
     Inputs,
@@ -41,8 +42,8 @@ from segue.proof.inputs import (
     list_inputs,
     machine_facts,
 )
+from segue.proof.mounts import Mounted
 from segue.proof.mutants import count_noticed, make_mutants
-from segue.proof.options import SealOptions
 from segue.proof.paths import Classifier, PathKind, find_named
 from segue.proof.runners import Ended
 from segue.proof.scenarios import run_scenario
@@ -120,17 +121,10 @@ class Sealer:
 
         async def examine(base_place: Sandbox, place: Sandbox) -> Examined:
             check = SealedCheck(
-                tuple(argv),
-                named,
-                comparison,
-                place,
-                base_place,
-                self._options,
-                kind,
-                frozenset(expected_red),
-                self._redact,
-                before or KnownFailures(),
+                tuple(argv), named, comparison, place, base_place, self._options, self._redact
             )
+            check.kind, check.expected_red = kind, frozenset(expected_red)
+            check.known = before or KnownFailures()
             try:
                 return await check.run(cache, base), check.wrong
             finally:
@@ -186,8 +180,8 @@ class Sealer:
             await asyncio.to_thread(shutil.rmtree, own.place / "new", ignore_errors=True)
             own.keep(same=base.place.name, doubts=base.facts.doubts)
             return Environments(base)
-        parts = (self._objects, classifier, (base, own), (before, after))
-        difference = await find_versions(difference, *parts)
+        trees = (before, after)
+        difference = await find_versions(difference, self._objects, classifier, (base, own), trees)
         own = own.keep(doubts=add_doubts(base, difference.rewritten))
         return Environments(base, own, difference, find_inputs(base, own, before, after))
 
@@ -213,15 +207,15 @@ class Sealer:
         place, known = await self._place(after)
 
         async def examine(base_place: Sandbox, place: Sandbox) -> Examined:
-            async def try_out(argv: Sequence[str], tree: str, script: Path | None = None) -> Ended:
+            async def try_out(argv: Sequence[str], tree: str, script: Path | None) -> Ended:
                 where = place if tree == head else base_place
                 return await where.try_out(argv, Composed(await list_tree(self._objects, tree)), script)
 
             return await run_scenario(try_out, scenario, base, head), ()
 
         classifier = Classifier((), self._options.control_files)
-        parts = (place, known, (before, after), classifier, examine, scenario.command)
-        return await self._judge(*parts, scenario=True)
+        trees = (before, after)
+        return await self._judge(place, known, trees, classifier, examine, scenario.command, scenario=True)
 
     async def try_mutants(
         self, commands: Sequence[Sequence[str]], base: str, head: str, most: int
@@ -273,8 +267,10 @@ class Sealer:
         private = await asyncio.to_thread(self._isolation.find_hidden, self._trees.home)
         copies = Copied(self._trees, self._git_dir, self._objects, private)
         means = copies if copied else Mounted(self._choice, self._trees, private)
-        parts = (self._trees, self._scratch, self._options, self._objects, self._inputs, known)
-        return Sandbox(means, *parts), known
+        sandbox = Sandbox(
+            means, self._trees, self._scratch, self._options, self._objects, self._inputs, known
+        )
+        return sandbox, known
 
     def _label(self, result: CheckResult, dependencies: Dependencies, found: Environments) -> CheckResult:
         """Say how well the check was sealed."""
@@ -309,8 +305,7 @@ class Sealer:
         is_known = cache.exists()
         try:
             place = place.within(await place.build(tree))
-            parts = (tuple(argv), named, comparison, place, place, self._options, TaskKind.BUILD)
-            check = SealedCheck(*parts, frozenset(), self._redact)
+            check = SealedCheck(tuple(argv), named, comparison, place, place, self._options, self._redact)
             alone = partial(place.run, argv, Composed({}), ())
             around = Surroundings(tuple(argv), frozenset(tree), tests, read, alone, self._options.timeout)
             try:

@@ -11,7 +11,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from segue.domain.proof import BaseCheck, BaseState
-from segue.proof.decide import Observed
 from segue.proof.obstacles import (
     Obstacle,
     absent_paths,
@@ -23,6 +22,7 @@ from segue.proof.obstacles import (
     last_lines,
 )
 from segue.proof.report import CaseResult, Report, TestOutcome
+from segue.proof.runs import Observed
 
 _TESTS = {
     ".py": re.compile(r"^\s*(?:async )?def test|^class \w*(?:Test|Case)", re.M),

@@ -196,7 +196,7 @@ def make_checking(
 
     @cache
     def sealer() -> Sealer:  # imported when it is needed: runs without checks start sooner
-        from segue.proof.options import SealOptions
+        from segue.proof.execute import SealOptions
         from segue.proof.seal import Sealer
         from segue.system.lane import is_beside, top_of
 

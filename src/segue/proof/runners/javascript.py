@@ -16,7 +16,7 @@ from pathlib import Path
 import msgspec
 
 from segue.proof.report import Canary, CaseResult, Report, TestOutcome, add_case, explain, shorten
-from segue.proof.runners.runner import Ended, Project, Stage, copy_hook, place_hook
+from segue.proof.runners.runner import Project, Runner, Stage, copy_hook, place_hook
 from segue.system.beneath import append_below, read_below
 
 _LARGEST = 64 * 1024**2
@@ -302,35 +302,14 @@ _SET = re.compile(r"""\bNODE_OPTIONS=("[^"]*"|'[^']*'|\S*)""")
 _TOKEN = re.compile(r"\bs[0-9a-f]{12}\b")
 
 
-class NodeRunner:
-    """The hook adds options to the command line, also behind npm, npx, pnpm and make."""
-
-    def __init__(self, name: str, read: Callable[[Stage, str], Report | None]) -> None:
-        self.name, self._read = name, read
-
-    def applies(self, project: Project) -> bool:
-        """Return whether the project may start Node."""
-        return any(path.endswith((*ENDINGS, "package.json")) for path in project.paths)
-
-    def arm(self, stage: Stage) -> Mapping[str, str]:
-        """Place the hook and the canaries."""
-        return _arm(stage)
-
-    def read(self, stage: Stage, ended: Ended) -> Report | None:  # noqa: ARG002 - it is in a file
-        """Return what was written to the folder of reports."""
-        return self._read(stage, self.name)
-
-    def clean(self, text: str) -> str:
-        """Return the output without the lines that name a canary."""
-        return "\n".join(line for line in text.splitlines() if not _TOKEN.search(line))
+def _applies(project: Project) -> bool:
+    """Return whether the project may start Node."""
+    return any(path.endswith((*ENDINGS, "package.json")) for path in project.paths)
 
 
-NODE_RUNNERS = (
-    NodeRunner("jest", read_suites),
-    NodeRunner("vitest", read_suites),
-    NodeRunner("mocha", read_cases),
-    NodeRunner("node:test", read_cases),
-)
+def _clean(text: str) -> str:
+    """Return the output without the lines that name a canary."""
+    return "\n".join(line for line in text.splitlines() if not _TOKEN.search(line))
 
 
 def _arm(stage: Stage) -> Mapping[str, str]:
@@ -367,3 +346,16 @@ def _keep_in_scripts(tree: Path, option: str) -> None:
 def _add(found: re.Match[str], option: str) -> str:
     value = found[1].strip("'\"")
     return f"NODE_OPTIONS='{value} {option}'"
+
+
+def _make(name: str, read: Callable[[Stage, str], Report | None]) -> Runner:
+    return Runner(name, _applies, _arm, lambda stage, _: read(stage, name), _clean)
+
+
+NODE_RUNNERS = (
+    _make("jest", read_suites),
+    _make("vitest", read_suites),
+    _make("mocha", read_cases),
+    _make("node:test", read_cases),
+)
+"""The hook adds options to the command line, also behind npm, npx, pnpm and make."""

@@ -8,15 +8,17 @@ from __future__ import annotations
 import contextlib
 import json
 import shlex
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
-from typing import Protocol
 
 import msgspec
 from msgspec import Struct
 
 from segue.proof.report import Canary, CaseResult, Report, TestOutcome, add_case, explain, shorten
 from segue.system.beneath import read_below
+
+_HOOKS = Path(__file__).parent / "hooks"
+_LARGEST = 256 * 1024**2
 
 
 class Project(Struct, frozen=True):
@@ -61,39 +63,24 @@ class Ended(Struct, frozen=True):
     """Tests and control files that it has rewritten, where nothing could keep it from that."""
 
 
-class Runner(Protocol):
+class Runner(Struct, frozen=True):
     """Gets a report out of one test runner."""
 
     name: str
+    applies: Callable[[Project], bool]
+    """Returns whether the command may start this runner: True rather than False when in doubt.
 
-    def applies(self, project: Project) -> bool:
-        """Return whether the command may start this runner: True rather than False when in doubt.
+    It must do no harm to commands that do not start it."""
+    arm: Callable[[Stage], Mapping[str, str]]
+    """Writes hooks and canaries to the stage; returns the variables that make the runner load them.
 
-        It must do no harm to commands that do not start it.
-        """
-        ...
+    Variables of several runners are joined: `PYTHONPATH` by colons, others by spaces."""
+    read: Callable[[Stage, Ended], Report | None]
+    """Returns what the runner reported; None if it did not start or did not finish its report.
 
-    def arm(self, stage: Stage) -> Mapping[str, str]:
-        """Write hooks and canaries to the stage; return the variables that make the runner load them.
-
-        Variables of several runners are joined: `PYTHONPATH` by colons, others by spaces.
-        """
-        ...
-
-    def read(self, stage: Stage, ended: Ended) -> Report | None:
-        """Return what the runner reported; None if it did not start or did not finish its report.
-
-        A failed canary is not in `tests`. The result must not depend on the exit code.
-        """
-        ...
-
-    def clean(self, text: str) -> str:
-        """Return the output as people want to read it, without traces of hooks and canaries."""
-        ...
-
-
-_HOOKS = Path(__file__).parent / "hooks"
-_LARGEST = 256 * 1024**2
+    A failed canary is not in `tests`. The result must not depend on the exit code."""
+    clean: Callable[[str], str] = str
+    """Returns the output as people want to read it, without traces of hooks and canaries."""
 
 
 class TestEntry(msgspec.Struct):
