@@ -45,7 +45,7 @@ from segue.ports import (
     Store,
 )
 from segue.proof.execute import SealOptions
-from segue.proof.independent import TestsApart
+from segue.proof.independent import DetachedTests
 from segue.proof.seal import Sealer
 from segue.runtime.commit_hooks import CommitHooks
 from segue.store import connect
@@ -274,7 +274,7 @@ class Loop:
                     if self.reviewer
                     else None,
                     judging=self.judging(),
-                    testing=TestsApart(repo, self.root / "apart", run.id),
+                    testing=DetachedTests(repo, self.root / "apart", run.id),
                     resumed_by_person=self.resumed_by_person,
                     survey=Survey(self.patience),
                 )

@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from segue.domain.outcome import FailureKind
 from segue.domain.pattern import pattern
-from segue.domain.text import objects
+from segue.domain.text import find_objects
 
 FARTHEST = 366 * 86400.0
 """Nobody's limit lasts longer; a later instant is a misreading."""
@@ -274,7 +274,7 @@ def _fields(data: Any, left: list[int], depth: int) -> Iterator[tuple[str, Any]]
     if left[0] < 0 or depth < 0:
         return
     if isinstance(data, str):
-        for inner in objects(data[:100_000]) if "{" in data else ():
+        for inner in find_objects(data[:100_000]) if "{" in data else ():
             yield from _fields(inner, left, depth - 1)
     elif isinstance(data, Mapping):
         for name, value in data.items():

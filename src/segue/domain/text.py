@@ -141,7 +141,7 @@ _COUNTING = 50
 """How much faster than reading an error finds out on which line it is."""
 
 
-def objects(text: str) -> Iterator[dict[str, Any]]:
+def find_objects(text: str) -> Iterator[dict[str, Any]]:
     """Every JSON object in the text that does not lie in another one."""
     decoder, found, effort = json.JSONDecoder(), _START.search(text), 0
     most = max(_EFFORT, _PASSES * len(text))
@@ -169,9 +169,9 @@ def _breaks_at_once(decoder: json.JSONDecoder, start: str) -> bool:
     return False
 
 
-def the_object(text: str, field: str) -> dict[str, Any] | str:
+def find_object(text: str, field: str) -> dict[str, Any] | str:
     """The one object that has the field; or what is wrong, as a sentence for whoever wrote the text."""
-    found = [value for value in objects(text) if field in value]
+    found = [value for value in find_objects(text) if field in value]
     if not found:
         return f'There is no JSON object with "{field}" in the answer.'
     if any(not _same(other, found[0]) for other in found[1:]):

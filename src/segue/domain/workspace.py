@@ -84,7 +84,7 @@ class FileDiff(Struct, frozen=True):
     text: str
 
 
-def by_file(diff: str) -> list[FileDiff]:
+def split_diff(diff: str) -> list[FileDiff]:
     """Return the parts of a diff. Lines before the first header have no path."""
     parts: list[list[str]] = [[]]
     # Only "\n" ends a line of a diff: a file may contain every other character that Python takes for one.

@@ -39,7 +39,7 @@ def decide(runs: Runs) -> Decision:
     """Return what the runs say about the task."""
     for name, run in (("regress", runs.regress), ("new", runs.new)):
         if rewritten := sorted(set(run.changed) - set(runs.base.changed)):
-            reason = f"The check's own files were rewritten while it ran: {some(rewritten)}."
+            reason = f"The check's own files were rewritten while it ran: {list_ids(rewritten)}."
             return Decision(CheckState.REFUTED, reason, name)
     if runs.new.report is None and runs.base.report is None:
         return _by_exit_code(runs)
@@ -116,11 +116,11 @@ def _doubt(runs: Runs) -> Decision | None:
             return Decision(CheckState.REFUTED, reason, name)
     gone = _missing(runs.base.report, runs.regress.report)
     if gone and not _admits(runs.regress, runs):
-        reason = f"Tests that passed before the task did not run: {some(gone)}."
+        reason = f"Tests that passed before the task did not run: {list_ids(gone)}."
         return Decision(CheckState.REFUTED, reason, "regress", broken=gone)
     skipped = _skipped(runs)
     if skipped:
-        reason = f"Tests that passed before the task are skipped now: {some(skipped)}."
+        reason = f"Tests that passed before the task are skipped now: {list_ids(skipped)}."
         return Decision(CheckState.REFUTED, reason, "regress", broken=skipped)
     return None
 
@@ -176,9 +176,11 @@ def _broken(runs: Runs) -> Decision | None:
         return None
     sure = tuple(key for key in broken if not _is_disputed(base.tests[key], runs))
     if sure:
-        reason = f"Tests that passed before the task fail now: {some(sure)}."
+        reason = f"Tests that passed before the task fail now: {list_ids(sure)}."
         return Decision(CheckState.FAILED, reason, "regress", failing=broken, broken=broken)
-    reason = f"These tests fail unless the agent's changes to tests and control files count: {some(broken)}."
+    reason = (
+        f"These tests fail unless the agent's changes to tests and control files count: {list_ids(broken)}."
+    )
     return Decision(CheckState.CONTESTED, reason, "regress", broken=broken, contested=broken)
 
 
@@ -209,7 +211,7 @@ def _by_tests(runs: Runs) -> Decision:
         return Decision(CheckState.FAILED, f"No test reported its end. {_exit_words(runs.new)}")
     failing = _unexpected(report, runs)
     if failing:
-        return Decision(CheckState.FAILED, f"{count(failing)}: {some(failing)}.", failing=failing)
+        return Decision(CheckState.FAILED, f"{count_failing(failing)}: {list_ids(failing)}.", failing=failing)
     also: tuple[str, ...] = ()
     if runs.new.exit_code != 0 and not report.failed:
         reason = f"All tests passed, but the command failed. {_exit_words(runs.new)}"
@@ -237,7 +239,7 @@ def _known(report: Report, runs: Runs) -> tuple[str, ...]:
 
 def _removed(runs: Runs) -> tuple[str, ...]:
     gone = _missing(runs.base.report, runs.new.report)
-    return (f"tests were removed or renamed: {some(gone)}",) if gone else ()
+    return (f"tests were removed or renamed: {list_ids(gone)}",) if gone else ()
 
 
 def _test_first(runs: Runs) -> Decision:
@@ -251,13 +253,13 @@ def _test_first(runs: Runs) -> Decision:
     red = [key for key in added if report.tests[key].outcome is FAILED]
     other = tuple(key for key in _unexpected(report, runs) if key not in red)
     if other:
-        return Decision(CheckState.FAILED, f"{count(other)}: {some(other)}.", failing=other)
+        return Decision(CheckState.FAILED, f"{count_failing(other)}: {list_ids(other)}.", failing=other)
     if not added:
         return Decision(CheckState.FAILED, "No test was added.")
     wrong = tuple(key for key in red if not _is_right(report.tests[key]))
     if wrong:
         why = "; ".join(sorted({(report.tests[key].reason or "other") for key in wrong}))
-        reason = f"New tests must fail because something is missing, not for this ({why}): {some(wrong)}."
+        reason = f"New tests must fail because something is missing, not for this ({why}): {list_ids(wrong)}."
         return Decision(CheckState.FAILED, reason, failing=wrong)
     if not red:
         reason = "The new tests pass already, so they do not test what is missing."
@@ -328,11 +330,11 @@ def _noticed(runs: Runs) -> bool | None:
     return bool(now.ids(PASSED) - broken.ids(PASSED))
 
 
-def count(ids: Collection[str]) -> str:
+def count_failing(ids: Collection[str]) -> str:
     """Return how many tests fail, in words."""
     return "1 test fails" if len(ids) == 1 else f"{len(ids)} tests fail"
 
 
-def some(ids: Iterable[str]) -> str:
+def list_ids(ids: Iterable[str]) -> str:
     """Return the first ids, and how many more there are."""
     return list_some(list(ids), _SHOWN)

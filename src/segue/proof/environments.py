@@ -24,7 +24,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from segue.domain.proof import CheckResult, CheckState, Seal
-from segue.proof.decide import some
+from segue.proof.decide import list_ids
 from segue.proof.inputs import BOOKKEEPING, runs_at_start, walk_files
 from segue.proof.paths import Classifier, PathKind
 from segue.proof.setup import Entries, Environment, list_names
@@ -289,21 +289,23 @@ def join(first: CheckResult, second: CheckResult, found: Environments, wrong: tu
 
     `wrong` are tests that fail in the first, but not because something is missing there.
     """
-    named, doubts = some(found.inputs), found.difference.rewritten
+    named, doubts = list_ids(found.inputs), found.difference.rewritten
     own, base = f"{_OWN} ({named})", f"judged in the environment of the base, without its changes to {named}"
     if not second.ok:
         return replace(second, environment=own)
     if first.state is CheckState.REFUTED:
         return replace(first, environment=base)
     if first.ok and (first.state is not CheckState.NOTHING or second.state is CheckState.NOTHING):
-        weak = [f"its build inputs ({named}) make an environment with other code: {some(doubts)}"]
+        weak = [f"its build inputs ({named}) make an environment with other code: {list_ids(doubts)}"]
         return replace(first, environment=base, weaknesses=(*first.weaknesses, *(weak if doubts else ())))
     more = [*doubts, *found.difference.extended]
-    weak = [f"{own}, which has other or more code than the base's: {some(more)}"] if more else []
+    weak = [f"{own}, which has other or more code than the base's: {list_ids(more)}"] if more else []
     result = replace(second, environment=own, weaknesses=(*second.weaknesses, *weak))
     if not doubts or not wrong:
         return result
-    reason = f"It passes only with what its own build inputs make, unlike those of the base: {some(doubts)}."
+    reason = (
+        f"It passes only with what its own build inputs make, unlike those of the base: {list_ids(doubts)}."
+    )
     return replace(result, state=CheckState.CONTESTED, reason=reason, output=first.output, broken=wrong)
 
 
@@ -322,7 +324,7 @@ def lower_seal(seal: Seal, found: Environments, result: CheckResult) -> tuple[Se
     """Return how well a check is sealed in such an environment, and why."""
     by_own, difference = judged_by_own(result), found.difference
     carried = (found.base.facts.doubts or []) if found.base is not None else []
-    weak = [f"the environment has other code than when the run began: {some(carried)}"] if carried else []
+    weak = [f"the environment has other code than when the run began: {list_ids(carried)}"] if carried else []
     # Without its report nobody knows what runs the tests, and one of these may be that.
     is_known = result.runner and result.runner not in difference.versions
     rewritten = difference.rewritten

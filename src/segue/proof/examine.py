@@ -17,7 +17,7 @@ from segue.domain.proof import NOT_EXERCISED, CheckResult, CheckState, Contested
 from segue.domain.task import TaskKind
 from segue.domain.text import cut_tail
 from segue.proof.compose import Comparison, Control, Recipe
-from segue.proof.decide import Decision, decide, some
+from segue.proof.decide import Decision, decide, list_ids
 from segue.proof.execute import Sandbox, SealOptions
 from segue.proof.obstacles import find_obstacle
 from segue.proof.paths import PathKind, matches_any
@@ -118,7 +118,7 @@ class SealedCheck(Struct):
         control = await self.comparison.control_changed()
         is_old = cache.exists() and time.time() - cache.stat().st_mtime > _OLD
         calibrated = await self.observe_base(cache, base)
-        runs, recipe = await self._wave(calibrated, control)
+        runs, recipe = await self._run_new_code(calibrated, control)
         decision = decide(runs)
         if is_old and decision.state not in (CheckState.PASSED, CheckState.NOTHING):
             # What was true then may not be now, such as the date; nobody is blamed for that.
@@ -152,7 +152,7 @@ class SealedCheck(Struct):
             decision,
             repaired=tuple(sorted(sure)),
             proved=tuple(key for key in decision.proved if key not in dropped),
-            weaknesses=(*decision.weaknesses, f"flaky, so it proves nothing: {some(flaky)}"),
+            weaknesses=(*decision.weaknesses, f"flaky, so it proves nothing: {list_ids(flaky)}"),
         )
 
     async def observe_base(self, cache: Path, base: str) -> Observed:
@@ -197,7 +197,7 @@ class SealedCheck(Struct):
         place = self.base_place if recipe == _BASE else self.place
         return await place.run(self.argv, composed, self.armed)
 
-    async def _wave(self, base: Observed, control: Sequence[str]) -> tuple[Runs, Recipe]:
+    async def _run_new_code(self, base: Observed, control: Sequence[str]) -> tuple[Runs, Recipe]:
         """Run the new code with the old tests and with the new ones."""
         recipe = Recipe("head", "head")
         young = base is _NOTHING_RAN or (base.report is not None and not base.tests)

@@ -64,7 +64,7 @@ class SealOptions(Struct, frozen=True):
     """Where what setup commands make is kept for all lanes of a run; None: with each."""
 
 
-class Laid(Struct, frozen=True):
+class Prepared(Struct, frozen=True):
     """What was added to a tree before a command runs on it."""
 
     argv: tuple[str, ...]
@@ -126,12 +126,12 @@ class Sandbox:
             return (await self._run(words, composed, (), work, token))[1]
 
     @asynccontextmanager
-    async def visit(
-        self, composed: Composed, lay: Callable[[Path], Laid]
+    async def run_prepared(
+        self, composed: Composed, prepare: Callable[[Path], Prepared]
     ) -> AsyncIterator[tuple[Path, Ended]]:
-        """Run what `lay` adds to the folder of a run, and yield that folder and how the command ended."""
+        """Run what `prepare` adds to the folder of a run, and yield that folder and how the command ended."""
         async with self._slots, self._workplace() as (work, token):
-            _, ended = await self._run((), composed, (), work, token, lay)
+            _, ended = await self._run((), composed, (), work, token, prepare)
             yield work, ended
 
     async def _run(
@@ -141,22 +141,22 @@ class Sandbox:
         armed: Sequence[Runner],
         work: Path,
         token: str,
-        lay: Callable[[Path], Laid] | None = None,
+        prepare: Callable[[Path], Prepared] | None = None,
     ) -> tuple[Stage, Ended]:
         tree, hooks, reports = work / "tree", work / "hooks", work / "reports"
         # Git's own hooks see what git has: another git compares it with its index.
-        await self._write(composed, tree, as_stored=lay is not None)
+        await self._write(composed, tree, as_stored=prepare is not None)
         inputs = {path: self._trees.find(path) for path in self._dependencies.visible}
         inputs = {path: place for path, place in inputs.items() if place.exists()}
         built_at = None
         if self._environment is not None:
             inputs |= await asyncio.to_thread(place_installed, self._environment, tree)
             built_at = self._environment.place / "tree"
-        laid = await asyncio.to_thread(lay, work) if lay is not None else Laid(argv)
-        stage = Stage(laid.argv, self._means.seen_at(tree), tree, hooks, reports, token, composed.tests)
+        prepared = await asyncio.to_thread(prepare, work) if prepare is not None else Prepared(argv)
+        stage = Stage(prepared.argv, self._means.seen_at(tree), tree, hooks, reports, token, composed.tests)
         env = self._variables(join_variables(runner.arm(stage) for runner in armed), token)
         order = TreeCommand(
-            laid.argv,
+            prepared.argv,
             env,
             work,
             tree,
@@ -167,10 +167,10 @@ class Sandbox:
             guarded=composed.guarded,
             readable=(
                 *(hooks, *self._dependencies.linked, *user_site_places(self._dependencies)),
-                *laid.readable,
+                *prepared.readable,
             ),
             writable=(reports,),
-            objects=laid.objects,
+            objects=prepared.objects,
         )
         return stage, await self._means.run(order)
 

@@ -82,7 +82,7 @@ class KeptTests(Struct, frozen=True):
     files: tuple[str, ...]
 
 
-class TestsApart:
+class DetachedTests:
     """A place for tests that belong to no work tree."""
 
     __test__ = False
@@ -116,7 +116,7 @@ class TestsApart:
             for path in _files_in(folder)
             if path not in known and classifier.kind(path, new=True) is PathKind.TEST
         )
-        files = {rename(path, task): folder / path for path in found[:_MOST_FILES]}
+        files = {independent_path(path, task): folder / path for path in found[:_MOST_FILES]}
         if not files:
             return None
         ref = f"{self._refs}/{_slug(task)}"
@@ -128,7 +128,7 @@ class TestsApart:
         return await lay_over(self._repo, tree, tests)
 
 
-def rename(path: str, task: str) -> str:
+def independent_path(path: str, task: str) -> str:
     """Return a path that neither the work nor the tests of other tasks use; files that help keep theirs."""
     folder, _, name = path.rpartition("/")
     match = _TEST_FILE.fullmatch(name)

@@ -20,7 +20,7 @@ from segue.domain.task import TaskKind
 from segue.proof.commit_hooks import Commit, HookCheck
 from segue.proof.compose import Comparison, Composed
 from segue.proof.copies import Copied
-from segue.proof.decide import some
+from segue.proof.decide import list_ids
 from segue.proof.environments import (
     Environments,
     add_doubts,
@@ -283,7 +283,7 @@ class Sealer:
             weaknesses.append(f"dependencies not sealed, files were added: {', '.join(extended)}")
         if rewritten := found.not_made(dependencies.rewritten):
             seal = Seal.NONE
-            weaknesses.append(f"dependencies not sealed, files were changed: {some(rewritten)}")
+            weaknesses.append(f"dependencies not sealed, files were changed: {list_ids(rewritten)}")
         if self._options.network or self._choice.means is Means.NONE:
             weaknesses.append("the network was open")
         return msgspec.structs.replace(result, seal=seal, weaknesses=tuple(dict.fromkeys(weaknesses)))

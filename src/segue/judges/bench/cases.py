@@ -12,7 +12,7 @@ from msgspec import Struct
 from segue.domain.proof import CheckResult
 from segue.domain.task import Task
 from segue.domain.verdict import Criterion, Evidence
-from segue.domain.workspace import by_file
+from segue.domain.workspace import split_diff
 
 
 class Case(Struct, frozen=True):
@@ -47,7 +47,7 @@ def _twins(name: str, data: dict[str, Any]) -> list[Case]:
 
 
 def _work(data: dict[str, Any]) -> Evidence:
-    paths = tuple(file.path for file in by_file(data["diff"]))
+    paths = tuple(file.path for file in split_diff(data["diff"]))
     return Evidence(
         data["diff"],
         paths,

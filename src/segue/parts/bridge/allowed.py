@@ -7,7 +7,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from segue.agents.cloud.repository import canonical
+from segue.agents.cloud.repository import canonical_address
 from segue.parts.bridge.options import AllowedRepo
 
 
@@ -27,7 +27,7 @@ def find_target(repo: str, allowed: Sequence[str | AllowedRepo]) -> RepoTarget:
     """Return the repository that `repo` names; raise ValueError if it is not allowed."""
     if Path(repo).is_absolute() or repo.startswith("~"):
         return _find_folder(repo, allowed)
-    address = canonical(repo)
+    address = canonical_address(repo)
     matches = [entry for entry in allowed if _matches(address, _pattern(entry).lower())]
     if not matches:
         raise ValueError(f"{address} is not on the allow-list (bridge.allow_repos)")
