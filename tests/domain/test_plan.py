@@ -13,7 +13,7 @@ from msgspec import convert, to_builtins
 from segue.domain.job import AgentChoice, Role, read_agent_options, read_chain
 from segue.domain.plan import MOST_STEPS, BuildPhase, MalformedPlan, read_plan, revise
 from segue.domain.task import Task, TaskKind, TaskStatus
-from segue.domain.text import find_object
+from segue.domain.text import find_object, find_objects
 
 ANY_TEXT = st.text(st.characters(codec=None), max_size=200)
 WORDS = st.text(st.characters(codec=None), min_size=1, max_size=30).filter(str.strip)

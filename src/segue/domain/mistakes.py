@@ -24,7 +24,7 @@ def find_mistake(kind: Any, values: Any) -> OptionError:
 
 
 def find_unknown(kind: type[Any], values: Mapping[str, Any]) -> OptionError | None:
-    """Return the first key of a table that is none of its options, whether or not the rest is complete."""
+    """Return the first key of a table that is not an option, whether or not the rest is complete."""
     return _find_unknown(kind, values, "")
 
 

@@ -335,7 +335,7 @@ def parse_settings(name: str, data: bytes) -> dict[str, Any] | None:
 
 
 def has_settings(data: bytes) -> bool:
-    """Return whether a pyproject.toml has a table for Segue; of one that cannot be read, whether it may."""
+    """Return whether a pyproject.toml has a table for Segue; if it is not valid, whether it may have one."""
     if b"segue" not in data and b"\\" not in data:  # no other spelling is possible: parsing takes longer
         return False
     try:

@@ -88,7 +88,7 @@ _VARYING = pattern("|".join(f"(?P<{name}{i}>{pattern})" for i, (name, pattern) i
 
 
 def signature(message: str) -> str:
-    """Return the normalised form of an error message by which messages are clustered; its own signature."""
+    """Return the normalised form of a message, by which errors are counted; it is its own signature."""
     text = _telling(_readable(message))
     # Cutting the end off may bring something to light; each round leaves fewer digits, quotes and slashes.
     while (again := _shortened(_VARYING.sub(_placeholder, text))) != text:
@@ -167,7 +167,7 @@ class Budget(Struct, frozen=True):
     cost_usd: float | None = None
 
     def exceeded(self, launches: int, usage: Usage) -> str | None:
-        """Say which cap forbids one more launch, or None."""
+        """Return which cap forbids one more launch, in words; None if none does."""
         if self.launches is not None and launches >= self.launches:
             return f"the cap of {self.launches} launches (limits.launches) is used up"
         if self.tokens is not None and usage.tokens >= self.tokens:

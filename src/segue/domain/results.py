@@ -112,8 +112,8 @@ class HookOutput(Output, frozen=True):
     """The files that they changed."""
 
     @property
-    def is_content(self) -> bool:
-        """Whether nothing speaks against the commit."""
+    def is_allowed(self) -> bool:
+        """Whether the hooks allow the commit."""
         return self.check is None or self.check.ok
 
 

@@ -1,4 +1,4 @@
-"""Which tasks may begin as others begin and end, and a forecast of what several at once can save."""
+"""Schedules tasks as others begin and end, and forecasts what running several at once can save."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ class Schedule:
         return not self._at_work and not self._ready
 
     def update(self, keys: Sequence[str], waits: Waits, done: Collection[str] = ()) -> None:
-        """Take over what has changed in the source; what has begun or ended stays so."""
+        """Apply what has changed in the source; what has begun or ended stays so."""
         self._build(keys, waits, done)
 
     def _build(self, keys: Sequence[str], waits: Waits, done: Collection[str]) -> None:
@@ -239,7 +239,7 @@ class Schedule:
 
 
 class Holdup(Struct, frozen=True):
-    """A reason for which tasks begin later than they could."""
+    """A reason why tasks begin later than they could."""
 
     why: str
     tasks: int

@@ -68,7 +68,7 @@ class Task(Struct, frozen=True):
 
 
 def text_digest(text: str) -> str:
-    """Return what tells the text of a task from another one."""
+    """Return a short digest of the text of a task."""
     import hashlib  # loads OpenSSL
 
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
@@ -95,7 +95,7 @@ class Notice(Struct, frozen=True):
     text: str
 
     def show(self, address: str) -> str:
-        """Return it with its place."""
+        """Return the notice with its place."""
         return f"{address}: {self.text}" if self.line is None else f"{address}:{self.line}: {self.text}"
 
 

@@ -45,7 +45,7 @@ def strip_control(text: str) -> str:
 
 
 def clean(text: str) -> str:
-    """Text of an agent or a file, made safe for a terminal or a page; its lines are kept."""
+    """Return text of an agent or a file, safe for a terminal or a page; its lines are kept."""
     return _SHOWN.sub("", strip_control(text))
 
 
@@ -142,7 +142,7 @@ _COUNTING = 50
 
 
 def find_objects(text: str) -> Iterator[dict[str, Any]]:
-    """Every JSON object in the text that does not lie in another one."""
+    """Yield every JSON object in the text that is not inside another one."""
     decoder, found, effort = json.JSONDecoder(), _START.search(text), 0
     most = max(_EFFORT, _PASSES * len(text))
     while found and effort < most:
@@ -170,7 +170,7 @@ def _breaks_at_once(decoder: json.JSONDecoder, start: str) -> bool:
 
 
 def find_object(text: str, field: str) -> dict[str, Any] | str:
-    """The one object that has the field; or what is wrong, as a sentence for whoever wrote the text."""
+    """Return the one object that has the field, or a sentence that tells the author what is wrong."""
     found = [value for value in find_objects(text) if field in value]
     if not found:
         return f'There is no JSON object with "{field}" in the answer.'

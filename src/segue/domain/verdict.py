@@ -139,7 +139,7 @@ class Finding(Struct, frozen=True):
         return self.file, self.rule, " ".join(self.message.split())
 
     def as_json(self) -> dict[str, Any]:
-        """Return the finding as the journal writes it down."""
+        """Return the finding as the journal stores it."""
         return asdict(self)
 
 

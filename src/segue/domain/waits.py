@@ -33,7 +33,7 @@ class Claims:
         self._root = _Place("")
 
     def collide(self, footprint: Footprint) -> dict[str, list[tuple[str, str]]]:
-        """Return whom a task collides with, by what it names and what the other one has claimed."""
+        """Return the tasks that this one collides with, each with the paths: its own, and the one claimed."""
         found: dict[str, list[tuple[str, str]]] = {}
         for path in _outermost(footprint.changes):
             for place in self._nearest(path, and_inside=True):
@@ -44,7 +44,7 @@ class Claims:
         return found
 
     def claim(self, task: str, footprint: Footprint) -> None:
-        """Let later tasks collide with this one."""
+        """Claim the paths of a task, so that later tasks collide with it."""
         for path in _outermost(footprint.changes):
             place = self._root
             for part in _parts(path):

@@ -47,7 +47,7 @@ async def pass_hooks(context: RunContext, state: TaskState, label: str) -> Phase
         tree = await context.workspace.tree(state.now)
         if state.base.head and tree == await context.workspace.tree_of(state.base.head):
             return PhaseEnd(True)
-        if state.hooked is not None and state.hooked.is_content and state.hooked.tree == tree:
+        if state.hooked is not None and state.hooked.is_allowed and state.hooked.tree == tree:
             return PhaseEnd(True)
         state.hooked = await _run_once(context, state, run, label, tree)
         result = state.hooked.check

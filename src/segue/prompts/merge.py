@@ -1,4 +1,4 @@
-"""The words for work that does not fit what others have merged: do it again, or merge the two versions."""
+"""Prompts for work that does not fit what others have merged: do it again, or merge the two versions."""
 
 from __future__ import annotations
 

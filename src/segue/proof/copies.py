@@ -48,7 +48,7 @@ class Renamed(Struct, frozen=True):
         return text
 
     def concerns(self, data: bytes) -> bool:
-        """Return whether something names an old path."""
+        """Return whether the data names an old path."""
         return any(old.encode("utf-8", "surrogateescape") in data for old, _ in self.pairs)
 
 
@@ -114,7 +114,7 @@ class Copied(Struct, frozen=True):
         return tree
 
     async def run(self, order: TreeCommand) -> Ended:
-        """Run a command on the tree, after what names the user's work tree was made to name the tree."""
+        """Run a command on the tree, once what names the user's work tree names the tree instead."""
         copied = await asyncio.to_thread(self._prepare, order)
         if order.objects is not None:  # now, because links that name the work tree were made to name the copy
             (order.tree / SHARED_OBJECTS).symlink_to(order.objects)

@@ -28,7 +28,7 @@ from segue.proof.decide import list_ids
 from segue.proof.inputs import BOOKKEEPING, runs_at_start, walk_files
 from segue.proof.paths import Classifier, PathKind
 from segue.proof.setup import Entries, Environment, list_names
-from segue.proof.trees import list_naming
+from segue.proof.trees import find_mentions
 from segue.system.git.objects import Objects
 
 _NODE = re.compile(r"(?:.*/)?node_modules/((?:@[^/]+/)?[^/@.][^/]*)/package\.json")
@@ -48,7 +48,7 @@ class Package(msgspec.Struct, frozen=True):
 
 
 def list_packages(files: Mapping[str, Path]) -> dict[str, Package]:
-    """Return what is installed, by where it says so, less the version."""
+    """Return the installed packages, by where their metadata is, without the version."""
     found = {}
     for path, place in files.items():
         if path.endswith(".dist-info/METADATA"):
@@ -60,7 +60,7 @@ def list_packages(files: Mapping[str, Path]) -> dict[str, Package]:
 
 
 def find_bumps(before: Mapping[str, Path], after: Mapping[str, Path]) -> list[Package]:
-    """Return the packages, as they were, that have another version now and that no other package needs."""
+    """Return the packages that have another version now and that no other package needs, as they were."""
     old, new = list_packages(before), list_packages(after)
     needed = {name for one in old.values() for name in one.needs if name != one.name}
     changed = [one for where, one in old.items() if where in new and new[where].version != one.version]
@@ -71,15 +71,15 @@ def find_bumps(before: Mapping[str, Path], after: Mapping[str, Path]) -> list[Pa
     ]
 
 
-async def ask_product(
+async def filter_by_product(
     objects: Objects, classifier: Classifier, trees: Collection[Entries], bumps: Collection[Package]
 ) -> list[Package]:
-    """Return the packages that the product's code names, and no test and no settings of a runner do."""
+    """Return the packages that the product's code names, but no test and no settings of a runner."""
     found = []
     for one in bumps:
         kinds: set[PathKind] = set()
         for entries in trees:
-            kinds |= {classifier.kind(path) for path in await list_naming(objects, entries, one.words)}
+            kinds |= {classifier.kind(path) for path in await find_mentions(objects, entries, one.words)}
         if PathKind.CODE in kinds and kinds <= {PathKind.CODE, PathKind.MERGED}:
             found.append(one)
     return found
@@ -222,11 +222,11 @@ async def find_versions(
     environments: tuple[Environment, Environment],
     trees: tuple[Entries, Entries],
 ) -> EnvironmentDifference:
-    """Add which of what was rewritten is another version of something that only the product asks for."""
+    """Add the rewritten packages that are another version of something that only the product asks for."""
     if not difference.rewritten:
         return difference
     before, after = [await asyncio.to_thread(_files, one) for one in environments]
-    bumps = await ask_product(objects, classifier, trees, find_bumps(before, after))
+    bumps = await filter_by_product(objects, classifier, trees, find_bumps(before, after))
     own = {path for one in bumps for path in one.files if not runs_at_start(path)}
     return replace(
         difference,
@@ -285,7 +285,7 @@ _OWN = "judged in the environment that its own build inputs make"
 
 
 def join(first: CheckResult, second: CheckResult, found: Environments, wrong: tuple[str, ...]) -> CheckResult:
-    """Return what a check says together: first in the environment of the base, then in the task's own.
+    """Combine what a check says in the environment of the base with what it says in the task's own.
 
     `wrong` are tests that fail in the first, but not because something is missing there.
     """
@@ -315,7 +315,7 @@ def judged_by_own(result: CheckResult) -> bool:
 
 
 def name_first(result: CheckResult) -> CheckResult:
-    """Say that nothing but the task's own build inputs could make the environment of a check."""
+    """Note that only the task's own build inputs could make the environment of a check."""
     words = f"{_OWN}, because there was nothing before it"
     return replace(result, environment=words, weaknesses=(*result.weaknesses, words))
 
@@ -335,5 +335,5 @@ def lower_seal(seal: Seal, found: Environments, result: CheckResult) -> tuple[Se
 
 
 def add_doubts(base: Environment, rewritten: Collection[str]) -> list[str]:
-    """Return what is to be remembered about an environment that comes after another."""
+    """Return the doubts about an environment, with those about the one before it."""
     return list(dict.fromkeys((*(base.facts.doubts or ()), *rewritten)))[:_MOST_DOUBTS]

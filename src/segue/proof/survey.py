@@ -1,4 +1,4 @@
-"""Say what a check says about a tree that nobody has worked on yet: green, red, empty, or unable to start."""
+"""Surveys a tree that nobody has worked on yet: is a check green, red, empty, or unable to start?"""
 
 from __future__ import annotations
 

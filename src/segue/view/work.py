@@ -1,4 +1,4 @@
-"""Who works when: the clock of a run, the tasks under way, and the stretches of work they add up to."""
+"""The clock of a run: who works when, and the stretches of work that this adds up to."""
 
 from __future__ import annotations
 

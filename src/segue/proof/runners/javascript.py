@@ -269,7 +269,7 @@ def place_canaries(stage: Stage) -> tuple[list[str], list[str]]:
 
 
 def canary(text: str, token: str) -> str:
-    """Return a test that must fail: it passes if an assertion that the file uses has lost its voice."""
+    """Return a test that must fail: it passes if an assertion that the file uses does not fail any more."""
     used = [
         f"() => assert.{name}{call}"
         for name, call in _ASSERT.items()
