@@ -74,7 +74,7 @@ def installed_parts() -> Iterator[Part]:
 
 @cache
 def other_parts() -> tuple[OtherPart, ...]:
-    """Return the parts that other packages register; slow, so only asked for names unknown to built-in ones."""
+    """Return the parts that other packages register; slow, so only asked for names that are not built in."""
     from importlib.metadata import entry_points
 
     found: dict[str, OtherPart] = {}
