@@ -23,11 +23,6 @@ def find_mistake(kind: Any, values: Any) -> OptionError:
     return _explain(kind, values, "") or OptionError("", "cannot be read")
 
 
-def find_unknown(kind: type[Any], values: Mapping[str, Any]) -> OptionError | None:
-    """Return the first key of a table that is not an option, whether or not the rest is complete."""
-    return _find_unknown(kind, values, "")
-
-
 def _explain(kind: Any, value: Any, path: str) -> OptionError | None:
     """Look for the mistake in the parts of a value first; what remains is about the value itself."""
     try:
@@ -37,7 +32,7 @@ def _explain(kind: Any, value: Any, path: str) -> OptionError | None:
     else:
         return None
     plain = _choose(kind, value)
-    if _is_struct(plain) and isinstance(value, Mapping) and (unknown := _find_unknown(plain, value, path)):
+    if _is_struct(plain) and isinstance(value, Mapping) and (unknown := find_unknown(plain, value, path)):
         return unknown
     for part in _split(plain, value, path):
         if found := _explain(*part):
@@ -87,7 +82,8 @@ def _split(kind: Any, value: Any, path: str) -> Iterator[tuple[Any, Any, str]]:
             yield arguments[0], inner, f"{path}[{place}]"
 
 
-def _find_unknown(kind: Any, value: Mapping[str, Any], path: str) -> OptionError | None:
+def find_unknown(kind: Any, value: Mapping[str, Any], path: str = "") -> OptionError | None:
+    """Return the first key of a table that is not an option, whether or not the rest is complete."""
     config = kind.__struct_config__
     known = {config.tag_field, *kind.__struct_encode_fields__}
     unknown = next((name for name in value if name not in known), None)

@@ -15,6 +15,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from segue.domain.amounts import list_some
 from segue.domain.options import SHARED_FILE, has_settings, parse_settings
 from segue.domain.proof import Tampering
 from segue.domain.task import Task, TaskList, TaskStatus
@@ -322,19 +323,15 @@ def _describe(known: Sequence[Task], now: Sequence[Task], path: Path, own: Task 
     added = [key for key in after if key not in before]
     found = []
     if ticked:
-        text = f"The agent marked {_list(ticked)} as done in {path.name}. That was taken back."
+        text = f"The agent marked {list_some(ticked, 10)} as done in {path.name}. That was taken back."
         found.append(Tampering("ticks", text, path.name))
     if rewritten:
-        text = f"The agent rewrote {_list(rewritten)} in {path.name}. That was taken back."
+        text = f"The agent rewrote {list_some(rewritten, 10)} in {path.name}. That was taken back."
         found.append(Tampering("task text", text, path.name))
     if added:
-        text = f"The agent added {_list(added)} to {path.name}. That was taken back."
+        text = f"The agent added {list_some(added, 10)} to {path.name}. That was taken back."
         found.append(Tampering("task text", text, path.name))
     if gone or not now:
-        what = f"removed {_list(gone)} from" if gone else "left no readable task in"
+        what = f"removed {list_some(gone, 10)} from" if gone else "left no readable task in"
         found.append(Tampering("task text", f"The agent {what} {path.name}. It was put back.", path.name))
     return found
-
-
-def _list(keys: Sequence[str]) -> str:
-    return ", ".join(keys[:10]) + (" …" if len(keys) > 10 else "")
