@@ -7,7 +7,7 @@ import pytest
 from segue.domain.events import AgentStarted, AgentText
 from segue.domain.outcome import Failure, FailureKind, Outcome
 from segue.domain.text import LONGEST_ANSWER
-from segue.parts.bridge.launch import TurnTranscript
+from segue.parts.bridge.context import TurnTranscript
 
 PIECE = 16 * 1024
 

@@ -12,7 +12,7 @@ from typing import Any
 from msgspec import Struct
 
 from segue.parts.litellm.catalogue import Catalogue, Fallback, FanOut, ModelTarget, Profile, Revise, Single
-from segue.parts.litellm.cli_models import CliModels
+from segue.parts.litellm.cli_models import CliModels, Hear
 from segue.parts.litellm.failures import Busy
 from segue.parts.litellm.prompts import (
     ChatMessage,
@@ -26,7 +26,6 @@ from segue.parts.litellm.prompts import (
 )
 from segue.parts.litellm.response import ModelAnswer
 from segue.parts.litellm.trace import Span, Trace
-from segue.parts.litellm.voice import Hear
 
 Messages = Sequence[ChatMessage]
 
