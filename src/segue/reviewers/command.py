@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import PurePath
 
 from segue.domain.errors import SegueError
-from segue.domain.finding import DismissReason, Finding, Review
+from segue.domain.verdict import DismissReason, Finding, Review
 from segue.ports import Problem, ReviewSubject
 from segue.reviewers.formats import MalformedOutput, exit_code_finding, parse
 from segue.reviewers.options import PRESETS, CommandReviewOptions

@@ -12,9 +12,9 @@ from pathlib import PurePath
 from typing import Any, Literal
 from urllib.parse import unquote
 
-from segue.domain.classify import plain
-from segue.domain.finding import Finding, Severity
-from segue.domain.plain import cut_tail
+from segue.agents.classify import plain
+from segue.domain.text import cut_tail
+from segue.domain.verdict import Finding, Severity
 from segue.reviewers import reading
 from segue.reviewers.reading import MalformedOutput, inside, objects
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from msgspec import Struct, field
 
-from segue.domain.argv import fill
 from segue.domain.errors import ToolMissing, WorkspaceError
-from segue.domain.finding import Finding
-from segue.domain.plain import cut_tail
+from segue.domain.options import fill_placeholders
+from segue.domain.text import cut_tail
+from segue.domain.verdict import Finding
 from segue.ports import Problem, ReviewSubject
 from segue.system.git.folders import find_place
 from segue.system.git.outside import PLAIN_DIFF, run_outside
@@ -80,7 +80,7 @@ def fill_argv(argv: Sequence[str], subject: ReviewSubject) -> list[str]:
         "repo": str(subject.repo),
         "task": subject.task,
     }
-    return [fill(argument, values) for argument in argv]
+    return [fill_placeholders(argument, values) for argument in argv]
 
 
 def locate(program: str, repo: Path) -> str:

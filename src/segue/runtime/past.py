@@ -14,9 +14,9 @@ from segue.domain.amounts import list_some
 from segue.domain.delivery import is_feedback
 from segue.domain.errors import Locked, UsageError, WorkspaceError
 from segue.domain.events import Committed, PlanRevised, Recorded, StateImported, TaskMarked
-from segue.domain.history import SourceHistory
 from segue.domain.results import EndOutput, JudgeOutput, LaunchOutput, SnapshotOutput, read_as
 from segue.domain.run import Run, RunState, Step, StepState
+from segue.domain.source import SourceHistory
 from segue.domain.task import Completion, Task, TaskStatus
 from segue.flow.phases.registry import PHASES
 from segue.ports import Source, Store

@@ -13,7 +13,7 @@ from msgspec import Struct
 from segue.config.settings import Settings
 from segue.domain.errors import SourceError, UsageError
 from segue.domain.graph import refuse_cycles
-from segue.domain.role import AgentChoice, Role, read_chain
+from segue.domain.job import AgentChoice, Role, read_chain
 from segue.domain.run import Run, RunKind, RunSpec, TrialSpec
 from segue.domain.task import Task, TaskKind, TaskList, TaskStatus
 from segue.flow.context import Policy

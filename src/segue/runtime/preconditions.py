@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 from segue.config.settings import Settings
 from segue.domain.errors import ToolMissing, UsageError, WorkspaceError
-from segue.domain.hook import SourceHook
-from segue.domain.nearest import suggest
 from segue.domain.options import OptionError
 from segue.domain.proof import Level
 from segue.domain.run import RunState
 from segue.domain.scenario import Scenario, scenarios_in
+from segue.domain.source import SourceHook
 from segue.domain.task import TaskList
+from segue.domain.text import suggest
 from segue.domain.workspace import Snapshot
 from segue.flow.phase import Flow
 from segue.ports import Source

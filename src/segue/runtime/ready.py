@@ -13,9 +13,9 @@ from contextlib import ExitStack
 from msgspec import Struct
 from msgspec.structs import replace
 
-from segue.domain.budget import Budget
 from segue.domain.errors import UsageError, WorkspaceError
-from segue.domain.role import Role
+from segue.domain.job import Role
+from segue.domain.outcome import Budget
 from segue.domain.run import Run, RunSpec, RunState
 from segue.flow.context import Building, Judging, Reviewing
 from segue.flow.launch import AgentChain

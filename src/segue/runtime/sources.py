@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from segue.domain.errors import SegueError
 from segue.domain.installed import built_in_parts
-from segue.domain.kinds.recognise import with_kinds
+from segue.domain.kinds import with_kinds
 from segue.domain.run import Run
 from segue.domain.task import Task, TaskStatus
 from segue.runtime.app import App

@@ -19,11 +19,11 @@ import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from segue.domain.criterion import Criterion
 from segue.domain.errors import SourceError
 from segue.domain.graph import sort_tasks
-from segue.domain.history import SourceHistory
+from segue.domain.source import SourceHistory
 from segue.domain.task import Completion, Notice, Task, TaskList, TaskStatus, text_digest
+from segue.domain.verdict import Criterion
 from segue.ports import Source, SourceChange, SourceRequest
 from segue.sources.markdown.relations import note_waits
 from segue.sources.state_file import CorruptState, read_state, restore_state, set_aside

@@ -10,11 +10,11 @@ from typing import Any
 
 from msgspec import Struct
 
+from segue.domain.amounts import describe_until
 from segue.domain.errors import SegueError
 from segue.domain.events import PLAN_GATE
 from segue.domain.installed import import_name, socket_variants
 from segue.domain.run import USUAL_RUNS, Run, RunKind, RunState
-from segue.domain.until import describe_until
 from segue.ports import Store
 from segue.reports.selection import select_kinds
 from segue.runtime.app import App

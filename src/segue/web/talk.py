@@ -10,9 +10,9 @@ from typing import Any
 from msgspec import Struct, field
 
 from segue.domain import events as e
-from segue.domain.plain import clean, plain
 from segue.domain.results import to_json
 from segue.domain.run import Run
+from segue.domain.text import clean, plain
 from segue.reports.event_text import pick_input
 from segue.reports.figures.timeline import label_phase
 from segue.web import queries

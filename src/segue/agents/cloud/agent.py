@@ -14,12 +14,11 @@ from segue.agents.cloud.options import CloudAccess, find_origin
 from segue.agents.cloud.run import CloudJob
 from segue.agents.cloud.vendor import CloudOrder, CloudSession, make_branch, make_key
 from segue.agents.cloud.watch import fail_to_start, loop_time
-from segue.domain.answer import LONGEST_ANSWER
 from segue.domain.errors import SegueError
 from segue.domain.events import Event
-from segue.domain.failure import Failure, FailureKind
 from segue.domain.job import Job, Mode
-from segue.domain.outcome import Outcome
+from segue.domain.outcome import Failure, FailureKind, Outcome
+from segue.domain.text import LONGEST_ANSWER
 from segue.ports import Installation, Problem
 from segue.prompts.cloud import mark_prompt, push_again_note, push_note
 from segue.system.http.client import HttpClient, HttpPolicy

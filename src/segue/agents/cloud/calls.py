@@ -14,7 +14,7 @@ from typing import Any
 from msgspec import Struct
 
 from segue.agents.cloud.errors import make_bad_answer, make_unreachable, read_refusal
-from segue.domain.answer import LONGEST_ANSWER
+from segue.domain.text import LONGEST_ANSWER
 from segue.system.http.client import HttpClient, HttpError, HttpResponse, parse_date
 from segue.system.lines import LineFramer
 

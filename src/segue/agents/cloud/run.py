@@ -32,13 +32,12 @@ from segue.agents.cloud.watch import (
 from segue.agents.local.launch import SessionUsage, count_usage
 from segue.domain.errors import ServiceAway
 from segue.domain.events import AgentStarted, AgentUsage, Event
-from segue.domain.failure import Failure, FailureKind
 from segue.domain.job import Job, Mode
-from segue.domain.outcome import Outcome, Usage
-from segue.domain.patience import Wait
+from segue.domain.outcome import Failure, FailureKind, Outcome, Usage
 from segue.system.git.branches import REMOTE
 from segue.system.git.folders import find_place
 from segue.system.git.outside import APART, run_git, run_outside
+from segue.system.patience import Wait
 from segue.system.process.processes import Processes
 
 _PULL = re.compile(r"/pull/(\d+)(?:[/?#]|$)")

@@ -15,17 +15,16 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from segue.agents.classify import meaning_of
+from segue.agents.limits import read_instant, reset_at
 from segue.agents.local.failures import MESSAGE_CHARS, FailureTable, load_sentences
 from segue.agents.local.launch import ProcessEnd, SessionUsage
 from segue.agents.local.lines import LineReader, ignore, raw_event, read_id, start_tool, thinking_event
 from segue.agents.local.speech import Hear
 from segue.agents.local.values import Json, as_count, as_list, as_table, as_text, clip, parse_object, shrink
-from segue.domain.classify import meaning_of
 from segue.domain.events import AgentUsage, Event
-from segue.domain.failure import Failure, FailureKind
 from segue.domain.job import Mode
-from segue.domain.outcome import Outcome, Usage
-from segue.domain.signals import read_instant, reset_at
+from segue.domain.outcome import Failure, FailureKind, Outcome, Usage
 from segue.system.files import read_end
 
 _THREAD = re.compile(r"[A-Za-z0-9-]{1,100}")

@@ -11,10 +11,10 @@ from msgspec import Struct
 
 from segue.agents.cloud.errors import LOST, CloudService, judge_reason
 from segue.agents.cloud.options import CloudAccess
+from segue.agents.cloud.repository import same_repository
 from segue.agents.cloud.vendor import CloudLook, CloudOrder
-from segue.domain.failure import Failure, FailureKind
 from segue.domain.options import Count
-from segue.domain.repository import same_repository
+from segue.domain.outcome import Failure, FailureKind
 
 KEY = "CURSOR_API_KEY"
 CURSOR = CloudService("Cursor's API", "Cursor", f"{KEY} and what your plan and role allow")

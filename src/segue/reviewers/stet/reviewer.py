@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from segue.domain.errors import SegueError
-from segue.domain.finding import DismissReason, Finding, Review
+from segue.domain.verdict import DismissReason, Finding, Review
 from segue.ports import Problem, ReviewSubject
 from segue.reviewers.formats import MalformedOutput, parse
 from segue.reviewers.options import StetOptions

@@ -9,11 +9,11 @@ from typing import Any
 from msgspec import Struct, field
 
 from segue.domain.amounts import list_some
-from segue.domain.criterion import Criterion
 from segue.domain.errors import SourceError
 from segue.domain.graph import Dependency, WaitKind
-from segue.domain.plain import clean, plain
 from segue.domain.task import Notice, Task
+from segue.domain.text import clean, plain
+from segue.domain.verdict import Criterion
 from segue.sources.github.address import IssueList
 from segue.system.github import MEMBERS, GithubLabel, GithubUser
 from segue.system.http.rest import Refused, Rest

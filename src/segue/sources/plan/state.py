@@ -17,7 +17,7 @@ import msgspec
 from msgspec import Meta, Struct, field
 from msgspec.structs import replace
 
-from segue.domain.history import SourceHistory
+from segue.domain.source import SourceHistory
 from segue.domain.task import Completion, TaskStatus
 from segue.sources.plan.text import order
 from segue.sources.state_file import CorruptState, read_document, read_fields

@@ -10,10 +10,10 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from segue.domain.criterion import Criterion
 from segue.domain.errors import UsageError
 from segue.domain.graph import Waits
 from segue.domain.task import Notice, Task, TaskStatus
+from segue.domain.verdict import Criterion
 from segue.sources.markdown.lines import find_bad_byte, find_words, heading, plain, read_lines
 from segue.sources.speckit.spec import Plan, Spec, Story
 from segue.sources.speckit.tasks import BoxTask

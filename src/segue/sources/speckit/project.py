@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 import msgspec
 
 from segue.domain.errors import SourceError
-from segue.domain.hook import HookTime, SourceHook
-from segue.domain.nearest import suggest
+from segue.domain.source import HookTime, SourceHook
+from segue.domain.text import suggest
 from segue.sources.plan.state import pair_key
 from segue.sources.recognise import TASKS, find_features
 from segue.sources.speckit.spec import parse_constitution

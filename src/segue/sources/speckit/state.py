@@ -13,7 +13,7 @@ from msgspec import Struct, field
 from msgspec.structs import asdict, replace
 
 from segue.domain.errors import SourceError
-from segue.domain.history import SourceHistory
+from segue.domain.source import SourceHistory
 from segue.domain.task import Completion, Notice, TaskStatus
 from segue.domain.verdict import Verdict
 from segue.sources.speckit.tasks import BoxTask, ParsedTasks
@@ -26,7 +26,7 @@ CANNOT_PROCEED = "Cannot proceed: state file is missing or corrupted."
 FAILED = "failed"
 
 _HINT = "Fix it, or move it away: the ticks in tasks.md are kept, and `segue run` starts a new one."
-_ENTRY = ["status", "text", "agent_id", "branch", "commit", "error", "updated", "attempts", "verdict"]
+_ENTRY = ("status", "text", "agent_id", "branch", "commit", "error", "updated", "attempts", "verdict")
 """The fields of a task in the file, in this order."""
 
 
