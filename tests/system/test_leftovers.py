@@ -16,11 +16,10 @@ import pytest
 
 from segue.domain.errors import Unfinished, WorkspaceError
 from segue.domain.workspace import Snapshot
-from segue.system.git.beginning import new_repository
 from segue.system.git.branches import LocalBranches, RemoteBranches
-from segue.system.git.leftovers import clear_leftovers, wait_for_git
+from segue.system.git.recovery import clear_leftovers, undo_killed_merge, wait_for_git
 from segue.system.git.repository import Repository
-from segue.system.git.undo import undo_killed_merge
+from segue.system.git.scratch import new_repository
 from tests.cli.place import until
 from tests.system.test_git import git, repo
 from tests.system.test_worktree import enter, worktree

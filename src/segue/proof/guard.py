@@ -17,7 +17,7 @@ from segue.proof.contract import Contract, ContractFile
 from segue.proof.notes import decode_note, encode_note
 from segue.system.files import is_led, private_folder
 from segue.system.git.guard import GitGuard, GitState, settle_surroundings
-from segue.system.git.inner import GitViolation
+from segue.system.git.nested import GitViolation
 from segue.system.originals import Original
 from segue.system.rights import take_back_rights
 

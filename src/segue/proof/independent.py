@@ -13,8 +13,8 @@ from msgspec import Struct
 from segue.domain.pattern import pattern
 from segue.proof.interface import describe_interface
 from segue.proof.paths import Classifier, PathKind
-from segue.system.git.apart import export, keep_files, lay_over
 from segue.system.git.repository import Repository
+from segue.system.git.scratch import export, keep_files, lay_over
 from segue.system.lane import is_dependency
 
 _LARGEST = 1024**2

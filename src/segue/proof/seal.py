@@ -19,7 +19,7 @@ from segue.domain.proof import CheckResult, CheckState, Contested, Seal
 from segue.domain.scenario import Scenario
 from segue.domain.task import TaskKind
 from segue.proof.bases import input_facts, machine_facts
-from segue.proof.commit_hooks import Commit, HookCheck
+from segue.proof.commit_hooks import COMMIT_HOOKS, Commit, HookCheck, KeptHooks
 from segue.proof.compose import Comparison, Composed
 from segue.proof.decide import some
 from segue.proof.environments import (
@@ -46,7 +46,6 @@ from segue.proof.survey import Surroundings, conclude
 from segue.proof.trees import TreeEntry, list_tree, read_text
 from segue.system.files import private_folder
 from segue.system.git.folders import GitPlace, common_dir
-from segue.system.git.hooks import COMMIT_HOOKS, KeptHooks
 from segue.system.git.objects import Objects
 from segue.system.isolation.isolate import Isolation, Means, SandboxChoice
 

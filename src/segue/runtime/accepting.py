@@ -7,8 +7,8 @@ from segue.domain.results import SnapshotOutput, read_as
 from segue.domain.task import Task
 from segue.ports import Journal
 from segue.runtime.app import App
+from segue.system.git.integration import Integration
 from segue.system.git.lanes import LaneTrees
-from segue.system.git.merging import Integration
 from segue.system.git.repository import Repository
 from segue.system.git.worktree import branch_of
 

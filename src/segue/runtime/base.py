@@ -9,8 +9,8 @@ from segue.runtime.app import App
 from segue.runtime.open import OpenRun
 from segue.runtime.preconditions import Undecided
 from segue.system.git.branches import REMOTE, RemoteBranches
+from segue.system.git.remotes import name_unseen, pushed_branch
 from segue.system.git.repository import Repository
-from segue.system.git.upstream import name_unseen, pushed_branch
 
 _KEPT = "Nothing was launched."
 

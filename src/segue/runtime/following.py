@@ -22,14 +22,14 @@ from segue.runtime.app import App
 from segue.runtime.delivering import delivery_name
 from segue.runtime.wiring import make_delivery, raise_problems
 from segue.system.git.branches import REMOTE
-from segue.system.git.pushing import PushRemote, fetched_from
+from segue.system.git.remotes import PushRemote, fetched_from
 from segue.system.process.processes import Processes
 from segue.view.load import load_view
 from segue.view.run import RunView
 
 if TYPE_CHECKING:
     from segue.runtime.open import OpenRun
-    from segue.system.git.conflicts import Upkeep
+    from segue.system.git.integration import Upkeep
 
 _DONE = ("done", "skipped")
 
@@ -193,8 +193,7 @@ class Returned(Struct):
 
     @property
     def _upkeep(self) -> Upkeep:
-        from segue.system.git.conflicts import Upkeep
-        from segue.system.git.merging import Integration
+        from segue.system.git.integration import Integration, Upkeep
 
         opened = self.opened
         assert opened.tree is not None

@@ -43,11 +43,11 @@ from segue.runtime.units import ALL, Units
 from segue.sources.restore import CorruptState
 from segue.system import identity
 from segue.system.files import exclusive, private_folder
-from segue.system.git.beginning import is_new_place
-from segue.system.git.heavy import allow_bytes
+from segue.system.git.config import Trust
+from segue.system.git.index import allow_bytes
 from segue.system.git.outside import trust_programs
-from segue.system.git.own_config import Trust
 from segue.system.git.repository import Repository
+from segue.system.git.scratch import is_new_place
 from segue.system.git.worktree import Worktree, branch_of
 from segue.system.lock import RepoLock
 

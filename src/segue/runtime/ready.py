@@ -35,8 +35,8 @@ from segue.runtime.wiring import (
     make_reviewing,
 )
 from segue.system.files import clear_temporary
-from segue.system.git.beginning import is_new_place, new_repository, undo_of, without_new_refs
 from segue.system.git.repository import Repository
+from segue.system.git.scratch import is_new_place, new_repository, undo_of, without_new_refs
 from segue.system.git.worktree import branch_of, no_commit, unmerged
 from segue.system.lock import RepoLock
 from segue.system.process.processes import Processes
@@ -205,7 +205,7 @@ async def _choose_base(
     """Return the spec with the branch that cloud agents start from, and what to say about it."""
     from segue.runtime.base import choose_base
     from segue.system.git.branches import REMOTE
-    from segue.system.git.pushing import PushRemote
+    from segue.system.git.remotes import PushRemote
 
     before = None
     if last is not None and last.spec.base:

@@ -14,11 +14,11 @@ from msgspec import Struct, structs
 
 from segue.domain.errors import Unfinished, WorkspaceError
 from segue.domain.workspace import Snapshot, WorkChanges
-from segue.system.git.linked import LinkedTree
 from segue.system.git.objects import GITLINK
-from segue.system.git.pushing import PushRemote, fetched_from, pushed_to
+from segue.system.git.recovery import undo_killed_switch
+from segue.system.git.remotes import PushRemote, fetched_from, pushed_to
 from segue.system.git.repository import Repository
-from segue.system.git.undo import undo_killed_switch
+from segue.system.git.worktree import LinkedTree
 
 REMOTE = "origin"
 """The remote that cloud agents work on."""

@@ -1,17 +1,17 @@
-"""Commits and their refs as the bytes of a git bundle, of a bounded size."""
+"""Commits and their refs as the bytes of a git bundle, of a bounded size; and unpacked again to look at."""
 
 from __future__ import annotations
 
 import hashlib
 import os
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from segue.domain.errors import WorkspaceError
-from segue.system.git.delivery import is_shallow
 from segue.system.git.outside import run_git
+from segue.system.git.remotes import is_shallow
 from segue.system.git.repository import Repository
 from segue.system.process.capture import Captured
 
@@ -131,3 +131,26 @@ async def _largest_objects(repo: Repository, wanted: str) -> dict[str, int]:
 
 def _megabytes(size: int) -> str:
     return f"{size / 1024**2:.0f} MB" if size >= 1024**2 else f"{size} bytes"
+
+
+_FETCH = ("fetch", "--quiet", "--no-tags", "--no-auto-gc", "--no-write-fetch-head", "--no-recurse-submodules")
+
+
+async def unpack_commits(
+    folder: Path, bundles: Sequence[bytes], borrow: Path | None, *, long: bool = False
+) -> None:
+    """Make an empty folder a git folder that has the commits of bundles.
+
+    `borrow` is a git folder with commits that they build on; with `long` names commits have 64 digits.
+    """
+    shape = ("--object-format=sha256",) if long else ()
+    await run_in_mirror(folder, "init", "--quiet", "--bare", "--template=", *shape)
+    if borrow is not None:
+        (folder / "objects" / "info").mkdir(parents=True, exist_ok=True)
+        (folder / "objects" / "info" / "alternates").write_text(f"{borrow / 'objects'}\n")
+    for number, data in enumerate(bundles):
+        with as_file(data) as bundle:
+            done = await run_in_mirror(folder, *_FETCH, bundle, f"+refs/*:refs/looked/{number}/*")
+        if done.exit_code != 0:
+            said = done.err.decode("utf-8", "replace").strip()[-500:]
+            raise WorkspaceError(f"git cannot read the stored work: {said}", kept="Nothing was changed.")

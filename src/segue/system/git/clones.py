@@ -21,10 +21,10 @@ from msgspec import Struct
 
 from segue.domain.errors import UsageError, WorkspaceError
 from segue.system.files import exclusive, private_folder, read_start, write_atomic
-from segue.system.git.addresses import LOCAL, canonical_url, has_secret, hint_for_remote
 from segue.system.git.bundles import BASE, PATIENCE, PLAIN, as_file, run_in_mirror
-from segue.system.git.leftovers import clear_leftovers, wait_for_git
-from segue.system.git.refs import COMMIT
+from segue.system.git.folders import COMMIT
+from segue.system.git.recovery import clear_leftovers, wait_for_git
+from segue.system.git.remotes import LOCAL, canonical_url, has_secret, hint_for_remote
 from segue.system.git.repository import Repository
 from segue.system.process.capture import Captured
 

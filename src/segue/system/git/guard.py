@@ -19,13 +19,22 @@ import msgspec
 from segue.domain.errors import WorkspaceError
 from segue.system.beneath import Beneath
 from segue.system.files import read_start
-from segue.system.git.controls import LARGEST, POINTERS, control_files, find_odd
-from segue.system.git.gitlinks import is_moved, mark_modules
-from segue.system.git.inner import GitViolation, Inner, InnerGuard, Settings, without_hooks
+from segue.system.git.folders import read_branch, read_head, read_refs
+from segue.system.git.index import is_moved, mark_modules
+from segue.system.git.nested import (
+    LARGEST,
+    POINTERS,
+    GitViolation,
+    Inner,
+    InnerGuard,
+    Settings,
+    control_files,
+    find_odd,
+    without_hooks,
+)
 from segue.system.git.objects import Objects
 from segue.system.git.outside import included_files
 from segue.system.git.ref_guard import forget_graph, mark_graph, put_refs_back, restore_replaced
-from segue.system.git.refs import read_branch, read_head, read_refs
 from segue.system.git.repository import Repository
 from segue.system.originals import (
     FILE,

@@ -21,14 +21,11 @@ from segue.domain.errors import WorkspaceError
 from segue.domain.workspace import Snapshot
 from segue.system.beneath import Beneath
 from segue.system.files import exclusive, private_folder, read_start
-from segue.system.git.gitlinks import find_gitlinks, has_work
-from segue.system.git.leftovers import clear_leftovers
-from segue.system.git.linked import LinkedTree
+from segue.system.git.index import find_gitlinks, has_work, shown
 from segue.system.git.objects import PathChange
+from segue.system.git.recovery import clear_leftovers, undo_killed_switch
 from segue.system.git.repository import FALLBACK_IDENTITY, Repository
-from segue.system.git.status import shown
-from segue.system.git.undo import undo_killed_switch
-from segue.system.git.worktree import branch_of, list_files
+from segue.system.git.worktree import LinkedTree, branch_of, list_files
 from segue.system.lane import LANE_NAME, has_content
 
 _ROUNDS = 3

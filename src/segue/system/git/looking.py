@@ -7,8 +7,8 @@ from pathlib import Path
 
 from segue.domain.errors import WorkspaceError
 from segue.domain.workspace import Snapshot
+from segue.system.git.index import parse_status
 from segue.system.git.repository import STATUS, Repository
-from segue.system.git.status import parse_status
 from segue.system.reading import work_tree
 
 _TIMEOUT = 120.0

@@ -21,9 +21,9 @@ from msgspec import Struct
 
 from segue.domain.errors import WorkspaceError
 from segue.system.files import brief_folder, brief_place, clear_temporary, signature
+from segue.system.git.config import GitSetting, OwnConfig, Trust, compose, parse_settings
 from segue.system.git.folders import GitPlace, check_place, check_refs, check_tree, work_trees
-from segue.system.git.heavy import check_heavy
-from segue.system.git.own_config import GitSetting, OwnConfig, Trust, compose, parse_settings
+from segue.system.git.index import check_heavy
 from segue.system.process.capture import Captured, capture, child_environment
 
 TIMEOUT = 300.0

@@ -20,7 +20,6 @@ import msgspec
 
 from segue.domain.errors import WorkspaceError
 from segue.system.files import brief_folder, read_start, write_atomic
-from segue.system.git.addresses import hint_for_remote
 from segue.system.git.bundles import (
     BASE,
     MOST_BYTES,
@@ -32,11 +31,11 @@ from segue.system.git.bundles import (
     read_refs_of,
     too_large,
 )
-from segue.system.git.folders import common_dir
+from segue.system.git.folders import COMMIT, common_dir, read_branch, read_refs
+from segue.system.git.index import parse_status, shown
 from segue.system.git.lanes import delete_files
-from segue.system.git.refs import COMMIT, read_branch, read_refs
+from segue.system.git.remotes import hint_for_remote
 from segue.system.git.repository import Repository
-from segue.system.git.status import parse_status, shown
 
 _UNCOMMITTED, _STAGED, _HEAD = "refs/segue/uncommitted", "refs/segue/staged", "refs/segue/head"
 _MADE_HERE = frozenset((_UNCOMMITTED, _STAGED, _HEAD, BASE))

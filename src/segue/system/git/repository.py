@@ -16,15 +16,11 @@ from msgspec import Struct
 from segue.domain.errors import ToolMissing, WorkspaceError
 from segue.domain.workspace import Snapshot, WorkChanges
 from segue.system.files import clear_brief_folders, clear_temporary, read_start
-from segue.system.git.folders import GitPlace, check_place, common_dir, find_place
-from segue.system.git.gitlinks import checked_out, find_gitlinks
-from segue.system.git.heavy import File, left_out
-from segue.system.git.leftovers import clear_leftovers, wait_for_git
-from segue.system.git.objects import GITLINK, Objects, PathChange
+from segue.system.git.folders import GitPlace, check_place, common_dir, find_place, read_head
+from segue.system.git.index import File, checked_out, find_gitlinks, left_out, read_status, shown
+from segue.system.git.objects import GITLINK, Objects, PathChange, StagedIndex, stage
 from segue.system.git.outside import TIMEOUT, read_config, run_git, run_outside
-from segue.system.git.refs import read_head
-from segue.system.git.staging import StagedIndex, stage
-from segue.system.git.status import read_status, shown
+from segue.system.git.recovery import clear_leftovers, wait_for_git
 from segue.system.git.stillness import Marks, mark_tree
 from segue.system.process.processes import Captured
 from segue.system.programs import describe_missing, find
