@@ -18,10 +18,9 @@ from segue.runtime.guarding import make_guard
 from segue.runtime.lanes import LaneSetup
 from segue.runtime.open import OpenRun
 from segue.runtime.wiring import make_checking
-from segue.system.git.branches import REMOTE, forget_lanes
+from segue.system.git.branches import REMOTE, RemoteLane, forget_lanes
 from segue.system.git.integration import Integration, catch_up
-from segue.system.git.lane_tree import LaneTree, RemoteLane
-from segue.system.git.lanes import LaneTrees
+from segue.system.git.lanes import LaneTree, LaneTrees
 from segue.system.git.repository import Repository
 from segue.system.git.worktree import branch_of
 

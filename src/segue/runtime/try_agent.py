@@ -27,7 +27,8 @@ from segue.prompts.task import try_prompt
 from segue.runtime.app import App
 from segue.runtime.wiring import make_agent, raise_problems
 from segue.system.git.outside import PLAIN_DIFF
-from segue.system.git.repository import Repository, init_repository
+from segue.system.git.repository import Repository
+from segue.system.git.scratch import init_repository
 from segue.system.interrupts import on_interrupt
 from segue.system.lines import LineFramer, OutputLine
 from segue.system.process.folder import Stream

@@ -292,6 +292,23 @@ class RemoteBranches(Struct, frozen=True):
         raise failed
 
 
+class RemoteLane(Struct, frozen=True):
+    """A lane of cloud agents, who work on branches of their own."""
+
+    branches: RemoteBranches
+
+    async def start(self, commit: str) -> Snapshot:  # noqa: ARG002 - the branch may have moved on since
+        """Push what all lanes have done so far, so that an agent can start there."""
+        return await self.branches.begin("", None)
+
+    async def lay(self, tree: str) -> None:
+        """There is no work tree."""
+        raise NotImplementedError
+
+    async def keep(self, name: str) -> None:
+        """Do nothing: what cloud agents have done stays on their branches."""
+
+
 def joined_ref(run: str) -> str:
     """Return the ref that keeps the last merge of a run until its branch contains it."""
     return f"{_LANES}/{run}/joined"

@@ -25,6 +25,10 @@ PATIENCE = 3600.0
 _PROMISED = r"^(extensions\.partialclone|remote\..*\.promisor)$"
 _MOST_NAMED = 5
 NO_PROGRAMS = ("-c", f"core.hooksPath={os.devnull}", "-c", "core.fsmonitor=false")
+QUIET_FETCH = (
+    *("fetch", "--quiet", "--no-tags", "--no-auto-gc", "--no-write-fetch-head"),
+    "--no-recurse-submodules",
+)
 PLAIN = {"LC_ALL": "C", "LANGUAGE": ""}
 """So that what git says can be understood."""
 
@@ -57,8 +61,9 @@ async def make_bundle(repo: Repository, refs: Mapping[str, str], base: str, most
         *packing, stdin=wanted.encode(), extra=exactly, timeout=PATIENCE, limit=most + 1
     )
     if done.exit_code != 0:
-        said = done.err.decode("utf-8", "replace").strip()[-2000:]
-        raise WorkspaceError(f"git cannot pack the work in {repo.root}: {said}", kept="Nothing was changed.")
+        raise WorkspaceError(
+            f"git cannot pack the work in {repo.root}: {done.said}", kept="Nothing was changed."
+        )
     data = _head(refs, base) + done.out
     if len(data) > most:
         raise too_large(repo, most, await _largest_objects(repo, wanted))
@@ -133,9 +138,6 @@ def _megabytes(size: int) -> str:
     return f"{size / 1024**2:.0f} MB" if size >= 1024**2 else f"{size} bytes"
 
 
-_FETCH = ("fetch", "--quiet", "--no-tags", "--no-auto-gc", "--no-write-fetch-head", "--no-recurse-submodules")
-
-
 async def unpack_commits(
     folder: Path, bundles: Sequence[bytes], borrow: Path | None, *, long: bool = False
 ) -> None:
@@ -150,7 +152,6 @@ async def unpack_commits(
         (folder / "objects" / "info" / "alternates").write_text(f"{borrow / 'objects'}\n")
     for number, data in enumerate(bundles):
         with as_file(data) as bundle:
-            done = await run_in_mirror(folder, *_FETCH, bundle, f"+refs/*:refs/looked/{number}/*")
+            done = await run_in_mirror(folder, *QUIET_FETCH, bundle, f"+refs/*:refs/looked/{number}/*")
         if done.exit_code != 0:
-            said = done.err.decode("utf-8", "replace").strip()[-500:]
-            raise WorkspaceError(f"git cannot read the stored work: {said}", kept="Nothing was changed.")
+            raise WorkspaceError(f"git cannot read the stored work: {done.said}", kept="Nothing was changed.")

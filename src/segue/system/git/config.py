@@ -32,13 +32,12 @@ Find = Callable[[str], str | None]
 IsInside = Callable[[str], bool]
 """Returns whether a word of a command, read as a path from the top of the work tree, is a file in it."""
 
-LFS = "lfs"
 _LFS_COMMANDS = {
     "clean": "clean -- %f",
     "smudge": "smudge{skip} -- %f",
     "process": "filter-process{skip}",
 }
-_STEPS = ("clean", "smudge", "process")
+_STEPS = tuple(_LFS_COMMANDS)
 _SHELL = frozenset("|&;<>()")
 _PYTHON = re.compile(r"python[\d.]*(\.exe)?$", re.IGNORECASE)
 _SIGNERS = {"openpgp": "gpg", "x509": "gpgsm", "ssh": "ssh-keygen"}
@@ -66,7 +65,7 @@ def allowed_filters(
     for driver in dict.fromkeys((*_drivers(user), *_drivers(own))):
         commands, its = _commands(user, driver), _commands(own, driver)
         try:
-            if driver == LFS:
+            if driver == "lfs":
                 found = _lfs(commands | its, find)
             else:
                 _check_trust(driver, its in ({}, commands) or driver in named)
@@ -380,7 +379,7 @@ def _refused_drivers(both: dict[str, str], filters: AllowedPrograms) -> tuple[st
 
 def _switch_off(place: GitPlace, user: dict[str, str], refused: Sequence[str]) -> Iterator[tuple[str, str]]:
     for driver in refused:
-        yield from ((f"filter.{driver}.{step}", "") for step in ("clean", "smudge", "process"))
+        yield from ((f"filter.{driver}.{step}", "") for step in _STEPS)
         yield f"filter.{driver}.required", "false"
     for name, command in user.items():
         if found := _MERGE_DRIVER.fullmatch(name):

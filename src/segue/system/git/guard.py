@@ -18,7 +18,7 @@ import msgspec
 
 from segue.domain.errors import WorkspaceError
 from segue.system.beneath import Beneath
-from segue.system.files import read_start
+from segue.system.files import read_start, signature
 from segue.system.git.folders import read_branch, read_head, read_refs
 from segue.system.git.index import is_moved, mark_modules
 from segue.system.git.nested import (
@@ -125,7 +125,7 @@ class GitGuard:
         branch, head = read_branch(self._own, refs := read_refs(self._common))
         under_way = tuple(name for name in _UNDER_WAY if os.path.exists(f"{self._own}/{name}"))
         there = {path: one for path, one in files.items() if one.kind or one.links}
-        own, common, index = str(self._own), str(self._common), _signature(f"{self._own}/index")
+        own, common, index = str(self._own), str(self._common), signature(f"{self._own}/index") or ()
         place, modules = os.stat(own), mark_modules(self._repo.root, self._own)
         identity = place.st_dev, place.st_ino
         graph = mark_graph(common)
@@ -323,14 +323,6 @@ class GitGuard:
                 text = f"Branch {ref.removeprefix('refs/heads/')} no longer contains {old[:10]}."
                 found.append(GitViolation("refs", text, fails=False))
         return found
-
-
-def _signature(path: str) -> tuple[int, ...]:
-    try:
-        found = os.stat(path)
-    except OSError:
-        return ()
-    return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
 def settle_surroundings(before: GitState, folder: Path) -> list[str]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import re
 import stat
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
@@ -28,6 +29,8 @@ _LARGEST = 1024**3
 _HEADER, _FIXED, _FLAG_EXTENDED, _NAME_LENGTH = 12, 40, 0x4000, 0xFFF
 _MOST_FILES = 20_000
 _SIZES = (20, 32)
+_LARGEST_TEXT = 8 * 1024**2
+_MARKERS = re.compile(rb"^(<{7}|>{7})( |$)", re.MULTILINE)
 MADE_AGAIN = pattern(
     r"(^|/)(node_modules|__pycache__|\.?venv|env|target|dist|build|out|coverage|htmlcov|vendor|\.[\w.-]*cache"
     r"|\.(next|nuxt|tox|nox|gradle|eggs|coverage|parcel-cache|turbo|svelte-kit|idea|vscode|DS_Store)"
@@ -321,3 +324,9 @@ def _mark_files(root: Path, entries: list[bytes], paths: list[bytes]) -> tuple[s
         if stat.S_ISREG(found.st_mode):
             files.append((os.fsdecode(path), found.st_size))
     return digest.hexdigest()[:32], find_heavy(files)
+
+
+def has_markers(path: Path) -> bool:
+    """Return whether a file has lines that begin as conflict markers do."""
+    data = b"" if path.is_symlink() else read_start(path, _LARGEST_TEXT)
+    return b"<<<<<<<" in data and _MARKERS.search(data) is not None

@@ -154,7 +154,7 @@ class Integration(Struct):
         if done.out and done.exit_code < 128:
             found = parse_merge(done.out, clean=done.exit_code == 0)
             return structs.replace(found, ours=ours, theirs=theirs)
-        said = done.err.decode("utf-8", "replace").strip()[-_LONGEST_SAYING:]
+        said = done.said
         if _ALIEN in said:
             return Merged(said="The two have no history in common.", ours=ours, theirs=theirs)
         if done.exit_code == 129:  # it does not know the option

@@ -12,7 +12,7 @@ import filecmp
 import os
 import re
 import shutil
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from itertools import chain, count
 from pathlib import Path
@@ -270,6 +270,37 @@ class LaneTrees:
                     await self._home.recover(self._since)
                     self._recovered = True
                 yield
+
+
+class LaneTree(Repository, kw_only=True):
+    """The work tree of one lane."""
+
+    trees: LaneTrees
+    tell: Callable[[str], Awaitable[None]]
+    """Gets what was found there and where it is kept."""
+    furnish: Callable[[Repository], Awaitable[None]] | None = None
+    """Gives it what git does not have, before a task begins."""
+
+    async def start(self, commit: str) -> Snapshot:
+        """Begin at a commit; what is still there of another attempt is kept elsewhere."""
+        said = await self.trees.prepare(self, commit)
+        if said:
+            await self.tell(said)
+        if self.furnish is not None:
+            await self.furnish(self)
+        return await self.begin("", None)
+
+    async def lay(self, tree: str) -> None:
+        """Put the files of a tree there, uncommitted."""
+        await self.git("restore", "--quiet", f"--source={tree}", "--worktree", "--", ":/")
+
+    async def keep(self, name: str) -> None:
+        """See to it that git does not forget the commit it is at, which no branch contains."""
+        await self.trees.keep(self, name)
+
+    async def set_aside(self, message: str) -> str:  # noqa: ARG002 - a stash would be one for all lanes
+        """Move all uncommitted changes out of the work tree and return where they are kept."""
+        return await self.trees.prepare(self, await self.head())
 
 
 def _clean(name: str) -> str:

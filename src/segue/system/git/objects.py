@@ -93,9 +93,8 @@ class Objects(Struct, frozen=True):
             return
         done = await run_outside(self.place, *_FETCH, remote, stdin=b"\n".join(lacking))
         if done.exit_code != 0:
-            said = done.err.decode("utf-8", "replace").strip()[-2000:]
             raise WorkspaceError(
-                f"{len(lacking)} files of this partial clone could not be fetched from {remote}: {said}",
+                f"{len(lacking)} files of this partial clone could not be fetched from {remote}: {done.said}",
                 kept="Nothing was changed.",
                 hint="Make the remote reachable, then give the command again",
             )
@@ -183,8 +182,7 @@ class Objects(Struct, frozen=True):
         except TimeoutError as error:
             raise WorkspaceError(f"git {name} did not end: {error}.", kept="Nothing was changed.") from None
         if done.exit_code not in codes:
-            said = done.err.decode("utf-8", "replace").strip()[-2000:]
-            raise WorkspaceError(f"git {name} failed: {said}", kept="Nothing was changed.")
+            raise WorkspaceError(f"git {name} failed: {done.said}", kept="Nothing was changed.")
         return done
 
     @contextlib.contextmanager

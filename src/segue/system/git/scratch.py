@@ -16,10 +16,19 @@ from segue.system.git.folders import COMMIT, common_dir, read_refs
 from segue.system.git.objects import EMPTY_TREE
 from segue.system.git.outside import run_git
 from segue.system.git.recovery import clear_leftovers
-from segue.system.git.repository import FALLBACK_IDENTITY, Repository, init_repository
+from segue.system.git.repository import FALLBACK_IDENTITY, Repository
 
 _REMOTE_HEAD = "refs/remotes/origin/HEAD"
 _SHA256 = 64
+
+
+async def init_repository(folder: Path, *options: str) -> Repository:
+    """Make a folder of Segue's a repository, without anything of a template."""
+    real = Path(os.path.realpath(folder))
+    done = await run_git(real, "init", "--quiet", "--template=", *options)
+    if done.exit_code != 0:
+        raise WorkspaceError(f"git init failed in {real}: {done.said}", kept="Nothing was changed.")
+    return Repository(real, real / ".git")
 
 
 async def clone_at(home: Repository, folder: Path, *, head: str, branch: str, tree: str) -> Repository:
@@ -64,8 +73,7 @@ async def clone_whole(source: Path, folder: Path, *options: str) -> Repository:
         folder.parent, "clone", "--quiet", *options, "--", str(source.resolve()), str(folder)
     )
     if done.exit_code != 0:
-        said = done.err.decode("utf-8", "replace").strip()[-2000:]
-        raise WorkspaceError(f"git cannot clone {source}: {said}", kept="Nothing was changed there.")
+        raise WorkspaceError(f"git cannot clone {source}: {done.said}", kept="Nothing was changed there.")
     return await Repository.open(folder)
 
 

@@ -1,4 +1,4 @@
-"""Work trees that Segue makes beside the user's; a run's is on its own branch: create, reopen, merge, remove."""
+"""Work trees that Segue makes beside the user's; that of a run is on its own branch."""
 
 from __future__ import annotations
 

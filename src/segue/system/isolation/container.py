@@ -55,7 +55,7 @@ def find_container(runtime: str | None, image: str | None) -> tuple[bool, str, s
         return True, "", ""
     if done is not None and not done.in_time:
         return False, f"{runtime} did not answer within {PROBE_SECONDS:g} s", f"Try: {runtime} image ls"
-    said = done.err.decode("utf-8", "replace").strip()[-300:] if done is not None else "no answer"
+    said = done.said if done is not None else "no answer"
     return False, f"{runtime} does not have the image {image} ({said})", f"Get it: {runtime} pull {image}"
 
 

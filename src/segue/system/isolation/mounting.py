@@ -237,7 +237,7 @@ def _try_out(name: str, program: Sequence[str]) -> MounterFound:
     if shared is not None and shared.exit_code == 0:
         why = "the process table is shared, because /proc cannot be mounted here"
         return MounterFound(True, why=why, fix="In a container, start it with --security-opt unmask=ALL")
-    said = full.err.decode("utf-8", "replace").strip()[-300:] if full is not None else "no answer"
+    said = full.said if full is not None else "no answer"
     return MounterFound(False, why=f"{name} does not work here ({said})", fix=_name_fix())
 
 

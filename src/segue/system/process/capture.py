@@ -75,6 +75,7 @@ def programs_started() -> int:
 
 _KEPT_BYTES = _CHUNK = 64 * 1024
 _SIGKILL = 9
+_LONGEST_SAYING = 2000
 _LAST_WORDS = 2.0
 """Seconds that the end of a pipe may take after the tool's exit."""
 PROBE_SECONDS = 60.0
@@ -89,6 +90,12 @@ class Captured(Struct, frozen=True):
     err: bytes
     in_time: bool = True
     """False if it was killed because it took too long."""
+
+    @property
+    def said(self) -> str:
+        """The end of what it printed about a failure, for a message; never empty."""
+        text = (self.err or self.out).decode("utf-8", "replace").strip()
+        return text[-_LONGEST_SAYING:] or f"exit code {self.exit_code}"
 
 
 class TookTooLong(TimeoutError):
