@@ -16,6 +16,7 @@ from typing import Any, get_args, get_type_hints
 import click
 from msgspec.structs import asdict
 
+from docs.limits import ATTEMPTS, NOT_STOPPED, SANDBOXES, VISIBLE
 from segue import public
 from segue.agents.acp.agent import AcpOptions
 from segue.agents.acp.profiles import Profile
@@ -54,7 +55,6 @@ from segue.searchers.options import SearchSettings
 from segue.sources.options import GithubSettings
 from segue.sources.speckit.source import SpecKit
 from segue.store.flat import FLAT_TABLES
-from segue.system.isolation.limits import ATTEMPTS, NOT_STOPPED, SANDBOXES, VISIBLE
 from segue.system.process.processes import Processes
 from segue.view.levels import MEANINGS, describe_proof
 

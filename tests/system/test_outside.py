@@ -535,7 +535,7 @@ def test_a_filter_of_the_repository_is_named_where_files_need_it(trap: Trap) -> 
     trap.config("filter.strip.clean", "strip-notebooks")
 
     async def named() -> tuple[str, ...]:
-        return await name_refused((await Repository.open(trap.repo)).place)
+        return await outside.name_refused((await Repository.open(trap.repo)).place)
 
     assert asyncio.run(named()) == (), "no file needs it"
     trap.attributes("*.ipynb filter=strip")

@@ -12,8 +12,7 @@ from segue.deliveries.hosting import WORDS, CiReport, FailedJob, PullRequest, Re
 from segue.deliveries.place import HostedPlace, explain_unseen
 from segue.domain.errors import SegueError
 from segue.ports import Problem
-from segue.system.github import GithubAccess, open_graphql, open_rest
-from segue.system.http.rest import Refused
+from segue.system.http.rest import GithubAccess, Refused, open_graphql, open_rest
 
 _MEMBERS = frozenset({"OWNER", "MEMBER", "COLLABORATOR"})
 _FAILED = frozenset({"failure", "timed_out", "startup_failure"})

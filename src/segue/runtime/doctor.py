@@ -41,7 +41,7 @@ from segue.store.address import is_postgres, masked, sqlite_path
 from segue.system.git.outside import NOT_A_REPOSITORY
 from segue.system.git.repository import Repository, look
 from segue.system.isolation.isolate import MOUNTING, Means
-from segue.system.process.container import containment
+from segue.system.process.cgroup import containment
 from segue.system.process.processes import Processes
 from segue.system.programs import describe_missing, find, reach
 from segue.system.reading import work_tree

@@ -40,7 +40,7 @@ from segue.searchers.options import SearchSettings
 from segue.system import identity
 from segue.system.git.repository import FALLBACK_IDENTITY, Repository, look
 from segue.system.git.scratch import UNSIGNED, clone_at, init_repository, is_new_place
-from segue.system.process.orphans import end_orphans
+from segue.system.process.folder import end_orphans
 from segue.system.programs import record_nothing
 from segue.system.reading import work_tree
 from segue.system.sweep import delete

@@ -15,8 +15,8 @@ from functools import cache
 from pathlib import Path
 
 from segue.domain.errors import SegueError
+from segue.system.identity import start_time
 from segue.system.process.notes import BINARY, replace
-from segue.system.process.table import start_time
 
 if sys.platform == "win32":
     import msvcrt
@@ -102,10 +102,13 @@ def create_new(path: Path, data: bytes) -> bool:
     return True
 
 
-def read_start(path: str | Path, limit: int = 1024**2) -> bytes:
-    """Return the beginning of a file; nothing if it cannot be read. Cheaper than a file object."""
+def read_start(path: str | Path, limit: int = 1024**2, *, follow: bool = True) -> bytes:
+    """Return the beginning of a file; nothing if it cannot be read, or is a link that is not to be followed.
+
+    Cheaper than a file object.
+    """
     try:
-        handle = os.open(path, os.O_RDONLY | BINARY | _AT_ONCE)
+        handle = os.open(path, os.O_RDONLY | BINARY | _AT_ONCE | (0 if follow else _NO_LINK))
     except OSError:
         return b""
     try:

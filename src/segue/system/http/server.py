@@ -21,7 +21,7 @@ from uvicorn.server import ServerState
 
 from segue.domain.errors import SegueError, UsageError
 from segue.system.http.guard import AsgiApp, Receive, Scope
-from segue.system.interrupts import on_interrupt
+from segue.system.process.group import on_interrupt
 
 LOOPBACK = "127.0.0.1"
 _HEAD_SECONDS = 30.0

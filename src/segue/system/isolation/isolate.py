@@ -22,23 +22,24 @@ from segue.domain.pattern import pattern
 from segue.system import programs
 from segue.system.files import is_led, leave_memory, private_folder, write_atomic
 from segue.system.isolation import container, mounting
-from segue.system.isolation.denied import explain_denied
 from segue.system.isolation.homes import PrivateParts, own_places
-from segue.system.isolation.installation import OwnInstallation, examine_installation
 from segue.system.isolation.mounting import MounterFound
 from segue.system.isolation.policy import (
     TEMPORARY,
+    OwnInstallation,
     Places,
     SandboxPolicy,
     Strength,
+    examine_installation,
     expand_places,
+    explain_denied,
     find_hidden,
     find_opened,
     make_policy,
 )
 from segue.system.lane import is_beside, lane_variables, list_shared
 from segue.system.process.capture import Captured, capture
-from segue.system.program import part_command, part_folders
+from segue.system.process.segue import part_command, part_folders
 from segue.system.reach import cut_variables
 
 _DROPPED = ("SSH_AUTH_SOCK", "XDG_RUNTIME_DIR", "TEMP", "TMP")
@@ -478,7 +479,7 @@ def landlock_abi() -> int:
 
 def landlocked(document: Mapping[str, object], argv: Sequence[str]) -> list[str]:
     """Return the command that lays rules on itself and becomes the program."""
-    return [*part_command("--segue-landlock", "segue.system.isolation.landlock"), json.dumps(document), *argv]
+    return [*part_command("segue.system.isolation.landlock"), json.dumps(document), *argv]
 
 
 def _needed(argv: Sequence[str], env: Mapping[str, str], hidden: Iterable[Path]) -> Iterator[str]:

@@ -20,7 +20,7 @@ from segue.system.isolation.places import SHOWN_IN_RUN
 from segue.system.isolation.policy import GIT_FOLDER, TEMPORARY, SandboxPolicy, git_link, shown_temporary
 from segue.system.isolation.toolchain import SHARED, named_places, outermost, program_places
 from segue.system.process.capture import PROBE_SECONDS, Captured, probe
-from segue.system.program import part_command
+from segue.system.process.segue import part_command
 
 CONTAINED = ("--unshare-user", "--cap-drop", "ALL", "--unshare-ipc", "--unshare-uts", "--die-with-parent")
 """As root, bwrap keeps all capabilities unless they are dropped."""
@@ -42,8 +42,7 @@ class MounterFound(Struct, frozen=True):
 
 def mounter(bubblewrap: bool) -> list[str]:
     """Return the program that mounts: bubblewrap, or our own, which needs nothing installed."""
-    ours = ("--segue-namespaces", "segue.system.isolation.namespaces")
-    return [programs.need("bwrap")] if bubblewrap else part_command(*ours)
+    return [programs.need("bwrap")] if bubblewrap else part_command("segue.system.isolation.namespaces")
 
 
 def wrap(

@@ -13,8 +13,15 @@ from msgspec import Struct
 
 from segue.system.files import private_folder
 from segue.system.process.capture import Captured, capture, child_environment, inside_environment
-from segue.system.process.folder import JobFolder, OutputReader, RunFolder, Stream
-from segue.system.process.orphans import end_lost, end_orphans, patience
+from segue.system.process.folder import (
+    JobFolder,
+    OutputReader,
+    RunFolder,
+    Stream,
+    end_lost,
+    end_orphans,
+    patience,
+)
 from segue.system.process.watch import AdoptedWatch, Command, JobWatch, Link, OwnWatch
 
 __all__ = [
