@@ -27,7 +27,7 @@ FILES = {
     ".yarnrc.yml": f'npmRegistries:\n  "https://npm.example.org":\n    npmAuthToken: "{TOKEN}"\n',
     ".pypirc": f"[distutils]\nindex-servers = pypi\n[pypi]\nusername = __token__\npassword = {PASSWORD}\n",
     ".config/pip/pip.conf": f"[global]\nindex-url = https://me:{PASSWORD}@pypi.example.org/simple\n",
-    ".cargo/sensitive.toml": f'[registry]\ntoken = "{TOKEN}"\n',
+    ".cargo/credentials.toml": f'[registry]\ntoken = "{TOKEN}"\n',
     ".m2/settings.xml": f"<servers><server><id>x</id><password>{PASSWORD}</password></server></servers>",
     ".docker/config.json": json.dumps({"auths": {"https://index.example.org/v1/": {"auth": BASIC}}}),
     ".config/gh/hosts.yml": f"github.com:\n    user: octocat\n    oauth_token: {TOKEN}\n",
@@ -39,7 +39,7 @@ FILES = {
     ".aws/credentials": f"[default]\naws_secret_access_key = {TOKEN}\n",
     ".kube/config": f"users:\n- name: me\n  user:\n    token: {TOKEN}\n",
     ".cache/huggingface/token": TOKEN,
-    ".some-new-tool/sensitive.json": json.dumps({"access": TOKEN}),
+    ".some-new-tool/credentials.json": json.dumps({"access": TOKEN}),
     ".config/some-new-tool/tokens.yaml": f"default: {TOKEN}\n",
 }
 
