@@ -19,7 +19,8 @@ from docs.limits import NOT_STOPPED, VISIBLE, visible_in
 
 from segue.proof.options import SealOptions
 from segue.system.isolation import seccomp
-from segue.system.isolation.isolate import Isolation, SandboxOptions, landlock_abi
+from segue.system.isolation.commands import landlock_abi
+from segue.system.isolation.isolate import Isolation, SandboxOptions
 from segue.system.isolation.policy import Places, Strength
 from segue.system.isolation.toolchain import is_temporary
 from segue.system.process.capture import child_environment

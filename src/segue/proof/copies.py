@@ -17,8 +17,8 @@ from msgspec import Struct
 
 from segue.system.files import private_folder, read_start
 from segue.system.git.objects import Objects
+from segue.system.isolation.commands import DEVICES, landlock_abi, landlocked
 from segue.system.isolation.homes import PrivateParts
-from segue.system.isolation.isolate import DEVICES, landlock_abi, landlocked
 from segue.system.isolation.places import TOOLS
 from segue.system.isolation.toolchain import SHARED, program_places
 
