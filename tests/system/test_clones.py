@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from segue.domain.errors import UsageError, WorkspaceError
+from segue.system.git.addresses import canonical_url
 from segue.system.git.clones import Clones
-from segue.system.git.remotes import canonical_url
 from tests.system.test_git import git, repo
 from tests.system.test_portable import count_gits
 

@@ -18,11 +18,11 @@ from segue.proof.inputs import Trees, list_inputs
 from segue.reviewers.changes import in_changed_files
 from segue.system.git import outside
 from segue.system.git.branches import LocalBranches, RemoteBranches
-from segue.system.git.index import find_gitlinks
+from segue.system.git.index import find_gitlinks, take_snapshot
 from segue.system.git.integration import Integration
 from segue.system.git.lanes import LaneTrees
 from segue.system.git.remotes import name_unseen
-from segue.system.git.repository import Repository, take_snapshot
+from segue.system.git.repository import Repository
 from segue.system.git.scratch import clone_at
 from segue.system.git.worktree import Worktree
 from segue.system.lane import list_shared

@@ -100,7 +100,7 @@ async def _objects(app: App, run: Run, *commits: str) -> AsyncIterator[Objects |
     if not bundles:
         yield None
         return
-    from segue.system.git.bundles import unpack_commits
+    from segue.system.git.looks import unpack_commits
 
     with tempfile.TemporaryDirectory(prefix="segue-look-") as folder:
         borrow = borrowed.common_dir if borrowed else None

@@ -17,7 +17,7 @@ from segue.fleet.queue import ANY, HAS, QueueKey, is_allowed
 from segue.runtime.app import App
 from segue.runtime.doctor import agent_reports
 from segue.runtime.registry import names
-from segue.system.git.remotes import canonical_url
+from segue.system.git.addresses import canonical_url
 from segue.system.programs import find_inside
 
 _SYSTEMS = {"Darwin": "macos", "Linux": "linux", "Windows": "windows"}

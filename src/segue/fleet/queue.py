@@ -14,7 +14,7 @@ from msgspec import Struct
 from segue.fleet.schema import QUEUE_SCHEMA
 from segue.store.address import for_driver
 from segue.store.postgres import CHANNEL
-from segue.system.git.remotes import canonical_url
+from segue.system.git.addresses import canonical_url
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

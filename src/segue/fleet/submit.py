@@ -25,8 +25,9 @@ from segue.runtime.portable import refuse_delivery, refuse_lanes
 from segue.sources.recognise import is_prompt
 from segue.store.postgres import Postgres
 from segue.system import identity
+from segue.system.git.addresses import canonical_url, clean_url
 from segue.system.git.bundles import bundle_base
-from segue.system.git.remotes import canonical_url, clean_url, remote_commit
+from segue.system.git.remote import remote_commit
 from segue.system.git.repository import Repository
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from segue.domain.errors import SegueError
 from segue.domain.run import LOCAL, Run
-from segue.system.git.remotes import canonical_url
+from segue.system.git.addresses import canonical_url
 from segue.system.git.repository import Repository
 from segue.system.identity import person
 

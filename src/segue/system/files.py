@@ -329,6 +329,11 @@ def _sync_folder(folder: Path) -> None:
 
 def _lock(handle: int, path: Path, until: float) -> None:
     """Wait for the lock; it is released when the file is closed, also by a crash."""
+    if _try_lock(handle, wait=False):
+        return
+    import logging  # most commands wait for nothing
+
+    logging.getLogger(__name__).info("waiting for the lock %s", path)
     while not _try_lock(handle, wait=until == float("inf")):
         if time.monotonic() > until:
             raise write_error(OSError(errno.EAGAIN, "another process holds its lock"), path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import re
 import tempfile
@@ -19,6 +20,8 @@ from segue.system.git.recovery import undo_killed_switch
 from segue.system.git.remotes import PushRemote, fetched_from, pushed_to
 from segue.system.git.repository import Repository
 from segue.system.git.worktree import LinkedTree
+
+_log = logging.getLogger(__name__)
 
 REMOTE = "origin"
 """The remote that cloud agents work on."""
@@ -144,6 +147,7 @@ class RemoteBranches(Struct, frozen=True):
                 return head
             except WorkspaceError as error:
                 said = error.message
+            _log.info("branch %s could not be pushed; looking whether to try again", name)
             if (await self.repo.git("ls-remote", remote, ref)).startswith(head):
                 return head
         raise WorkspaceError(
@@ -287,6 +291,7 @@ class RemoteBranches(Struct, frozen=True):
                 return (await self.repo.git("rev-parse", self.chain)).strip()
             except WorkspaceError as error:
                 failed = error
+            _log.info("branch %s could not be fetched; looking whether to try again", branch)
             if not await self.repo.git("ls-remote", remote, ref):
                 return None
         raise failed

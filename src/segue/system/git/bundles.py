@@ -1,11 +1,11 @@
-"""Commits and their refs as the bytes of a git bundle, of a bounded size; and unpacked again to look at."""
+"""Commits and their refs as the bytes of a git bundle, of a bounded size."""
 
 from __future__ import annotations
 
 import hashlib
 import os
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -136,22 +136,3 @@ async def _largest_objects(repo: Repository, wanted: str) -> dict[str, int]:
 
 def _megabytes(size: int) -> str:
     return f"{size / 1024**2:.0f} MB" if size >= 1024**2 else f"{size} bytes"
-
-
-async def unpack_commits(
-    folder: Path, bundles: Sequence[bytes], borrow: Path | None, *, long: bool = False
-) -> None:
-    """Make an empty folder a git folder that has the commits of bundles.
-
-    `borrow` is a git folder with commits that they build on; with `long` names commits have 64 digits.
-    """
-    shape = ("--object-format=sha256",) if long else ()
-    await run_in_mirror(folder, "init", "--quiet", "--bare", "--template=", *shape)
-    if borrow is not None:
-        (folder / "objects" / "info").mkdir(parents=True, exist_ok=True)
-        (folder / "objects" / "info" / "alternates").write_text(f"{borrow / 'objects'}\n")
-    for number, data in enumerate(bundles):
-        with as_file(data) as bundle:
-            done = await run_in_mirror(folder, *QUIET_FETCH, bundle, f"+refs/*:refs/looked/{number}/*")
-        if done.exit_code != 0:
-            raise WorkspaceError(f"git cannot read the stored work: {done.said}", kept="Nothing was changed.")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hashlib
+import logging
 import os
 import shutil
 import time
@@ -21,12 +22,14 @@ from msgspec import Struct
 
 from segue.domain.errors import UsageError, WorkspaceError
 from segue.system.files import exclusive, private_folder, read_start, write_atomic
+from segue.system.git.addresses import LOCAL, canonical_url, has_secret, hint_for_remote
 from segue.system.git.bundles import BASE, PATIENCE, PLAIN, QUIET_FETCH, as_file, run_in_mirror
 from segue.system.git.folders import COMMIT
 from segue.system.git.recovery import clear_leftovers, wait_for_git
-from segue.system.git.remotes import LOCAL, canonical_url, has_secret, hint_for_remote
 from segue.system.git.repository import Repository
 from segue.system.process.capture import Captured
+
+_log = logging.getLogger(__name__)
 
 Bundle = Callable[[], Awaitable[bytes]]
 _MADE = "segue-clone"
@@ -307,6 +310,7 @@ async def _try_to_fetch(mirror: _Mirror, url: str, *specs: str) -> None:
             return
         if b"cannot lock ref" not in done.err or pause is None:
             break
+        _log.info("a ref of the mirror %s is locked; fetching again in %g s", mirror.name, pause)
         await asyncio.sleep(pause)
     said = done.said
     raise WorkspaceError(

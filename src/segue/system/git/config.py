@@ -38,6 +38,8 @@ _LFS_COMMANDS = {
     "process": "filter-process{skip}",
 }
 _STEPS = tuple(_LFS_COMMANDS)
+_TRUE = ("true", "yes", "on", "1", "")
+"""What git reads as true; a name without a value is."""
 _SHELL = frozenset("|&;<>()")
 _PYTHON = re.compile(r"python[\d.]*(\.exe)?$", re.IGNORECASE)
 _SIGNERS = {"openpgp": "gpg", "x509": "gpgsm", "ssh": "ssh-keygen"}
@@ -85,7 +87,7 @@ def allowed_signing(
 ) -> AllowedPrograms:
     """Return how git signs commits, if it does: with the user's own program, whoever asks for it."""
     both = {**user, **own}
-    if sign == "off" or not is_true(both.get("commit.gpgsign", "false")):
+    if sign == "off" or both.get("commit.gpgsign", "false").strip().lower() not in _TRUE:
         return _unsigned()
     form = both.get("gpg.format", "openpgp").lower()
     if form not in _SIGNERS:
@@ -112,11 +114,6 @@ def allowed_signing(
         except _Refused as why:
             return _unsigned(f"Commits are not signed: {why}")
     return AllowedPrograms(tuple(options))
-
-
-def is_true(value: str) -> bool:
-    """Return whether git reads a value as true; a name without one is."""
-    return value.strip().lower() in ("true", "yes", "on", "1", "")
 
 
 def _unsigned(*why: str) -> AllowedPrograms:

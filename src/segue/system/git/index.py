@@ -16,7 +16,7 @@ import stat
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from segue.domain.errors import WorkspaceError
 from segue.domain.pattern import pattern
@@ -24,10 +24,19 @@ from segue.domain.workspace import Snapshot
 from segue.system.files import read_start, signature
 from segue.system.git.folders import GitPlace, find_place, read_head
 
+if TYPE_CHECKING:
+    from segue.system.git.repository import Repository
+
 _MODE = (0o160000).to_bytes(4)
 _LARGEST = 1024**3
 _HEADER, _FIXED, _FLAG_EXTENDED, _NAME_LENGTH = 12, 40, 0x4000, 0xFFF
 _MOST_FILES = 20_000
+STATUS = (
+    *("status", "--porcelain=v2", "--branch", "-z", "--untracked-files=all"),
+    "--ignore-submodules=dirty",  # their commits are compared, and git is not started in them
+)
+LOOK_TIMEOUT = 120.0
+_FROM_HERE = {"GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": "none"}
 _SIZES = (20, 32)
 _LARGEST_TEXT = 8 * 1024**2
 _MARKERS = re.compile(rb"^(<{7}|>{7})( |$)", re.MULTILINE)
@@ -255,6 +264,14 @@ def check_heavy(place: GitPlace) -> None:
             found.append((entry.name, now.st_size))
     if heavy := find_heavy(found):
         raise refuse_heavy(heavy)
+
+
+async def take_snapshot(repo: Repository) -> Snapshot:
+    """Return a snapshot of a work tree, without fetching anything."""
+    done = await repo.try_git(*STATUS, extra=_FROM_HERE, timeout=LOOK_TIMEOUT)
+    if done.exit_code != 0:
+        raise WorkspaceError(f"git cannot say what has changed in {repo.root}: {done.said}")
+    return parse_status(repo.root, done.out)
 
 
 def parse_status(root: Path, raw: bytes) -> Snapshot:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import os
 import socket
 import time
@@ -27,6 +28,8 @@ from segue.system.git.recovery import undo_killed_switch
 from segue.system.git.remotes import PushRemote
 from segue.system.git.repository import Repository
 
+_log = logging.getLogger(__name__)
+
 _PAUSE = 0.02
 _GC_PATIENCE = 60.0
 """Seconds that a `git gc` is waited for: one that takes longer hardly ever prunes at once."""
@@ -45,6 +48,8 @@ async def no_gc(common: Path) -> AsyncIterator[bool]:
     note, waited = common / "gc.pid", False
     began = time.monotonic()
     while not (taken := _take(note)):
+        if not waited:
+            _log.info("waiting for a git gc in %s", common)
         waited = True
         if time.monotonic() - began > (_GC_PATIENCE if _is_held(note) else _BRIEFLY):
             break

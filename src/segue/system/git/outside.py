@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import atexit
 import contextlib
+import logging
 import os
 import re
 import sys
@@ -27,6 +28,8 @@ from segue.system.git.index import check_heavy
 from segue.system.process.capture import Captured, capture, child_environment
 from segue.system.programs import describe_missing, find
 from segue.system.reading import suggest_path
+
+_log = logging.getLogger(__name__)
 
 TIMEOUT = 300.0
 PLAIN_DIFF = ("--no-ext-diff", "--no-textconv", "--ignore-submodules=dirty")
@@ -110,7 +113,16 @@ async def _capture(
     where: Path, args: Sequence[str], extra: Mapping[str, str], timeout: float, stdin: bytes, limit: int
 ) -> Captured:
     environment = child_environment(passed=_variables(), extra={**_ENVIRONMENT, **extra})
-    return await capture(["git", *args], where, environment, timeout, stdin, limit)
+    began = time.monotonic()
+    done = await capture(["git", *args], where, environment, timeout, stdin, limit)
+    took = time.monotonic() - began
+    _log.debug("git %s in %s: exit code %d, %.2f s", verb_of(args), where, done.exit_code, took)
+    return done
+
+
+def verb_of(args: Sequence[str]) -> str:
+    """Return the command of git among its arguments, such as `commit`; empty if there is none."""
+    return next((arg for arg in args if arg[:1] != "-" and arg.replace("-", "").isalpha()), "")
 
 
 async def find_repository(path: Path, timeout: float = TIMEOUT) -> tuple[Path, Path]:

@@ -20,6 +20,7 @@ import msgspec
 
 from segue.domain.errors import WorkspaceError
 from segue.system.files import brief_folder, read_start, write_atomic
+from segue.system.git.addresses import hint_for_remote
 from segue.system.git.bundles import (
     BASE,
     MOST_BYTES,
@@ -35,7 +36,6 @@ from segue.system.git.bundles import (
 from segue.system.git.folders import COMMIT, common_dir, read_branch, read_refs
 from segue.system.git.index import parse_status, shown
 from segue.system.git.lanes import delete_files
-from segue.system.git.remotes import hint_for_remote
 from segue.system.git.repository import Repository
 
 _UNCOMMITTED, _STAGED, _HEAD = "refs/segue/uncommitted", "refs/segue/staged", "refs/segue/head"

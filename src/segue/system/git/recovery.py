@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import os
 import shutil
 import sys
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from segue.domain.workspace import Snapshot
     from segue.system.git.objects import Objects, PathChange
     from segue.system.git.repository import Repository
+
+_log = logging.getLogger(__name__)
 
 _NAMES = (
     "index",
@@ -49,6 +52,7 @@ async def clear_leftovers(root: Path, git_dir: Path, common: Path, since: float,
     for path, seen in _find(git_dir, common, since).items():
         if before.get(path) != seen or seen.owner in others:
             continue
+        _log.info("removing %s, which a killed git left", path)
         if path.is_dir():
             shutil.rmtree(path, ignore_errors=True)
         else:
@@ -83,6 +87,7 @@ async def wait_for_git(folders: Collection[Path], patience: float, command: str 
 
     deadline = time.monotonic() + patience
     for process in list(filter(may_work_here, psutil.process_iter())):
+        _log.info("waiting for git, pid %d", process.pid)
         with contextlib.suppress(psutil.TimeoutExpired):
             await asyncio.to_thread(process.wait, max(0.0, deadline - time.monotonic()))
             continue

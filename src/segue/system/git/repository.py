@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import os
 import re
 import time
@@ -17,25 +18,32 @@ from segue.domain.errors import WorkspaceError
 from segue.domain.workspace import Snapshot, WorkChanges
 from segue.system.files import clear_brief_folders, clear_temporary
 from segue.system.git.folders import GitPlace, common_dir, read_head
-from segue.system.git.index import File, checked_out, find_gitlinks, has_markers, left_out, read_status, shown
+from segue.system.git.index import (
+    LOOK_TIMEOUT,
+    STATUS,
+    File,
+    checked_out,
+    find_gitlinks,
+    has_markers,
+    left_out,
+    read_status,
+    shown,
+    take_snapshot,
+)
 from segue.system.git.objects import GITLINK, Objects, PathChange, StagedIndex, stage
-from segue.system.git.outside import TIMEOUT, find_repository, read_config, run_outside
+from segue.system.git.outside import TIMEOUT, find_repository, read_config, run_outside, verb_of
 from segue.system.git.recovery import clear_leftovers, wait_for_git
 from segue.system.git.stillness import Marks, mark_tree
 from segue.system.process.processes import Captured
 from segue.system.reading import work_tree
 
+_log = logging.getLogger(__name__)
+
 FALLBACK_IDENTITY = ("-c", "user.name=Segue", "-c", "user.email=segue@localhost")
-STATUS = (
-    *("status", "--porcelain=v2", "--branch", "-z", "--untracked-files=all"),
-    "--ignore-submodules=dirty",  # their commits are compared, and git is not started in them
-)
 _SMALL = 16 * 1024
 """Bytes of a status that is parsed at once: a thread costs more than a hundred files."""
 _TIDY = 50
 """Git looks at every so many commits of a run whether it should tidy up: that costs a process each time."""
-_LOOK_TIMEOUT = 120.0
-_FROM_HERE = {"GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": "none"}
 _opened: dict[Path, Path] = {}
 """The git folder of each work tree, as it was when Segue first opened it."""
 
@@ -350,9 +358,11 @@ class Repository(Struct):
                 return done
             if b"index.lock" not in done.err or pause is None:
                 break
+            _log.info("git %s: the index is locked by another git; again in %g s", verb_of(args), pause)
             await asyncio.sleep(pause)
+        _log.info("git %s failed in %s: exit code %d", verb_of(args), self.root, done.exit_code)
         raise WorkspaceError(
-            f"git {_verb(args)} failed in {self.root}: {done.said}",
+            f"git {verb_of(args)} failed in {self.root}: {done.said}",
             kept="The work tree is as git left it; nothing was deleted.",
             hint="Fix what git reports, then: segue resume",
         )
@@ -372,7 +382,7 @@ class Repository(Struct):
             )
         except TimeoutError as error:
             raise WorkspaceError(
-                f"git {_verb(args)} did not end: {error}.",
+                f"git {verb_of(args)} did not end: {error}.",
                 kept="The work tree is as git left it; nothing was deleted.",
                 hint="Look what git waits for, then: segue resume",
             ) from None
@@ -383,16 +393,12 @@ def _all_but(paths: Iterable[str]) -> list[str]:
     return ["--", ":/", *(f":(top,exclude,literal){path}" for path in paths)]
 
 
-def _verb(args: tuple[str, ...]) -> str:
-    return next((arg for arg in args if arg[:1] != "-" and arg.replace("-", "").isalpha()), "")
-
-
 async def look(path: Path) -> tuple[Repository, Snapshot]:
     """Return the repository around a path and a snapshot of it; nothing is changed there.
 
     Nobody may have read its configuration yet: raises WorkspaceError where that leads elsewhere.
     """
-    repo = await Repository.open(path, _LOOK_TIMEOUT)
+    repo = await Repository.open(path, LOOK_TIMEOUT)
     here = work_tree(Path(os.path.realpath(path)))
     if os.path.realpath(repo.root) != str(here):
         raise WorkspaceError(
@@ -401,11 +407,3 @@ async def look(path: Path) -> tuple[Repository, Snapshot]:
             hint="See: git config core.worktree",
         )
     return repo, await take_snapshot(repo)
-
-
-async def take_snapshot(repo: Repository) -> Snapshot:
-    """Return a snapshot of a work tree, without fetching anything."""
-    done = await repo.try_git(*STATUS, extra=_FROM_HERE, timeout=_LOOK_TIMEOUT)
-    if done.exit_code != 0:
-        raise WorkspaceError(f"git cannot say what has changed in {repo.root}: {done.said}")
-    return read_status(repo.root, done.out)[0]

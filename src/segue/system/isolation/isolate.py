@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import os
 import sys
 import tempfile
@@ -39,6 +40,8 @@ from segue.system.isolation.policy import (
 from segue.system.lane import is_beside, lane_variables, list_shared
 from segue.system.process.capture import Captured, capture
 from segue.system.process.segue import part_folders
+
+_log = logging.getLogger(__name__)
 
 _STARTS = 5
 _SOMETHING_IS_GONE = b"bwrap: Can't bind mount /oldroot"
@@ -110,6 +113,11 @@ class Isolation:
     @cached_property
     def chosen(self) -> SandboxChoice:
         """What is in force; raises ToolMissing where the user wants more than there is."""
+        chosen = self._choose()
+        _log.info("sandbox: %s%s", chosen.means, f" ({chosen.why})" if chosen.why else "")
+        return chosen
+
+    def _choose(self) -> SandboxChoice:
         if self.is_off:
             return SandboxChoice(Means.NONE)
         wanted = self._options.isolation
@@ -191,7 +199,7 @@ class Isolation:
 
     def _find(self, means: Means) -> MounterFound:
         """Return what was found since the machine was started, or find it out."""
-        folder, key = self._options.state_dir, _machine()
+        folder, key = self._options.state_dir, mounting.machine()
         note = folder / "isolation.json" if folder else None
         known: dict[str, object] = {}
         try:
@@ -372,26 +380,6 @@ _FIND = {Means.BWRAP: mounting.find_bubblewrap, Means.NAMESPACES: mounting.find_
 
 def _is_hidden(place: Path, hidden: Iterable[Path]) -> bool:
     return any(place.is_relative_to(other) for other in hidden)
-
-
-def _machine() -> str:
-    """Return what decides whether namespaces work: the program, the user, the kernel and its settings."""
-    program = programs.find("bwrap")
-    user = str(os.getuid()) if hasattr(os, "getuid") else ""
-    facts = [str(program), str(Path(program).stat().st_mtime_ns) if program else "", user]
-    for name in (
-        "/proc/sys/kernel/random/boot_id",
-        "/proc/sys/kernel/apparmor_restrict_unprivileged_userns",
-        "/proc/sys/kernel/unprivileged_userns_clone",
-        "/proc/sys/user/max_user_namespaces",
-        "/proc/self/uid_map",
-        "/proc/self/attr/current",
-    ):
-        try:
-            facts.append(Path(name).read_text().strip())
-        except OSError:
-            facts.append("")
-    return "|".join(facts)
 
 
 def _missing(message: str, chosen: SandboxChoice) -> ToolMissing:

@@ -271,3 +271,23 @@ def _sysctl(name: str) -> str:
         return Path("/proc/sys", name).read_text().strip()
     except OSError:
         return ""
+
+
+def machine() -> str:
+    """Return what decides whether namespaces work: the program, the user, the kernel and its settings."""
+    program = programs.find("bwrap")
+    user = str(os.getuid()) if hasattr(os, "getuid") else ""
+    facts = [str(program), str(Path(program).stat().st_mtime_ns) if program else "", user]
+    for name in (
+        "/proc/sys/kernel/random/boot_id",
+        "/proc/sys/kernel/apparmor_restrict_unprivileged_userns",
+        "/proc/sys/kernel/unprivileged_userns_clone",
+        "/proc/sys/user/max_user_namespaces",
+        "/proc/self/uid_map",
+        "/proc/self/attr/current",
+    ):
+        try:
+            facts.append(Path(name).read_text().strip())
+        except OSError:
+            facts.append("")
+    return "|".join(facts)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import os
 import subprocess
 import sys
@@ -20,6 +21,10 @@ from segue.domain.errors import ToolMissing
 from segue.system import programs
 from segue.system.process.group import Tree, own_group, portable, startable
 from segue.system.reach import cut_variables
+
+_log = logging.getLogger(__name__)
+# Whoever uses Segue says where its log goes; without that, Python would print warnings.
+logging.getLogger("segue").addHandler(logging.NullHandler())
 
 _NAMES = frozenset(
     (
@@ -253,7 +258,10 @@ async def capture(
     Raises ToolMissing when there is no such program and TookTooLong when it took too long; on that and on
     cancellation the group is killed before this returns.
     """
+    began = time.monotonic()
     process = _start(argv, cwd, child_environment() if env is None else dict(env), bool(stdin))
+    # Never the arguments: prompts, addresses and keys may be among them.
+    _log.debug("%s started, pid %d", Path(argv[0]).name, process.pid)
     pump = _open_pump(process, stdin, limit)
     try:
         async with asyncio.timeout(timeout):
@@ -263,8 +271,11 @@ async def capture(
         await pump.run()
         if isinstance(error, TimeoutError):
             said = f"{argv[0]} did not end within {timeout:g} s"
+            _log.warning("pid %d was killed: %s", process.pid, said)
             raise TookTooLong(said, bytes(pump.kept["out"]), bytes(pump.kept["err"])) from None
         raise
+    took = time.monotonic() - began
+    _log.debug("%s ended, pid %d: exit code %d, %.2f s", argv[0], process.pid, process.returncode, took)
     return Captured(process.returncode, bytes(pump.kept["out"]), bytes(pump.kept["err"]))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import logging
 import os
 import re
 import time
@@ -18,6 +19,8 @@ from segue.system.identity import JOB_MARKER, SUPERVISOR_MARKER, find_survivors,
 from segue.system.process.cgroup import Container
 from segue.system.process.group import kill, portable, terminate
 from segue.system.process.notes import BINARY, quit_note, replace, write_whole
+
+_log = logging.getLogger(__name__)
 
 _CHUNK = 256 * 1024
 _TOKEN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,199}")
@@ -161,6 +164,8 @@ async def end_orphans(folder: Path) -> int:
     run = RunFolder(folder.resolve())
     running = [job for job in run.jobs() if job.claim() is not None and job.result() is None]
     await end_supervisors(run, run.living_supervisors(), _longest_grace(running))
+    if running:
+        _log.info("ending %d jobs that an earlier process left in %s", len(running), folder)
     for job in running:
         if job.result() is None:
             await end_lost(job)
@@ -195,6 +200,7 @@ def _ask_to_quit(folder: RunFolder, name: str) -> None:
 
 async def end_lost(job: JobFolder) -> dict[str, Any]:
     """Kill every process of a job whose supervisor is dead, and record that its end was not seen."""
+    _log.warning("job %s: its supervisor is dead; ending what it left", job.path.name)
     claim = job.claim() or {}
     child = job.child()
     started = claim.get("started", time.time())

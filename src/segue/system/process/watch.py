@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import logging
 import secrets
 import sys
 from asyncio.subprocess import PIPE, Process
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     else:
         ForkedSupervisor = Process
         Nursery = Any
+
+_log = logging.getLogger(__name__)
 
 _REPLY_MAX = 1024**2
 
@@ -65,6 +68,7 @@ class Link:
         name = identify(process.pid)
         # Recorded before any request, so that it can be found if Segue is killed.
         folder.note_supervisor(name)
+        _log.info("supervisor started, pid %d", process.pid)
         link = cls(process, name)
         await link.ask(type="hello", name=name, tied=tied)
         return link
@@ -105,6 +109,7 @@ class Link:
         if self._process.stdin:
             self._process.stdin.close()
         await self._process.wait()
+        _log.info("supervisor ended, pid %d", self._process.pid)
         self.gone = True
         for heard in self._heard.values():
             heard.news.set()
