@@ -17,10 +17,10 @@ from msgspec import Struct
 
 from segue.system.files import private_folder, read_start
 from segue.system.git.objects import Objects
-from segue.system.isolation.commands import DEVICES, landlock_abi, landlocked
+from segue.system.isolation.commands import DEVICES, landlocked
 from segue.system.isolation.homes import PrivateParts
-from segue.system.isolation.places import TOOLS
-from segue.system.isolation.toolchain import SHARED, program_places
+from segue.system.isolation.landlock import landlock_abi
+from segue.system.isolation.places import SHARED, TOOLS, program_places
 
 _LARGEST_TEXT = 1024**2
 _NOT_LINKED = frozenset(("__pycache__", ".cache", ".vite", ".vite-temp"))

@@ -13,9 +13,8 @@ from msgspec import Struct, field
 from segue.system.isolation.homes import PrivateParts
 from segue.system.isolation.isolate import Means, SandboxChoice
 from segue.system.isolation.mounting import CONTAINED, copy_masked, filtered, hide, mounter, proc_mounts
-from segue.system.isolation.places import TOOLS
+from segue.system.isolation.places import SHARED, TOOLS, named_places, outermost, program_places
 from segue.system.isolation.policy import GIT_FOLDER
-from segue.system.isolation.toolchain import SHARED, named_places, outermost, program_places
 
 _MOST_FILES = 300
 """Mounts cost more the more there are; beyond this, whole folders are made read-only."""

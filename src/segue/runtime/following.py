@@ -29,7 +29,7 @@ from segue.view.run import RunView
 
 if TYPE_CHECKING:
     from segue.runtime.open import OpenRun
-    from segue.system.git.integration import Upkeep
+    from segue.system.git.integration import BranchSync
 
 _DONE = ("done", "skipped")
 
@@ -192,13 +192,13 @@ class Returned(Struct):
         return task is not None and task.state in _DONE
 
     @property
-    def _upkeep(self) -> Upkeep:
-        from segue.system.git.integration import Integration, Upkeep
+    def _upkeep(self) -> BranchSync:
+        from segue.system.git.integration import BranchSync, Integration
 
         opened = self.opened
         assert opened.tree is not None
         own = Integration(opened.repo, opened.tree.branch, since=opened.run.created / 1000)
-        return Upkeep(PushRemote(opened.tree.home, REMOTE), own, opened.spec.into)
+        return BranchSync(PushRemote(opened.tree.home, REMOTE), own, opened.spec.into)
 
 
 def _read_received(store: Store, run: str) -> list[FeedbackReceived]:

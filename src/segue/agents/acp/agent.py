@@ -33,8 +33,8 @@ from segue.domain.outcome import Outcome
 from segue.domain.signals import SHORT_RETRY
 from segue.ports import Capabilities
 from segue.system.files import write_atomic
+from segue.system.isolation.places import program_places
 from segue.system.isolation.policy import Places
-from segue.system.isolation.toolchain import program_places
 from segue.system.process.processes import Command
 from segue.system.process.segue import part_command
 from segue.system.services import Services

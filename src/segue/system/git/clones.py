@@ -25,7 +25,7 @@ from segue.system.files import exclusive, private_folder, read_start, write_atom
 from segue.system.git.addresses import LOCAL, canonical_url, has_secret, hint_for_remote
 from segue.system.git.bundles import BASE, PATIENCE, PLAIN, QUIET_FETCH, as_file, run_in_mirror
 from segue.system.git.folders import COMMIT
-from segue.system.git.recovery import clear_leftovers, wait_for_git
+from segue.system.git.recovery import clear_stale_locks, wait_for_git
 from segue.system.git.repository import Repository
 from segue.system.process.capture import Captured
 
@@ -322,7 +322,7 @@ async def _try_to_fetch(mirror: _Mirror, url: str, *specs: str) -> None:
 
 async def _clear(mirror: Path) -> None:
     """Remove what fetches that were killed have left in a mirror."""
-    await clear_leftovers(mirror, mirror, mirror, 0.0, PATIENCE)
+    await clear_stale_locks(mirror, mirror, mirror, 0.0, PATIENCE)
     pieces = list((mirror / "objects" / "pack").glob("tmp_*"))
     if pieces and await wait_for_git([mirror], PATIENCE):
         for piece in pieces:

@@ -25,8 +25,8 @@ from segue.system.git.nested import (
     LARGEST,
     POINTERS,
     GitViolation,
-    Inner,
-    InnerGuard,
+    Nested,
+    NestedGuard,
     Settings,
     control_files,
     find_odd,
@@ -87,7 +87,7 @@ class GitState(msgspec.Struct, frozen=True):
     common: str = ""
     place: tuple[int, ...] = ()
     """Which folder the former is, whatever it is called."""
-    inner: Inner | None = None
+    inner: Nested | None = None
     """Repositories within the work tree and within its git folder; None: an older Segue has looked."""
     graph: tuple[int, ...] = ()
 
@@ -102,7 +102,7 @@ class GitGuard:
         self._common = common_dir
         self._originals = Originals(folder, LARGEST)
         self._objects = Objects(common_dir)
-        self._inner = InnerGuard(str(repo.root), self._originals, self._read_settings)
+        self._inner = NestedGuard(str(repo.root), self._originals, self._read_settings)
 
     @property
     def root(self) -> Path:

@@ -106,7 +106,7 @@ class Integration(Struct):
     union: tuple[str, ...] = ()
     """Patterns of files in which the lines of both sides are kept where they collide."""
     since: float = 0.0
-    """When the run began, in seconds since the epoch: what gits killed since then have left is removed."""
+    """When the run began, in seconds since the epoch: stale locks that are newer are removed."""
     _settings: dict[str, str] | None = None
 
     @property
@@ -315,7 +315,7 @@ _BASE_REF = "refs/segue/base"
 _PUSHED = "refs/segue/pushed"
 
 
-class Upkeep(Struct, frozen=True):
+class BranchSync(Struct, frozen=True):
     """The branch of a run, checked out in its work tree, and the remote that has it too."""
 
     remote: PushRemote

@@ -23,7 +23,7 @@ from segue.system.beneath import Beneath
 from segue.system.files import exclusive, private_folder, read_start
 from segue.system.git.index import find_gitlinks, has_work, shown
 from segue.system.git.objects import PathChange
-from segue.system.git.recovery import clear_leftovers, undo_killed_switch
+from segue.system.git.recovery import clear_stale_locks, undo_killed_switch
 from segue.system.git.repository import FALLBACK_IDENTITY, Repository
 from segue.system.git.worktree import LinkedTree, branch_of, list_files
 from segue.system.lane import LANE_NAME, has_content
@@ -121,8 +121,8 @@ class LaneTrees:
         return found
 
     async def _recover(self, lane: Repository) -> None:
-        """Remove the locks of gits that were killed in a lane; those in other lanes are not waited for."""
-        await clear_leftovers(lane.root, lane.git_dir, lane.git_dir, self._since, _PATIENCE)
+        """Remove the stale locks of a lane; git processes in other lanes are not waited for."""
+        await clear_stale_locks(lane.root, lane.git_dir, lane.git_dir, self._since, _PATIENCE)
 
     async def _close(self, number: int) -> list[str]:
         tree = LinkedTree(self._home, self.path(number))

@@ -127,7 +127,7 @@ _LFS = re.compile(r"git-lfs (clean|smudge|filter-process)( --skip)?( -- %f)?")
 Settings = list[tuple[str, str]]
 ReadSettings = Callable[[str], Awaitable[Settings | None]]
 """Returns the settings in a file that was kept, by its digest; None if git cannot read it."""
-Inner = dict[str, dict[str, Original]]
+Nested = dict[str, dict[str, Original]]
 """By the path of a git folder or of what leads to one: what is there."""
 
 
@@ -148,7 +148,7 @@ class _Folder(NamedTuple):
     found: tuple[str, ...]
 
 
-class InnerGuard:
+class NestedGuard:
     """Compares repositories within a repository before and after a launch."""
 
     def __init__(self, root: str, originals: Originals, read_settings: ReadSettings) -> None:
@@ -157,12 +157,12 @@ class InnerGuard:
         self._modules: set[str] = set()
         self._folders: dict[str, _Folder] = {}
 
-    def look(self, own: str, common: str) -> Inner:
+    def look(self, own: str, common: str) -> Nested:
         """Return what is there before a launch."""
         return {path: self._look_at(path) for path in self._places(own, common)}
 
     async def restore(
-        self, own: str, common: str, before: Inner, hooks: Collection[str | None]
+        self, own: str, common: str, before: Nested, hooks: Collection[str | None]
     ) -> list[GitViolation]:
         """Put back what leads elsewhere or starts something; `hooks` are digests of the user's own."""
         found = []

@@ -302,18 +302,18 @@ async def stage(
 
 
 async def _make_tree(staged: Path, git: Git, add: Add, look: Look) -> tuple[str, str]:
-    """Add everything, then make a tree while somebody looks: two gits take as long as one."""
+    """Add everything, then make a tree while somebody looks: two processes take as long as one."""
     extra, added = {"GIT_INDEX_FILE": str(staged)}, asyncio.Event()
-    looking = asyncio.ensure_future(look(staged, added.wait()))
+    looked = asyncio.ensure_future(look(staged, added.wait()))
     try:
         await add(extra)
         added.set()
         await asyncio.sleep(0)  # the look takes longer, so it begins first
         tree = (await git("write-tree", extra=extra)).out.decode().strip()
-        return tree, await looking
+        return tree, await looked
     finally:
-        looking.cancel()
-        await asyncio.wait({looking})
+        looked.cancel()
+        await asyncio.wait({looked})
 
 
 async def _see_nothing(_index: Path, complete: Awaitable[object]) -> str:

@@ -34,7 +34,7 @@ _log = logging.getLogger(__name__)
 TIMEOUT = 300.0
 PLAIN_DIFF = ("--no-ext-diff", "--no-textconv", "--ignore-submodules=dirty")
 """For each `git diff` that looks at files."""
-APART = {"GIT_DIR": os.devnull}
+NO_REPOSITORY = {"GIT_DIR": os.devnull}
 """For a git that needs no repository: it must not find one by chance."""
 NOT_A_REPOSITORY = "Target path is not a git repository"
 _PLACES = ("--show-toplevel", "--absolute-git-dir")

@@ -38,12 +38,12 @@ _CLOCK = 2.0
 """Seconds by which the clocks of a file system and of a database may differ."""
 
 
-async def clear_leftovers(root: Path, git_dir: Path, common: Path, since: float, patience: float) -> None:
-    """Remove what gits that were killed since an instant have left in the git folders of a work tree.
+async def clear_stale_locks(root: Path, git_dir: Path, common: Path, since: float, patience: float) -> None:
+    """Remove locks and half-made work trees that killed git processes have left since an instant.
 
-    Gits that are alive in one of the repository's work trees are waited for. What they or later ones make
-    is not touched: only what was there before and has not changed since. Where somebody else's git works
-    cannot be seen; nobody waits for it, and what belongs to whoever started it stays.
+    Git processes that run in one of the repository's work trees are waited for. What they or later ones make
+    is not touched: only what was there before and has not changed since. Where a git process of another user
+    runs cannot be seen; it is not waited for, and files of that user stay.
     """
     before = _find(git_dir, common, since)
     if not before or not await wait_for_git((root, common, *_work_trees(common)), patience):
@@ -71,7 +71,7 @@ def is_half_made(known: Path) -> bool:
 
 
 async def wait_for_git(folders: Collection[Path], patience: float, command: str = "") -> bool:
-    """Wait for gits that work in these folders and may have outlived who began them; False: not all ended."""
+    """Wait for git processes in these folders, which may have outlived their parents; False: not all ended."""
     import psutil
 
     def may_work_here(process: psutil.Process) -> bool:
@@ -96,7 +96,7 @@ async def wait_for_git(folders: Collection[Path], patience: float, command: str 
 
 
 def _owners_of_unseen() -> set[int | None]:
-    """Return who else has gits of which it cannot be seen where they work."""
+    """Return the other users with git processes whose folder cannot be seen."""
     import psutil
 
     found = set()
@@ -130,7 +130,7 @@ def _own_id() -> int:
     return os.geteuid()
 
 
-class _Leftover(NamedTuple):
+class _StaleFile(NamedTuple):
     """What tells something from another file of the same name, and whose it is."""
 
     inode: int
@@ -138,7 +138,7 @@ class _Leftover(NamedTuple):
     owner: int
 
 
-def _find(git_dir: Path, common: Path, since: float) -> dict[Path, _Leftover]:
+def _find(git_dir: Path, common: Path, since: float) -> dict[Path, _StaleFile]:
     """Return what a killed git may have left."""
     found = {}
     for folder in dict.fromkeys((git_dir, common)):
@@ -148,7 +148,7 @@ def _find(git_dir: Path, common: Path, since: float) -> dict[Path, _Leftover]:
             with contextlib.suppress(OSError):
                 now = path.lstat()
                 if now.st_mtime >= since - _CLOCK or _is_ours(folder, path):
-                    found[path] = _Leftover(now.st_ino, now.st_mtime_ns, now.st_uid)
+                    found[path] = _StaleFile(now.st_ino, now.st_mtime_ns, now.st_uid)
     return found
 
 

@@ -32,7 +32,7 @@ from segue.system.git.index import (
 )
 from segue.system.git.objects import GITLINK, Objects, PathChange, StagedIndex, stage
 from segue.system.git.outside import TIMEOUT, find_repository, read_config, run_outside, verb_of
-from segue.system.git.recovery import clear_leftovers, wait_for_git
+from segue.system.git.recovery import clear_stale_locks, wait_for_git
 from segue.system.git.stillness import Marks, mark_tree
 from segue.system.process.processes import Captured
 from segue.system.reading import work_tree
@@ -275,10 +275,10 @@ class Repository(Struct):
         return found[0] if found else None
 
     async def recover(self, since: float, patience: float = TIMEOUT) -> None:
-        """Make the repository usable after a kill: remove what gits killed since then have left."""
+        """Make the repository usable after a kill: remove stale locks and half-made work trees since then."""
         clear_brief_folders()
         clear_temporary(self.git_dir)
-        await clear_leftovers(self.root, self.git_dir, common_dir(self.git_dir), since, patience)
+        await clear_stale_locks(self.root, self.git_dir, common_dir(self.git_dir), since, patience)
 
     async def has_branch(self, name: str) -> bool:
         """Return whether there is a local branch of this name."""
@@ -336,7 +336,7 @@ class Repository(Struct):
         return known.out.decode("utf-8", "replace").partition(" <")[0].strip() if known.exit_code == 0 else ""
 
     def _housekeeping(self) -> tuple[str, ...]:
-        """Return what keeps git from looking, after this commit, whether to tidy up; now and then it may."""
+        """Return the option that keeps git from checking whether to run `gc`; now and then it may."""
         self._commits += 1
         return () if self._commits % _TIDY == 1 else ("-c", "maintenance.auto=false")
 

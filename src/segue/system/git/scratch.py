@@ -15,7 +15,7 @@ from segue.system.files import brief_folder, private_folder, read_start
 from segue.system.git.folders import COMMIT, common_dir, read_refs
 from segue.system.git.objects import EMPTY_TREE
 from segue.system.git.outside import run_git
-from segue.system.git.recovery import clear_leftovers
+from segue.system.git.recovery import clear_stale_locks
 from segue.system.git.repository import FALLBACK_IDENTITY, Repository
 
 _REMOTE_HEAD = "refs/remotes/origin/HEAD"
@@ -113,7 +113,7 @@ async def new_repository(folder: Path) -> bool:
     if not is_new_place(folder):
         return False
     folder.mkdir(parents=True, exist_ok=True)
-    await clear_leftovers(folder, folder / ".git", folder / ".git", 0.0, _TIMEOUT)
+    await clear_stale_locks(folder, folder / ".git", folder / ".git", 0.0, _TIMEOUT)
     await run_git(folder, "init", "--quiet")
     repo = await Repository.open(folder)
     if repo.root != Path(os.path.realpath(folder)):

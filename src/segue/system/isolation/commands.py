@@ -15,6 +15,7 @@ from segue.domain.pattern import pattern
 from segue.system import programs
 from segue.system.files import leave_memory, private_folder
 from segue.system.isolation import mounting
+from segue.system.isolation.landlock import landlock_abi
 from segue.system.isolation.policy import TEMPORARY, SandboxPolicy
 from segue.system.process.capture import PROBE_SECONDS, probe
 from segue.system.process.segue import part_command
@@ -110,20 +111,13 @@ def inside_variables(env: Mapping[str, str], policy: SandboxPolicy, *, by_rules:
     return kept
 
 
-def landlock_abi() -> int:
-    """Return the version of Landlock that this kernel has; 0 if there is none."""
-    from segue.system.isolation import landlock  # it imports ctypes, which other means do without
-
-    return landlock.abi()
-
-
 def landlocked(document: Mapping[str, object], argv: Sequence[str]) -> list[str]:
     """Return the command that lays rules on itself and becomes the program."""
     return [*part_command("segue.system.isolation.landlock"), json.dumps(document), *argv]
 
 
 def _needed(argv: Sequence[str], env: Mapping[str, str], hidden: Iterable[Path]) -> Iterator[str]:
-    from segue.system.isolation.toolchain import program_places
+    from segue.system.isolation.places import program_places
 
     closed = list(hidden)
     for place in program_places([*argv, sys.executable], env):

@@ -21,8 +21,9 @@ from segue.domain.events import NOT_ISOLATED
 from segue.system import programs
 from segue.system.files import is_led, private_folder, write_atomic
 from segue.system.isolation import commands, mounting
-from segue.system.isolation.commands import Enclosed, landlock_abi
+from segue.system.isolation.commands import Enclosed
 from segue.system.isolation.homes import PrivateParts, own_places
+from segue.system.isolation.landlock import landlock_abi
 from segue.system.isolation.mounting import MounterFound
 from segue.system.isolation.policy import (
     TEMPORARY,

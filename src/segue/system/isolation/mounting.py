@@ -15,10 +15,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from segue.system import programs
-from segue.system.isolation import seccomp
-from segue.system.isolation.places import SHOWN_IN_RUN
+from segue.system.isolation import landlock
+from segue.system.isolation.places import SHARED, SHOWN_IN_RUN, named_places, outermost, program_places
 from segue.system.isolation.policy import GIT_FOLDER, TEMPORARY, SandboxPolicy, git_link, shown_temporary
-from segue.system.isolation.toolchain import SHARED, named_places, outermost, program_places
 from segue.system.process.capture import PROBE_SECONDS, Captured, probe
 from segue.system.process.segue import part_command
 
@@ -66,10 +65,10 @@ def wrap(
 
 def filtered(program: Sequence[str], folder: Path) -> list[str]:
     """Return the program that mounts, with a filter of system calls that is written to the folder."""
-    if not seccomp.is_there():
+    if not landlock.has_filters():
         return [*program]
     file = _make(folder) / "filter"
-    file.write_bytes(seccomp.make_filter(sockets=True))
+    file.write_bytes(landlock.make_filter(sockets=True))
     return ["/bin/sh", "-c", 'exec "$@" 9< "$0"', str(file), *program, "--seccomp", "9"]
 
 

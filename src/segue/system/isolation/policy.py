@@ -22,10 +22,10 @@ from segue.system.isolation.places import (
     HIDDEN_TEMPORARY,
     PLAIN_SETTINGS,
     SECRETS,
+    SHARED,
     SOCKETS,
     TOOLS,
 )
-from segue.system.isolation.toolchain import SHARED
 from segue.system.programs import find_inside, own_bytecode, own_prefix, own_search, own_source, reach
 
 _MOST_SHOWN = 60
