@@ -145,22 +145,10 @@ def _read(path: Path) -> str:
 
 _OWN = (
     *(".netrc", "_netrc", ".git-credentials", ".config/git/credentials", ".npmrc", ".yarnrc", ".yarnrc.yml"),
-    *(
-        ".pypirc",
-        ".pip/pip.conf",
-        ".config/pip/pip.conf",
-        ".m2/settings.xml",
-        ".docker/config.json",
-        ".pgpass",
-    ),
-    *(".my.cnf", ".gradle/gradle.properties", ".nuget/NuGet/NuGet.Config", ".config/containers/auth.json"),
-    *(
-        ".config/uv/uv.toml",
-        ".config/glab-cli/config.yml",
-        ".config/hub",
-        ".kube/config",
-        ".cache/huggingface/token",
-    ),
+    *(".pypirc", ".pip/pip.conf", ".config/pip/pip.conf", ".m2/settings.xml", ".docker/config.json"),
+    *(".pgpass", ".my.cnf", ".gradle/gradle.properties", ".nuget/NuGet/NuGet.Config"),
+    *(".config/containers/auth.json", ".config/uv/uv.toml", ".config/glab-cli/config.yml", ".config/hub"),
+    *(".kube/config", ".cache/huggingface/token"),
 )
 """Files of tools that are known to have credentials and whose names do not say so."""
 

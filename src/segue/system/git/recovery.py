@@ -25,14 +25,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _NAMES = (
-    "index",
-    "HEAD",
-    "ORIG_HEAD",
-    "MERGE_HEAD",
-    "config",
-    "packed-refs",
-    "gc.pid",
-    "objects/maintenance",
+    *("index", "HEAD", "ORIG_HEAD", "MERGE_HEAD", "config", "packed-refs", "gc.pid", "objects/maintenance"),
 )
 _CLOCK = 2.0
 """Seconds by which the clocks of a file system and of a database may differ."""
@@ -71,7 +64,7 @@ def is_half_made(known: Path) -> bool:
 
 
 async def wait_for_git(folders: Collection[Path], patience: float, command: str = "") -> bool:
-    """Wait for git processes in these folders, which may have outlived their parents; False: not all ended."""
+    """Wait for git processes in these folders, which may have outlived their parent; False: not all ended."""
     import psutil
 
     def may_work_here(process: psutil.Process) -> bool:

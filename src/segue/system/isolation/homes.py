@@ -163,21 +163,8 @@ _MOST_FILES = 200
 """Entries of a folder that are looked at; beyond that nobody can say that it is harmless."""
 _MOST_SETTINGS = 100
 _CODE = (
-    ".py",
-    ".sh",
-    ".js",
-    ".ts",
-    ".rb",
-    ".go",
-    ".rs",
-    ".java",
-    ".c",
-    ".h",
-    ".pl",
-    ".lua",
-    ".zsh",
-    ".vim",
-    ".jar",
+    *(".py", ".sh", ".js", ".ts", ".rb", ".go", ".rs", ".java", ".c", ".h", ".pl", ".lua", ".zsh", ".vim"),
+    *(".jar"),
 )
 
 

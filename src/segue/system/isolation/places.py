@@ -58,14 +58,8 @@ HIDDEN_TEMPORARY: Final = (
     "snap-private-",  # of packages
     "claude-",  # Claude Code writes there
     "hsperfdata_",  # Java writes there
-    *(
-        "segue-ask-",
-        "segue-bundle-",
-        "segue-check-",
-        "segue-inside-",
-        "segue-look-",
-        "segue-seal-",
-    ),  # ours, brief
+    # ours, brief
+    *("segue-ask-", "segue-bundle-", "segue-check-", "segue-inside-", "segue-look-", "segue-seal-"),
     ".segue-",
 )
 """Beginnings of names in /tmp, whatever TMPDIR says: inside the sandbox, programs create their own."""
@@ -123,48 +117,16 @@ SETTINGS: Final = frozenset(
 
 NEEDED: Final = (
     *PLAIN_SETTINGS,
-    *(
-        ".config/go",
-        ".config/mise",
-        ".config/nix",
-        ".config/pnpm",
-        ".config/yarn",
-        ".config/composer",
-        ".pip",
-    ),
-    *(".config/pypoetry", ".config/pdm", ".config/hatch"),
-    *(
-        ".bundle",
-        ".gem",
-        ".ivy2",
-        ".sbt",
-        ".hex",
-        ".mix",
-        ".composer",
-        ".yarn",
-        ".conda",
-        ".conan2",
-        ".julia",
-    ),
-    *(".opam", ".ghcup", ".stack", ".cabal", ".elan", ".dotnet", ".nimble", ".pub-cache", ".platformio"),
-    *(
-        ".proto",
-        ".fnm",
-        ".rye",
-        ".pixi",
-        ".juliaup",
-        ".phpenv",
-        ".plenv",
-        ".tfenv",
-        ".gvm",
-        ".jabba",
-        ".swiftly",
-    ),
-    *(".local/share/swiftly", ".local/share/coursier", ".local/share/nvm", ".local/share/cargo"),
-    *(".local/share/rustup", ".local/state/nix", ".luarocks", ".npm-global", ".npm-packages"),
-    *(".jdks", ".jenv", ".nodenv", ".goenv", ".virtualenvs", ".local/share/virtualenvs", ".nix-profile"),
-    *(".local/lib", ".local/share/jupyter", ".local/share/gem", ".local/share/man", ".oh-my-zsh", ".zsh"),
-    *(".fonts", ".themes", ".icons", ".local/share/fonts", ".local/share/themes", ".local/share/icons"),
+    *(".config/go", ".config/mise", ".config/nix", ".config/pnpm", ".config/yarn", ".config/composer"),
+    *(".pip", ".config/pypoetry", ".config/pdm", ".config/hatch", ".bundle", ".gem", ".ivy2", ".sbt", ".hex"),
+    *(".mix", ".composer", ".yarn", ".conda", ".conan2", ".julia", ".opam", ".ghcup", ".stack", ".cabal"),
+    *(".elan", ".dotnet", ".nimble", ".pub-cache", ".platformio", ".proto", ".fnm", ".rye", ".pixi"),
+    *(".juliaup", ".phpenv", ".plenv", ".tfenv", ".gvm", ".jabba", ".swiftly", ".local/share/swiftly"),
+    *(".local/share/coursier", ".local/share/nvm", ".local/share/cargo", ".local/share/rustup"),
+    *(".local/state/nix", ".luarocks", ".npm-global", ".npm-packages", ".jdks", ".jenv", ".nodenv", ".goenv"),
+    *(".virtualenvs", ".local/share/virtualenvs", ".nix-profile", ".local/lib", ".local/share/jupyter"),
+    *(".local/share/gem", ".local/share/man", ".oh-my-zsh", ".zsh", ".fonts", ".themes", ".icons"),
+    *(".local/share/fonts", ".local/share/themes", ".local/share/icons"),
 )
 """What builds and shells need beside toolchains and caches: only the secrets in their settings are hidden."""
 
