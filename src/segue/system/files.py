@@ -12,6 +12,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from functools import cache
+from itertools import islice
 from pathlib import Path
 
 from segue.domain.errors import SegueError
@@ -133,6 +134,15 @@ def read_end(path: Path, limit: int) -> bytes:
             return b""
         file.seek(max(0, found.st_size - limit))
         return file.read(limit)
+
+
+def list_folder(folder: Path, most: int | None = None) -> list[os.DirEntry[str]]:
+    """Return what is in a folder, or the first of it; nothing if it cannot be read."""
+    try:
+        with os.scandir(folder) as found:
+            return list(islice(found, most))
+    except OSError:
+        return []
 
 
 def signature(path: str | Path) -> tuple[int, int, int, int] | None:

@@ -18,7 +18,7 @@ from pathlib import Path
 from urllib.parse import unquote, unquote_plus
 
 from segue.domain.pattern import pattern
-from segue.system.files import read_start
+from segue.system.files import list_folder, read_start
 from segue.system.redact import SHORTEST
 from segue.system.shapes import looks_random
 
@@ -204,17 +204,10 @@ def _configurations(git: Path) -> Iterator[Path]:
 
 def _named_files(home: Path) -> Iterator[Path]:
     """Yield the files in the folders of tools whose names say that they have credentials."""
-    tools = [path for path in _entries(home, _FOLDERS) if path.name.startswith(".")]
-    for place in (*tools, *_entries(home / ".config", _FOLDERS)):
-        yield from (path for path in _entries(place, _ENTRIES) if _NAMED.search(path.name))
-
-
-def _entries(folder: Path, most: int) -> list[Path]:
-    try:
-        with os.scandir(folder) as found:
-            return [Path(entry.path) for entry in islice(found, most)]
-    except OSError:
-        return []
+    tools = [one for one in list_folder(home, _FOLDERS) if one.name.startswith(".")]
+    for place in (*tools, *list_folder(home / ".config", _FOLDERS)):
+        named = (one for one in list_folder(Path(place.path), _ENTRIES) if _NAMED.search(one.name))
+        yield from (Path(one.path) for one in named)
 
 
 def _in_addresses(text: str) -> Iterator[str]:

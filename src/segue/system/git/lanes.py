@@ -20,7 +20,7 @@ from pathlib import Path
 from segue.domain.errors import WorkspaceError
 from segue.domain.workspace import Snapshot
 from segue.system.beneath import Beneath
-from segue.system.files import exclusive, private_folder, read_start
+from segue.system.files import exclusive, list_folder, private_folder, read_start
 from segue.system.git.index import find_gitlinks, has_work, shown
 from segue.system.git.objects import PathChange
 from segue.system.git.recovery import clear_stale_locks, undo_killed_switch
@@ -249,8 +249,8 @@ class LaneTrees:
     def _numbers(self) -> list[int]:
         """Return the lanes of which there is something, here or in git's folder."""
         known = LinkedTree(self._home, self.path(1)).known.parent
-        places = [*_names(self._folder), *_names(known)]
-        mine = [name.lstrip(".").partition(".")[0] for name in places]
+        places = [*list_folder(self._folder), *list_folder(known)]
+        mine = [place.name.lstrip(".").partition(".")[0] for place in places]
         found = [LANE_NAME.fullmatch(name) for name in mine]
         return sorted({int(one["number"]) for one in found if one and one["run"] == self._run})
 
@@ -317,13 +317,6 @@ def _free(path: Path) -> Path:
     """Return this path, or one like it that does not exist."""
     others = (path.with_name(f"{path.name}-{number}") for number in count(1))
     return next(one for one in chain((path,), others) if not os.path.lexists(one))
-
-
-def _names(folder: Path) -> list[str]:
-    try:
-        return [path.name for path in folder.iterdir()]
-    except OSError:
-        return []
 
 
 def delete_files(root: Path, paths: Iterable[str]) -> None:

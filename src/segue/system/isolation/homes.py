@@ -14,12 +14,13 @@ import stat
 from collections import deque
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from itertools import islice, pairwise
+from itertools import pairwise
 from pathlib import Path
 
 from msgspec import Struct
 
 from segue.domain.pattern import pattern
+from segue.system.files import list_folder
 from segue.system.isolation.places import CACHES, NEEDED, SETTINGS, TOOLS
 from segue.system.redact import MARK, Redactor
 
@@ -159,6 +160,7 @@ _XDG = {
     "XDG_STATE_HOME": ".local/state",
     "XDG_CACHE_HOME": ".cache",
 }
+_MOST_ENTRIES = 2000
 _MOST_FILES = 200
 """Entries of a folder that are looked at; beyond that nobody can say that it is harmless."""
 _MOST_SETTINGS = 100
@@ -185,7 +187,7 @@ def find_private(home: Path) -> PrivateParts:
         (Path(os.environ[variable]), name) for variable, name in _XDG.items() if variable in os.environ
     ]
     for folder, name in [*((home / name, name) for name in _FOLDERS), *elsewhere]:
-        for entry in _entries(folder):
+        for entry in list_folder(folder, _MOST_ENTRIES):
             look.at_entry(entry, f"{name}/{entry.name}" if name else entry.name)
     return PrivateParts(tuple(look.hidden), tuple(look.masked.items()))
 
@@ -208,7 +210,7 @@ class _Look:
         if not entry.is_dir():
             self._at_file(Path(entry.path), name)
         elif name.startswith(".cache/"):
-            for inner in _entries(Path(entry.path)):
+            for inner in list_folder(Path(entry.path), _MOST_ENTRIES):
                 if (has_private_name(inner.name) and not inner.is_dir()) or _is_special(inner):
                     self._hide(Path(inner.path))
         elif name in self.needed or name in self.around:
@@ -237,7 +239,7 @@ class _Look:
                 self._mask(path)
 
     def _settings(self, folder: Path, name: str, depth: int) -> Iterator[os.DirEntry[str]]:
-        for entry in _entries(folder, _MOST_SETTINGS):
+        for entry in list_folder(folder, _MOST_SETTINGS):
             inner = f"{name}/{entry.name}"
             if entry.is_dir(follow_symlinks=False):
                 if depth < 1 and inner not in self.needed:
@@ -257,7 +259,7 @@ class _Look:
     def _is_harmless(self, folder: str) -> bool:
         waiting, seen = deque([folder]), 0
         while waiting:
-            for entry in _entries(Path(waiting.popleft()), _MOST_FILES):
+            for entry in list_folder(Path(waiting.popleft()), _MOST_FILES):
                 seen += 1
                 if seen >= _MOST_FILES or has_private_name(entry.name):
                     return False
@@ -279,14 +281,6 @@ def own_places(home: Path, argv: Sequence[str], program: Path) -> list[Path]:
             depth = next(n for n in (1, 2, 3) if "/".join(parts[:n]) not in _FOLDERS)
             found += [home.joinpath(*parts[:depth])] if len(parts) > depth else []
     return [place for place in found if place.is_dir()]
-
-
-def _entries(folder: Path, most: int = 2000) -> list[os.DirEntry[str]]:
-    try:
-        with os.scandir(folder) as found:
-            return list(islice(found, most))
-    except OSError:
-        return []
 
 
 def _is_special(entry: os.DirEntry[str]) -> bool:
