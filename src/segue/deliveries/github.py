@@ -12,7 +12,8 @@ from segue.deliveries.hosting import WORDS, CiReport, FailedJob, PullRequest, Re
 from segue.deliveries.place import HostedPlace, explain_unseen
 from segue.domain.errors import SegueError
 from segue.ports import Problem
-from segue.system.http.rest import GithubAccess, Refused, open_graphql, open_rest
+from segue.system.github import GithubAccess, open_graphql, open_rest
+from segue.system.http.rest import Refused
 
 _MEMBERS = frozenset({"OWNER", "MEMBER", "COLLABORATOR"})
 _FAILED = frozenset({"failure", "timed_out", "startup_failure"})

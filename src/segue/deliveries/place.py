@@ -13,7 +13,8 @@ from msgspec import Meta, Struct
 
 from segue.domain.options import Options, Text, WebAddress
 from segue.ports import Problem
-from segue.system.http.rest import ENTERPRISE_TOKENS, TOKENS, Refused, ask_gh
+from segue.system.github import ENTERPRISE_TOKENS, TOKENS, ask_gh
+from segue.system.http.rest import Refused
 
 _SCP = re.compile(r"(?:[^@/\s]+@)?([^:/\s]+):(?!//)(.+)")
 _GITHUB, _GITLAB = "github", "gitlab"

@@ -23,7 +23,8 @@ from segue.sources.github.posting import IssueReport, Notebook, ReportState, Tel
 from segue.sources.listed import ListedSource, Reading
 from segue.sources.options import GithubSettings
 from segue.sources.recognise import is_github
-from segue.system.http.rest import Rest, RestWords, find_access, open_graphql, open_rest
+from segue.system.github import find_access, open_graphql, open_rest
+from segue.system.http.rest import Rest, RestWords
 
 _READ_PATIENCE = 60.0
 """Seconds for which GitHub is waited for before a run; at work nothing waits for it."""
