@@ -103,7 +103,11 @@ class LimitSettings(Options, frozen=True):
         from segue.domain.job import Limits
 
         return Limits(
-            *(self.phase_timeout, self.idle_timeout, self.kill_grace, self.output_bytes, self.kept_bytes),
+            self.phase_timeout,
+            self.idle_timeout,
+            self.kill_grace,
+            self.output_bytes,
+            self.kept_bytes,
             self.patience,
         )
 

@@ -109,8 +109,13 @@ class Worker:
         shown = self._equipment.shown
         self._say(f"Worker {self.id}: {self._number} seats; {', '.join(shown)}.")
         entry = WorkerEntry(
-            *(self.id, identity.host(), os.getpid(), __version__),
-            *(" ".join(shown), " ".join(self._equipment.repos), self._number),
+            self.id,
+            identity.host(),
+            os.getpid(),
+            __version__,
+            " ".join(shown),
+            " ".join(self._equipment.repos),
+            self._number,
         )
         await asyncio.to_thread(self._register.enter, entry)
 
