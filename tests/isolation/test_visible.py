@@ -17,7 +17,7 @@ from typing import Literal
 import pytest
 from docs.limits import NOT_STOPPED, VISIBLE, visible_in
 
-from segue.proof.options import SealOptions
+from segue.proof.execute import SealOptions
 from segue.system.isolation import landlock
 from segue.system.isolation.isolate import Isolation, SandboxOptions
 from segue.system.isolation.landlock import landlock_abi

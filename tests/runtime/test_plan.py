@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from segue.domain.errors import UsageError
-from segue.domain.role import AgentChoice, Role
+from segue.domain.job import AgentChoice, Role
 from segue.domain.run import RunKind
 from segue.domain.task import Task, TaskList, TaskStatus
 from segue.runtime.app import App

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from segue.conformance.source import check_source
 from segue.domain.errors import CredentialsError, SourceError, UsageError
-from segue.domain.history import SourceHistory
+from segue.domain.source import SourceHistory
 from segue.domain.task import Completion, TaskStatus
 from segue.ports import SourceRequest
 from segue.sim.github.script import GithubFault, GithubRepo, GithubScript, GithubToken

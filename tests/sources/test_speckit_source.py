@@ -13,7 +13,7 @@ import pytest
 
 from segue.conformance.source import check_source
 from segue.domain.errors import SourceError, TwoLists
-from segue.domain.history import SourceHistory
+from segue.domain.source import SourceHistory
 from segue.domain.task import Completion, Task, TaskStatus
 from segue.ports import Source, SourceRequest
 from segue.sources.restore import CorruptState

@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from segue.domain.errors import WorkspaceError
-from segue.domain.merge import Merged
+from segue.domain.workspace import Merged
 from segue.system.git.integration import Integration, catch_up, no_gc, parse_merge
 from segue.system.git.repository import Repository
 from tests.system.test_git import git, repo

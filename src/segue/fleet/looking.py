@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path, PurePath
 
 from segue.domain.errors import SegueError
-from segue.domain.kinds.recognise import with_kinds
+from segue.domain.kinds import with_kinds
 from segue.domain.run import Origin, Run
 from segue.domain.task import Task
 from segue.runtime.app import App

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from segue.domain.errors import UnusableAnswer
-from segue.domain.json_text import the_object
+from segue.domain.text import find_object
 from segue.domain.verdict import Action
 
 _LONGEST = 200_000
@@ -63,7 +63,7 @@ def read_answer(text: str, keys: Sequence[str], actions: bool = False) -> JudgeA
     """Return the answer with its entries in the order of the keys; raises UnusableAnswer."""
     if len(text) > _LONGEST:
         raise UnusableAnswer("The answer is too long.")
-    found = the_object(text, "criteria")
+    found = find_object(text, "criteria")
     if isinstance(found, str):
         raise UnusableAnswer(found)
     if not actions:  # a model may offer more than it was asked for

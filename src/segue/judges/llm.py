@@ -12,9 +12,8 @@ import msgspec
 from msgspec.structs import replace
 
 from segue.domain.errors import CredentialsError, UnusableAnswer
-from segue.domain.evidence import Evidence
 from segue.domain.task import Task
-from segue.domain.verdict import Verdict
+from segue.domain.verdict import Evidence, Verdict
 from segue.judges.answer import JudgeAnswer, read_answer, schema_of
 from segue.judges.endpoint import ModelMessage, ModelQuestion, ask_endpoint
 from segue.judges.options import JudgeSettings

@@ -6,9 +6,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from segue.domain.criterion import CriterionVerdict
-from segue.domain.evidence import Evidence
-from segue.domain.verdict import Action, Result, Verdict
+from segue.domain.verdict import Action, CriterionVerdict, Evidence, Result, Verdict
 from segue.judges.answer import CriterionAnswer, JudgeAnswer, read_answer
 from segue.judges.checks import combine, result_of
 from segue.judges.quotes import Quotable

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from segue.domain.errors import WorkspaceError
-from segue.domain.finding import Finding
+from segue.domain.verdict import Finding
 from segue.system.git.folders import find_place
 from segue.system.git.outside import PLAIN_DIFF, run_outside
 

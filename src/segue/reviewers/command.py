@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import PurePath
 
 from segue.domain.errors import SegueError
-from segue.domain.finding import DismissReason, Finding, Review
+from segue.domain.verdict import DismissReason, Finding, Review
 from segue.ports import Problem, ReviewSubject
 from segue.reviewers.changes import in_changed_files
 from segue.reviewers.formats.read import MalformedOutput, exit_code_finding, parse

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from msgspec import Struct, field
 
-from segue.domain.argv import fill
 from segue.domain.errors import ToolMissing
-from segue.domain.plain import cut_tail
+from segue.domain.options import fill_placeholders
+from segue.domain.text import cut_tail
 from segue.ports import Problem, ReviewSubject
 from segue.system.isolation.isolate import Isolation, capture_inside
 from segue.system.programs import find_inside
@@ -76,7 +76,7 @@ def fill_argv(argv: Sequence[str], subject: ReviewSubject) -> list[str]:
         "repo": str(subject.repo),
         "task": subject.task,
     }
-    return [fill(argument, values) for argument in argv]
+    return [fill_placeholders(argument, values) for argument in argv]
 
 
 def locate(program: str, repo: Path) -> str:

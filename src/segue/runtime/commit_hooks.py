@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from segue.domain.hook import HookRun
+from segue.domain.source import HookRun
 from segue.proof.commit_hooks import KeptHooks, keep_hooks, kept_hooks
 from segue.system.git.folders import common_dir
 from segue.system.git.repository import Repository

@@ -14,7 +14,6 @@ from segue.domain.amounts import format_count
 from segue.domain.delivery import Delivered, Target
 from segue.domain.errors import NeedsHuman, SegueError, UsageError, WorkspaceError
 from segue.domain.events import NoticeGiven, WorkDelivered
-from segue.domain.patience import outlast
 from segue.domain.pattern import pattern
 from segue.domain.results import StepResult
 from segue.domain.run import RunSpec, StepState
@@ -27,6 +26,7 @@ from segue.system.git.branches import REMOTE, RemoteBranches
 from segue.system.git.remotes import PushRemote, fetched_from, pushed_branch
 from segue.system.git.repository import Repository
 from segue.system.git.worktree import Worktree, WorktreeResult
+from segue.system.patience import outlast
 from segue.system.services import Services
 
 if TYPE_CHECKING:

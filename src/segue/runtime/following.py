@@ -11,7 +11,6 @@ from segue.domain.amounts import format_count
 from segue.domain.delivery import Delivered, Feedback, FeedbackItem, FeedbackKind, Target
 from segue.domain.errors import NeedsHuman, SegueError, UsageError
 from segue.domain.events import FeedbackAnswered, FeedbackReceived, NoticeGiven, WorkDelivered
-from segue.domain.patience import outlast
 from segue.domain.results import Nothing, StepResult
 from segue.domain.run import Run, RunState
 from segue.domain.task import Task, TaskStatus
@@ -23,6 +22,7 @@ from segue.runtime.delivering import delivery_name
 from segue.runtime.wiring import make_delivery, raise_problems
 from segue.system.git.branches import REMOTE
 from segue.system.git.remotes import PushRemote, fetched_from
+from segue.system.patience import outlast
 from segue.system.process.processes import Processes
 from segue.view.load import load_view
 from segue.view.run import RunView

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from segue.domain.events import ContractMade
-from segue.domain.settings_text import PROJECT_FILES
+from segue.domain.options import PROJECT_FILES
 from segue.domain.task import Task
 from segue.proof.contract import Contract, ContractFile
 from segue.proof.guard import LaunchGuard

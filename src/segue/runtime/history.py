@@ -8,9 +8,9 @@ from msgspec.structs import replace
 
 from segue.domain.delivery import is_feedback
 from segue.domain.events import Committed, PlanRevised, Recorded, StateImported, TaskMarked
-from segue.domain.history import SourceHistory
 from segue.domain.results import EndOutput, JudgeOutput, LaunchOutput, SnapshotOutput, read_as
 from segue.domain.run import Step, StepState
+from segue.domain.source import SourceHistory
 from segue.domain.task import Completion, Task, TaskStatus
 from segue.flow.phases.registry import PHASES
 from segue.ports import Store

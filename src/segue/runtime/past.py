@@ -9,9 +9,9 @@ from msgspec import Struct, field
 
 from segue.domain.amounts import list_some
 from segue.domain.errors import Locked, UsageError, WorkspaceError
-from segue.domain.history import SourceHistory
 from segue.domain.results import SnapshotOutput, read_as
 from segue.domain.run import Run, RunState
+from segue.domain.source import SourceHistory
 from segue.ports import Source, Store
 from segue.runtime.app import App
 from segue.runtime.history import read_history

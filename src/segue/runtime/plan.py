@@ -11,10 +11,10 @@ import msgspec
 from msgspec import Struct
 
 from segue.config.settings import Settings
-from segue.domain.budget import Budget
 from segue.domain.errors import SourceError, UsageError
 from segue.domain.graph import refuse_cycles
-from segue.domain.role import AgentChoice, Role, read_chain
+from segue.domain.job import AgentChoice, Role, read_chain
+from segue.domain.outcome import Budget
 from segue.domain.run import Run, RunKind, RunSpec, TrialSpec
 from segue.domain.task import Task, TaskKind, TaskList, TaskStatus
 from segue.flow.context import Policy

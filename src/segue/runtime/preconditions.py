@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from segue.config.settings import Settings
 from segue.domain.errors import ToolMissing, UsageError, WorkspaceError
-from segue.domain.hook import SourceHook
-from segue.domain.nearest import suggest
 from segue.domain.run import RunState
+from segue.domain.source import SourceHook
+from segue.domain.text import suggest
 from segue.domain.workspace import Snapshot
 from segue.ports import Source
 from segue.system.files import private_folder

@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from segue.domain.errors import UsageError, WorkspaceError
-from segue.domain.role import Role
+from segue.domain.job import Role
 from segue.domain.run import Run, RunSpec, RunState
 from segue.flow.context import Building, Judging, Reviewing
 from segue.flow.launch import AgentChain

@@ -24,8 +24,8 @@ from segue.config.settings import (
     RoleSettings,
 )
 from segue.domain.errors import UsageError
-from segue.domain.kinds.recognise import with_kinds
-from segue.domain.role import Role
+from segue.domain.job import Role
+from segue.domain.kinds import with_kinds
 from segue.domain.task import Task, TaskKind
 from segue.domain.workspace import Snapshot
 from segue.notify.options import NotifySettings

@@ -29,9 +29,9 @@ from segue.domain.errors import (
     WaitsElsewhere,
 )
 from segue.domain.events import NoticeGiven, RunEnded, RunResumed, RunStarted, StateImported, TaskMarked
-from segue.domain.hook import HookTime
 from segue.domain.results import read_launch
 from segue.domain.run import Run, RunState
+from segue.domain.source import HookTime
 from segue.domain.task import TaskStatus
 from segue.flow.context import RunContext
 from segue.flow.earlier import read_earlier, read_touched
@@ -42,7 +42,7 @@ from segue.flow.scheduler import run_tasks
 from segue.flow.survey import end_survey
 from segue.ports import Journal, Observer, ReviewSubject, Store, Workspace
 from segue.proof.guard import LaunchGuard
-from segue.proof.independent import TestsApart
+from segue.proof.independent import DetachedTests
 from segue.runtime.app import App
 from segue.runtime.delivering import Delivering
 from segue.runtime.following import Returned
@@ -306,7 +306,7 @@ class _Session:
             judging=parts.judging,
             building=parts.building,
             resumed_by_person=self._is_resumed_by_person(),
-            testing=TestsApart(opened.repo, folder / "independent", opened.run.id),
+            testing=DetachedTests(opened.repo, folder / "independent", opened.run.id),
             earlier={} if opened.is_first else read_earlier(self._store, opened.run.source_key),
             touched=read_touched(self._store, opened.run.source_key) if opened.spec.lanes else {},
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from segue.domain.errors import SegueError
-from segue.domain.kinds.recognise import with_kinds
+from segue.domain.kinds import with_kinds
 from segue.domain.run import Run
 from segue.domain.task import Task
 from segue.runtime.app import App

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 from msgspec import Struct
 
 from segue.domain.errors import UsageError
-from segue.domain.nearest import suggest
 from segue.domain.task import Task, TaskList, TaskStatus
+from segue.domain.text import suggest
 
 _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)*")
 

@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from segue.domain.history import SourceHistory
+from segue.domain.source import SourceHistory
 from segue.domain.task import Completion, TaskStatus
 from segue.sources.plan.state import set_aside
 from segue.sources.restore import CorruptState, read_state, restore_state

@@ -13,11 +13,11 @@ from typing import Any, Self
 from msgspec import Struct
 from msgspec.structs import replace
 
-from segue.domain.criterion import Criterion
 from segue.domain.errors import SourceError
 from segue.domain.graph import sort_tasks
-from segue.domain.history import SourceHistory
+from segue.domain.source import SourceHistory
 from segue.domain.task import Completion, Notice, Task, TaskList, text_digest
+from segue.domain.verdict import Criterion
 from segue.ports import Source, SourceChange, SourceRequest
 from segue.sources.kept import KeptFile, KeptMarks, pair_key
 from segue.sources.markdown.stated import note_waits

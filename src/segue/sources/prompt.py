@@ -13,9 +13,9 @@ from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
 from segue.domain.errors import SourceError
-from segue.domain.history import SourceHistory
 from segue.domain.plan import revise
 from segue.domain.run import RunKind
+from segue.domain.source import SourceHistory
 from segue.domain.task import Completion, Task, TaskList, TaskStatus
 from segue.ports import Outline, Source, SourceRequest
 from segue.sources.plan.state import set_aside

@@ -11,8 +11,8 @@ import msgspec
 
 from segue.domain.amounts import format_count
 from segue.domain.errors import SourceError
-from segue.domain.history import SourceHistory
 from segue.domain.pattern import pattern
+from segue.domain.source import SourceHistory
 from segue.system.reading import LARGEST, read_file
 
 T = TypeVar("T")

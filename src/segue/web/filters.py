@@ -14,12 +14,11 @@ from jinja2 import ChoiceLoader, Environment, PackageLoader
 from markupsafe import Markup
 from msgspec import Struct
 
-from segue.domain.amounts import format_count, format_duration, format_quantity
+from segue.domain.amounts import describe_until, format_count, format_duration, format_quantity
 from segue.domain.events import NOT_ISOLATED
 from segue.domain.installed import built_in_parts
-from segue.domain.plain import clean, plain
 from segue.domain.proof import Level
-from segue.domain.until import describe_until
+from segue.domain.text import clean, plain
 from segue.reports import html_page
 from segue.reports.figures.timeline import colour_phase, label_phase
 

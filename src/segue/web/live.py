@@ -15,7 +15,7 @@ from msgspec import Struct, field
 
 from segue.domain.errors import SegueError
 from segue.domain.events import Recorded
-from segue.domain.plain import clean, plain
+from segue.domain.text import clean, plain
 from segue.ports import Store
 from segue.reports.event_text import describe_event, locate_event
 from segue.runtime.app import App

@@ -6,8 +6,8 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from segue.domain.budget import Budget
 from segue.domain.errors import SegueError, UsageError
+from segue.domain.outcome import Budget
 from segue.domain.run import Run
 from segue.ports import Store
 from segue.reports.selection import Rows

@@ -11,8 +11,7 @@ import msgspec
 from msgspec import to_builtins
 
 from segue.domain.events import Recorded
-from segue.domain.failure import Failure
-from segue.domain.outcome import Usage
+from segue.domain.outcome import Failure, Usage
 from segue.domain.proof import CheckResult
 from segue.domain.results import Output, to_json
 from segue.domain.run import Run

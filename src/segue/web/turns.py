@@ -10,8 +10,8 @@ from typing import Any
 from msgspec import Struct, field
 
 from segue.domain import events as e
-from segue.domain.plain import clean, plain
 from segue.domain.results import to_json
+from segue.domain.text import clean, plain
 from segue.reports.event_text import pick_input
 from segue.web.diffs import LINE_KINDS, split_by_file
 from segue.web.live import make_line

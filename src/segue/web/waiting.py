@@ -8,9 +8,9 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from segue.domain.amounts import describe_until
 from segue.domain.events import PLAN_GATE
 from segue.domain.run import Run, RunKind, RunState
-from segue.domain.until import describe_until
 from segue.system.files import read_start
 from segue.system.git.folders import git_dirs
 from segue.view.load import ACTIVE, is_lost, state_of

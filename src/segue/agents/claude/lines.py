@@ -10,6 +10,8 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+from segue.agents.classify import classify, meaning_of
+from segue.agents.limits import Refusal, reset_at, reset_time
 from segue.agents.local.failures import FailureTable
 from segue.agents.local.launch import ProcessEnd, SessionUsage, count_usage
 from segue.agents.local.lines import LineReader, raw_event, read_id, start_tool, thinking_event
@@ -24,13 +26,9 @@ from segue.agents.local.values import (
     clip,
     shrink,
 )
-from segue.domain.classify import classify, meaning_of
 from segue.domain.events import AgentUsage, Event
-from segue.domain.failure import Failure, FailureKind
 from segue.domain.job import Limits, Mode
-from segue.domain.outcome import Outcome, Usage
-from segue.domain.resets import reset_time
-from segue.domain.signals import Refusal, reset_at
+from segue.domain.outcome import Failure, FailureKind, Outcome, Usage
 
 LOGIN = "Run `claude auth login`, or set ANTHROPIC_API_KEY."
 FAILURES = FailureTable(

@@ -15,9 +15,8 @@ from segue.agents.cloud.values import CloudOrder, CloudSession, make_branch, mak
 from segue.agents.cloud.work import fail_to_start, loop_time
 from segue.domain.errors import SegueError
 from segue.domain.events import Event
-from segue.domain.failure import Failure, FailureKind
 from segue.domain.job import Job, Mode
-from segue.domain.outcome import Outcome
+from segue.domain.outcome import Failure, FailureKind, Outcome
 from segue.ports import Installation, Problem
 from segue.prompts.cloud import mark_prompt, push_again_note, push_note
 from segue.system.services import Services

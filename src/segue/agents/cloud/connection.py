@@ -11,8 +11,8 @@ from msgspec import Struct
 
 from segue import __version__
 from segue.agents.cloud.options import CloudAccess
-from segue.domain.answer import LONGEST_ANSWER
 from segue.domain.errors import CredentialsError
+from segue.domain.text import LONGEST_ANSWER
 from segue.ports import Problem
 from segue.system.http.client import HttpClient, HttpPolicy
 

@@ -22,10 +22,9 @@ from segue.agents.cloud.work import LOOK_SECONDS, StopNote, fail_to_start, loop_
 from segue.agents.local.launch import SessionUsage, count_usage
 from segue.domain.errors import ServiceAway
 from segue.domain.events import AgentStarted, AgentUsage, Event
-from segue.domain.failure import Failure, FailureKind
 from segue.domain.job import Job, Mode
-from segue.domain.outcome import Outcome, Usage
-from segue.domain.patience import Wait
+from segue.domain.outcome import Failure, FailureKind, Outcome, Usage
+from segue.system.patience import Wait
 from segue.system.process.processes import Processes
 
 _STOP_SECONDS = 10.0

@@ -7,7 +7,7 @@ from enum import Enum, auto
 
 from msgspec import Struct
 
-from segue.domain.answer import LONGEST_ANSWER
+from segue.domain.text import LONGEST_ANSWER
 from segue.system.lines import LineFramer
 
 MAX_EVENT = 4 * LONGEST_ANSWER

@@ -11,7 +11,7 @@ from msgspec import Struct
 from segue.agents.cloud.errors import CloudError
 from segue.agents.cloud.transcript import Transcript
 from segue.domain.events import AgentUsage, Event
-from segue.domain.failure import Failure
+from segue.domain.outcome import Failure
 
 _KEY_CHARS = 24
 _BRANCH_CHARS = 12

@@ -22,7 +22,7 @@ from segue.agents.cloud.transcript import Transcript
 from segue.agents.cloud.values import CloudApi, CloudLook, CloudOrder, CloudSign
 from segue.agents.cloud.work import ApiAbsence, loop_time
 from segue.domain.events import Event
-from segue.domain.failure import Failure
+from segue.domain.outcome import Failure
 
 LADDER = (1, 2, 4, 8, 16, 30)
 """Pauses before a broken stream is opened again; after the last one the session is only polled."""

@@ -10,10 +10,9 @@ from msgspec import Struct
 
 from segue.agents.cloud.errors import BY_US, CloudService
 from segue.domain.events import Event
-from segue.domain.failure import Failure
 from segue.domain.job import Job
-from segue.domain.outcome import Outcome
-from segue.domain.patience import Wait
+from segue.domain.outcome import Failure, Outcome
+from segue.system.patience import Wait
 
 LOOK_SECONDS = 5.0
 """Seconds for one look at work whose time is up."""

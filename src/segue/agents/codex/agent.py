@@ -19,6 +19,7 @@ from msgspec import field
 
 from segue.agents.codex.lines import LOGIN, CodexLines
 from segue.agents.codex.provider import KEY, find_provider, point_at
+from segue.agents.limits import SHORT_RETRY
 from segue.agents.local.launch import SessionUsage, flag, run_program
 from segue.agents.local.program import (
     InstalledProgram,
@@ -33,7 +34,6 @@ from segue.domain.events import Event
 from segue.domain.job import Job, Mode
 from segue.domain.options import NonNegativeFloat, Options
 from segue.domain.outcome import Outcome
-from segue.domain.signals import SHORT_RETRY
 from segue.ports import Capabilities, Problem
 from segue.system.isolation.policy import Places
 from segue.system.process.processes import Command

@@ -9,17 +9,16 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from segue.agents.classify import meaning_of
 from segue.agents.codex.sessions import SessionFacts, read_session
 from segue.agents.local.failures import MESSAGE_CHARS, FailureTable
 from segue.agents.local.launch import ProcessEnd, SessionUsage
 from segue.agents.local.lines import LineReader, ignore, raw_event, read_id, start_tool, thinking_event
 from segue.agents.local.speech import Hear
 from segue.agents.local.values import Json, as_count, as_list, as_table, as_text, clip, shrink
-from segue.domain.classify import meaning_of
 from segue.domain.events import AgentUsage, Event
-from segue.domain.failure import Failure, FailureKind
 from segue.domain.job import Mode
-from segue.domain.outcome import Outcome, Usage
+from segue.domain.outcome import Failure, FailureKind, Outcome, Usage
 
 LOGIN = "Run `codex login`, or set CODEX_API_KEY; `codex exec` does not read OPENAI_API_KEY."
 FAILURES = FailureTable(

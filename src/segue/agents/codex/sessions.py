@@ -10,9 +10,9 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from segue.agents.limits import read_instant, reset_at
 from segue.agents.local.values import Json, as_count, as_table, as_text, parse_object
 from segue.domain.outcome import Usage
-from segue.domain.signals import read_instant, reset_at
 from segue.system.files import read_end
 
 _THREAD = re.compile(r"[A-Za-z0-9-]{1,100}")

@@ -12,11 +12,10 @@ from segue.agents.local.launch import ProcessEnd, count_usage
 from segue.agents.local.lines import LineReader, ignore, raw_event, read_id, start_tool, thinking_event
 from segue.agents.local.speech import Hear
 from segue.agents.local.values import Json, as_count, as_list, as_table, as_text, shrink
-from segue.domain.answer import AnswerText
 from segue.domain.events import AgentUsage, Event
-from segue.domain.failure import Failure, FailureKind
 from segue.domain.job import Mode
-from segue.domain.outcome import Outcome
+from segue.domain.outcome import Failure, FailureKind, Outcome
+from segue.domain.text import AnswerText
 
 _NAMES = {
     "shell": "Bash",

@@ -9,9 +9,9 @@ from enum import StrEnum
 from msgspec import Struct
 
 from segue.agents.cloud.errors import LOST, CloudService, judge_reason
+from segue.agents.cloud.repository import same_repository
 from segue.agents.cloud.values import CloudLook, CloudOrder
-from segue.domain.failure import Failure, FailureKind
-from segue.domain.repository import same_repository
+from segue.domain.outcome import Failure, FailureKind
 
 KEY = "CURSOR_API_KEY"
 CURSOR = CloudService("Cursor's API", "Cursor", f"{KEY} and what your plan and role allow")

@@ -16,8 +16,8 @@ from segue.agents.cursor.lines import read_tool_use
 from segue.agents.cursor_cloud.api import Status, parse_status
 from segue.agents.local.lines import thinking_event
 from segue.agents.local.values import as_table, as_text, clip, shrink, split
-from segue.domain.answer import AnswerText
 from segue.domain.events import AgentRaw, AgentText, AgentTool, Event
+from segue.domain.text import AnswerText
 
 _EVENT_CHARS = 16 * 1024
 _MESSAGE_CHARS = 500

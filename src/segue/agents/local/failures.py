@@ -8,11 +8,11 @@ from collections.abc import Iterator, Mapping
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from segue.agents.classify import classify, plain
 from segue.agents.local.launch import ProcessEnd
 from segue.agents.local.lines import LineReader
-from segue.domain.classify import classify, plain
-from segue.domain.failure import Failure, FailureKind
 from segue.domain.job import Mode
+from segue.domain.outcome import Failure, FailureKind
 
 MESSAGE_CHARS = 400
 _STDERR_CHARS = 2000

@@ -11,8 +11,8 @@ from segue.cli.runs import read_past
 from segue.cli.terminal.output import Printer
 from segue.domain.amounts import format_count
 from segue.domain.errors import SegueError
-from segue.domain.kinds.recognise import with_kinds
-from segue.domain.role import Role
+from segue.domain.job import Role
+from segue.domain.kinds import with_kinds
 from segue.domain.task import Task, TaskKind, without_secrets
 from segue.flow.earlier import read_earlier
 from segue.flow.phase import Flow

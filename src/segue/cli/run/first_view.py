@@ -9,7 +9,7 @@ from segue.cli.terminal.output import one_line, short_paths
 from segue.domain.amounts import format_count, format_quantity, list_some
 from segue.domain.errors import SegueError
 from segue.domain.graph import Waits
-from segue.domain.kinds.recognise import with_kinds
+from segue.domain.kinds import with_kinds
 from segue.domain.task import Task, TaskStatus
 from segue.domain.waits import plan_waits
 from segue.ports import Source

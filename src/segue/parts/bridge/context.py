@@ -8,13 +8,11 @@ from pathlib import Path
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from segue.domain.answer import LONGEST_ANSWER, AnswerText, is_too_long
-from segue.domain.budget import Budget
 from segue.domain.events import AgentStarted, AgentText, Event
-from segue.domain.failure import Failure, FailureKind
 from segue.domain.notification import Notification, NotificationKind
-from segue.domain.outcome import Outcome
+from segue.domain.outcome import Budget, Failure, FailureKind, Outcome
 from segue.domain.results import LaunchOutput, StepResult
+from segue.domain.text import LONGEST_ANSWER, AnswerText, is_too_long
 from segue.flow.evidence import verdict_after
 from segue.flow.launch import Launcher, LaunchRequest, Series, Try
 from segue.notify.send import notify

@@ -25,8 +25,8 @@ from segue.agents.cloud.transcript import Transcript
 from segue.agents.cloud.values import CloudLook, CloudOrder, CloudSign, CloudVendor
 from segue.agents.local.values import Json, as_count, as_list, as_table, as_text, parse_object
 from segue.domain.events import AgentUsage
-from segue.domain.failure import Failure, FailureKind
 from segue.domain.options import Amount, Count
+from segue.domain.outcome import Failure, FailureKind
 from segue.ports import Capabilities, Problem
 from segue.prompts.cloud import make_mark
 from segue.system.http.client import HttpClient

@@ -22,7 +22,7 @@ from segue.agents.cloud.profile import CloudProfile
 from segue.agents.cloud.transcript import Transcript
 from segue.agents.cloud.values import CloudLook, CloudOrder, CloudVendor, split_address
 from segue.agents.local.values import Json, as_list, as_table, as_text
-from segue.domain.failure import Failure, FailureKind
+from segue.domain.outcome import Failure, FailureKind
 from segue.ports import Capabilities, Problem
 from segue.prompts.cloud import make_mark
 from segue.system.http.client import HttpClient

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from pathlib import PurePath
 from typing import Any, Literal
 
-from segue.domain.finding import Finding, Severity
-from segue.domain.plain import cut_tail
+from segue.domain.text import cut_tail
+from segue.domain.verdict import Finding, Severity
 from segue.reviewers import reading
 from segue.reviewers.formats.sarif import parse_sarif
 from segue.reviewers.formats.stet import parse_stet

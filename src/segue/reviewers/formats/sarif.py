@@ -7,7 +7,7 @@ from pathlib import PurePath
 from typing import Any
 from urllib.parse import unquote
 
-from segue.domain.finding import Finding, Severity
+from segue.domain.verdict import Finding, Severity
 from segue.reviewers import reading
 from segue.reviewers.reading import MalformedOutput, inside, objects
 

@@ -6,8 +6,8 @@ import re
 from pathlib import PurePath
 from typing import Any
 
-from segue.domain.classify import plain
-from segue.domain.finding import Finding
+from segue.domain.text import strip_control
+from segue.domain.verdict import Finding
 from segue.reviewers import reading
 from segue.reviewers.reading import MalformedOutput, inside, objects
 
@@ -19,7 +19,7 @@ _SUMMARY = re.compile(r"^(?P<count>\d{1,9}) finding(?:\(s\)|s)?(?: at [\d.]+ tok
 
 def parse_stet(text: str, root: PurePath) -> tuple[Finding, ...]:
     """The open findings, each id once."""
-    lines = [line for line in plain(text).split("\n") if line.strip()]
+    lines = [line for line in strip_control(text).split("\n") if line.strip()]
     if not lines:
         raise MalformedOutput("stet printed nothing")
     read = _json if lines[0].lstrip().startswith("{") else _human

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from segue.domain.errors import SegueError
-from segue.domain.finding import DismissReason, Finding, Review
+from segue.domain.verdict import DismissReason, Finding, Review
 from segue.ports import Problem, ReviewSubject
 from segue.reviewers.changes import in_changed_hunks
 from segue.reviewers.formats.read import MalformedOutput, parse

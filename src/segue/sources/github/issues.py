@@ -8,11 +8,11 @@ from typing import Any
 from msgspec import Struct, field
 
 from segue.domain.amounts import list_some
-from segue.domain.criterion import Criterion
 from segue.domain.errors import SourceError
 from segue.domain.graph import Dependency, WaitKind
-from segue.domain.plain import plain
 from segue.domain.task import Notice, Task
+from segue.domain.text import plain
+from segue.domain.verdict import Criterion
 from segue.sources.github.address import IssueList
 from segue.sources.github.text import read_body, read_checklist, read_waits
 from segue.system.http.rest import Refused, Rest

@@ -20,14 +20,14 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from segue.domain.errors import SegueError, Unavailable
-from segue.domain.patience import outlast
-from segue.domain.plain import plain_lines
 from segue.domain.task import Task
+from segue.domain.text import plain_lines
 from segue.sources.github.issues import Issue, Person
 from segue.sources.options import GithubSettings
 from segue.system.files import exclusive, private_folder, write_atomic
 from segue.system.http.client import LOOPBACK
 from segue.system.http.rest import Refused, Rest
+from segue.system.patience import outlast
 from segue.system.reading import read_file
 
 ReportState = Literal["working", "person", "done", "skipped"]

@@ -13,8 +13,7 @@ from msgspec.structs import replace
 
 from segue.domain.amounts import format_count
 from segue.domain.errors import UsageError
-from segue.domain.history import SourceHistory
-from segue.domain.patience import outlast
+from segue.domain.source import SourceHistory
 from segue.domain.task import Completion, Notice, Task, TaskList, TaskStatus
 from segue.ports import SourceRequest
 from segue.sources.github.address import IssueList, read_address
@@ -25,6 +24,7 @@ from segue.sources.options import GithubSettings
 from segue.sources.recognise import is_github
 from segue.system.github import find_access, open_graphql, open_rest
 from segue.system.http.rest import Rest, RestWords
+from segue.system.patience import outlast
 
 _READ_PATIENCE = 60.0
 """Seconds for which GitHub is waited for before a run; at work nothing waits for it."""

@@ -15,8 +15,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from segue.domain.errors import SegueError, SourceError, UsageError
-from segue.domain.history import SourceHistory
 from segue.domain.run import RunKind
+from segue.domain.source import SourceHistory
 from segue.domain.task import Completion, Notice, Task, TaskList, TaskStatus, text_digest
 from segue.ports import Source, SourceChange, SourceRequest
 from segue.sources.markdown.stated import note_waits

@@ -18,7 +18,7 @@ import msgspec
 from msgspec import Meta, Struct, field
 from msgspec.structs import replace
 
-from segue.domain.history import SourceHistory
+from segue.domain.source import SourceHistory
 from segue.domain.task import Completion, TaskStatus
 from segue.sources.plan.text import order
 from segue.sources.restore import CorruptState, read_document, read_fields

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from segue.domain.criterion import Criterion
 from segue.domain.errors import UsageError
 from segue.domain.task import Task
+from segue.domain.verdict import Criterion
 from segue.sources.markdown.lines import heading, plain, read_lines
 from segue.sources.speckit.spec import Plan, Spec, Story
 from segue.system.reading import leads_out, read_file

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from segue.domain.errors import SourceError
-from segue.domain.nearest import suggest
+from segue.domain.text import suggest
 from segue.sources.recognise import TASKS, find_features
 from segue.system.reading import read_file, work_tree
 

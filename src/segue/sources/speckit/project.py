@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from segue.domain.errors import SourceError
-from segue.domain.hook import HookTime, SourceHook
+from segue.domain.source import HookTime, SourceHook
 from segue.sources.speckit.files import read_parsed
 from segue.sources.speckit.spec import parse_constitution
 from segue.system.reading import UnsafeFile, read_file

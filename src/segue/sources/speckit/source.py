@@ -13,9 +13,8 @@ from msgspec.structs import replace
 
 from segue.domain.errors import SegueError, SourceError
 from segue.domain.graph import Waits
-from segue.domain.history import SourceHistory
-from segue.domain.hook import SourceHook
 from segue.domain.run import RunKind
+from segue.domain.source import SourceHistory, SourceHook
 from segue.domain.task import Completion, Notice, Task, TaskList, TaskStatus
 from segue.ports import Source, SourceRequest
 from segue.sources.markdown.lines import decode, find_bad_byte, read_lines, readable

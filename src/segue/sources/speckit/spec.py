@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct, field
 
-from segue.domain.criterion import Criterion
+from segue.domain.verdict import Criterion
 from segue.sources.markdown.lines import (
     Heading,
     Line,

@@ -13,7 +13,7 @@ from msgspec import Struct, field
 from msgspec.structs import asdict, replace
 
 from segue.domain.errors import SourceError
-from segue.domain.history import SourceHistory
+from segue.domain.source import SourceHistory
 from segue.domain.task import Completion, TaskStatus
 from segue.domain.verdict import Verdict
 from segue.sources.restore import CorruptState, read_document, read_fields

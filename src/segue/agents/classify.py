@@ -10,10 +10,9 @@ import re
 import signal as signals
 from collections.abc import Iterator
 
-from segue.domain.failure import Failure, FailureKind
+from segue.agents.limits import read_signal, reset_time
+from segue.domain.outcome import Failure, FailureKind
 from segue.domain.pattern import pattern
-from segue.domain.resets import reset_time
-from segue.domain.signals import read_signal
 
 _ENDINGS = {
     "not_started": (FailureKind.NOT_STARTED, "the agent could not be started"),

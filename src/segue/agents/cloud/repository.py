@@ -16,7 +16,7 @@ _AMBIGUOUS = pattern(r"[\s\\\x00-\x1f]")
 _DEFAULT_PORTS = {"http": "80", "https": "443"}
 
 
-def canonical(address: str) -> str:
+def canonical_address(address: str) -> str:
     """Return the address as `https://host/owner/name`; ValueError when it is not one of a hosted repository.
 
     Scheme, user, password, default port, `.git`, a last slash, needless encoding and the host's case make no
@@ -35,7 +35,7 @@ def canonical(address: str) -> str:
 def same_repository(one: str, other: str) -> bool:
     """Return whether two addresses name one repository; hosts ignore the case of owners and names."""
     try:
-        return canonical(one).lower() == canonical(other).lower()
+        return canonical_address(one).lower() == canonical_address(other).lower()
     except ValueError:
         return False
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from segue.domain.prompt import Prompt
+from segue.domain.job import Prompt
 from segue.prompts.assemble import assemble, house_rules
 
 PROTOCOL = """\

@@ -1,11 +1,13 @@
-"""What the journal knows about a source: the truth from which a lost state file is rebuilt."""
+"""What a source has beside its tasks: the history that the journal knows, and hooks around its tasks."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from enum import StrEnum
 
 from msgspec import Struct, field
 
+from segue.domain.proof import CheckResult
 from segue.domain.task import Completion, Task, TaskStatus
 
 
@@ -51,3 +53,38 @@ class SourceHistory(Struct, frozen=True):
 
     def _place(self, run: str | None) -> int:
         return self.runs.index(run) if run in self.runs else len(self.runs)
+
+
+class HookTime(StrEnum):
+    """When a hook is due."""
+
+    BEFORE = "before"
+    AFTER = "after"
+
+
+class SourceHook(Struct, frozen=True):
+    """One hook that a source names."""
+
+    name: str
+    """What it is called by, such as `speckit.git.commit`."""
+    when: HookTime
+    required: bool
+    about: str = ""
+    """Who asks for it and why, in words."""
+
+
+class HookedFile(Struct, frozen=True):
+    """A file as a hook of git has left it."""
+
+    data: bytes
+    mode: int
+
+
+class HookRun(Struct, frozen=True):
+    """What a repository's own hooks say about a commit before it is made."""
+
+    result: CheckResult
+    message: str = ""
+    """The message as they have left it; empty: they refused it."""
+    files: Mapping[str, HookedFile | None] = {}
+    """What they changed, by path; None: they removed it."""

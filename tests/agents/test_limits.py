@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from segue.domain.failure import FailureKind
-from segue.domain.resets import FARTHEST
-from segue.domain.signals import MARGIN, Refusal, Signal, read_signal
+from segue.agents.limits import FARTHEST, MARGIN, Refusal, Signal, read_signal
+from segue.domain.outcome import FailureKind
 
 NOW = 1_794_733_000.0
 GEMINI = {

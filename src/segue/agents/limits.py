@@ -1,17 +1,23 @@
-"""When a limit ends: reads the instant out of the sentence an agent prints about it.
+"""When a usage limit ends: read from the fields of an error, else from the sentence an agent prints about it.
 
-This is the last resort, where no field says it (`domain/signals`): sentences leave out seconds and days.
+Sentences are the last resort: they leave out seconds and days.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from datetime import date, datetime, time, timedelta, timezone, tzinfo
+from datetime import UTC, date, datetime, time, timedelta, timezone, tzinfo
+from email.utils import parsedate_to_datetime
+from typing import Any
 from zoneinfo import ZoneInfo
 
+from msgspec import Struct
+
+from segue.domain.outcome import FailureKind
 from segue.domain.pattern import pattern
+from segue.domain.text import find_objects
 
 FARTHEST = 366 * 86400.0
 """Nobody's limit lasts longer; a later instant is a misreading."""
@@ -37,7 +43,7 @@ _ABOUT = r"(?:(?:about|around|approximately|another)\s|~\s?)?"
 _RELATIVE = pattern(
     rf"\b(?:in|after|wait(?:\sfor)?)[:\s]\s?({_ABOUT}{_AMOUNT}(?:,?\s?(?:and\s)?{_AMOUNT})*)", re.ASCII
 )
-_PART = pattern(_AMOUNT, re.ASCII)
+_AMOUNT_OF_UNIT = pattern(_AMOUNT, re.ASCII)
 _COUNTDOWN = pattern(r"\bin\s(\d{1,3}):(\d\d):(\d\d)\b", re.ASCII)
 _BARE = pattern(r"\bretry[-_ ]?after[-_ ]?(?:seconds|secs?|s)?\W{1,3}(\d{1,8})(?![\w.:/-])", re.ASCII)
 _WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
@@ -79,7 +85,7 @@ _AREAS = {
     "MT": "America/Denver",
     "PT": "America/Los_Angeles",
 }
-_SECONDS = {"mo": 30 * 86400, "w": 7 * 86400, "d": 86400, "h": 3600, "m": 60, "s": 1}
+_UNIT_SECONDS = {"mo": 30 * 86400, "w": 7 * 86400, "d": 86400, "h": 3600, "m": 60, "s": 1}
 
 
 def reset_time(text: str, now: float) -> float | None:
@@ -116,10 +122,10 @@ def _relative(text: str, now: float) -> float | None:
     if found := _RELATIVE.search(text):
         parts = [
             (float(amount) if amount[0].isdigit() else 1.0, unit[:2] if unit[:2] == "mo" else unit[0])
-            for amount, unit in _PART.findall(found[1])
+            for amount, unit in _AMOUNT_OF_UNIT.findall(found[1])
         ]
         rest = 0.0 if any(unit == "s" for _, unit in parts) else _WHOLE
-        return now + sum(amount * _SECONDS[unit] for amount, unit in parts) + rest
+        return now + sum(amount * _UNIT_SECONDS[unit] for amount, unit in parts) + rest
     return now + float(found[1]) if (found := _BARE.search(text)) else None
 
 
@@ -194,5 +200,139 @@ def _zone(text: str) -> tzinfo | None:
         try:
             return ZoneInfo(area or _AREAS[letters])
         except (KeyError, ValueError, OSError):
+            continue
+    return None
+
+
+MARGIN = 5.0
+"""Seconds to wait beyond the end that a service names: its clock is not ours."""
+SHORT_RETRY = 15.0
+"""Seconds that an agent may wait before it retries, whoever else could work: that is its own business."""
+
+_AT = {
+    *("resetsat", "resetat", "resetson", "resettime", "resettimestamp", "resetdate", "retryat"),
+    *("quotaresettime", "quotaresettimestamp", "anthropicratelimitunifiedreset"),
+}
+_AT_OR_IN = {"ratelimitreset", "xratelimitreset"}
+"""An instant for some services, seconds for others."""
+_IN = {
+    *("retryafter", "retryafterseconds", "retryaftersec", "retryaftersecs", "retryafters", "retryin"),
+    *("retryinseconds", "retrydelay", "retrydelayseconds", "resetsin", "resetsinseconds", "resetin"),
+    *("resetinseconds", "resetafter", "resetafterseconds", "resetdelay", "quotaresetdelay"),
+}
+_IN_MS = {"retryafterms", "retryaftermilliseconds", "retrydelayms", "retryinms", "resetsinms", "resetinms"}
+_STATUS = {"status", "statuscode", "httpstatus", "httpstatuscode", "errorstatus", "apierrorstatus", "code"}
+_PART = r"(\d{1,9}(?:\.\d{1,9})?)\s*(ms|s|m|h|d|seconds?|secs?|minutes?|mins?|hours?|hrs?|days?)"
+_DURATION = pattern(rf"(?:p?t?(?:{_PART}[\s,]*)+)", re.ASCII)
+_NUMBER = pattern(r"\d{1,15}(?:\.\d{1,9})?", re.ASCII)
+_PARTS = pattern(_PART, re.ASCII)
+_SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_MOST, _DEPTH = 2000, 8
+
+
+class Signal(Struct, frozen=True):
+    """What the fields of an error say; 0 and None: nothing."""
+
+    status: int = 0
+    until: float | None = None
+
+
+class Refusal(Struct, frozen=True):
+    """Why a service refuses while the agent waits to try again, and until when it waits."""
+
+    kind: FailureKind
+    until: float
+    message: str
+
+    def outlasts(self, patience: float, now: float) -> bool:
+        """Return whether the wait is longer than anybody has patience for."""
+        return self.until - now > max(patience, SHORT_RETRY)
+
+
+def read_signal(data: Any, now: float) -> Signal:
+    """Return what any JSON says about a limit, also where it is quoted in a text; the latest end counts."""
+    status, ends = 0, list[float]()
+    for name, value in _fields(data, [_MOST], _DEPTH):
+        if name in _STATUS and not status:
+            status = _read_status(value)
+        if (end := _read_end(name, value, now)) is not None:
+            ends.append(end)
+    return Signal(status, max(ends, default=None))
+
+
+def reset_at(value: Any, now: float) -> float | None:
+    """Return the end of a limit that a field names, with a margin; None if it cannot be one."""
+    instant = read_instant(value)
+    if instant is None or not now - JUST_OVER < instant <= now + FARTHEST:
+        return None
+    return instant + MARGIN
+
+
+def _fields(data: Any, left: list[int], depth: int) -> Iterator[tuple[str, Any]]:
+    """Yield the names and values of all fields, the names in small letters without signs."""
+    left[0] -= 1
+    if left[0] < 0 or depth < 0:
+        return
+    if isinstance(data, str):
+        for inner in find_objects(data[:100_000]) if "{" in data else ():
+            yield from _fields(inner, left, depth - 1)
+    elif isinstance(data, Mapping):
+        for name, value in data.items():
+            yield re.sub(r"[^a-z0-9]", "", str(name)[:100].lower()), value
+            yield from _fields(value, left, depth - 1)
+    elif isinstance(data, list | tuple):
+        for value in data:
+            yield from _fields(value, left, depth - 1)
+
+
+def _read_status(value: Any) -> int:
+    if isinstance(value, str) and value.isdecimal() and len(value) == 3:
+        value = int(value)
+    return value if isinstance(value, int) and 400 <= value < 600 else 0
+
+
+def _read_end(name: str, value: Any, now: float) -> float | None:
+    if name in _AT:
+        return reset_at(value, now)
+    unit = 0.001 if name in _IN_MS else 1.0
+    if unit == 1.0 and name not in _IN and name not in _AT_OR_IN:
+        return None
+    seconds = _read_duration(value, unit)
+    if seconds is None or (name in _AT_OR_IN and seconds > FARTHEST):
+        return reset_at(value, now)  # retry-after may be a date
+    return now + seconds if 0 <= seconds <= FARTHEST else None
+
+
+def _read_duration(value: Any, unit: float) -> float | None:
+    """Return the seconds that a field names: `40`, `"34.5s"`, `"1h2m"`, `{"seconds": 34}`; None if none."""
+    if isinstance(value, Mapping):
+        return _read_duration(value.get("seconds"), 1.0)
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        return None
+    text = str(value)[:100].strip().lower()
+    if _NUMBER.fullmatch(text):
+        return float(text) * unit
+    if not _DURATION.fullmatch(text):
+        return None
+    parts = _PARTS.findall(text)
+    return sum(float(number) * (0.001 if name == "ms" else _SECONDS[name[0]]) for number, name in parts)
+
+
+def read_instant(value: Any) -> float | None:
+    """Return an instant given as seconds or milliseconds since the epoch, or as a date of any usual form."""
+    if isinstance(value, str):
+        text = value[:100].strip()
+        value = float(text) if _NUMBER.fullmatch(text) else _read_date(text)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return value / 1000 if value > 1e11 else float(value)
+
+
+def _read_date(text: str) -> float | None:
+    for read in (datetime.fromisoformat, parsedate_to_datetime):
+        try:
+            moment = read(text)
+            return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+        except (ValueError, TypeError, IndexError, OverflowError, OSError):
             continue
     return None

@@ -1,4 +1,7 @@
-"""Read what jest, vitest, mocha and node:test reported."""
+"""jest, vitest, mocha and node:test: one hook that NODE_OPTIONS makes every Node process load.
+
+A canary is part of a test file, so it shares the runner, the imports and the assertions with its tests.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +10,14 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 import msgspec
 
 from segue.proof.report import Canary, CaseResult, Report, TestOutcome, add_case, explain, shorten
-from segue.proof.runners.runner import Stage
-from segue.system.beneath import read_below
+from segue.proof.runners.runner import Project, Runner, Stage, copy_hook, place_hook
+from segue.system.beneath import append_below, read_below
 
 _LARGEST = 64 * 1024**2
 _ERROR = re.compile(r"^\s*(?:\[?[\w$]+: )?([A-Za-z_$]*(?:Error|Exception|Failed|Violation))\b", re.M)
@@ -201,3 +204,158 @@ def _relative(file: str, root: Path) -> str:
         return ""
     path = os.path.normpath(text if text.startswith("/") else root / text)
     return path.removeprefix(f"{root}{os.sep}")
+
+
+ENDINGS = (".js", ".jsx", ".cjs", ".mjs", ".ts", ".tsx", ".mts", ".cts")
+_NO_TESTS = re.compile(r"(?:.*/)?(?:__fixtures__|fixtures?|testdata|__snapshots__|__mocks__|node_modules)/.*")
+_HAS_TESTS = re.compile(r"\b(?:test|it)\s*(?:\.\w+\s*)*[(<`]")
+_NODE_TEST = re.compile(r"""['"]node:test['"]""")
+_NAMES = re.compile(r"""(?:import\s*\{([^}]*)\}\s*from|\{([^}]*)\}\s*=\s*require\()\s*['"](?:node:)?assert""")
+
+_ASSERT = {
+    "ok": "(false)",
+    "equal": "(1, 2)",
+    "strictEqual": "(1, 2)",
+    "deepEqual": "([1], [2])",
+    "deepStrictEqual": "([1], [2])",
+    "notEqual": "(1, 1)",
+    "notStrictEqual": "(1, 1)",
+    "throws": "(() => {})",
+    "match": "('a', /b/)",
+    "isTrue": "(false)",
+    "isFalse": "(true)",
+}
+"""Calls that must throw, by the method of `assert` that a test file uses."""
+_EXPECT = {
+    "toBe": "(1).toBe(2)",
+    "toEqual": "([1]).toEqual([2])",
+    "toStrictEqual": "([1]).toStrictEqual([2])",
+    "toMatchObject": "({ a: 1 }).toMatchObject({ a: 2 })",
+    "toBeTruthy": "(0).toBeTruthy()",
+    "toBeFalsy": "(1).toBeFalsy()",
+    "toBeNull": "(1).toBeNull()",
+    "toBeUndefined": "(1).toBeUndefined()",
+    "toBeDefined": "(undefined).toBeDefined()",
+    "toContain": "([1]).toContain(2)",
+    "toHaveLength": "([1]).toHaveLength(2)",
+    "toMatch": "('a').toMatch(/b/)",
+    "toThrow": "(() => {}).toThrow()",
+    "toBeCloseTo": "(1).toBeCloseTo(2)",
+    "toBeGreaterThan": "(1).toBeGreaterThan(2)",
+    "toBeLessThan": "(2).toBeLessThan(1)",
+    "equal": "(1).to.equal(2)",
+    "eql": "([1]).to.eql([2])",
+    "true": "(false).to.be.true",
+    "false": "(true).to.be.false",
+}
+
+
+def place_canaries(stage: Stage) -> tuple[list[str], list[str]]:
+    """Append a canary to each test file; return these files, and the files that use node:test."""
+    placed, scripts = [], []
+    for path in stage.tests:
+        if not path.endswith(ENDINGS) or path.endswith(".d.ts") or _NO_TESTS.fullmatch(path):
+            continue
+        file = stage.tree / path
+        if file.is_symlink() or not file.is_file():
+            continue
+        text = read_below(stage.tree, file).decode("utf-8", "surrogateescape")
+        if _NODE_TEST.search(text):
+            scripts.append(str(stage.root / path))
+        if _HAS_TESTS.search(text):
+            append_below(stage.tree, file, canary(text, stage.token))
+            placed.append(path)
+    return placed, scripts
+
+
+def canary(text: str, token: str) -> str:
+    """Return a test that must fail: it passes if an assertion that the file uses does not fail any more."""
+    used = [
+        f"() => assert.{name}{call}"
+        for name, call in _ASSERT.items()
+        if re.search(rf"\bassert\.{name}\(", text)
+    ]
+    used += [f"() => {name}{_ASSERT[name]}" for name in _imported(text) if name in _ASSERT]
+    if re.search(r"\bassert\(", text):
+        used.append("() => assert(false)")
+    if re.search(r"\bexpect\(", text):
+        used += [f"() => expect{call}" for name, call in _EXPECT.items() if re.search(rf"\.{name}\b", text)]
+    tries = ", ".join(used)
+    body = (
+        f"for (const must of [{tries}]) {{ let quiet = true; try {{ must(); }} catch {{ quiet = false; }}"
+        f' if (quiet) return; }} throw new Error("{token}");'
+    )
+    find = 'typeof test === "function" ? test : typeof it === "function" ? it : null'
+    # In one line, because the comment turns off TypeScript for the next line alone.
+    added = f'(() => {{ const add = {find}; if (add) add("{token}", () => {{ {body} }}); }})();'
+    return f"\n;// @ts-ignore\n{added}\n"
+
+
+def _imported(text: str) -> list[str]:
+    found = []
+    for match in _NAMES.finditer(text):
+        found += [name.strip() for name in (match[1] or match[2]).split(",")]
+    return found
+
+
+_SET = re.compile(r"""\bNODE_OPTIONS=("[^"]*"|'[^']*'|\S*)""")
+_TOKEN = re.compile(r"\bs[0-9a-f]{12}\b")
+
+
+def _applies(project: Project) -> bool:
+    """Return whether the project may start Node."""
+    return any(path.endswith((*ENDINGS, "package.json")) for path in project.paths)
+
+
+def _clean(text: str) -> str:
+    """Return the output without the lines that name a canary."""
+    return "\n".join(line for line in text.splitlines() if not _TOKEN.search(line))
+
+
+def _arm(stage: Stage) -> Mapping[str, str]:
+    """Copy the hook and its reporters, and append canaries, once for all of these runners."""
+    name = f"{stage.token}n"
+    quoted = str(stage.hooks / f"{name}.cjs").replace("\\", "\\\\").replace('"', '\\"')
+    option = f'--require "{quoted}"'
+    if not (stage.hooks / f"{name}.cjs").exists():
+        placed, scripts = place_canaries(stage)
+        place_hook(stage, "node_hook.cjs", f"{name}.cjs", {"scripts": scripts, "placed": placed})
+        copy_hook(stage, "node_reporter.cjs", f"{name}-node.cjs")
+        copy_hook(stage, "mocha_reporter.cjs", f"{name}-mocha.cjs")
+        if stage.tree != stage.root:
+            _keep_in_scripts(stage.tree, option)
+    return {"NODE_OPTIONS": option, "npm_config_update_notifier": "false", "npm_config_fetch_retries": "0"}
+
+
+def _keep_in_scripts(tree: Path, option: str) -> None:
+    """Add the option where a script of the tree's package.json sets NODE_OPTIONS itself."""
+    for path in tree.rglob("package.json"):
+        if "node_modules" in path.parts or path.is_symlink():
+            continue
+        text = read_below(tree, path).decode("utf-8", "surrogateescape")
+        if "NODE_OPTIONS=" in text:
+            with contextlib.suppress(ValueError, AttributeError):
+                content = json.loads(text)
+                content["scripts"] = {
+                    name: _SET.sub(lambda found: _add(found, option), script)
+                    for name, script in content["scripts"].items()
+                }
+                path.write_text(json.dumps(content, indent=2), "utf-8", "surrogateescape")
+
+
+def _add(found: re.Match[str], option: str) -> str:
+    value = found[1].strip("'\"")
+    return f"NODE_OPTIONS='{value} {option}'"
+
+
+def _make(name: str, read: Callable[[Stage, str], Report | None]) -> Runner:
+    return Runner(name, _applies, _arm, lambda stage, _: read(stage, name), _clean)
+
+
+NODE_RUNNERS = (
+    _make("jest", read_suites),
+    _make("vitest", read_suites),
+    _make("mocha", read_cases),
+    _make("node:test", read_cases),
+)
+"""The hook adds options to the command line, also behind npm, npx, pnpm and make."""

@@ -8,8 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from segue.prompts.composite import choose_text, is_satisfied, read_choice, revise_text
-from segue.prompts.transcript import ChatMessage, Speaker, write_transcript
+from segue.parts.litellm.prompts import (
+    ChatMessage,
+    Speaker,
+    choose_text,
+    is_satisfied,
+    read_choice,
+    revise_text,
+    write_transcript,
+)
 
 DIALOGUE = [
     ChatMessage(Speaker.SYSTEM, "You are a helpful assistant."),

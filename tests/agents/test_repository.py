@@ -6,7 +6,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from segue.domain.repository import canonical, same_repository
+from segue.agents.cloud.repository import canonical_address, same_repository
 
 SPELLINGS = [
     "https://github.com/Octo/app",
@@ -35,7 +35,7 @@ SPELLINGS = [
 
 @pytest.mark.parametrize("address", SPELLINGS)
 def test_every_spelling_gives_one_address(address: str) -> None:
-    assert canonical(address) == "https://github.com/Octo/app"
+    assert canonical_address(address) == "https://github.com/Octo/app"
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_every_spelling_gives_one_address(address: str) -> None:
     ],
 )
 def test_ports_groups_and_plain_hosts(address: str, expected: str) -> None:
-    assert canonical(address) == expected
+    assert canonical_address(address) == expected
 
 
 @pytest.mark.parametrize(
@@ -84,18 +84,18 @@ def test_ports_groups_and_plain_hosts(address: str, expected: str) -> None:
 )
 def test_what_is_no_hosted_repository_is_refused(address: str) -> None:
     with pytest.raises(ValueError):
-        canonical(address)
+        canonical_address(address)
     assert not same_repository(address, address)
 
 
 def test_a_user_that_looks_like_a_host_does_not_deceive() -> None:
-    assert canonical("https://github.com@evil.example/o/r") == "https://evil.example/o/r"
+    assert canonical_address("https://github.com@evil.example/o/r") == "https://evil.example/o/r"
     assert not same_repository("https://github.com@evil.example/o/r", "https://github.com/o/r")
 
 
 def test_a_refusal_does_not_repeat_the_password() -> None:
     with pytest.raises(ValueError) as refused:
-        canonical("https://me:hunter2hunter2@github.com/")
+        canonical_address("https://me:hunter2hunter2@github.com/")
     assert "hunter2" not in str(refused.value)
 
 
@@ -113,17 +113,17 @@ def test_spelling_never_matters(host: str, owner: str, name: str, start: str, su
     assume(not name.lower().endswith(".git"))
     glue = ":" if start == "git@" else "/"
     spelled = f"{start}{host.upper()}{glue}{owner}/{name}{'.git' if suffix else ''}"
-    assert canonical(spelled) == f"https://{host}/{owner}/{name}"
+    assert canonical_address(spelled) == f"https://{host}/{owner}/{name}"
     assert same_repository(spelled, f"{host}/{owner}/{name}")
 
 
 @given(st.text(st.sampled_from("abC.:/@-~%+g it\\#?[]\u00e9"), max_size=30) | st.text(max_size=30))
 def test_canonical_is_its_own_canonical_form(address: str) -> None:
     try:
-        once = canonical(address)
+        once = canonical_address(address)
     except ValueError:
         return
-    assert canonical(once) == once
+    assert canonical_address(once) == once
     assert once.startswith("https://")
     assert "@" not in once
     assert ".." not in once.split("/")

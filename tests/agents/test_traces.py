@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from segue.domain.classify import classify
-from segue.domain.failure import FailureKind
+from segue.agents.classify import classify
+from segue.domain.outcome import FailureKind
 
 NOW = 1_794_733_000.0
 TRACE = """
