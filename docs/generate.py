@@ -22,7 +22,7 @@ from segue.agents.acp.profiles import Profile
 from segue.agents.claude.agent import ClaudeOptions
 from segue.agents.codex.agent import CodexOptions
 from segue.agents.cursor.agent import CursorOptions
-from segue.agents.cursor_cloud.options import CursorCloudOptions
+from segue.agents.cursor_cloud.api import CursorCloudOptions
 from segue.cli.help import EXIT_CODES
 from segue.cli.main import cli
 from segue.config.git import GitSettings
@@ -30,7 +30,7 @@ from segue.config.load import LoadedSettings
 from segue.config.part_tables import all_settings
 from segue.config.settings import DiagnosticSettings, SandboxSettings, Settings
 from segue.config.trust import HARMLESS, is_harmless
-from segue.deliveries.place import PullRequestOptions
+from segue.deliveries.hosting import PullRequestOptions
 from segue.domain.errors import UsageError
 from segue.domain.events import all_events
 from segue.domain.installed import BUILT_IN as BUILT_IN_PARTS
@@ -51,7 +51,7 @@ from segue.runtime.registry import BUILT_IN
 from segue.runtime.registry import load as load_variant
 from segue.runtime.wiring import make_agent
 from segue.searchers.options import SearchSettings
-from segue.sources.options import GithubSettings
+from segue.sources.github.options import GithubSettings
 from segue.sources.speckit.source import SpecKit
 from segue.store.flat import FLAT_TABLES
 from segue.system.process.processes import Processes

@@ -21,7 +21,7 @@ import click
 import pytest
 from docs import generate
 
-from segue.agents.scripted.entries import AgentScript, ScriptedEntry, UsageEntry
+from segue.agents.scripted.acts import AgentScript, ScriptedEntry, UsageEntry
 from segue.cli.help import EXIT_CODES
 from segue.config.load import SYNONYMS
 from segue.config.part_tables import all_settings
@@ -36,7 +36,7 @@ from segue.domain.verdict import Action, DismissReason, Result, Severity
 from segue.flow.phase import PRESETS as FLOWS
 from segue.flow.phases.registry import PHASES
 from segue.ports import Capabilities
-from segue.reviewers.formats.read import Format
+from segue.reviewers.formats import Format
 from segue.reviewers.options import PRESETS
 from segue.runtime.experiment import Experiment
 from segue.runtime.registry import BUILT_IN, Plugin

@@ -17,7 +17,7 @@ from segue.agents.claude.lines import ClaudeLines
 from segue.agents.codex.lines import CodexLines
 from segue.agents.command import CommandAgent
 from segue.agents.cursor.lines import CursorLines
-from segue.agents.cursor_cloud.reading import MessageBuffer
+from segue.agents.cursor_cloud.stream import MessageBuffer
 from segue.agents.local.launch import PlainOutput, Reader
 from segue.agents.local.output import OutputStream
 from segue.domain.events import AgentText, Event

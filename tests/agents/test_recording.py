@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from segue.agents.codex.provider import find_provider, point_at
+from segue.agents.codex.agent import find_provider, point_at
 from segue.agents.local.launch import PlainOutput, make_command, run_program
 from segue.agents.local.recording import LaunchRecorder, read_recording
 from segue.domain.events import AgentRecorded

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from segue.agents.scripted.acts import load_script
 from segue.agents.scripted.agent import ScriptedAgent, ScriptedOptions
-from segue.agents.scripted.entries import load_script
 from segue.domain.errors import UsageError
 from segue.domain.events import AgentOutput, AgentStarted, AgentText, AgentTool, AgentUsage
 from segue.domain.job import Job, Limits, Mode, Prompt

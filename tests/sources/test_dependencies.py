@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from segue.domain.graph import WaitKind
 from segue.sources.markdown.lines import read_lines
-from segue.sources.markdown.stated import TaskNames, read_relations, wait_by_text
+from segue.sources.markdown.relations import TaskNames, read_relations, wait_by_text
 from segue.sources.plan.usual import parse as parse_plan
 from segue.sources.speckit.dependencies import find_waits
 from segue.sources.speckit.tasks import parse

@@ -17,8 +17,8 @@ from segue.domain.task import Completion, Task, TaskStatus
 from segue.ports import Source
 from segue.sources.plan.source import PlanFile
 from segue.sources.prompt import PromptSource
-from segue.sources.restore import CorruptState
 from segue.sources.speckit.source import SpecKit
+from segue.sources.state_file import CorruptState
 
 KEYS = ("1", "2", "3", "4")
 

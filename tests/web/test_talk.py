@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from segue.domain import events as e
 from segue.domain.outcome import Failure, FailureKind, Usage
-from segue.web.turns import TurnReader, list_edits
+from segue.web.talk import TurnReader, list_edits
 from tests.cli.place import Place
 from tests.web.place import SPEC, Served, make_run
 from tests.web.test_server import HOSTILE

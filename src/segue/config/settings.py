@@ -29,7 +29,7 @@ from segue.judges.options import JudgeSettings
 from segue.notify.options import NotifySettings
 from segue.reviewers.triage import DismissRule
 from segue.searchers.options import SearchSettings
-from segue.sources.options import GithubSettings
+from segue.sources.github.options import GithubSettings
 
 if TYPE_CHECKING:
     from segue.domain.job import Limits

@@ -14,7 +14,7 @@ from segue.domain.run import Origin, Run
 from segue.domain.task import Task
 from segue.runtime.app import App
 from segue.runtime.plan import kind_rules
-from segue.runtime.stored import load_run_app, read_source
+from segue.runtime.sources import load_run_app, read_source
 from segue.system.git.folders import git_dirs
 from segue.system.git.objects import Objects
 

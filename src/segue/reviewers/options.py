@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from segue.domain.options import Argv, Commands, OptionError, Options, Seconds, Text, fill_placeholders
 from segue.domain.verdict import Severity
-from segue.reviewers.formats.read import Format
+from segue.reviewers.formats import Format
 from segue.reviewers.tool import PLACEHOLDERS
 
 

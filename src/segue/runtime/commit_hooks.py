@@ -27,7 +27,7 @@ class CommitHooks:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there are none."""
+        """True if there are none."""
         self._found = self._found or kept_hooks(self._folder)
         return self._found is None or self._found.is_empty
 

@@ -34,7 +34,7 @@ from segue.notify.slack import SIGNATURE, TIMESTAMP, sign_request
 from segue.ports import Store
 from segue.runtime.app import App
 from segue.runtime.overrides import decide
-from segue.runtime.stored import load_run_app
+from segue.runtime.sources import load_run_app
 from segue.view.load import ACTIVE, load_view, state_of
 
 Resume = Callable[[App, Run], Awaitable[None]]

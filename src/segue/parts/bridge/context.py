@@ -19,7 +19,7 @@ from segue.notify.send import notify
 from segue.parts.bridge.options import BridgeSettings, bridge_settings
 from segue.ports import Agent, Journal
 from segue.runtime.app import App
-from segue.runtime.plan import check_caps
+from segue.runtime.ready import check_caps
 from segue.runtime.wiring import make_agent, make_notifiers, with_repository
 from segue.system.process.processes import Processes
 

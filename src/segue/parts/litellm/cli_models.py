@@ -30,7 +30,7 @@ from segue.parts.litellm.response import ModelAnswer
 from segue.parts.litellm.trace import Span
 from segue.ports import Agent
 from segue.runtime.app import App
-from segue.runtime.plan import check_caps
+from segue.runtime.ready import check_caps
 from segue.runtime.wiring import make_agent, raise_problems
 from segue.system import identity
 from segue.system.files import private_folder

@@ -12,10 +12,10 @@ from segue.domain.verdict import Evidence
 from segue.ports import Source, Store
 from segue.prompts.judge import criteria_of
 from segue.runtime.app import App
-from segue.runtime.guarding import digest_tasks
+from segue.runtime.guard import digest_tasks
 from segue.runtime.plan import kind_rules
 from segue.runtime.replay.points import DecisionPoint, RunRecord
-from segue.runtime.stored import load_run_app
+from segue.runtime.sources import load_run_app
 
 _KINDS = (PatchMade, PlanRevised, TaskMarked, ContractMade)
 

@@ -15,8 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from segue.agents.claude.agent import ADDRESS, KEYS, ClaudeAgent, ClaudeOptions
-from segue.agents.codex.agent import CodexAgent, CodexOptions
-from segue.agents.codex.provider import KEY, find_provider, point_at
+from segue.agents.codex.agent import KEY, CodexAgent, CodexOptions, find_provider, point_at
 from segue.agents.local.recording import read_recording
 from segue.domain.errors import SegueError, ToolMissing, UsageError
 from segue.domain.events import AgentRecorded, Event

@@ -29,7 +29,7 @@ from segue.runtime.plan import most_resolutions
 from segue.runtime.replay.decide import OtherPolicy, Redecision, count_checks, follow, redecide
 from segue.runtime.replay.evidence import RecordedEvidence, RecordLacks
 from segue.runtime.replay.points import DecisionPoint, RunRecord, Spending, read_record
-from segue.runtime.stored import load_run_app
+from segue.runtime.sources import load_run_app
 from segue.system.patience import outlast
 from segue.system.process.processes import Processes
 

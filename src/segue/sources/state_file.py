@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Mapping
+from datetime import UTC, datetime
+from itertools import count
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -13,6 +15,7 @@ from segue.domain.amounts import format_count
 from segue.domain.errors import SourceError
 from segue.domain.pattern import pattern
 from segue.domain.source import SourceHistory
+from segue.system.files import write_error
 from segue.system.reading import LARGEST, read_file
 
 T = TypeVar("T")
@@ -88,7 +91,7 @@ class KeptState(Protocol):
 
     @property
     def edited(self) -> bool:
-        """Whether somebody other than Segue wrote it."""
+        """True if somebody other than Segue wrote it."""
 
     @property
     def completed(self) -> Collection[str]:
@@ -134,3 +137,21 @@ def _describe(what: str, state: KeptState, path: Path) -> str:
     done = len(state.completed)
     number = format_count(done, "task")
     return f"Rebuilt the state file from the journal ({number} done), because it {what}. {path}"
+
+
+def set_aside(path: Path, why: str = "corrupt", folder: Path | None = None) -> Path:
+    """Rename a state file so that it is kept, there or in a folder, but not in the way; says its new name."""
+    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+    try:
+        for number in count(1):
+            suffix = f"-{number}" if number > 1 else ""
+            target = (folder or path.parent) / f"{path.name}.{why}-{stamp}{suffix}"
+            try:
+                # Taking the name first, the rename can only replace this empty file of our own.
+                target.touch(exist_ok=False)
+            except FileExistsError:
+                continue
+            return path.replace(target)
+    except OSError as error:
+        raise write_error(error, path) from error
+    raise AssertionError("unreachable")

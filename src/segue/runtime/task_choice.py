@@ -14,35 +14,38 @@ from segue.domain.text import suggest
 _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)*")
 
 
-class Units(Struct, frozen=True):
-    """The parts that a run is limited to; what is empty limits nothing."""
+class TaskChoice(Struct, frozen=True):
+    """The tasks and parts of a source that a run is limited to; what is empty limits nothing."""
 
+    only: tuple[str, ...] = ()
+    """The keys of tasks."""
+    start: str | None = None
+    """The task to start from."""
     stories: tuple[str, ...] = ()
     phases: tuple[str, ...] = ()
     until_checkpoint: bool = False
 
 
-ALL = Units()
+ALL = TaskChoice()
 _MOST_KEYS = 10
 
 
-def select_tasks(
-    listing: TaskList, only: Sequence[str], start: str | None, units: Units = ALL
-) -> tuple[str, ...]:
+def select_tasks(listing: TaskList, chosen: TaskChoice = ALL) -> tuple[str, ...]:
     """Return the keys a run is limited to; empty means all."""
     keys = [task.key for task in listing.tasks]
-    limits = [*_by_key(keys, only, start), *_by_unit(listing, units)]
+    limits = [*_by_key(keys, chosen), *_by_part(listing, chosen)]
     if not limits:
         return ()
-    chosen = set.intersection(*map(set, limits))
-    if not chosen:
+    common = set.intersection(*map(set, limits))
+    if not common:
         raise UsageError("No task is in all of these parts of the source.", hint="See: segue task list")
-    if only and start is None and len(limits) == 1:
-        return tuple(only)
-    return tuple(key for key in keys if key in chosen)
+    if chosen.only and chosen.start is None and len(limits) == 1:
+        return chosen.only
+    return tuple(key for key in keys if key in common)
 
 
-def _by_key(keys: Sequence[str], only: Sequence[str], start: str | None) -> Iterator[Sequence[str]]:
+def _by_key(keys: Sequence[str], chosen: TaskChoice) -> Iterator[Sequence[str]]:
+    only, start = chosen.only, chosen.start
     for key in [*only, *([start] if start else [])]:
         if key not in keys:
             shown = ", ".join(keys[:_MOST_KEYS]) + (" …" if len(keys) > _MOST_KEYS else "")
@@ -56,12 +59,12 @@ def _by_key(keys: Sequence[str], only: Sequence[str], start: str | None) -> Iter
         yield keys[keys.index(start) :]
 
 
-def _by_unit(listing: TaskList, units: Units) -> Iterator[Sequence[str]]:
-    if units.stories:
-        yield _of(listing, "story", units.stories, _stories)
-    if units.phases:
-        yield _of(listing, "phase", units.phases, _phases)
-    if units.until_checkpoint:
+def _by_part(listing: TaskList, chosen: TaskChoice) -> Iterator[Sequence[str]]:
+    if chosen.stories:
+        yield _of(listing, "story", chosen.stories, _stories)
+    if chosen.phases:
+        yield _of(listing, "phase", chosen.phases, _phases)
+    if chosen.until_checkpoint:
         yield _until_checkpoint(listing)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -28,9 +27,6 @@ from segue.system.git.repository import Repository
 from segue.system.git.worktree import Worktree, WorktreeResult
 from segue.system.patience import outlast
 from segue.system.services import Services
-
-if TYPE_CHECKING:
-    from segue.runtime.open import OpenRun
 
 _KEPT = "Nothing was started."
 _BASE = "refs/segue/base"
@@ -89,7 +85,7 @@ def delivery_name(app: App, spec: RunSpec) -> str:
     return "merge" if merges else "branch"
 
 
-async def aim(app: App, services: Services, home: Repository, spec: RunSpec) -> tuple[RunSpec, str]:
+async def choose_target(app: App, services: Services, home: Repository, spec: RunSpec) -> tuple[RunSpec, str]:
     """Return the spec with the target of its delivery, and what to say about it.
 
     Everything that would keep the work from being delivered at the end is found here, before it begins.
@@ -192,14 +188,6 @@ class Delivering(Struct, frozen=True):
         if not self.spec.into:
             return Target(self.spec.onto)
         return Target(self.spec.into, fetched_from(self.spec.remote))
-
-    @classmethod
-    def of(cls, opened: OpenRun, store: Store, journal: Journal) -> Delivering | None:
-        """Return the delivery of an open run; None if it works in the user's work tree or elsewhere."""
-        if opened.tree is None:
-            return None
-        parts = (opened.app, opened.parts.services, opened.spec, opened.tree, opened.source)
-        return cls(*parts, store, journal)
 
     async def finish(self, release: Callable[[], None]) -> WorktreeResult:
         """Deliver a run that is done, and remove its work tree."""

@@ -27,12 +27,12 @@ from segue.runtime.first_run import (
     needs_agent,
     needs_source,
     rank_agents,
+    suggest_check,
 )
 from segue.runtime.plan import plan_run
 from segue.runtime.preconditions import asks_for_sandbox, check_preconditions, refuse_dirty
 from segue.runtime.ready import build_parts
 from segue.runtime.sources import FoundSource
-from segue.runtime.suggested_check import suggest_check
 from segue.system.git.repository import Repository
 from segue.system.git.worktree import no_commit
 from segue.system.lock import refuse_holder
@@ -51,7 +51,7 @@ _ORDINARY = frozenset(("A", "An", "Another", "No", "Nobody", "Not", "Some", "The
 
 
 class Readiness(Struct, frozen=True):
-    """Whether a run could start here, and what to type next."""
+    """The verdict of the doctor: could a run start here, and what to type next."""
 
     ready: bool
     next: str
@@ -85,7 +85,7 @@ class FoundWork(Struct, frozen=True):
 
     @property
     def is_done(self) -> bool:
-        """Whether it has tasks and all of them are done."""
+        """True if it has tasks and all of them are done."""
         return bool(self.listing.tasks) and not self.pending
 
 

@@ -9,8 +9,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from segue.agents.cloud.calls import Freshness, SseFrame
 from segue.agents.cloud.errors import CloudError, read_error
-from segue.agents.cloud.sse import Freshness, SseFrame
 from segue.agents.cloud.transcript import Transcript
 from segue.agents.cursor.lines import read_tool_use
 from segue.agents.cursor_cloud.api import Status, parse_status

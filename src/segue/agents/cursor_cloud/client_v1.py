@@ -8,14 +8,30 @@ from contextlib import aclosing
 from typing import Any
 from urllib.parse import quote
 
-from segue.agents.cloud.calls import ask, compute_age, listen, read_body, read_name, send
+from segue.agents.cloud.calls import (
+    Freshness,
+    Resume,
+    SseFrame,
+    ask,
+    compute_age,
+    listen,
+    read_body,
+    read_name,
+    send,
+)
 from segue.agents.cloud.errors import CloudError
-from segue.agents.cloud.sse import Freshness, Resume, SseFrame
 from segue.agents.cloud.transcript import Transcript
-from segue.agents.cloud.values import CloudApi, CloudLook, CloudOrder, CloudSign
-from segue.agents.cursor_cloud.api import TURN, Branch, RunRef, make_agent_id, make_look, parse_status
-from segue.agents.cursor_cloud.options import CursorCloudOptions
-from segue.agents.cursor_cloud.reading import StreamReader
+from segue.agents.cloud.vendor import CloudApi, CloudLook, CloudOrder, CloudSign
+from segue.agents.cursor_cloud.api import (
+    TURN,
+    Branch,
+    CursorCloudOptions,
+    RunRef,
+    make_agent_id,
+    make_look,
+    parse_status,
+)
+from segue.agents.cursor_cloud.stream import StreamReader
 from segue.agents.local.values import as_count, as_list, as_table, as_text
 from segue.domain.events import AgentUsage, Event
 from segue.system.http.client import HttpClient

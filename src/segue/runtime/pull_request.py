@@ -18,7 +18,7 @@ from segue.flow.context import RunContext
 from segue.flow.feedback import name_tasks, read_reply, run_feedback, task_of
 from segue.ports import Delivery, Journal, StepFacts, Store
 from segue.runtime.app import App
-from segue.runtime.delivering import delivery_name
+from segue.runtime.delivery import delivery_name
 from segue.runtime.wiring import make_delivery, raise_problems
 from segue.system.git.branches import REMOTE
 from segue.system.git.remotes import PushRemote, fetched_from
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _DONE = ("done", "skipped")
 
 
-class Sight(Struct, frozen=True):
+class PullRequestStatus(Struct, frozen=True):
     """What a look at the pull request of a run has shown."""
 
     delivered: Delivered
@@ -42,7 +42,7 @@ class Sight(Struct, frozen=True):
     fresh: tuple[FeedbackItem, ...]
     """What nobody has worked on yet."""
     unfinished: bool
-    """Whether the run was cut off, or needed a person, while it worked on feedback."""
+    """True if the run was cut off, or needed a person, while it worked on feedback."""
     stuck: tuple[FeedbackItem, ...]
     """What was worked on and is still there: CI that fails, a conflict."""
     rounds: int
@@ -50,7 +50,7 @@ class Sight(Struct, frozen=True):
 
     @property
     def is_quiet(self) -> bool:
-        """Whether there is nothing to do and nothing to wait for."""
+        """True if there is nothing to do and nothing to wait for."""
         return not (self.fresh or self.unfinished or self.stuck or self.feedback.pending)
 
 
@@ -69,7 +69,7 @@ class Follower:
             _find_delivered(load_view(store, self._run), self._run)
         raise_problems(await self._delivery.check(self._target))
 
-    async def look(self) -> Sight:
+    async def look(self) -> PullRequestStatus:
         """Ask the service, and compare with what the journal knows."""
         with self._app.store(read_only=True) as store:
             run = store.run(self._run.id) or self._run
@@ -89,7 +89,7 @@ class Follower:
         done = run.state is RunState.DONE
         current = found.head == delivered.head
         again = [item for item in found.items if item.id in seen and item.kind is not FeedbackKind.REVIEW]
-        return Sight(
+        return PullRequestStatus(
             delivered=delivered,
             feedback=found,
             fresh=tuple(item for item in found.items if item.id not in seen),
@@ -99,7 +99,7 @@ class Follower:
         )
 
 
-class Returned(Struct):
+class PullRequestFeedback(Struct):
     """What came back from the pull request of an open run."""
 
     opened: OpenRun
@@ -109,7 +109,7 @@ class Returned(Struct):
     received: list[FeedbackReceived]
 
     @classmethod
-    def of(cls, opened: OpenRun, store: Store, journal: Journal, view: RunView) -> Returned | None:
+    def of(cls, opened: OpenRun, store: Store, journal: Journal, view: RunView) -> PullRequestFeedback | None:
         """Return what came back; None if nothing ever did."""
         known = _read_received(store, opened.run.id) if opened.tree is not None else []
         return cls(opened, store, journal, view, known) if known or opened.feedback else None
