@@ -21,13 +21,7 @@ from segue.proof.guard import settle_settings
 from segue.runtime.app import App
 from segue.runtime.delivery import Delivering, choose_target, is_merged
 from segue.runtime.past import Past, look_back, refuse_absent, settle_resume, settle_start
-from segue.runtime.plan import (
-    RunPlan,
-    check_rewritten,
-    draft_run,
-    plan_run,
-    replan_run,
-)
+from segue.runtime.plan import RunPlan, check_rewritten, draft_run, plan_run, replan_run
 from segue.runtime.preconditions import check_isolated
 from segue.runtime.ready import (
     Confirm,
