@@ -43,6 +43,7 @@ from segue.domain.scenario import RequestOptions, Scenario
 from segue.flow.phase import PRESETS, Phase
 from segue.flow.phases.registry import PHASES
 from segue.judges.options import JudgeSettings
+from segue.parts.searchers.options import SearchSettings
 from segue.prompts.task import execute_prompt, list_earlier
 from segue.reports.card.card import CheckCard, ContestedCard, CriterionCard, ProofCard
 from segue.reviewers.options import CommandReviewOptions, StetOptions
@@ -50,7 +51,6 @@ from segue.runtime.app import App
 from segue.runtime.registry import BUILT_IN
 from segue.runtime.registry import load as load_variant
 from segue.runtime.wiring import make_agent
-from segue.searchers.options import SearchSettings
 from segue.sources.options import GithubSettings
 from segue.sources.speckit.source import SpecKit
 from segue.store.flat import FLAT_TABLES

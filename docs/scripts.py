@@ -12,17 +12,17 @@ from typing import Any
 from segue.agents.scripted.entries import ScriptedEntry
 from segue.domain.installed import find_command
 from segue.domain.options import options_schema
+from segue.parts.notify.sim.ntfy import NtfyScript
+from segue.parts.notify.sim.press import ChatEntry
+from segue.parts.notify.sim.slack import SlackScript
+from segue.parts.searchers import sim as search
+from segue.parts.sim.acp import script as acp
+from segue.parts.sim.cloud import script as cloud
+from segue.parts.sim.cursor import script as cursor
+from segue.parts.sim.github import script as github
+from segue.parts.trackers.gitlab_sim import script as gitlab
 from segue.reports.selection import QUERIES, read_sql
-from segue.sim.acp import script as acp
-from segue.sim.chat.ntfy import NtfyScript
-from segue.sim.chat.press import ChatEntry
-from segue.sim.chat.slack import SlackScript
-from segue.sim.cloud import script as cloud
-from segue.sim.cursor import script as cursor
-from segue.sim.github import script as github
-from segue.sim.gitlab import script as gitlab
 from segue.sim.llm import script as llm
-from segue.sim.search import app as search
 from segue.store import connect
 
 

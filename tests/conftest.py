@@ -79,7 +79,7 @@ ELSEWHERE = (
     ),
     *("tests/agents/test_cloud_watch.py", "tests/agents/test_cloud_v0.py"),
     *("tests/agents/test_cloud_errors.py", "tests/parts/clouds/test_runs.py::test_two_tasks"),
-    *("tests/dataset/test_publish.py", "tests/sim/test_github_clients.py"),
+    *("tests/dataset/test_publish.py", "tests/parts/sim/test_github_clients.py"),
     *("tests/trust/test_looking.py::test_no_page", "tests/trust/test_mcp.py::test_tools_that_look"),
     # The set of proofs runs all of these.
     *("tests/isolation/test_jobs.py", "tests/isolation/test_places.py::test_what_the_command_names"),

@@ -12,7 +12,7 @@ PARTS = {
     "--segue-scripted": "segue.agents.scripted.child:main",
     "--segue-acp": "segue.agents.acp.child:main",
     "--segue-recorder": "segue.system.recording.child:main",
-    "--segue-sim": "segue.sim.launchers:run",
+    "--segue-sim": "segue.parts.sim.launchers:run",
     "--segue-sim-orphan": "segue.sim.orphan_child:main",
 }
 """First argument → what is run with the others. Where there is a Python, these are started as modules."""

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from segue.domain.options import read_options
+from segue.parts.sim.launchers import write_launchers
 from segue.ports import ReviewSubject
 from segue.reviewers.options import PRESETS, CommandReviewOptions
-from segue.sim.launchers import write_launchers
 from tests.templates import copy_template
 
 IDENTITY = {

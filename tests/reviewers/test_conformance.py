@@ -12,10 +12,10 @@ import pytest
 from segue.conformance.reviewer import check_reviewer
 from segue.domain.finding import DismissReason, Finding, Review, Severity
 from segue.domain.options import read_options
+from segue.parts.stet.reviewer import StetReviewer
 from segue.ports import Problem, Reviewer, ReviewSubject
 from segue.reviewers.command import CommandReviewer
 from segue.reviewers.options import StetOptions
-from segue.reviewers.stet.reviewer import StetReviewer
 from segue.system.services import Services
 from tests.reviewers.place import EVAL, Place, preset
 

@@ -26,9 +26,9 @@ from segue.domain.options import (
 from segue.domain.proof import Level
 from segue.domain.scenario import Scenario
 from segue.judges.options import JudgeSettings
-from segue.notify.options import NotifySettings
+from segue.parts.notify.options import NotifySettings
+from segue.parts.searchers.options import SearchSettings
 from segue.reviewers.triage import DismissRule
-from segue.searchers.options import SearchSettings
 from segue.sources.options import GithubSettings
 
 if TYPE_CHECKING:

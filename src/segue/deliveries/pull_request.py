@@ -213,7 +213,7 @@ class PullRequestDelivery(Delivery):
 
             hosting: Hosting = GitHub(place, key, clean)
         else:
-            from segue.deliveries.gitlab import GitLab
+            from segue.parts.trackers.gitlab import GitLab
 
             hosting = GitLab(place, key, clean)
         self._known = {place.api + place.project: hosting}

@@ -28,7 +28,8 @@ from segue.domain.kinds.recognise import with_kinds
 from segue.domain.role import Role
 from segue.domain.task import Task, TaskKind
 from segue.domain.workspace import Snapshot
-from segue.notify.options import NotifySettings
+from segue.parts.notify.options import NotifySettings
+from segue.parts.searchers.options import SearchSettings
 from segue.ports import Source
 from segue.runtime import registry
 from segue.runtime.app import App
@@ -36,7 +37,6 @@ from segue.runtime.first_run import needs_agent
 from segue.runtime.plan import RunPlan, draft_run, judges_of, kind_rules
 from segue.runtime.preconditions import SETTINGS
 from segue.runtime.units import ALL, Units
-from segue.searchers.options import SearchSettings
 from segue.system import identity
 from segue.system.git.apart import UNSIGNED
 from segue.system.git.beginning import is_new_place

@@ -32,8 +32,8 @@ from segue.system.process.capture import inside_environment
 from segue.system.programs import find_inside
 
 if TYPE_CHECKING:
-    from segue.notify.answers import AnswerSigner
-    from segue.notify.observer import RunNotifier
+    from segue.parts.notify.answers import AnswerSigner
+    from segue.parts.notify.observer import RunNotifier
     from segue.proof.seal import Sealer
     from segue.runtime.app import App
     from segue.system.git.repository import Repository
@@ -313,7 +313,7 @@ def make_run_notifier(app: App, spec: RunSpec | None, warn: Callable[[str], None
     notifiers = {} if is_trial else make_notifiers(app)
     if not notifiers:
         return None
-    from segue.notify.observer import RunNotifier
+    from segue.parts.notify.observer import RunNotifier
 
     on, answers = app.loaded.settings.notify.on, make_answer_signer(app)
     titles = spec.titles if spec is not None else {}
@@ -328,7 +328,7 @@ def make_answer_signer(app: App) -> AnswerSigner | None:
     import os
     import secrets
 
-    from segue.notify.answers import AnswerSigner
+    from segue.parts.notify.answers import AnswerSigner
     from segue.system.secrets import keep_secret
 
     given = os.environ.get(settings.key_env, "").strip()

@@ -178,13 +178,16 @@ def _parse_body(body: bytes) -> Any:
 
 
 APPS = {
-    "cursor": ("segue.sim.cloud.app:cloud_app", "segue.sim.cloud.script:CloudScript"),
-    "github": ("segue.sim.github.app:github_app", "segue.sim.github.script:GithubScript"),
-    "gitlab": ("segue.sim.gitlab.app:gitlab_app", "segue.sim.gitlab.script:GitlabScript"),
+    "cursor": ("segue.parts.sim.cloud.app:cloud_app", "segue.parts.sim.cloud.script:CloudScript"),
+    "github": ("segue.parts.sim.github.app:github_app", "segue.parts.sim.github.script:GithubScript"),
+    "gitlab": (
+        "segue.parts.trackers.gitlab_sim.app:gitlab_app",
+        "segue.parts.trackers.gitlab_sim.script:GitlabScript",
+    ),
     "llm": ("segue.sim.llm.app:llm_app", "segue.sim.llm.script:LlmScript"),
-    "search": ("segue.sim.search.app:search_app", "segue.sim.search.app:SearchScript"),
-    "slack": ("segue.sim.chat.slack:slack_app", "segue.sim.chat.slack:SlackScript"),
-    "ntfy": ("segue.sim.chat.ntfy:ntfy_app", "segue.sim.chat.ntfy:NtfyScript"),
+    "search": ("segue.parts.searchers.sim:search_app", "segue.parts.searchers.sim:SearchScript"),
+    "slack": ("segue.parts.notify.sim.slack:slack_app", "segue.parts.notify.sim.slack:SlackScript"),
+    "ntfy": ("segue.parts.notify.sim.ntfy:ntfy_app", "segue.parts.notify.sim.ntfy:NtfyScript"),
 }
 """The function that builds the app of each service, and the type of its script."""
 

@@ -17,11 +17,11 @@ from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from segue.domain.notification import NotifyError
-from segue.notify.answers import PATH, TaskAnswer
-from segue.notify.options import NotifySettings
-from segue.notify.post import post_json
-from segue.notify.slack import SIGNATURE, TIMESTAMP, sign_request
 from segue.parts.bridge.answers import AnswerDesk, AnswerReply
+from segue.parts.notify.answers import PATH, TaskAnswer
+from segue.parts.notify.options import NotifySettings
+from segue.parts.notify.post import post_json
+from segue.parts.notify.slack import SIGNATURE, TIMESTAMP, sign_request
 
 SLACK_PATH = f"{PATH}/slack"
 _WINDOW = 300.0

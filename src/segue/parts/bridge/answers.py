@@ -17,7 +17,7 @@ from segue.domain.events import TaskEnded, TaskMarked, TaskStarted
 from segue.domain.notification import AnswerAction
 from segue.domain.plain import plain
 from segue.domain.run import Run
-from segue.notify.answers import AnswerSigner, ExpiredToken, TaskAnswer, WrongToken
+from segue.parts.notify.answers import AnswerSigner, ExpiredToken, TaskAnswer, WrongToken
 from segue.ports import Store
 from segue.runtime.app import App
 from segue.runtime.overrides import decide

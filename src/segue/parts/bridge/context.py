@@ -10,8 +10,8 @@ from segue.domain.budget import Budget
 from segue.domain.events import Event
 from segue.domain.notification import Notification, NotificationKind
 from segue.flow.launch import Launcher
-from segue.notify.send import notify
 from segue.parts.bridge.options import BridgeSettings, bridge_settings
+from segue.parts.notify.send import notify
 from segue.ports import Agent, Journal
 from segue.runtime.app import App
 from segue.runtime.plan import check_caps

@@ -37,8 +37,8 @@ _SCRIPT = [
 
 async def show_bridge(folder: Path | None, output: Printer) -> int:
     """Hold a conversation that uses all commands of the protocol."""
-    from segue.sim.cloud.app import cloud_app
-    from segue.sim.cloud.script import CloudScript
+    from segue.parts.sim.cloud.app import cloud_app
+    from segue.parts.sim.cloud.script import CloudScript
     from segue.sim.script import check_script
     from segue.system.http.server import start_server
 

@@ -18,7 +18,6 @@ from starlette.routing import Route
 
 from segue.domain.errors import SegueError, UsageError
 from segue.domain.run import Run
-from segue.notify.answers import PATH
 from segue.parts.bridge.answer_routes import SLACK_PATH, AnswerRoutes
 from segue.parts.bridge.conversations import (
     begin_conversation,
@@ -37,6 +36,7 @@ from segue.parts.bridge.webhooks import (
     parse_delivery,
     store_delivery,
 )
+from segue.parts.notify.answers import PATH
 from segue.ports import Store
 from segue.runtime.app import App
 from segue.runtime.plan import agent_text

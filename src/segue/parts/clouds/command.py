@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from segue.cli.serve.sim import host_command
+from segue.parts.sim.command import host_command
 
 _TEXT = """Simulate {title} on loopback until Ctrl-C.
 

@@ -49,8 +49,8 @@ async def show_feature(folder: Path | None, output: Printer) -> int:
 @contextmanager
 def _services(place: DemoRepository) -> Iterator[tuple[str, str]]:
     """Serve the simulated cloud and the simulated model on loopback inside the block."""
-    from segue.sim.cloud.app import cloud_app
-    from segue.sim.cloud.script import CloudScript
+    from segue.parts.sim.cloud.app import cloud_app
+    from segue.parts.sim.cloud.script import CloudScript
     from segue.sim.llm.app import llm_app
     from segue.sim.llm.script import LlmScript
     from segue.sim.script import load_script

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from segue.domain.options import Options
-from segue.sim.cloud.script import AgentEntry
+from segue.parts.sim.cloud.script import AgentEntry
 from segue.sim.faults import RequestFault
 
 REQUEST_FAULTS = {
