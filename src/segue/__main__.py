@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-PARTS = {
+CHILDREN = {
     "--segue-supervisor": "segue.system.supervisor.main:main",
     "--segue-landlock": "segue.system.isolation.landlock:main",
     "--segue-namespaces": "segue.system.isolation.namespaces:main",
@@ -12,7 +12,6 @@ PARTS = {
     "--segue-scripted": "segue.agents.scripted.child:main",
     "--segue-acp": "segue.agents.acp.child:main",
     "--segue-recorder": "segue.system.recording.child:main",
-    "--segue-sim": "segue.parts.sim.launchers:run",
     "--segue-sim-orphan": "segue.sim.orphan_child:main",
 }
 """First argument → what is run with the others. Where there is a Python, these are started as modules."""
@@ -20,11 +19,11 @@ PARTS = {
 
 def main() -> None:
     """Run the command line and end with its exit code."""
-    if len(sys.argv) > 1 and sys.argv[1] in PARTS:
-        import importlib
+    if len(sys.argv) > 1 and sys.argv[1].startswith("--segue-"):
+        from segue.domain.installed import import_name, socket_variants
 
-        module, _, name = PARTS[sys.argv[1]].partition(":")
-        sys.exit(getattr(importlib.import_module(module), name)(sys.argv[2:]))
+        if where := (CHILDREN | socket_variants("children")).get(sys.argv[1]):
+            sys.exit(import_name(where)(sys.argv[2:]))
     from segue.system.programs import settle
 
     settle()

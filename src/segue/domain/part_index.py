@@ -41,7 +41,11 @@ PARTS: tuple[Part, ...] = (
             },
         },
         pages=("segue.parts.bridge.page",),
-        needs=("relay",),
+        needs=(
+            "notify",
+            "relay",
+            "sim",
+        ),
         extras=("bridge",),
         topics=("bridge",),
     ),
@@ -78,6 +82,7 @@ PARTS: tuple[Part, ...] = (
                 "jules": "segue.parts.clouds.jules:JULES",
             },
         },
+        needs=("sim",),
         topics=("clouds",),
     ),
     Part(
@@ -111,6 +116,54 @@ PARTS: tuple[Part, ...] = (
         topics=("litellm",),
     ),
     Part(
+        name="notify",
+        summary="Tells people that a run needs them or has ended: terminal, desktop, webhook, mail, Slack, ntfy.",
+        commands={
+            "notify": PartCommand(
+                where="segue.parts.notify.command:notify",
+                heading="Set up",
+                help="Test the notifications.",
+            ),
+            "sim ntfy": PartCommand(
+                where="segue.parts.notify.sim.command:ntfy",
+                heading="Serve",
+                help="Simulate an ntfy server.",
+            ),
+            "sim slack": PartCommand(
+                where="segue.parts.notify.sim.command:slack",
+                heading="Serve",
+                help="Simulate a channel of Slack.",
+            ),
+        },
+        tables={
+            "notify": PartTable(
+                where="segue.parts.notify.options:NotifySettings",
+                meaning="sends notifications",
+            ),
+            "notifiers": PartTable(
+                where="segue.parts.notify.options:Notifiers",
+                meaning="sends notifications",
+                named=True,
+            ),
+        },
+        sockets={
+            "notifiers": {
+                "terminal": "segue.parts.notify.terminal:TerminalNotifier",
+                "desktop": "segue.parts.notify.desktop:DesktopNotifier",
+                "webhook": "segue.parts.notify.webhook:WebhookNotifier",
+                "email": "segue.parts.notify.mail:MailNotifier",
+                "slack": "segue.parts.notify.slack:SlackNotifier",
+                "ntfy": "segue.parts.notify.ntfy:NtfyNotifier",
+            },
+            "observers": {
+                "notify": "segue.parts.notify.observer:open_notifier",
+                "notifiers": "segue.parts.notify.observer:open_notifier",
+            },
+        },
+        needs=("sim",),
+        topics=("notifications",),
+    ),
+    Part(
         name="relay",
         summary="Runs actions that you allowed on this machine for a bridge elsewhere.",
         commands={
@@ -138,6 +191,71 @@ PARTS: tuple[Part, ...] = (
         },
         pages=("segue.parts.relay.page",),
         topics=("relay",),
+    ),
+    Part(
+        name="searchers",
+        summary="Searches the web with SearXNG, Brave or Tavily when a build does not know how to continue.",
+        commands={
+            "sim search": PartCommand(
+                where="segue.parts.searchers.command:search",
+                heading="Serve",
+                help="Simulate web search services.",
+            ),
+        },
+        tables={
+            "search": PartTable(
+                where="segue.parts.searchers.options:SearchSettings",
+                meaning="sends work and questions to services, with your keys",
+            ),
+            "searchers": PartTable(
+                where="segue.parts.searchers.options:Searchers",
+                meaning="sends work and questions to services, with your keys",
+                named=True,
+            ),
+        },
+        sockets={
+            "searchers": {
+                "brave": "segue.parts.searchers.services:BraveSearcher",
+                "searxng": "segue.parts.searchers.services:SearxngSearcher",
+                "tavily": "segue.parts.searchers.services:TavilySearcher",
+            },
+        },
+        needs=("sim",),
+        topics=("searching",),
+    ),
+    Part(
+        name="sim",
+        summary="Simulates vendors' tools and services, to rehearse a run without accounts.",
+        commands={
+            "sim": PartCommand(
+                where="segue.parts.sim.command:sim",
+                heading="Serve",
+                help="Simulate vendors' tools to rehearse a run.",
+            ),
+        },
+        sockets={
+            "children": {
+                "--segue-sim": "segue.parts.sim.launchers:run",
+            },
+            "scenes": {
+                "feature": "segue.parts.sim.demo:show_feature",
+            },
+        },
+        extras=("sim",),
+        topics=("simulators",),
+    ),
+    Part(
+        name="stet",
+        summary="Lets stet review every change, and simulates it.",
+        sockets={
+            "reviewers": {
+                "stet": "segue.parts.stet.reviewer:StetReviewer",
+            },
+            "stand-ins": {
+                "stet": "segue.parts.stet.sim.command:main",
+            },
+        },
+        topics=("reviewing",),
     ),
     Part(
         name="supabase",
@@ -174,11 +292,21 @@ PARTS: tuple[Part, ...] = (
     ),
     Part(
         name="trackers",
-        summary="Takes tasks from Task Master and beads, and tells them what is done.",
+        summary="Takes tasks from Task Master and beads, and opens merge requests on GitLab.",
+        commands={
+            "sim gitlab": PartCommand(
+                where="segue.parts.trackers.command:gitlab",
+                heading="Serve",
+                help="Simulate GitLab's API.",
+            ),
+        },
         sockets={
             "sources": {
                 "taskmaster": "segue.parts.trackers.taskmaster:TaskMasterSource",
                 "beads": "segue.parts.trackers.beads:BeadsSource",
+            },
+            "hostings": {
+                "gitlab": "segue.parts.trackers.gitlab:GitLab",
             },
         },
         files={
@@ -197,6 +325,10 @@ PARTS: tuple[Part, ...] = (
                 usual=".beads/issues.jsonl",
             ),
         },
-        topics=("tasks",),
+        needs=("sim",),
+        topics=(
+            "tasks",
+            "pull-requests",
+        ),
     ),
 )

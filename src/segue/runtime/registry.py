@@ -40,7 +40,6 @@ CORE: Mapping[str, Mapping[str, str]] = {
         "table": "segue.sources.table:TableSource",
     },
     "reviewers": {
-        "stet": "segue.parts.stet.reviewer:StetReviewer",
         "command": "segue.reviewers.command:CommandReviewer",
         "ruff": "segue.reviewers.command:RUFF",
         "semgrep": "segue.reviewers.command:SEMGREP",
@@ -49,19 +48,8 @@ CORE: Mapping[str, Mapping[str, str]] = {
         "llm": "segue.judges.llm:LlmJudge",
         "checks": "segue.judges.checks:ChecksJudge",
     },
-    "searchers": {
-        "brave": "segue.parts.searchers.brave:BraveSearcher",
-        "searxng": "segue.parts.searchers.searxng:SearxngSearcher",
-        "tavily": "segue.parts.searchers.tavily:TavilySearcher",
-    },
-    "notifiers": {
-        "terminal": "segue.parts.notify.terminal:TerminalNotifier",
-        "desktop": "segue.parts.notify.desktop:DesktopNotifier",
-        "webhook": "segue.parts.notify.webhook:WebhookNotifier",
-        "email": "segue.parts.notify.mail:MailNotifier",
-        "slack": "segue.parts.notify.slack:SlackNotifier",
-        "ntfy": "segue.parts.notify.ntfy:NtfyNotifier",
-    },
+    "searchers": {},
+    "notifiers": {},
     "deliveries": {
         "branch": "segue.deliveries.local:BranchDelivery",
         "merge": "segue.deliveries.local:MergeDelivery",

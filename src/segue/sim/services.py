@@ -1,13 +1,11 @@
-"""What the simulated services share: scripts, a log of requests, a guard, and how they run as commands."""
+"""What the simulated services share: scripts, a log of requests, and a guard."""
 
 from __future__ import annotations
 
 import itertools
 import json
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from pathlib import Path
-from pkgutil import resolve_name
+from collections.abc import Awaitable, Callable
 from typing import Any, Generic, TypeVar
 
 from msgspec import Struct, field
@@ -18,10 +16,8 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from segue.domain.errors import UsageError
 from segue.sim.faults import FaultCounter
-from segue.sim.script import Deck, check_script, load_script
-from segue.system.http.server import run_server
+from segue.sim.script import Deck, check_script
 
 S = TypeVar("S")
 
@@ -175,59 +171,3 @@ def _parse_body(body: bytes) -> Any:
         return json.loads(body)
     except ValueError:
         return body.decode("utf-8", "replace")
-
-
-APPS = {
-    "cursor": ("segue.parts.sim.cloud.app:cloud_app", "segue.parts.sim.cloud.script:CloudScript"),
-    "github": ("segue.parts.sim.github.app:github_app", "segue.parts.sim.github.script:GithubScript"),
-    "gitlab": (
-        "segue.parts.trackers.gitlab_sim.app:gitlab_app",
-        "segue.parts.trackers.gitlab_sim.script:GitlabScript",
-    ),
-    "llm": ("segue.sim.llm.app:llm_app", "segue.sim.llm.script:LlmScript"),
-    "search": ("segue.parts.searchers.sim:search_app", "segue.parts.searchers.sim:SearchScript"),
-    "slack": ("segue.parts.notify.sim.slack:slack_app", "segue.parts.notify.sim.slack:SlackScript"),
-    "ntfy": ("segue.parts.notify.sim.ntfy:ntfy_app", "segue.parts.notify.sim.ntfy:NtfyScript"),
-}
-"""The function that builds the app of each service, and the type of its script."""
-
-
-def run_service(
-    app: tuple[str, str],
-    port: int,
-    script: Path | None,
-    report: Callable[[str], None],
-    repos: Sequence[str] | None = None,
-    unix: Path | None = None,
-) -> None:
-    """Serve one of `APPS` until Ctrl-C; `report` gets the line with the address.
-
-    `repos`: None if the service has none.
-    """
-    build, kind = map(resolve_name, app)
-    loaded = load_script(script, kind) if script else kind()
-    if repos is None:
-        made = build(loaded)
-    else:
-        table = dict(_split_repo(repo) for repo in repos)
-        _check_bare({**loaded.bares, **table})
-        made = build(loaded, table)
-    run_server(made, port, lambda url: report(f"listening on {url}"), unix)
-
-
-def _check_bare(repos: Mapping[str, Path]) -> None:
-    for url, bare in repos.items():
-        if not (bare / "objects").is_dir():
-            raise UsageError(
-                f"{url}: {bare} is not a bare git repository.",
-                hint=f"Create one with: git init --bare {bare}",
-            )
-
-
-def _split_repo(repo: str) -> tuple[str, Path]:
-    url, found, path = repo.partition("=")
-    if not found or not url or not path:
-        raise UsageError(
-            f"--repo {repo} is not of the form URL=PATH.", hint="--repo https://github.com/me/app=app.git"
-        )
-    return url, Path(path).absolute()

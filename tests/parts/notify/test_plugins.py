@@ -12,12 +12,12 @@ import pytest
 from segue.conformance.notifier import check_notifier
 from segue.domain.errors import UsageError
 from segue.domain.notification import Notification
+from segue.parts.notify.observer import make_notifiers
 from segue.parts.notify.send import notify
 from segue.runtime.app import App
-from segue.runtime.wiring import make_notifiers
 from segue.system.redact import Redactor
 
-EXAMPLES = Path(__file__).parents[2] / "examples" / "plugins"
+EXAMPLES = Path(__file__).parents[3] / "examples" / "plugins"
 METADATA = "Metadata-Version: 2.1\nName: segue-example\nVersion: 1.0\n"
 ENTRY = "[segue.notifiers]\nlogbook = segue_example:LogbookNotifier\n"
 

@@ -25,7 +25,7 @@ from segue.sim.llm import script as llm
 from segue.sim.llm.app import llm_app
 from segue.sim.script import ProgramScript, ScriptWords, check_script
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "reference" / "simulators.md").read_text("utf-8")
 SPANS = set(re.findall(r"`([^`\n]+)`", PAGE))
 

@@ -14,15 +14,16 @@ from typing import Any
 import pytest
 
 from segue.parts.stet.sim import command as stet
-from tests.reviewers.place import EVAL, IDENTITY, Place, bare_environment
+from tests.parts.stet.place import EVAL, StetPlace
+from tests.reviewers.place import IDENTITY, bare_environment
 
 DEADLINE = 300.0
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
+def place(tmp_path: Path) -> StetPlace:
     """A repository whose `.review/` is kept out of git, as stet advises."""
-    made = Place.make(tmp_path)
+    made = StetPlace.make(tmp_path)
     (made.repo / ".git" / "info" / "exclude").write_text(".review/\n")
     return made
 
@@ -34,12 +35,12 @@ def findings(done: subprocess.CompletedProcess[str]) -> list[dict[str, Any]]:
     return found
 
 
-def session(place: Place) -> dict[str, Any]:
+def session(place: StetPlace) -> dict[str, Any]:
     loaded: dict[str, Any] = json.loads((place.repo / ".review" / "session.json").read_text())
     return loaded
 
 
-def opened(place: Place) -> str:
+def opened(place: StetPlace) -> str:
     """Start a review with one finding; gives the baseline."""
     place.play(EVAL)
     base = place.head
@@ -48,7 +49,7 @@ def opened(place: Place) -> str:
     return base
 
 
-def test_a_finding_in_json(place: Place) -> None:
+def test_a_finding_in_json(place: StetPlace) -> None:
     base = opened(place)
     found = findings(place.call("run", "--json"))
     assert list(found[0]) == [
@@ -63,7 +64,7 @@ def test_a_finding_in_json(place: Place) -> None:
 
 
 @pytest.mark.thorough
-def test_the_human_shape(place: Place) -> None:
+def test_the_human_shape(place: StetPlace) -> None:
     base = opened(place)
     name = session(place)["findings"][0]["id"][:7]
     line = f"{name}  calc.py:4  ERROR  eval on <input>\n"
@@ -79,7 +80,7 @@ def test_the_human_shape(place: Place) -> None:
     assert place.call("status", "-i").stdout.endswith("---\n" + line)
 
 
-def test_the_stream_shows_this_run_alone(place: Place) -> None:
+def test_the_stream_shows_this_run_alone(place: StetPlace) -> None:
     place.play(EVAL)
     base = place.head
     place.commit({"calc.py": "eval(s)\n"})
@@ -91,7 +92,7 @@ def test_the_stream_shows_this_run_alone(place: Place) -> None:
     assert '"finding"' not in place.call("run", "--json", "--stream").stdout
 
 
-def test_findings_do_not_change_the_exit_code_and_nothing_is_found_in_nothing(place: Place) -> None:
+def test_findings_do_not_change_the_exit_code_and_nothing_is_found_in_nothing(place: StetPlace) -> None:
     place.play(EVAL)
     place.commit({"calc.py": "eval(s)\n"})
     assert findings(place.call("start", "--json")) == []
@@ -100,7 +101,7 @@ def test_findings_do_not_change_the_exit_code_and_nothing_is_found_in_nothing(pl
     assert place.call("start", "--json", "--stream").stdout == ""
 
 
-def test_run_is_incremental_and_takes_what_is_gone_as_addressed(place: Place) -> None:
+def test_run_is_incremental_and_takes_what_is_gone_as_addressed(place: StetPlace) -> None:
     opened(place)
     assert len(findings(place.call("run", "--json"))) == 1, "nothing new: the open finding is repeated"
     place.commit({"calc.py": "a = 1\nb = 2\nc = 3\nd = eval(s)  # checked\n"})
@@ -108,13 +109,13 @@ def test_run_is_incremental_and_takes_what_is_gone_as_addressed(place: Place) ->
     assert "findings: 1\ndismissed: 1\n" in place.call("status").stdout
 
 
-def test_uncommitted_edits_are_not_seen(place: Place) -> None:
+def test_uncommitted_edits_are_not_seen(place: StetPlace) -> None:
     opened(place)
     (place.repo / "calc.py").write_text("d = 4\n")
     assert len(findings(place.call("run", "--json"))) == 1
 
 
-def test_a_finding_that_is_reported_again_stands_twice_and_cannot_be_dismissed(place: Place) -> None:
+def test_a_finding_that_is_reported_again_stands_twice_and_cannot_be_dismissed(place: StetPlace) -> None:
     opened(place)
     name = session(place)["findings"][0]["id"]
     place.commit({"calc.py": "a = 11\nb = 2\nc = 3\nd = eval(s)\n"})
@@ -126,7 +127,7 @@ def test_a_finding_that_is_reported_again_stands_twice_and_cannot_be_dismissed(p
 
 
 @pytest.mark.thorough
-def test_a_dismissed_finding_hides_its_hunk_from_run_but_not_from_rerun(place: Place) -> None:
+def test_a_dismissed_finding_hides_its_hunk_from_run_but_not_from_rerun(place: StetPlace) -> None:
     opened(place)
     name = session(place)["findings"][0]["id"]
     done = place.call("dismiss", name[:4], "false_positive")
@@ -137,7 +138,7 @@ def test_a_dismissed_finding_hides_its_hunk_from_run_but_not_from_rerun(place: P
 
 
 @pytest.mark.thorough
-def test_another_start_replaces_the_session_and_leaves_an_orphan(place: Place) -> None:
+def test_another_start_replaces_the_session_and_leaves_an_orphan(place: StetPlace) -> None:
     first = opened(place)
     second = place.head
     place.commit({"more.py": "x = 1\n"})
@@ -157,7 +158,7 @@ def test_another_start_replaces_the_session_and_leaves_an_orphan(place: Place) -
     assert place.call("start", first).returncode == 0
 
 
-def test_finish_writes_a_note_and_keeps_the_history(place: Place) -> None:
+def test_finish_writes_a_note_and_keeps_the_history(place: StetPlace) -> None:
     base = opened(place)
     done = place.call("finish")
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
@@ -167,7 +168,7 @@ def test_finish_writes_a_note_and_keeps_the_history(place: Place) -> None:
     assert left == ["history.jsonl", "lock", "worktrees"]
 
 
-def test_finish_without_a_git_identity_loses_the_worktree_and_keeps_the_session(place: Place) -> None:
+def test_finish_without_a_git_identity_loses_the_worktree_and_keeps_the_session(place: StetPlace) -> None:
     base = opened(place)
     nobody = dict.fromkeys(IDENTITY, "")
     done = place.call("finish", env=nobody)
@@ -178,7 +179,7 @@ def test_finish_without_a_git_identity_loses_the_worktree_and_keeps_the_session(
     assert place.call("finish").returncode == 0
 
 
-def test_the_folders_can_lie_elsewhere(place: Place, tmp_path: Path) -> None:
+def test_the_folders_can_lie_elsewhere(place: StetPlace, tmp_path: Path) -> None:
     (place.repo / ".git" / "info" / "exclude").write_text("")
     place.play(EVAL)
     base = place.head
@@ -189,7 +190,7 @@ def test_the_folders_can_lie_elsewhere(place: Place, tmp_path: Path) -> None:
     assert (tmp_path / "trees" / f"stet-{base[:12]}").is_dir()
 
 
-def test_without_an_exclusion_the_tree_is_dirty_for_ever(place: Place) -> None:
+def test_without_an_exclusion_the_tree_is_dirty_for_ever(place: StetPlace) -> None:
     (place.repo / ".git" / "info" / "exclude").write_text("")
     base = opened(place)
     assert place.call("finish").returncode == 0
@@ -215,25 +216,25 @@ MISUSES = [
 
 
 @pytest.mark.parametrize(("arguments", "text"), MISUSES)
-def test_misuse(place: Place, arguments: list[str], text: str) -> None:
+def test_misuse(place: StetPlace, arguments: list[str], text: str) -> None:
     done = place.call(*arguments)
     assert (done.returncode, done.stdout, done.stderr) == (1, "", text + "\n")
 
 
-def test_dismiss_refuses_ids_that_are_too_short_or_unknown(place: Place) -> None:
+def test_dismiss_refuses_ids_that_are_too_short_or_unknown(place: StetPlace) -> None:
     opened(place)
     assert place.call("dismiss", "abc").stderr == "finding id must be at least 4 characters\n"
     assert place.call("dismiss", "zzzz").stderr == 'no finding with id "zzzz"\n'
 
 
-def test_outside_of_a_repository(place: Place, tmp_path: Path) -> None:
+def test_outside_of_a_repository(place: StetPlace, tmp_path: Path) -> None:
     done = place.call("start", cwd=tmp_path)
     assert done.returncode == 1
     assert done.stderr.startswith("This directory is not inside a Git repository.\nDetails: ")
 
 
 @pytest.mark.parametrize("text", ["untracked", "changed"])
-def test_a_dirty_tree(place: Place, text: str) -> None:
+def test_a_dirty_tree(place: StetPlace, text: str) -> None:
     (place.repo / ("new.txt" if text == "untracked" else "README.md")).write_text(text)
     done = place.call("start", "HEAD")
     assert done.returncode == 1
@@ -244,7 +245,7 @@ def test_a_dirty_tree(place: Place, text: str) -> None:
     assert place.call("start", "HEAD", "--allow-dirty").returncode == 0
 
 
-def test_a_baseline_that_does_not_fit(place: Place) -> None:
+def test_a_baseline_that_does_not_fit(place: StetPlace) -> None:
     done = place.call("start", "nowhere")
     assert done.returncode == 1
     assert done.stderr.splitlines()[:2] == [
@@ -257,7 +258,7 @@ def test_a_baseline_that_does_not_fit(place: Place) -> None:
     assert place.call("start", side).stderr == "baseline ref is not an ancestor of HEAD\n"
 
 
-def test_the_model_is_down(place: Place) -> None:
+def test_the_model_is_down(place: StetPlace) -> None:
     base = place.head
     place.commit({"calc.py": "x = 1\n"})
     place.play(llm_down=True)
@@ -274,7 +275,7 @@ def test_the_model_is_down(place: Place) -> None:
     assert done.stderr.startswith("LLM bad request at http://localhost:11434. ")
 
 
-def test_a_failure_in_the_middle_leaves_a_session_that_run_completes(place: Place) -> None:
+def test_a_failure_in_the_middle_leaves_a_session_that_run_completes(place: StetPlace) -> None:
     base = place.head
     place.commit({"calc.py": "eval(s)\n"})
     place.play(EVAL, parse_failure=["start"])
@@ -287,7 +288,7 @@ def test_a_failure_in_the_middle_leaves_a_session_that_run_completes(place: Plac
 
 
 @pytest.mark.thorough
-def test_a_corrupt_session(place: Place) -> None:
+def test_a_corrupt_session(place: StetPlace) -> None:
     base = place.head
     place.commit({"calc.py": "x = 1\n"})
     place.play(corrupt_session=True)
@@ -298,7 +299,7 @@ def test_a_corrupt_session(place: Place) -> None:
         assert done.stderr.startswith("Session file is invalid or corrupted.\n")
 
 
-def test_an_early_build_knows_no_json_flag(place: Place) -> None:
+def test_an_early_build_knows_no_json_flag(place: StetPlace) -> None:
     place.play(EVAL, no_json_flag=True)
     base = place.head
     place.commit({"calc.py": "eval(s)\n"})
@@ -309,7 +310,7 @@ def test_an_early_build_knows_no_json_flag(place: Place) -> None:
     assert place.call("run").stdout.endswith("1 finding.\n")
 
 
-def test_while_one_start_runs_another_is_refused(place: Place) -> None:
+def test_while_one_start_runs_another_is_refused(place: StetPlace) -> None:
     base = place.head
     place.commit({"calc.py": "x = 1\n"})
     place.play(hang=True)
@@ -330,12 +331,12 @@ def test_while_one_start_runs_another_is_refused(place: Place) -> None:
         hanging.wait()
 
 
-def test_version_and_doctor(place: Place) -> None:
+def test_version_and_doctor(place: StetPlace) -> None:
     assert place.call("--version").stdout == "stet version dev\n"
     assert place.call("doctor").stdout == "Ollama OK\nModel: qwen3-coder:30b\n"
 
 
-def test_a_script_may_be_toml(place: Place, tmp_path: Path) -> None:
+def test_a_script_may_be_toml(place: StetPlace, tmp_path: Path) -> None:
     script = tmp_path / "script.toml"
     script.write_text('[[findings]]\npattern = "TODO"\n\n[faults]\nllm_down = ["run"]\n')
     base = place.head

@@ -8,19 +8,26 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from segue.conformance.reviewer import check_reviewer
 from segue.domain.finding import DismissReason, Finding, Review, Severity
-from segue.domain.options import read_options
-from segue.parts.stet.reviewer import StetReviewer
+from segue.domain.options import OptionError, read_options
+from segue.parts.stet.reviewer import StetOptions, StetReviewer
 from segue.parts.stet.session import Ownership
-from segue.reviewers.options import StetOptions
+from segue.ports import Reviewer
+from segue.reviewers.command import CommandReviewer
+from segue.reviewers.options import CommandReviewOptions
+from segue.system.services import Services
 from tests.cli.place import until
-from tests.reviewers.place import EVAL, IDENTITY, Place, bare_environment
+from tests.parts.stet.place import EVAL, StetPlace
+from tests.reviewers.place import IDENTITY, bare_environment
 from tests.services import make_services
 
 SECRET = "sk-not-for-your-eyes-0123456789"
@@ -28,22 +35,22 @@ TODO = {"pattern": "TODO", "severity": "info", "category": "style", "message": "
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
-    return Place.make(tmp_path)
+def place(tmp_path: Path) -> StetPlace:
+    return StetPlace.make(tmp_path)
 
 
-def reviewer(place: Place, **options: Any) -> StetReviewer:
+def reviewer(place: StetPlace, **options: Any) -> StetReviewer:
     """A new object, as after a restart."""
     env = {"SEGUE_SIM_STET": str(place.script), **options.pop("env", {})}
     chosen = read_options(StetOptions, {"cmd": str(place.stet), "env": env, **options})
     return StetReviewer(chosen, make_services(place.repo, state_dir=place.root / "state", secrets=[SECRET]))
 
 
-def review(place: Place, base: str, again: bool = False, task: str = "1", **options: Any) -> Review:
+def review(place: StetPlace, base: str, again: bool = False, task: str = "1", **options: Any) -> Review:
     return asyncio.run(reviewer(place, **options).review(place.subject(base, task), again))
 
 
-def finish(place: Place, task: str = "1", **options: Any) -> str:
+def finish(place: StetPlace, task: str = "1", **options: Any) -> str:
     return asyncio.run(reviewer(place, **options).finish(place.subject(place.head, task)))
 
 
@@ -52,11 +59,11 @@ def lines(done: Review) -> list[tuple[str, int | None]]:
     return [(finding.file, finding.line) for finding in done.findings]
 
 
-def has_session(place: Place) -> bool:
+def has_session(place: StetPlace) -> bool:
     return (place.repo / ".review" / "session.json").exists()
 
 
-def test_a_task_from_start_to_finish(place: Place) -> None:
+def test_a_task_from_start_to_finish(place: StetPlace) -> None:
     place.play(EVAL)
     base = place.head
     place.commit({"calc.py": "a = 1\nb = eval(s)\n"})
@@ -73,7 +80,7 @@ def test_a_task_from_start_to_finish(place: Place) -> None:
 
 
 @pytest.mark.thorough
-def test_the_exclusion_is_written_once_and_keeps_what_was_there(place: Place) -> None:
+def test_the_exclusion_is_written_once_and_keeps_what_was_there(place: StetPlace) -> None:
     exclude = place.repo / ".git" / "info" / "exclude"
     exclude.write_bytes(b"*.log")
     for _ in range(2):
@@ -84,9 +91,9 @@ def test_the_exclusion_is_written_once_and_keeps_what_was_there(place: Place) ->
     assert exclude.read_bytes() == b"/.review\r\n"
 
 
-def test_the_exclusion_also_reaches_a_linked_work_tree(place: Place) -> None:
+def test_the_exclusion_also_reaches_a_linked_work_tree(place: StetPlace) -> None:
     place.git("worktree", "add", "--quiet", str(place.root / "linked"))
-    linked = Place(place.root)
+    linked = StetPlace(place.root)
     subject = linked.subject(place.head)
     options = read_options(
         StetOptions, {"cmd": str(place.stet), "env": {"SEGUE_SIM_STET": str(place.script)}}
@@ -100,7 +107,7 @@ def test_the_exclusion_also_reaches_a_linked_work_tree(place: Place) -> None:
     assert b".review/" in (place.repo / ".git" / "info" / "exclude").read_bytes()
 
 
-def test_each_task_is_reviewed_from_its_own_base(place: Place) -> None:
+def test_each_task_is_reviewed_from_its_own_base(place: StetPlace) -> None:
     place.play(EVAL)
     first = place.head
     second = place.commit({"one.py": "eval(s)\n"})
@@ -111,7 +118,7 @@ def test_each_task_is_reviewed_from_its_own_base(place: Place) -> None:
 
 
 @pytest.mark.thorough
-def test_an_interrupted_review_is_simply_done_again(place: Place) -> None:
+def test_an_interrupted_review_is_simply_done_again(place: StetPlace) -> None:
     place.play(EVAL, parse_failure=["start"])
     base = place.head
     place.commit({"calc.py": "eval(s)\n"})
@@ -121,7 +128,7 @@ def test_an_interrupted_review_is_simply_done_again(place: Place) -> None:
 
 
 @pytest.mark.thorough
-def test_a_partial_fix_converges_although_run_skips_the_hunk(place: Place) -> None:
+def test_a_partial_fix_converges_although_run_skips_the_hunk(place: StetPlace) -> None:
     place.play(EVAL, TODO)
     base = place.head
     place.commit({"calc.py": "a = eval(s)\nb = eval(t)\n"})
@@ -136,7 +143,7 @@ def test_a_partial_fix_converges_although_run_skips_the_hunk(place: Place) -> No
 
 @pytest.mark.quick("fix1")
 @pytest.mark.parametrize("fix", [{"calc.py": None}, {"calc.py": "a = 1\n"}, {"calc.py": "x\n" * 30}])
-def test_what_is_gone_from_the_diff_is_no_finding(place: Place, fix: dict[str, str | None]) -> None:
+def test_what_is_gone_from_the_diff_is_no_finding(place: StetPlace, fix: dict[str, str | None]) -> None:
     place.play(EVAL)
     base = place.commit({"calc.py": "x\n" * 30}) if fix["calc.py"] == "x\n" * 30 else place.head
     place.commit({"calc.py": "x\n" * 30 + "eval(s)\n"})
@@ -146,7 +153,7 @@ def test_what_is_gone_from_the_diff_is_no_finding(place: Place, fix: dict[str, s
 
 
 @pytest.mark.thorough
-def test_what_is_still_wrong_is_reported_once(place: Place) -> None:
+def test_what_is_still_wrong_is_reported_once(place: StetPlace) -> None:
     place.play(EVAL)
     base = place.head
     place.commit({"calc.py": "a = 1\nb = eval(s)\n"})
@@ -156,7 +163,7 @@ def test_what_is_still_wrong_is_reported_once(place: Place) -> None:
     assert review(place, base, again=True).findings == first.findings
 
 
-def test_a_session_of_somebody_else_is_left_alone(place: Place) -> None:
+def test_a_session_of_somebody_else_is_left_alone(place: StetPlace) -> None:
     base = place.head
     place.commit({"calc.py": "x = 1\n"})
     (place.repo / ".git" / "info" / "exclude").write_text(".review/\n")
@@ -173,7 +180,7 @@ def test_a_session_of_somebody_else_is_left_alone(place: Place) -> None:
 
 
 @pytest.mark.thorough
-def test_a_session_that_replaced_ours_is_somebody_elses(place: Place) -> None:
+def test_a_session_that_replaced_ours_is_somebody_elses(place: StetPlace) -> None:
     base = place.head
     middle = place.commit({"calc.py": "x = 1\n"})
     place.commit({"calc.py": "x = 2\n"})
@@ -183,7 +190,7 @@ def test_a_session_that_replaced_ours_is_somebody_elses(place: Place) -> None:
 
 
 @pytest.mark.thorough
-def test_our_session_that_somebody_finished_is_opened_again(place: Place) -> None:
+def test_our_session_that_somebody_finished_is_opened_again(place: StetPlace) -> None:
     place.play(EVAL)
     base = place.head
     place.commit({"calc.py": "eval(s)\n"})
@@ -194,7 +201,7 @@ def test_our_session_that_somebody_finished_is_opened_again(place: Place) -> Non
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("old", [True, "human"])
-def test_early_builds_without_the_json_flag(place: Place, old: bool | str) -> None:
+def test_early_builds_without_the_json_flag(place: StetPlace, old: bool | str) -> None:
     place.play(EVAL, no_json_flag=old)
     base = place.head
     place.commit({"calc.py": "eval(s)\n"})
@@ -214,7 +221,7 @@ def test_early_builds_without_the_json_flag(place: Place, old: bool | str) -> No
     ],
 )
 @pytest.mark.parametrize("again", [False, True])
-def test_when_stet_fails_the_review_has_failed(place: Place, fault: str, why: str, again: bool) -> None:
+def test_when_stet_fails_the_review_has_failed(place: StetPlace, fault: str, why: str, again: bool) -> None:
     place.play(EVAL)
     base = place.head
     place.commit({"calc.py": "eval(s)\n"})
@@ -229,14 +236,14 @@ def test_when_stet_fails_the_review_has_failed(place: Place, fault: str, why: st
     assert lines(review(place, base, again=again)) == [("calc.py", 1)], "another try mends it"
 
 
-def test_a_dirty_tree_is_told_in_stets_words(place: Place) -> None:
+def test_a_dirty_tree_is_told_in_stets_words(place: StetPlace) -> None:
     base = place.head
     place.commit({"calc.py": "x = 1\n"})
     (place.repo / "calc.py").write_text("x = 2\n")
     assert "working tree has uncommitted changes" in review(place, base).failure
 
 
-def test_a_corrupt_session_needs_a_person(place: Place) -> None:
+def test_a_corrupt_session_needs_a_person(place: StetPlace) -> None:
     base = place.head
     place.commit({"calc.py": "x = 1\n"})
     review(place, base)
@@ -249,7 +256,7 @@ def test_a_corrupt_session_needs_a_person(place: Place) -> None:
 
 
 @pytest.mark.thorough
-def test_a_hanging_review_is_killed_and_can_be_repeated(place: Place) -> None:
+def test_a_hanging_review_is_killed_and_can_be_repeated(place: StetPlace) -> None:
     place.play(EVAL, hang=True)
     base = place.head
     place.commit({"calc.py": "eval(s)\n"})
@@ -260,7 +267,7 @@ def test_a_hanging_review_is_killed_and_can_be_repeated(place: Place) -> None:
 
 
 @pytest.mark.thorough
-def test_a_stet_that_a_killed_segue_left_behind_is_waited_for(place: Place) -> None:
+def test_a_stet_that_a_killed_segue_left_behind_is_waited_for(place: StetPlace) -> None:
     place.play(EVAL, hang=True)
     base = place.head
     place.commit({"calc.py": "eval(s)\n"})
@@ -290,7 +297,7 @@ def test_a_stet_that_a_killed_segue_left_behind_is_waited_for(place: Place) -> N
         orphan.wait()
 
 
-def test_a_stet_that_never_ends_is_not_waited_for_for_ever(place: Place) -> None:
+def test_a_stet_that_never_ends_is_not_waited_for_for_ever(place: StetPlace) -> None:
     busy = place.root / "bin" / "busy"
     busy.write_text(
         "#!/bin/sh\n"
@@ -301,7 +308,7 @@ def test_a_stet_that_never_ends_is_not_waited_for_for_ever(place: Place) -> None
     assert "another stet has been at work" in review(place, place.head, cmd=str(busy), timeout=1).failure
 
 
-def test_dismissing_reaches_stet(place: Place) -> None:
+def test_dismissing_reaches_stet(place: StetPlace) -> None:
     place.play(EVAL, TODO)
     base = place.head
     place.commit({"calc.py": "eval(s)\n" + "x\n" * 20 + "# TODO\n"})
@@ -316,7 +323,7 @@ def test_dismissing_reaches_stet(place: Place) -> None:
 
 
 @pytest.mark.thorough
-def test_an_id_that_stet_finds_ambiguous_does_no_harm(place: Place) -> None:
+def test_an_id_that_stet_finds_ambiguous_does_no_harm(place: StetPlace) -> None:
     place.play(EVAL)
     base = place.head
     place.commit({"calc.py": "a = 1\nb = eval(s)\n"})
@@ -329,7 +336,7 @@ def test_an_id_that_stet_finds_ambiguous_does_no_harm(place: Place) -> None:
 
 
 @pytest.mark.thorough
-def test_git_gets_a_name_where_the_user_has_none(place: Place) -> None:
+def test_git_gets_a_name_where_the_user_has_none(place: StetPlace) -> None:
     place.play(EVAL)
     base = place.head
     place.commit({"calc.py": "eval(s)\n"})
@@ -341,7 +348,7 @@ def test_git_gets_a_name_where_the_user_has_none(place: Place) -> None:
 
 
 @pytest.mark.thorough
-def test_finish_that_fails_is_a_warning(place: Place) -> None:
+def test_finish_that_fails_is_a_warning(place: StetPlace) -> None:
     base = place.head
     place.commit({"calc.py": "x = 1\n"})
     review(place, base)
@@ -353,7 +360,7 @@ def test_finish_that_fails_is_a_warning(place: Place) -> None:
 
 
 @pytest.mark.thorough
-def test_when_to_finish(place: Place) -> None:
+def test_when_to_finish(place: StetPlace) -> None:
     base = place.head
     place.commit({"calc.py": "x = 1\n"})
     for mode, after_task, after_run in (("task", False, False), ("run", True, False), ("never", True, True)):
@@ -365,7 +372,7 @@ def test_when_to_finish(place: Place) -> None:
 
 
 @pytest.mark.thorough
-def test_one_session_for_the_whole_run(place: Place) -> None:
+def test_one_session_for_the_whole_run(place: StetPlace) -> None:
     place.play(EVAL)
     first = place.head
     second = place.commit({"one.py": "eval(s)\n"})
@@ -377,7 +384,7 @@ def test_one_session_for_the_whole_run(place: Place) -> None:
 
 
 @pytest.mark.thorough
-def test_commands_of_the_users_own(place: Place) -> None:
+def test_commands_of_the_users_own(place: StetPlace) -> None:
     place.play(EVAL)
     base = place.head
     place.commit({"calc.py": "eval(s)\n"})
@@ -395,7 +402,7 @@ def test_commands_of_the_users_own(place: Place) -> None:
     assert "no luck" in review(place, second, task="2", commands=failing).failure
 
 
-def test_a_wrapper_that_brings_its_own_stet(place: Place) -> None:
+def test_a_wrapper_that_brings_its_own_stet(place: StetPlace) -> None:
     wrapper = [[sys.executable, "-c", "print('calc.py:3  WARNING  hm'); print('1 finding.')"]]
     options: dict[str, Any] = {"cmd": "no-such-stet", "commands": wrapper}
     assert reviewer(place, **options).check() == []
@@ -403,21 +410,124 @@ def test_a_wrapper_that_brings_its_own_stet(place: Place) -> None:
     assert finish(place, **options) == ""
 
 
-def test_a_stet_that_is_not_there(place: Place) -> None:
+def test_a_stet_that_is_not_there(place: StetPlace) -> None:
     (problem,) = reviewer(place, cmd="no-such-stet").check()
     assert problem.exit_code == 5
     assert "no-such-stet" in problem.message
     assert "no-such-stet" in review(place, place.head, cmd="no-such-stet").failure
 
 
-def test_a_repository_without_a_commit_before_the_task(place: Place) -> None:
+def test_a_repository_without_a_commit_before_the_task(place: StetPlace) -> None:
     assert "compares with a commit" in review(place, "").failure
 
 
-def test_secrets_are_taken_out(place: Place) -> None:
+def test_secrets_are_taken_out(place: StetPlace) -> None:
     place.play({**EVAL, "message": f"the key {SECRET}"})
     base = place.head
     place.commit({"calc.py": "eval(s)\n"})
     done = review(place, base)
     assert done.findings[0].message == "the key [redacted]"
     assert SECRET not in done.output
+
+
+def test_stet_as_a_plain_command(place: StetPlace) -> None:
+    (place.repo / ".git" / "info" / "exclude").write_text(".review/\n")
+    place.play(EVAL)
+    base = place.head
+    place.commit({"calc.py": "eval(s)\n"})
+    env = {
+        "PATH": f"{place.stet.parent}{os.pathsep}{os.environ['PATH']}",
+        "SEGUE_SIM_STET": str(place.script),
+    }
+    table = {
+        "argv": ["stet", "start", "{base}", "--json"],
+        "again": ["stet", "run", "--json"],
+        "format": "stet",
+        "needs_commit": True,
+        "env": env,
+    }
+    reviewer = CommandReviewer(read_options(CommandReviewOptions, table), make_services(place.repo))
+
+    def command(again: bool) -> Review:
+        return asyncio.run(reviewer.review(place.subject(base, "1"), again))
+
+    assert [finding.file for finding in command(False).findings] == ["calc.py"]
+    place.commit({"calc.py": "eval(s)  # checked\n"})
+    assert command(True).findings == ()
+
+
+def with_stet(place: StetPlace, script: Path) -> Callable[[Services], Reviewer]:
+    env = {"SEGUE_SIM_STET": str(script)}
+    options = read_options(StetOptions, {"cmd": str(place.stet), "env": env})
+    return partial(StetReviewer, options)
+
+
+@pytest.mark.thorough
+def test_stet_conforms(tmp_path: Path) -> None:
+    place = StetPlace.make(tmp_path)
+    place.play(EVAL)
+    broken = tmp_path / "broken.json"
+    broken.write_text('{"faults": {"llm_down": true}}')
+    check_reviewer(
+        with_stet(place, place.script),
+        "src/calc.py",
+        "x = eval(s)\n",
+        "x = eval(s)  # checked\n",
+        fails=with_stet(place, broken),
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "commands"),
+    [
+        ("./review.sh --fast", [["./review.sh", "--fast"]]),
+        (["stet start {base}", "stet run"], [["stet", "start", "{base}"], ["stet", "run"]]),
+        ([["stet", "start", "a b"], "stet run"], [["stet", "start", "a b"], ["stet", "run"]]),
+        (["grep '|' \"a && b\""], [["grep", "|", "a && b"]]),
+    ],
+)
+def test_the_seeds_ways_to_write_commands(given: Any, commands: list[list[str]]) -> None:
+    assert read_options(StetOptions, {"commands": given}).commands == tuple(map(tuple, commands))
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "stet start && stet run",
+        "stet start&&stet run",
+        "stet run | tee log",
+        "stet start; stet run",
+        "stet run > out.json",
+        "stet run 2>&1",
+        "stet start $(git rev-parse HEAD)",
+        "stet start `git rev-parse HEAD`",
+        "(stet run)",
+        "stet start\nstet run",
+        "stet run &",
+    ],
+)
+def test_what_needs_a_shell_is_refused_with_a_hint(command: str) -> None:
+    for commands in (command, [command]):
+        with pytest.raises(OptionError, match="a list of commands"):
+            read_options(StetOptions, {"commands": commands})
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"commands": []},
+        {"commands": ""},
+        {"commands": [[]]},
+        {"commands": [[""]]},
+        {"commands": "stet 'run"},
+        {"commands": "stet start {ref}"},
+        {"commands": "stet start {"},
+        {"cmd": ""},
+        {"timeout": 0},
+        {"finish": "later"},
+        {"command": "stet"},
+    ],
+)
+def test_mistakes_in_stets_options(wrong: dict[str, Any]) -> None:
+    with pytest.raises(OptionError):
+        read_options(StetOptions, wrong)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.reviewers.place import EVAL, Place
+from tests.parts.stet.place import EVAL, StetPlace
 
 TRANSCRIPT = Path(__file__).with_name("transcripts") / "stet.txt"
 UNKNOWN = {"hex7": "[0-9a-f]{7}", "hex64": "[0-9a-f]{64}", "text": '[^"]+'}
@@ -19,8 +19,8 @@ NOTE = [
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
-    made = Place.make(tmp_path)
+def place(tmp_path: Path) -> StetPlace:
+    made = StetPlace.make(tmp_path)
     (made.repo / ".git" / "info" / "exclude").write_text(".review/\n")
     made.play(EVAL)
     return made
@@ -47,7 +47,7 @@ def pattern(line: str) -> str:
 
 
 @pytest.mark.thorough
-def test_the_whole_transcript(place: Place) -> None:
+def test_the_whole_transcript(place: StetPlace) -> None:
     base = place.head
     place.commit({"calc.py": "a = 1\nb = 2\nc = 3\nd = eval(s)\n"})
     known = {"base": base, "base12": base[:12], "head": place.head, "repo": str(place.repo)}
@@ -66,7 +66,7 @@ def test_the_whole_transcript(place: Place) -> None:
     assert '"lines_added":4,"lines_removed":0,"chars_added":26' in note
 
 
-def test_outside_of_a_repository_only_the_doctor_works(place: Place, tmp_path: Path) -> None:
+def test_outside_of_a_repository_only_the_doctor_works(place: StetPlace, tmp_path: Path) -> None:
     for command in ("start", "run", "status", "list", "finish", "cleanup"):
         done = place.call(command, cwd=tmp_path)
         said = "This directory is not inside a Git repository.\nDetails: exit status 128\n"
@@ -74,7 +74,7 @@ def test_outside_of_a_repository_only_the_doctor_works(place: Place, tmp_path: P
     assert place.call("doctor", cwd=tmp_path).stdout.startswith("Ollama OK\n")
 
 
-def test_generated_files_are_not_reviewed_and_doubtful_findings_left_out(place: Place) -> None:
+def test_generated_files_are_not_reviewed_and_doubtful_findings_left_out(place: StetPlace) -> None:
     base = place.head
     place.commit(
         {"vendor/a.py": "eval(s)\n", "package-lock.json": "eval(s)\n", "x/coverage/b.py": "eval(s)\n"}
@@ -90,7 +90,7 @@ def test_generated_files_are_not_reviewed_and_doubtful_findings_left_out(place: 
     assert '"confidence":1,' in place.call("rerun", "--replace", "--json").stdout
 
 
-def test_the_doctor_misses_a_model(place: Place) -> None:
+def test_the_doctor_misses_a_model(place: StetPlace) -> None:
     place.play(no_model=True)
     done = place.call("doctor")
     said = 'Model "qwen3-coder:30b" not found. Pull it with: ollama pull qwen3-coder:30b\n'

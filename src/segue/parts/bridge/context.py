@@ -11,11 +11,13 @@ from segue.domain.events import Event
 from segue.domain.notification import Notification, NotificationKind
 from segue.flow.launch import Launcher
 from segue.parts.bridge.options import BridgeSettings, bridge_settings
+from segue.parts.notify.observer import make_notifiers
+from segue.parts.notify.options import NotifySettings
 from segue.parts.notify.send import notify
 from segue.ports import Agent, Journal
 from segue.runtime.app import App
 from segue.runtime.plan import check_caps
-from segue.runtime.wiring import make_agent, make_notifiers, with_repository
+from segue.runtime.wiring import make_agent, with_repository
 from segue.system.process.processes import Processes
 
 
@@ -58,4 +60,5 @@ def conversation_budget(settings: BridgeSettings) -> Budget:
 async def notify_people(app: App, kind: NotificationKind, title: str, text: str) -> list[str]:
     """Send a notification through the configured notifiers; return what went wrong."""
     notification = Notification(kind, title, text)
-    return await notify(make_notifiers(app), notification, app.redactor(), app.loaded.settings.notify.on)
+    on = app.loaded.settings.part("notify", NotifySettings).on
+    return await notify(make_notifiers(app), notification, app.redactor(), on)

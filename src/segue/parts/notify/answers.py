@@ -9,11 +9,18 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
+import os
+import secrets
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import Struct
 
 from segue.domain.notification import ANSWERS, AnswerAction, AnswerButton
+from segue.parts.notify.options import NotifySettings
+
+if TYPE_CHECKING:
+    from segue.runtime.app import App
 
 PATH = "/answers"
 _MAX_CHARS = 1900
@@ -83,3 +90,15 @@ class AnswerSigner(Struct, frozen=True):
     def _sign(self, text: str) -> str:
         signed = _PURPOSE + text.encode("utf-8", "surrogatepass")
         return hmac.new(self.key.encode(), signed, hashlib.sha256).hexdigest()
+
+
+def make_answer_signer(app: App) -> AnswerSigner | None:
+    """Build what signs the buttons of notifications; None if nobody could press them."""
+    settings = app.loaded.settings.part("notify", NotifySettings).answers
+    if not settings.url:
+        return None
+    from segue.system.secrets import keep_secret
+
+    given = os.environ.get(settings.key_env, "").strip()
+    key = given or keep_secret(app.secret_dir / "answer-key", lambda: secrets.token_urlsafe(32))
+    return AnswerSigner(key, settings.url, settings.expires)

@@ -39,7 +39,7 @@ def test(settings: CommandSettings, output: Printer) -> int:
     import asyncio
 
     from segue.domain.errors import UsageError
-    from segue.runtime.wiring import make_notifiers
+    from segue.parts.notify.observer import make_notifiers
 
     app = settings.load()
     notifiers = make_notifiers(app)

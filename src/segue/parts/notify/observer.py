@@ -9,6 +9,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -16,13 +17,17 @@ from msgspec.structs import replace
 from segue.domain.errors import SegueError
 from segue.domain.events import Recorded, RunEnded, RunParked, TaskEnded
 from segue.domain.notification import Notification, NotificationKind
-from segue.domain.run import RunState
+from segue.domain.run import RunKind, RunSpec, RunState
 from segue.domain.until import describe_until
-from segue.parts.notify.answers import AnswerSigner
+from segue.parts.notify.answers import AnswerSigner, make_answer_signer
+from segue.parts.notify.options import NotifySettings
 from segue.parts.notify.send import notify
 from segue.ports import Notifier, Store
 from segue.system.redact import Redactor
 from segue.view.run import RunView
+
+if TYPE_CHECKING:
+    from segue.runtime.app import App
 
 _EXIT_TIMEOUT = 30.0
 """Seconds the end of a run waits for notifications that are being sent."""
@@ -187,3 +192,37 @@ def _report_run(run: str, seq: int, event: RunEnded) -> _Due:
         text = event.note or f"Details: segue status {run}"
         message = Notification("run_finished", f"Run {run}: {event.state}", text)
     return _Due(run, f"run/{seq}", message)
+
+
+def make_notifiers(app: App) -> dict[str, Notifier]:
+    """Build the notifiers that are switched on: those of `[notify]`, and every `[notifiers.NAME]`."""
+    settings = app.loaded.settings
+    own = settings.part("notify", NotifySettings).switched_on()
+    tables: dict[str, Any] = {**own, **settings.part("notifiers", dict)}
+    if not tables:
+        return {}
+    from segue.runtime import registry
+    from segue.runtime.wiring import make_variant
+    from segue.system.process.processes import Processes
+
+    services, hint = app.services(Processes()), "See: segue help notifications"
+    return {
+        name: make_variant(
+            registry.load("notifiers", name), table, f"notifiers.{name}", app.loaded, services, hint
+        )
+        for name, table in tables.items()
+    }
+
+
+def open_notifier(app: App, spec: RunSpec | None, warn: Callable[[str], None]) -> RunNotifier | None:
+    """Build the observer that notifies people about a run; None if no notifier is switched on.
+
+    A trial of an experiment waits for nobody: its failures are results.
+    """
+    is_trial = spec is not None and spec.kind is RunKind.TRIAL
+    notifiers = {} if is_trial else make_notifiers(app)
+    if not notifiers:
+        return None
+    on = app.loaded.settings.part("notify", NotifySettings).on
+    titles = spec.titles if spec is not None else {}
+    return RunNotifier(notifiers, on, titles, app.store, app.redactor(), warn, make_answer_signer(app))

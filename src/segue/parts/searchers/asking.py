@@ -83,7 +83,8 @@ async def ask(
     policy = HttpPolicy(timeout=options.timeout, max_bytes=_MAX_BYTES, attempts=4, pause=0.5)
     deadline = asyncio.get_running_loop().time() + options.max_wait + options.timeout
     try:
-        async with HttpClient(service.base_url, service.headers, policy) as http:
+        headers = {"accept": "application/json", **service.headers}
+        async with HttpClient(service.base_url, headers, policy) as http:
             return await _retry(http, method, path, query, body, deadline)
     except HttpError as error:
         raise service.failed(

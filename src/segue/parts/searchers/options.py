@@ -1,6 +1,6 @@
 """The table `[search]`: the web search."""
 
-from typing import Annotated
+from typing import Annotated, Any, ClassVar
 
 from msgspec import Meta
 
@@ -9,6 +9,12 @@ from segue.domain.options import NonNegativeFloat, Options, Seconds, WebAddress
 
 class SearchSettings(Options, frozen=True):
     """The table `[search]`."""
+
+    examples: ClassVar[dict[str, Any]] = {
+        "service": "searxng",
+        "base_url": "http://127.0.0.1:8080",
+        "api_key_env": "BRAVE_API_KEY",
+    }
 
     service: str | None = None
     """`searxng`, `brave`, `tavily` or a plug-in; if unset, a research agent searches."""
@@ -22,3 +28,8 @@ class SearchSettings(Options, frozen=True):
     """Seconds one answer of the service may take."""
     max_wait: NonNegativeFloat = 60
     """Seconds to wait out rate limits and outages, per search."""
+
+
+Searchers = Annotated[
+    dict[str, dict[str, Any]], Meta(description="Options per search service that is a plug-in.")
+]

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import click
 
 from segue.cli.groups import OpenGroup
 from segue.cli.options import FILE, FOLDER, PORT, options
 from segue.cli.terminal.output import Printer
+from segue.domain.errors import UsageError
 
 
 @click.group(cls=OpenGroup)
@@ -38,8 +38,7 @@ def bin_(folder: Path, output: Printer) -> None:
       segue sim bin ~/sims
       PATH=~/sims:$PATH segue run plan.md --agent cursor
     """
-    from segue.domain.errors import UsageError
-    from segue.parts.sim.launchers import PROGRAMS, write_launchers
+    from segue.parts.sim.launchers import list_programs, write_launchers
     from segue.system.reach import tree_around
 
     if tree := tree_around(folder if folder.is_dir() else folder.absolute().parent):
@@ -48,7 +47,7 @@ def bin_(folder: Path, output: Printer) -> None:
             kept="Nothing was written.",
             hint="Choose a folder outside: segue sim bin ~/sims",
         )
-    foreign = [folder / name for name in PROGRAMS if _is_foreign(folder / name)]
+    foreign = [folder / name for name in list_programs() if _is_foreign(folder / name)]
     if foreign:
         raise UsageError(
             f"{foreign[0]} exists and is not a simulator.",
@@ -60,10 +59,85 @@ def bin_(folder: Path, output: Printer) -> None:
     output.note(f"Next: PATH={folder.absolute()}:$PATH segue run plan.md --agent cursor")
 
 
-_PORT = click.option("--port", type=PORT, default=0, help="The port (default: a free one).")
-_SCRIPT = click.option("--script", type=FILE, help="What it answers, as TOML or JSON.")
-_SERVICES = {
-    "llm": """Simulate language models with scripted answers on loopback until Ctrl-C.
+def _is_foreign(path: Path) -> bool:
+    return path.is_symlink() or (
+        path.exists() and b"Written by `segue sim bin`" not in path.read_bytes()[:600]
+    )
+
+
+def service_command(
+    name: str, text: str, build: str, script: str, repos: tuple[str, str] | None = None, *, unix: bool = False
+) -> click.Command:
+    """Return the command that serves a simulator until Ctrl-C.
+
+    `build` and `script` name the function that makes its app and the type of its script; `repos` is how a
+    bare repository is named, and what that is; with `unix` it may listen on a Unix socket as well.
+    """
+
+    @click.command(name, help=text)
+    @options()
+    def command(
+        port: int,
+        script_file: Path | None,
+        output: Printer,
+        named: tuple[str, ...] = (),
+        socket: Path | None = None,
+    ) -> None:
+        from segue.domain.installed import import_name
+        from segue.sim.script import load_script
+        from segue.system.http.server import run_server
+
+        kind, make = import_name(script), import_name(build)
+        loaded = load_script(script_file, kind) if script_file else kind()
+        if repos is None:
+            app = make(loaded)
+        else:
+            table = dict(_split_repo(one) for one in named)
+            _check_bare({**loaded.bares, **table})
+            app = make(loaded, table)
+        run_server(app, port, lambda url: output.text(f"listening on {url}"), socket)
+
+    choices = [
+        click.Option(["--port"], type=PORT, default=0, help="The port (default: a free one)."),
+        click.Option(["--script", "script_file"], type=FILE, help="What it answers, as TOML or JSON."),
+    ]
+    if repos is not None:
+        what, how = repos
+        help_ = f"A bare repository and its {how}."
+        choices.insert(
+            1, click.Option(["--repo", "named"], multiple=True, metavar=f"{what}=PATH", help=help_)
+        )
+    if unix:
+        help_ = "A Unix socket to listen on as well, for gh."
+        choices.insert(2, click.Option(["--socket"], type=FILE, help=help_))
+    command.params[:0] = choices
+    return command
+
+
+def _check_bare(repos: Mapping[str, Path]) -> None:
+    for url, bare in repos.items():
+        if not (bare / "objects").is_dir():
+            raise UsageError(
+                f"{url}: {bare} is not a bare git repository.",
+                hint=f"Create one with: git init --bare {bare}",
+            )
+
+
+def _split_repo(repo: str) -> tuple[str, Path]:
+    url, found, path = repo.partition("=")
+    if not found or not url or not path:
+        raise UsageError(
+            f"--repo {repo} is not of the form URL=PATH.", hint="--repo https://github.com/me/app=app.git"
+        )
+    return url, Path(path).absolute()
+
+
+BY_URL = ("URL", "URL")
+"""How repositories are named that agents in the cloud work on."""
+_OWN: Sequence[click.Command] = (
+    service_command(
+        "llm",
+        """Simulate language models with scripted answers on loopback until Ctrl-C.
 
 Supports OpenAI's, Anthropic's and Google's APIs. See `segue help simulators`.
 
@@ -71,33 +145,12 @@ Supports OpenAI's, Anthropic's and Google's APIs. See `segue help simulators`.
 Examples:
   segue sim llm --port 8099 --script answers.toml
 """,
-    "ntfy": """Simulate an ntfy server on loopback until Ctrl-C.
-
-Name its address as `url` in `[notify.ntfy]`. See `segue help simulators`.
-
-\b
-Examples:
-  segue sim ntfy --port 8097
-""",
-    "slack": """Simulate a channel of Slack, with buttons, on loopback until Ctrl-C.
-
-Name its address with `/services/T0/B0/x` as `url` in `[notify.slack]`. See `segue help simulators`.
-
-\b
-Examples:
-  segue sim slack --port 8096 --script slack.toml
-""",
-    "search": """Simulate web search services with scripted results on loopback until Ctrl-C.
-
-Supports the APIs of SearXNG, Brave and Tavily. See `segue help searching`.
-
-\b
-Examples:
-  segue sim search --port 8098 --script results.toml
-""",
-}
-_HOSTS = {
-    "cursor": """Simulate Cursor's cloud agents on loopback until Ctrl-C.
+        "segue.sim.llm.app:llm_app",
+        "segue.sim.llm.script:LlmScript",
+    ),
+    service_command(
+        "cursor",
+        """Simulate Cursor's cloud agents on loopback until Ctrl-C.
 
 The agents push real commits to the bare repositories. See `segue help simulators`.
 
@@ -105,83 +158,27 @@ The agents push real commits to the bare repositories. See `segue help simulator
 Examples:
   segue sim cursor --repo https://github.com/me/app=/tmp/app.git
 """,
-    "gitlab": """Simulate GitLab's API for merge requests on loopback until Ctrl-C.
+        "segue.parts.sim.cloud.app:cloud_app",
+        "segue.parts.sim.cloud.script:CloudScript",
+        BY_URL,
+    ),
+    service_command(
+        "github",
+        """Simulate GitHub's REST and GraphQL APIs on loopback until Ctrl-C.
 
-Name its address with `/api/v4` as `api` in `[deliveries.pr]`. See `segue help simulators`.
+Point GITHUB_API_URL at it; gh reaches it with: gh config set http_unix_socket PATH.
+See `segue help simulators`.
 
 \b
 Examples:
-  segue sim gitlab --repo me/app=/tmp/app.git
+  segue sim github --repo me/app=/tmp/app.git --script issues.toml
+  segue sim github --socket /tmp/gh.sock
 """,
-}
-
-
-def _repos(what: str, how: str) -> Callable[[Any], Any]:
-    return click.option(
-        "--repo", "repos", multiple=True, metavar=f"{what}=PATH", help=f"A bare repository and its {how}."
-    )
-
-
-def _add_service(name: str, text: str) -> None:
-    """Add the command that simulates a service."""
-
-    @sim.command(name, help=text)
-    @_PORT
-    @_SCRIPT
-    @options()
-    def command(port: int, script: Path | None, output: Printer) -> None:
-        from segue.sim.services import APPS, run_service
-
-        run_service(APPS[name], port, script, output.text)
-
-
-def host_command(name: str, text: str, app: tuple[str, str] | None = None) -> click.Command:
-    """Return the command that simulates a service with repositories; `app` is that of a part: see `APPS`."""
-
-    @click.command(name, help=text)
-    @_PORT
-    @(_repos("NAME", "GROUP/NAME") if name == "gitlab" else _repos("URL", "URL"))
-    @_SCRIPT
-    @options()
-    def command(port: int, repos: tuple[str, ...], script: Path | None, output: Printer) -> None:
-        from segue.sim.services import APPS, run_service
-
-        run_service(app or APPS[name], port, script, output.text, repos)
-
-    return command
-
-
-for _name, _text in _SERVICES.items():
-    _add_service(_name, _text)
-for _name, _text in _HOSTS.items():
-    sim.add_command(host_command(_name, _text))
-
-
-@sim.command("github")
-@_PORT
-@_repos("NAME", "OWNER/NAME")
-@click.option("--socket", "unix", type=FILE, help="A Unix socket to listen on as well, for gh.")
-@_SCRIPT
-@options()
-def github(
-    port: int, repos: tuple[str, ...], unix: Path | None, script: Path | None, output: Printer
-) -> None:
-    """Simulate GitHub's REST and GraphQL APIs on loopback until Ctrl-C.
-
-    Point GITHUB_API_URL at it; gh reaches it with: gh config set http_unix_socket PATH.
-    See `segue help simulators`.
-
-    \b
-    Examples:
-      segue sim github --repo me/app=/tmp/app.git --script issues.toml
-      segue sim github --socket /tmp/gh.sock
-    """
-    from segue.sim.services import APPS, run_service
-
-    run_service(APPS["github"], port, script, output.text, repos, unix)
-
-
-def _is_foreign(path: Path) -> bool:
-    return path.is_symlink() or (
-        path.exists() and b"Written by `segue sim bin`" not in path.read_bytes()[:600]
-    )
+        "segue.parts.sim.github.app:github_app",
+        "segue.parts.sim.github.script:GithubScript",
+        ("NAME", "OWNER/NAME"),
+        unix=True,
+    ),
+)
+for _command in _OWN:
+    sim.add_command(_command)

@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 import shlex
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
+from segue.domain.installed import import_name, socket_variants
 from segue.system.program import frozen
 
 PROGRAMS = {
     "agent": "cursor",
     "cursor-agent": "cursor",
-    "stet": "stet",
     "gemini": "gemini",
     "copilot": "copilot",
     "opencode": "opencode",
@@ -20,6 +21,8 @@ PROGRAMS = {
     "vibe-acp": "vibe",
 }
 """The name of each executable, and what it replaces."""
+_STAND_INS = "stand-ins"
+"""The socket of those that other parts bring."""
 
 _NOTE = "Written by `segue sim bin`: a stand-in, not the vendor's tool."
 _PYTHON = """\
@@ -37,6 +40,11 @@ _FLAG = "--segue-sim"
 _SHEBANG_MAX = 127
 
 
+def list_programs() -> list[str]:
+    """Return the names of the executables, those of other parts too."""
+    return [*PROGRAMS, *socket_variants(_STAND_INS)]
+
+
 def write_launchers(folder: Path) -> list[Path]:
     """Write an executable for every stand-in into the folder, replacing files of the same name."""
     if not folder.exists():
@@ -44,7 +52,7 @@ def write_launchers(folder: Path) -> list[Path]:
         # In a repository the stand-ins must not make the work tree dirty or be committed.
         (folder / ".gitignore").write_text("*\n")
     write = _write_batch if sys.platform == "win32" else _write_script
-    return [write(folder.absolute(), name) for name in PROGRAMS]
+    return [write(folder.absolute(), name) for name in list_programs()]
 
 
 def _write_script(folder: Path, name: str) -> Path:
@@ -73,11 +81,10 @@ def _write_batch(folder: Path, name: str) -> Path:
 def run(arguments: list[str]) -> int:
     """Run as one of the stand-ins. Arguments: its NAME, the FOLDER of the launcher, then its own."""
     name, home, *rest = arguments
+    if (where := socket_variants(_STAND_INS).get(name)) is not None:
+        stand_in: Callable[[list[str]], int] = import_name(where)
+        return stand_in(rest)
     kind = PROGRAMS[name]
-    if kind == "stet":
-        from segue.parts.stet.sim.command import main as run_stet
-
-        return run_stet(rest)
     if kind == "cursor" and rest[:1] != ["acp"]:
         from segue.parts.sim.cursor.agent import main as run_cursor
 
@@ -90,7 +97,7 @@ def run(arguments: list[str]) -> int:
 
 
 def _root() -> str:
-    return str(Path(__file__).resolve().parents[2])
+    return str(Path(__file__).resolve().parents[3])
 
 
 def _shebang() -> str:

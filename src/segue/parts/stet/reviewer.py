@@ -10,11 +10,13 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Sequence
+from typing import Literal
 
 from msgspec.structs import replace
 
 from segue.domain.errors import SegueError
 from segue.domain.finding import DismissReason, Finding, Review
+from segue.domain.options import Commands, OptionError, Options, Seconds, Text
 from segue.parts.stet.session import (
     NO_SESSION,
     Ownership,
@@ -26,7 +28,7 @@ from segue.parts.stet.session import (
 from segue.ports import Problem, ReviewSubject
 from segue.reviewers.changes import in_changed_hunks
 from segue.reviewers.formats.read import MalformedOutput, parse
-from segue.reviewers.options import StetOptions
+from segue.reviewers.options import check_placeholders
 from segue.reviewers.tool import ReviewTool, ToolResult, fill_argv, find_missing, locate
 from segue.system.isolation.isolate import Isolation
 from segue.system.process.processes import child_environment, inside_environment
@@ -49,6 +51,30 @@ class _Failed(Exception):
 
 class _Busy(Exception):
     """Another stet is at work in the repository."""
+
+
+class StetOptions(Options, frozen=True):
+    """The table `[reviewers.stet]`."""
+
+    cmd: Text = "stet"
+    """The program: a name on PATH, or a path."""
+    timeout: Seconds = 1800
+    """Seconds one review may take. stet asks its model once per changed hunk."""
+    finish: Literal["task", "run", "never"] = "task"
+    """When to finish stet's review: after each task, at the end of the run, or never."""
+    commands: Commands | None = None
+    """Run these instead of `stet start` and `stet run`: all of them when a review begins, the last one again
+    after each address round. Replaced in it: {base}, {head}, {repo}, {task}; a brace is {{ or }}."""
+    pass_env: tuple[str, ...] = ()
+    """Environment variables stet may see, besides STET_* and the harmless ones."""
+    env: dict[str, str] = {}
+    """Environment variables to set for stet."""
+
+    def __post_init__(self) -> None:
+        if self.commands is not None and not self.commands:
+            raise OptionError("commands", "needs at least one command")
+        for command in self.commands or ():
+            check_placeholders("commands", command)
 
 
 class StetReviewer:
