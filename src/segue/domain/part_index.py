@@ -117,7 +117,7 @@ PARTS: tuple[Part, ...] = (
     ),
     Part(
         name="notify",
-        summary="Tells people that a run needs them or has ended: terminal, desktop, webhook, mail, Slack, ntfy.",
+        summary="Tells people that a run needs them: by terminal, desktop, webhook, mail, Slack or ntfy.",
         commands={
             "notify": PartCommand(
                 where="segue.parts.notify.command:notify",

@@ -7,7 +7,7 @@ _MEANING = "sends notifications"
 
 PART = Part(
     name="notify",
-    summary="Tells people that a run needs them or has ended: terminal, desktop, webhook, mail, Slack, ntfy.",
+    summary="Tells people that a run needs them: by terminal, desktop, webhook, mail, Slack or ntfy.",
     commands={
         "notify": PartCommand(f"{_HERE}.command:notify", "Set up", "Test the notifications."),
         "sim ntfy": PartCommand(f"{_HERE}.sim.command:ntfy", "Serve", "Simulate an ntfy server."),
