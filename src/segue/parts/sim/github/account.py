@@ -13,7 +13,7 @@ from segue.parts.sim.github.answers import REPO, Exchange, GithubRefusal, Handle
 from segue.parts.sim.github.hub import HubRepo
 from segue.parts.sim.github.issues import parse_time
 from segue.parts.sim.github.objects import HookDelivery, HubHook, HubIssue
-from segue.parts.sim.github.shown import Presenter, show_time
+from segue.parts.sim.github.shown import SHAPES, Presenter
 
 
 async def show_root(ask: Exchange) -> Response:
@@ -179,40 +179,15 @@ def _is_after(instant: float, value: str) -> bool:
 
 def _show_hook(show: Presenter, repo: HubRepo, hook: HubHook) -> dict[str, Any]:
     """Show a webhook; never its secret."""
-    url = f"{show.repo_url(repo)}/hooks/{hook.id}"
     secret = {"secret": "********"} if hook.secret else {}
-    return {
-        "type": "Repository",
-        "id": hook.id,
-        "name": "web",
-        "active": hook.active,
-        "events": hook.events,
-        "config": {"url": hook.url, "content_type": "json", "insecure_ssl": "0", **secret},
-        "url": url,
-        "test_url": f"{url}/test",
-        "ping_url": f"{url}/pings",
-        "deliveries_url": f"{url}/deliveries",
-        "last_response": {"code": None, "status": "unused", "message": None},
-        **show.times(repo.created, repo.created),
-    }
+    config = {"url": hook.url, "content_type": "json", "insecure_ssl": "0", **secret}
+    return show.fill("hook", repo, hook=hook, url=f"{show.repo_url(repo)}/hooks/{hook.id}", config=config)
 
 
 def _show_delivery(delivery: HookDelivery) -> dict[str, Any]:
     """Show a delivery of a webhook."""
-    return {
-        "id": delivery.id,
-        "guid": delivery.guid,
-        "delivered_at": show_time(delivery.delivered),
-        "redelivery": delivery.redelivery,
-        "duration": 0.1,
-        "status": "OK" if 200 <= delivery.status_code < 300 else "failed",
-        "status_code": delivery.status_code,
-        "event": delivery.event,
-        "action": delivery.action,
-        "installation_id": None,
-        "repository_id": None,
-        "throttled_at": None,
-    }
+    status = "OK" if 200 <= delivery.status_code < 300 else "failed"
+    return SHAPES.fill("delivery", it=delivery, status=status)
 
 
 async def list_hooks(ask: Exchange) -> Response:

@@ -10,7 +10,6 @@ from typing import Any
 from starlette.responses import JSONResponse, RedirectResponse, Response
 
 from segue.parts.sim.github.answers import REPO, Exchange, GithubRefusal, Handler, created, pick
-from segue.parts.sim.github.checks import describe_check_run, describe_job, describe_run, describe_status
 from segue.parts.sim.github.hub import Hub, HubRepo
 from segue.parts.sim.github.objects import HubCheckRun, HubJob, HubRun, HubStatus
 
@@ -38,7 +37,7 @@ async def list_check_runs(ask: Exchange) -> Response:
     name, status = ask.param("check_name"), ask.param("status")
     found = [c for c in found if name in ("", c.name) and status in ("", c.status)]
     return ask.page(
-        [describe_check_run(ask.show, repo, check) for check in found],
+        [ask.show.check_run(repo, check) for check in found],
         "check_runs",
     )
 
@@ -49,7 +48,7 @@ async def create_check_run(ask: Exchange) -> Response:
     check = HubCheckRun(ask.hub.new_id(), ask.text("name", "CheckRun"), ask.text("head_sha", "CheckRun"))
     repo.checks.append(check)
     _apply(ask, repo, check)
-    return created(describe_check_run(ask.show, repo, check))
+    return created(ask.show.check_run(repo, check))
 
 
 async def edit_check_run(ask: Exchange) -> Response:
@@ -58,7 +57,7 @@ async def edit_check_run(ask: Exchange) -> Response:
     check = pick(known for known in repo.checks if known.id == ask.number("check"))
     if ask.request.method == "PATCH":
         _apply(ask, repo, check)
-    return JSONResponse(describe_check_run(ask.show, repo, check))
+    return JSONResponse(ask.show.check_run(repo, check))
 
 
 def _apply(ask: Exchange, repo: HubRepo, check: HubCheckRun) -> None:
@@ -69,9 +68,7 @@ def _apply(ask: Exchange, repo: HubRepo, check: HubCheckRun) -> None:
     if body.get("conclusion"):
         check.status, check.conclusion, check.completed = "completed", body["conclusion"], time.time()
     action = "completed" if check.conclusion else "created"
-    ask.hub.announce(
-        repo, "check_run", action, lambda: {"check_run": describe_check_run(ask.show, repo, check)}
-    )
+    ask.hub.announce(repo, "check_run", action, lambda: {"check_run": ask.show.check_run(repo, check)})
 
 
 async def create_status(ask: Exchange) -> Response:
@@ -88,7 +85,7 @@ async def create_status(ask: Exchange) -> Response:
         ask.login,
     )
     repo.statuses.append(status)
-    shown = describe_status(ask.show, repo, status)
+    shown = ask.show.status(repo, status)
     ask.hub.announce(repo, "status", None, {**shown, "sha": status.sha})
     return created(shown)
 
@@ -97,7 +94,7 @@ async def list_statuses(ask: Exchange) -> Response:
     """List all statuses of a commit, newest first."""
     repo = ask.repo("statuses")
     sha = await _sha(ask, repo)
-    return ask.page([describe_status(ask.show, repo, s) for s in reversed(repo.statuses) if s.sha == sha])
+    return ask.page([ask.show.status(repo, s) for s in reversed(repo.statuses) if s.sha == sha])
 
 
 async def show_combined_status(ask: Exchange) -> Response:
@@ -109,17 +106,9 @@ async def show_combined_status(ask: Exchange) -> Response:
     state = "success" if states == {"success"} else "pending"
     if states & {"failure", "error"}:
         state = "failure"
-    return JSONResponse(
-        {
-            "state": state,
-            "sha": sha,
-            "total_count": len(newest),
-            "statuses": [describe_status(ask.show, repo, status) for status in newest],
-            "repository": ask.show.repo(repo),
-            "url": f"{ask.show.repo_url(repo)}/commits/{sha}/status",
-            "commit_url": f"{ask.show.repo_url(repo)}/commits/{sha}",
-        }
-    )
+    shown = [ask.show.status(repo, status) for status in newest]
+    facts = {"state": state, "sha": sha, "count": len(newest), "statuses": shown}
+    return JSONResponse(ask.show.fill("combined status", repo, shown=ask.show.repo(repo), **facts))
 
 
 async def list_runs(ask: Exchange) -> Response:
@@ -132,11 +121,11 @@ async def list_runs(ask: Exchange) -> Response:
         for run in reversed(repo.runs)
         if sha in ("", run.head_sha)
         and branch in ("", run.head_branch)
-        and status in ("", run.conclusion, "completed" if run.is_completed else "in_progress")
+        and status in ("", run.conclusion, run.status)
         and (workflow is None or str(run.workflow) == workflow)
     ]
     return ask.page(
-        [describe_run(ask.show, repo, run) for run in found],
+        [ask.show.run(repo, run) for run in found],
         "workflow_runs",
     )
 
@@ -148,7 +137,7 @@ def _run(ask: Exchange, repo: HubRepo) -> HubRun:
 async def show_run(ask: Exchange) -> Response:
     """Show a workflow run."""
     repo = ask.repo("actions")
-    return JSONResponse(describe_run(ask.show, repo, _run(ask, repo)))
+    return JSONResponse(ask.show.run(repo, _run(ask, repo)))
 
 
 async def list_workflows(ask: Exchange) -> Response:
@@ -156,7 +145,7 @@ async def list_workflows(ask: Exchange) -> Response:
     repo = ask.repo("actions")
     found = {run.workflow: run for run in repo.runs}
     return ask.page(
-        [_workflow(ask, repo, run) for run in found.values()],
+        [ask.show.fill("workflow", repo, run=run) for run in found.values()],
         "workflows",
     )
 
@@ -165,24 +154,7 @@ async def show_workflow(ask: Exchange) -> Response:
     """Show a workflow."""
     repo = ask.repo("actions")
     run = pick(run for run in repo.runs if str(run.workflow) == ask.request.path_params["workflow"])
-    return JSONResponse(_workflow(ask, repo, run))
-
-
-def _workflow(ask: Exchange, repo: HubRepo, run: HubRun) -> dict[str, Any]:
-    url = f"{ask.show.repo_url(repo)}/actions/workflows/{run.workflow}"
-    path = f".github/workflows/{run.workflow}.yml"
-    return {
-        "id": run.workflow,
-        "node_id": f"W_{run.workflow}",
-        "name": run.name,
-        "path": path,
-        "state": "active",
-        "url": url,
-        "html_url": f"{ask.show.web}/{repo.full_name}/blob/{repo.default_branch}/{path}",
-        "badge_url": f"{ask.show.web}/{repo.full_name}/workflows/{run.name}/badge.svg",
-        "created_at": "2026-01-01T00:00:00Z",
-        "updated_at": "2026-01-01T00:00:00Z",
-    }
+    return JSONResponse(ask.show.fill("workflow", repo, run=run))
 
 
 async def list_jobs(ask: Exchange) -> Response:
@@ -190,7 +162,7 @@ async def list_jobs(ask: Exchange) -> Response:
     repo = ask.repo("actions")
     run = _run(ask, repo)
     return ask.page(
-        [describe_job(ask.show, repo, run, job) for job in run.jobs],
+        [ask.show.job(repo, run, job) for job in run.jobs],
         "jobs",
     )
 
@@ -202,7 +174,7 @@ def _job(ask: Exchange, repo: HubRepo) -> tuple[HubRun, HubJob]:
 async def show_job(ask: Exchange) -> Response:
     """Show a job."""
     repo = ask.repo("actions")
-    return JSONResponse(describe_job(ask.show, repo, *_job(ask, repo)))
+    return JSONResponse(ask.show.job(repo, *_job(ask, repo)))
 
 
 async def show_job_log(ask: Exchange) -> Response:
@@ -308,16 +280,10 @@ def show_checks(hub: Hub, repo: HubRepo, run: HubRun) -> None:
         if check is None:
             check = HubCheckRun(job.id, job.name, run.head_sha, job=job.id)
             repo.checks.append(check)
-        check.status = "completed" if job.conclusion else "in_progress"
-        check.conclusion = job.conclusion
+        check.status, check.conclusion = job.status, job.conclusion
         check.completed = time.time() if job.conclusion else None
-    action = "completed" if run.is_completed else "in_progress"
-    hub.announce(
-        repo,
-        "workflow_run",
-        action,
-        {"workflow_run": {"id": run.id, "head_sha": run.head_sha, "conclusion": run.conclusion}},
-    )
+    shown = {"id": run.id, "head_sha": run.head_sha, "conclusion": run.conclusion}
+    hub.announce(repo, "workflow_run", run.status, {"workflow_run": shown})
 
 
 _RUN = f"{REPO}/actions/runs/{{run:int}}"

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 from segue.parts.sim.github.account import find_issues
 from segue.parts.sim.github.answers import Exchange, GithubRefusal
-from segue.parts.sim.github.checks import check_link
 from segue.parts.sim.github.hub import HubRepo
 from segue.parts.sim.github.issues import filter_issues
 from segue.parts.sim.github.objects import (
@@ -19,13 +17,10 @@ from segue.parts.sim.github.objects import (
     HubPull,
     HubReview,
     HubReviewComment,
-    HubStatus,
     HubThread,
 )
 from segue.parts.sim.github.pulls import pull_of
-from segue.parts.sim.github.shown import (
-    show_time,
-)
+from segue.parts.sim.github.shown import SHAPES, show_precise
 
 Arguments = Mapping[str, Any]
 Table = dict[str, Any]
@@ -128,43 +123,14 @@ class Graph:
 
     def user(self, login: str) -> Table:
         """Return a user."""
-        return {
-            "__typename": "Bot" if login.endswith("[bot]") else "User",
-            "id": f"U_{login}",
-            "login": login,
-            "name": login,
-            "url": f"{self._web}/{login}",
-            "email": "",
-            "avatarUrl": f"{self._web}/{login}.png",
-        }
+        kind = "Bot" if login.endswith("[bot]") else "User"
+        return SHAPES.fill("User", login=login, type=kind, web=self._web)
 
     def repo(self, repo: HubRepo) -> Table:
         """Return a repository."""
-        return {
-            "__typename": "Repository",
-            "id": f"R_{repo.id}",
-            "databaseId": repo.id,
-            "name": repo.name,
-            "nameWithOwner": repo.full_name,
+        visibility = "PRIVATE" if repo.private else "PUBLIC"
+        return SHAPES.fill("Repository", repo=repo, web=self._web, visibility=visibility) | {
             "owner": lambda _: self.user(repo.owner),
-            "url": f"{self._web}/{repo.full_name}",
-            "sshUrl": f"git@github.com:{repo.full_name}.git",
-            "description": "",
-            "isPrivate": repo.private,
-            "isFork": False,
-            "isArchived": False,
-            "isInOrganization": False,
-            "parent": None,
-            "hasIssuesEnabled": True,
-            "hasWikiEnabled": True,
-            "viewerPermission": "WRITE",
-            "viewerCanPush": True,
-            "viewerDefaultMergeMethod": "MERGE",
-            "mergeCommitAllowed": True,
-            "rebaseMergeAllowed": False,
-            "squashMergeAllowed": True,
-            "deleteBranchOnMerge": False,
-            "visibility": "PRIVATE" if repo.private else "PUBLIC",
             "defaultBranchRef": lambda _: self._ref(repo, repo.default_branch),
             "ref": lambda given: self._ref(repo, given["qualifiedName"].removeprefix("refs/heads/")),
             "issue": lambda given: self.issue(repo, self._number(repo, given["number"], pull=False)),
@@ -173,13 +139,9 @@ class Graph:
             "issues": lambda given: self._issues(repo, given),
             "pullRequests": lambda given: self._pulls(repo, given),
             "label": lambda given: self._label(repo, given["name"]),
-            "labels": lambda given: connect([self.label(known) for known in repo.labels], given),
-            "milestones": lambda given: connect(
-                [self._milestone(repo, known.number) for known in repo.milestones], given
-            ),
+            "labels": _list(lambda: [self.label(known) for known in repo.labels]),
+            "milestones": _list(lambda: [self._milestone(repo, one.number) for one in repo.milestones]),
             "assignableUsers": _list(lambda: [self.user(login) for login in self._logins(repo)]),
-            "issueTemplates": [],
-            "pullRequestTemplates": [],
             "projects": _list(list),
             "projectsV2": _list(list),
         }
@@ -221,11 +183,8 @@ class Graph:
         return connect([self.issue(repo, issue) for issue in found], given)
 
     def _ref(self, repo: HubRepo, name: str) -> Table | None:
-        if name not in repo.branches:
-            return None
-        target = {"__typename": "Commit", "oid": repo.branches[name]}
-        facts = {"__typename": "Ref", "id": f"REF_{name}", "name": name, "prefix": "refs/heads/"}
-        return {**facts, "target": target, "branchProtectionRule": None}
+        sha = repo.branches.get(name)
+        return SHAPES.fill("Ref", name=name, sha=sha) if sha is not None else None
 
     def _label(self, repo: HubRepo, name: str) -> Table | None:
         found = repo.find_label(name)
@@ -233,46 +192,41 @@ class Graph:
 
     def label(self, label: HubLabel) -> Table:
         """Return a label."""
-        return {
-            "__typename": "Label",
-            "id": f"LA_{label.id}",
-            "name": label.name,
-            "color": label.color,
-            "description": label.description,
-            "isDefault": False,
-            "createdAt": show_time(0),
-        }
+        return SHAPES.fill("Label", it=label)
 
     def _milestone(self, repo: HubRepo, number: int | None) -> Table | None:
         found = next((known for known in repo.milestones if known.number == number), None)
-        if found is None:
-            return None
-        facts = {"__typename": "Milestone", "id": f"MI_{found.id}", "number": found.number}
-        return {**facts, "title": found.title, "description": found.description, "dueOn": None}
+        return SHAPES.fill("Milestone", it=found) if found else None
+
+    def _page(self, repo: HubRepo, issue: HubIssue) -> str:
+        """Return where people look at an issue or a pull request."""
+        return f"{self._web}/{repo.full_name}/{'pull' if issue.pull else 'issues'}/{issue.number}"
+
+    def _told(self, repo: HubRepo, it: Any) -> Table:
+        """Return who wrote something."""
+        association = repo.associate(it.author)
+        return {
+            "author": self.user(it.author),
+            "association": association,
+            "own": it.author == self._ask.login,
+        }
 
     def issue(self, repo: HubRepo, issue: HubIssue) -> Table:
         """Return an issue or a pull request."""
-        kind = "pull" if issue.pull else "issues"
-        shown: Table = {
-            "__typename": "PullRequest" if issue.pull else "Issue",
-            "id": f"{'PR' if issue.pull else 'I'}_{issue.id}",
-            "databaseId": issue.id,
-            "fullDatabaseId": str(issue.id),
-            "number": issue.number,
-            "url": f"{self._web}/{repo.full_name}/{kind}/{issue.number}",
-            "title": issue.title,
-            "body": issue.body or "",
-            "bodyText": issue.body or "",
-            "state": _state(issue),
-            "stateReason": (issue.state_reason or "").upper() or None,
-            "closed": issue.state == "closed",
-            "closedAt": show_time(issue.closed_at),
-            "createdAt": show_time(issue.created),
-            "updatedAt": show_time(issue.updated),
-            "locked": False,
-            "activeLockReason": None,
-            "isPinned": False,
-            "viewerDidAuthor": issue.author == self._ask.login,
+        shown = SHAPES.fill(
+            "Issue",
+            issue=issue,
+            id=str(issue.id),
+            kind="PullRequest" if issue.pull else "Issue",
+            prefix="PR" if issue.pull else "I",
+            web=self._page(repo, issue),
+            body=issue.body or "",
+            state=_state(issue),
+            closed=issue.state == "closed",
+            own=issue.author == self._ask.login,
+        )
+        editor, edited = issue.edited or ("", None)
+        shown |= {
             "author": lambda _: self.user(issue.author),
             "repository": lambda _: self.repo(repo),
             "assignees": _list(lambda: [self.user(login) for login in issue.assignees]),
@@ -283,10 +237,9 @@ class Graph:
             "comments": _list(lambda: [self.comment(repo, issue, one) for one in issue.comments]),
             "projectCards": _list(list),
             "projectItems": _list(list),
-            "reactionGroups": [],
             "participants": _list(lambda: [self.user(issue.author)]),
-            "lastEditedAt": _show_precise(issue.edited[1]) if issue.edited else None,
-            "editor": self.user(issue.edited[0]) if issue.edited else None,
+            "lastEditedAt": show_precise(edited),
+            "editor": self.user(editor) if editor else None,
             "timelineItems": lambda given: connect(self._timeline(issue, given.get("itemTypes")), given),
             "blockedBy": _list(lambda: self._by_id(issue.blocked_by)),
             "blocking": _list(
@@ -300,13 +253,7 @@ class Graph:
     def _timeline(self, issue: HubIssue, kinds: Sequence[str] | None) -> list[Table]:
         wanted = {kind.replace("_", "").lower() for kind in kinds or ()}
         return [
-            {
-                "__typename": kind,
-                "actor": self.user(actor),
-                "createdAt": _show_precise(at),
-                "label": {"name": what},
-                "currentTitle": what,
-            }
+            SHAPES.fill("Event", kind=kind, actor=self.user(actor), what=what, at=at)
             for kind, actor, what, at in issue.events
             if not wanted or kind.lower() in wanted
         ]
@@ -316,23 +263,9 @@ class Graph:
 
     def comment(self, repo: HubRepo, issue: HubIssue, comment: HubComment) -> Table:
         """Return a comment."""
-        kind = "pull" if issue.pull else "issues"
-        return {
-            "__typename": "IssueComment",
-            "id": f"IC_{comment.id}",
-            "databaseId": comment.id,
-            "body": comment.body,
-            "author": self.user(comment.author),
-            "authorAssociation": repo.associate(comment.author),
-            "createdAt": show_time(comment.created),
-            "updatedAt": show_time(comment.updated),
-            "url": f"{self._web}/{repo.full_name}/{kind}/{issue.number}#issuecomment-{comment.id}",
-            "includesCreatedEdit": comment.updated > comment.created,
-            "isMinimized": False,
-            "minimizedReason": "",
-            "reactionGroups": [],
-            "viewerDidAuthor": comment.author == self._ask.login,
-        }
+        edited = comment.updated > comment.created
+        facts = {"web": self._page(repo, issue), **self._told(repo, comment)}
+        return SHAPES.fill("IssueComment", it=comment, edited=edited, **facts)
 
     def _pull(self, repo: HubRepo, issue: HubIssue, pull: HubPull) -> Table:
         def mergeable(_: Arguments) -> str:
@@ -346,27 +279,15 @@ class Graph:
 
         commit = self._commit(repo, pull.head_sha)
         merged = {"oid": pull.merge_commit} if pull.merge_commit else None
-        return {
-            "headRefName": pull.head,
-            "headRefOid": pull.head_sha,
-            "baseRefName": pull.base,
-            "baseRefOid": pull.base_sha,
+        facts = {"merged": pull.merged_at is not None, "commit": merged, "decision": pull.decide()}
+        by = self.user(pull.merged_by) if pull.merged_by else None
+        return SHAPES.fill("PullRequest", pull=pull, merged_by=by, **facts) | {
             "headRef": lambda _: self._ref(repo, pull.head),
             "baseRef": lambda _: self._ref(repo, pull.base),
             "headRepository": lambda _: self.repo(repo),
             "headRepositoryOwner": lambda _: self.user(repo.owner),
-            "isCrossRepository": False,
-            "isDraft": pull.draft,
-            "maintainerCanModify": False,
-            "merged": pull.merged_at is not None,
-            "mergedAt": show_time(pull.merged_at),
-            "mergedBy": self.user(pull.merged_by) if pull.merged_by else None,
-            "mergeCommit": merged,
-            "potentialMergeCommit": None,
-            "autoMergeRequest": None,
             "mergeable": mergeable,
             "mergeStateStatus": merge_state,
-            "reviewDecision": pull.decide(),
             "reviewRequests": _list(
                 lambda: [{"requestedReviewer": self.user(one)} for one in pull.requested]
             ),
@@ -376,9 +297,6 @@ class Graph:
             "commits": lambda given: connect([{"commit": commit}], given),
             "statusCheckRollup": lambda _: self._rollup(repo, pull.head_sha),
             "files": _list(list),
-            "additions": 0,
-            "deletions": 0,
-            "changedFiles": 0,
             "closingIssuesReferences": _list(list),
         }
 
@@ -389,16 +307,8 @@ class Graph:
             pull.asked += 1
 
     def _commit(self, repo: HubRepo, sha: str) -> Table:
-        return {
-            "__typename": "Commit",
-            "oid": sha,
-            "messageHeadline": "",
-            "messageBody": "",
-            "committedDate": show_time(0),
-            "authoredDate": show_time(0),
-            "authors": _list(list),
-            "statusCheckRollup": lambda _: self._rollup(repo, sha),
-        }
+        rollup = {"authors": _list(list), "statusCheckRollup": lambda _: self._rollup(repo, sha)}
+        return SHAPES.fill("Commit", sha=sha) | rollup
 
     def _rollup(self, repo: HubRepo, sha: str) -> Table | None:
         if not self._ask.caller.may("checks", "read"):
@@ -408,107 +318,43 @@ class Graph:
             return None
         contexts = [
             *(self._check(repo, check) for check in repo.latest_checks(sha)),
-            *(_status(status) for status in repo.latest_statuses(sha)),
+            *(
+                SHAPES.fill("StatusContext", it=status, target=status.target_url or "")
+                for status in repo.latest_statuses(sha)
+            ),
         ]
         return {"state": state, "contexts": _list(lambda: contexts)}
 
     def _check(self, repo: HubRepo, check: HubCheckRun) -> Table:
         run = next((run for run in repo.runs if any(job.id == check.job for job in run.jobs)), None)
-        workflow = {"name": run.name} if run else {"name": ""}
-        return {
-            "__typename": "CheckRun",
-            "id": f"CR_{check.id}",
-            "databaseId": check.id,
-            "name": check.name,
-            "status": check.status.upper(),
-            "conclusion": (check.conclusion or "").upper() or None,
-            "startedAt": show_time(check.started),
-            "completedAt": show_time(check.completed),
-            "detailsUrl": check_link(self._ask.show, repo, check),
-            "checkSuite": {"workflowRun": {"workflow": workflow, "event": run.event} if run else None},
-            "isRequired": False,
-        }
+        workflow = {"workflow": {"name": run.name}, "event": run.event} if run else None
+        return SHAPES.fill("CheckRun", it=check, link=self._ask.show.check_link(repo, check), run=workflow)
 
     def review(self, repo: HubRepo, issue: HubIssue, review: HubReview) -> Table:
         """Return a review."""
-        web = f"{self._web}/{repo.full_name}/pull/{issue.number}"
-        return {
-            "__typename": "PullRequestReview",
-            "id": f"PRR_{review.id}",
-            "databaseId": review.id,
-            "author": self.user(review.author),
-            "authorAssociation": repo.associate(review.author),
-            "body": review.body,
-            "state": review.state,
-            "submittedAt": show_time(review.submitted),
-            "createdAt": show_time(review.submitted),
-            "commit": {"oid": review.commit},
-            "url": f"{web}#pullrequestreview-{review.id}",
-            "includesCreatedEdit": False,
-            "reactionGroups": [],
-            "viewerDidAuthor": review.author == self._ask.login,
-        }
+        facts = {"web": self._page(repo, issue), **self._told(repo, review)}
+        return SHAPES.fill("PullRequestReview", it=review, **facts)
 
     def thread(self, repo: HubRepo, issue: HubIssue, thread: HubThread) -> Table:
         """Return a conversation about a line."""
         top = thread.comments[0]
-        return {
-            "__typename": "PullRequestReviewThread",
-            "id": f"PRRT_{thread.id}",
-            "isResolved": thread.resolved_by is not None,
-            "resolvedBy": self.user(thread.resolved_by) if thread.resolved_by else None,
-            "isOutdated": top.commit != pull_of(issue).head_sha,
-            "isCollapsed": False,
-            "path": top.path,
-            "line": top.line,
-            "originalLine": top.line,
-            "startLine": None,
-            "diffSide": top.side,
-            "subjectType": "LINE" if top.line else "FILE",
-            "viewerCanReply": True,
-            "viewerCanResolve": True,
+        return SHAPES.fill(
+            "PullRequestReviewThread",
+            thread=thread,
+            top=top,
+            resolved=thread.resolved_by is not None,
+            by=self.user(thread.resolved_by) if thread.resolved_by else None,
+            outdated=top.commit != pull_of(issue).head_sha,
+            subject="LINE" if top.line else "FILE",
+        ) | {
             "pullRequest": lambda _: self.issue(repo, issue),
             "comments": _list(lambda: [self.line_comment(repo, issue, one) for one in thread.comments]),
         }
 
     def line_comment(self, repo: HubRepo, issue: HubIssue, comment: HubReviewComment) -> Table:
         """Return a comment on a line."""
-        return {
-            "__typename": "PullRequestReviewComment",
-            "id": f"PRRC_{comment.id}",
-            "databaseId": comment.id,
-            "fullDatabaseId": str(comment.id),
-            "author": self.user(comment.author),
-            "authorAssociation": repo.associate(comment.author),
-            "body": comment.body,
-            "path": comment.path,
-            "line": comment.line,
-            "originalLine": comment.line,
-            "diffHunk": "@@ -1 +1 @@",
-            "commit": {"oid": comment.commit},
-            "originalCommit": {"oid": comment.commit},
-            "createdAt": show_time(comment.created),
-            "updatedAt": show_time(comment.updated),
-            "url": f"{self._web}/{repo.full_name}/pull/{issue.number}#discussion_r{comment.id}",
-        }
-
-
-def _status(status: HubStatus) -> Table:
-    return {
-        "__typename": "StatusContext",
-        "id": f"SC_{status.id}",
-        "context": status.context,
-        "state": status.state.upper(),
-        "description": status.description,
-        "targetUrl": status.target_url or "",
-        "createdAt": show_time(status.created),
-        "isRequired": False,
-    }
-
-
-def _show_precise(seconds: float) -> str:
-    """Write an instant with its fraction, so that what follows within a second is in order."""
-    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S.%fZ}"
+        facts = {"web": self._page(repo, issue), **self._told(repo, comment)}
+        return SHAPES.fill("PullRequestReviewComment", it=comment, id=str(comment.id), **facts)
 
 
 def _state(issue: HubIssue) -> str:

@@ -184,6 +184,11 @@ class HubJob(Struct):
     log: str = ""
     started: float = field(default_factory=time.time)
 
+    @property
+    def status(self) -> str:
+        """Return whether it has ended."""
+        return "completed" if self.conclusion else "in_progress"
+
 
 class HubRun(Struct):
     """A workflow run of Actions."""
@@ -203,6 +208,11 @@ class HubRun(Struct):
     def is_completed(self) -> bool:
         """Return whether every job has ended."""
         return all(job.conclusion for job in self.jobs)
+
+    @property
+    def status(self) -> str:
+        """Return whether it has ended."""
+        return "completed" if self.is_completed else "in_progress"
 
     @property
     def conclusion(self) -> str | None:

@@ -9,7 +9,6 @@ from typing import Any
 from starlette.responses import JSONResponse, Response
 
 from segue.parts.sim.github.answers import REPO, Exchange, GithubRefusal, Handler, created, invalid, pick
-from segue.parts.sim.github.checks import describe_commit
 from segue.parts.sim.github.hub import HubRepo
 from segue.parts.sim.github.issues import announce
 from segue.parts.sim.github.objects import HubIssue, HubPull, HubReview, HubReviewComment, HubThread
@@ -134,7 +133,7 @@ async def list_commits(ask: Exchange) -> Response:
     """List the commits of a pull request."""
     repo, _, pull = await _find(ask)
     found = await repo.bare.list_commits(pull.base_sha, pull.head_sha) if repo.bare else []
-    return ask.page([describe_commit(ask.show, repo, commit) for commit in found])
+    return ask.page([ask.show.commit(repo, commit) for commit in found])
 
 
 async def list_files(ask: Exchange) -> Response:

@@ -1,4 +1,4 @@
-"""How the REST API shows what a repository contains."""
+"""How the REST API shows what a repository contains; `shapes.json` has the fields of each object."""
 
 from __future__ import annotations
 
@@ -11,19 +11,27 @@ from msgspec import Struct
 
 from segue.parts.sim.github.hub import Hub, HubRepo
 from segue.parts.sim.github.objects import (
+    HubCheckRun,
     HubComment,
     HubIssue,
+    HubJob,
     HubLabel,
-    HubMilestone,
     HubPull,
     HubReview,
     HubReviewComment,
+    HubRun,
+    HubStatus,
 )
+from segue.parts.sim.github.repository import CommitFacts
+from segue.parts.sim.shapes import Json, Shapes, show_time
 
 
-def show_time(seconds: float | None) -> str | None:
-    """Write an instant as the API does."""
-    return None if seconds is None else f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%SZ}"
+def show_precise(seconds: float | None) -> str | None:
+    """Write an instant with its fraction, so that what follows within a second is in order."""
+    return None if seconds is None else f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S.%fZ}"
+
+
+SHAPES = Shapes("segue.parts.sim.github", p=show_precise)
 
 
 class Presenter(Struct, frozen=True):
@@ -39,168 +47,86 @@ class Presenter(Struct, frozen=True):
         """Return the address of a repository."""
         return f"{self.api}/repos/{repo.full_name}"
 
-    def user(self, login: str) -> dict[str, Any]:
+    def fill(self, shape: str, repo: HubRepo, /, **facts: Any) -> Json:
+        """Return an object of a repository, by its shape."""
+        places = {"url": self.repo_url(repo), "web": f"{self.web}/{repo.full_name}"}
+        return SHAPES.fill(shape, **{"repo": repo, **places, **facts})
+
+    def user(self, login: str) -> Json:
         """Show a user."""
-        url = f"{self.api}/users/{login}"
-        rest = (
-            *("followers", "following", "gists", "starred", "subscriptions", "organizations", "repos"),
-            *("events", "received_events"),
-        )
-        return {
-            "login": login,
-            "id": zlib.crc32(login.encode()),
-            "node_id": f"U_{login}",
-            "avatar_url": f"{self.web}/{login}.png",
-            "gravatar_id": "",
-            "url": url,
-            "html_url": f"{self.web}/{login}",
-            **{f"{name}_url": f"{url}/{name}" for name in rest},
-            "type": "Bot" if login.endswith("[bot]") else "User",
-            "site_admin": False,
-        }
+        kind = "Bot" if login.endswith("[bot]") else "User"
+        facts = {"id": zlib.crc32(login.encode()), "type": kind}
+        return SHAPES.fill("user", login=login, api=self.api, web=self.web, **facts)
 
-    def repo(self, repo: HubRepo) -> dict[str, Any]:
+    def repo(self, repo: HubRepo) -> Json:
         """Show a repository."""
-        url, web = self.repo_url(repo), f"{self.web}/{repo.full_name}"
         opened = sum(1 for issue in repo.issues.values() if issue.state == "open")
-        zeros = ("forks", "forks_count", "stargazers_count", "watchers", "watchers_count", "size")
-        return {
-            "id": repo.id,
-            "node_id": f"R_{repo.id}",
-            "name": repo.name,
-            "full_name": repo.full_name,
-            "private": repo.private,
-            "visibility": "private" if repo.private else "public",
-            "owner": self.user(repo.owner),
-            "html_url": web,
-            "url": url,
-            "clone_url": f"{web}.git",
-            "ssh_url": f"git@github.com:{repo.full_name}.git",
-            "git_url": f"git://github.com/{repo.full_name}.git",
-            "description": None,
-            "fork": False,
-            "default_branch": repo.default_branch,
-            "open_issues": opened,
-            "open_issues_count": opened,
-            "network_count": 0,
-            "subscribers_count": 0,
-            **dict.fromkeys(zeros, 0),
-            **dict.fromkeys(("has_issues", "has_projects", "has_wiki", "has_downloads"), True),
-            **dict.fromkeys(("archived", "disabled", "has_pages", "is_template"), False),
-            **dict.fromkeys(("homepage", "language", "license", "mirror_url"), None),
-            **dict.fromkeys(("allow_merge_commit", "allow_squash_merge"), True),
-            **dict.fromkeys(("allow_rebase_merge", "allow_auto_merge", "delete_branch_on_merge"), False),
-            "topics": [],
-            "issues_url": f"{url}/issues{{/number}}",
-            "pulls_url": f"{url}/pulls{{/number}}",
-            "labels_url": f"{url}/labels{{/name}}",
-            "permissions": {"admin": False, "maintain": False, "push": True, "triage": True, "pull": True},
-            **self.times(repo.created, repo.created),
-            "pushed_at": show_time(repo.created),
-        }
+        visibility = "private" if repo.private else "public"
+        return self.fill("repo", repo, owner=self.user(repo.owner), opened=opened, visibility=visibility)
 
-    def label(self, repo: HubRepo, label: HubLabel) -> dict[str, Any]:
+    def label(self, repo: HubRepo, label: HubLabel) -> Json:
         """Show a label."""
-        return {
-            "id": label.id,
-            "node_id": f"LA_{label.id}",
-            "url": f"{self.repo_url(repo)}/labels/{label.name}",
-            "name": label.name,
-            "color": label.color,
-            "description": label.description or None,
-            "default": False,
-        }
+        return self.fill("label", repo, label=label)
 
-    def labels(self, repo: HubRepo, names: Iterable[str]) -> list[dict[str, Any]]:
+    def labels(self, repo: HubRepo, names: Iterable[str]) -> list[Json]:
         """Show the labels of an issue."""
         return [self.label(repo, label) for name in names if (label := repo.find_label(name))]
 
-    def milestone(self, repo: HubRepo, number: int | None) -> dict[str, Any] | None:
+    def milestone(self, repo: HubRepo, number: int | None) -> Json | None:
         """Show a milestone."""
         found = next((known for known in repo.milestones if known.number == number), None)
-        return self._milestone(repo, found) if found else None
+        if found is None:
+            return None
+        states = [issue.state for issue in repo.issues.values() if issue.milestone == number]
+        return self.fill(
+            "milestone",
+            repo,
+            it=found,
+            url=f"{self.repo_url(repo)}/milestones/{number}",
+            creator=self.user(repo.owner),
+            opened=states.count("open"),
+            closed=states.count("closed"),
+        )
 
-    def _milestone(self, repo: HubRepo, milestone: HubMilestone) -> dict[str, Any]:
-        counts = [issue.state for issue in repo.issues.values() if issue.milestone == milestone.number]
-        url = f"{self.repo_url(repo)}/milestones/{milestone.number}"
-        return {
-            "url": url,
-            "html_url": f"{self.web}/{repo.full_name}/milestone/{milestone.number}",
-            "labels_url": f"{url}/labels",
-            "id": milestone.id,
-            "node_id": f"MI_{milestone.id}",
-            "number": milestone.number,
-            "title": milestone.title,
-            "description": milestone.description or None,
-            "state": milestone.state,
-            "creator": self.user(repo.owner),
-            "open_issues": counts.count("open"),
-            "closed_issues": counts.count("closed"),
-            "closed_at": None,
-            "due_on": None,
-            **self.times(milestone.created, milestone.created),
-        }
-
-    def issue(self, repo: HubRepo, issue: HubIssue) -> dict[str, Any]:
+    def issue(self, repo: HubRepo, issue: HubIssue) -> Json:
         """Show an issue or, among issues, a pull request."""
-        url = f"{self.repo_url(repo)}/issues/{issue.number}"
-        shown = {
-            **self._issue_links(repo, url),
-            **self._common(repo, issue),
-            "html_url": f"{self.web}/{repo.full_name}/issues/{issue.number}",
-            "comments": len(issue.comments),
-            "state_reason": issue.state_reason,
-            "closed_by": self.user(issue.closed_by) if issue.closed_by else None,
-            "author_association": repo.associate(issue.author),
-            "issue_dependencies_summary": self._dependencies(repo, issue),
-            "sub_issues_summary": self._sub_issues(issue),
-            "reactions": {"url": f"{url}/reactions", "total_count": 0},
-            "performed_via_github_app": None,
-            "type": None,
-        }
+        shown = self._common(repo, issue) | self.fill(
+            "issue",
+            repo,
+            issue=issue,
+            url=f"{self.repo_url(repo)}/issues/{issue.number}",
+            repo_url=self.repo_url(repo),
+            comments=len(issue.comments),
+            closed_by=self.user(issue.closed_by) if issue.closed_by else None,
+            dependencies=self._dependencies(repo, issue),
+            sub_issues=self._sub_issues(issue),
+        )
         if issue.pull is not None:
-            web = f"{self.web}/{repo.full_name}/pull/{issue.number}"
-            shown["html_url"] = web
-            shown["draft"] = issue.pull.draft
-            shown["pull_request"] = {
-                "url": f"{self.repo_url(repo)}/pulls/{issue.number}",
-                "html_url": web,
-                "diff_url": f"{web}.diff",
-                "patch_url": f"{web}.patch",
-                "merged_at": show_time(issue.pull.merged_at),
-            }
+            shown |= self.fill("issue of pull", repo, pull=issue.pull, **self._places(repo, issue))
         return shown
 
-    def _common(self, repo: HubRepo, issue: HubIssue) -> dict[str, Any]:
-        """Show what issues and pull requests share."""
-        assignees = [self.user(login) for login in issue.assignees]
+    def _places(self, repo: HubRepo, issue: HubIssue) -> dict[str, str]:
+        """Return where a pull request is, for programs and for people."""
         return {
-            "id": issue.id,
-            "node_id": f"{'PR' if issue.pull else 'I'}_{issue.id}",
-            "number": issue.number,
-            "state": issue.state,
-            "title": issue.title,
-            "body": issue.body,
-            "user": self.user(issue.author),
-            "labels": self.labels(repo, issue.labels),
-            **({} if self.dated else {"assignee": assignees[0] if assignees else None}),
-            "assignees": assignees,
-            "milestone": self.milestone(repo, issue.milestone),
-            "locked": False,
-            "active_lock_reason": None,
-            **self.times(issue.created, issue.updated),
-            "closed_at": show_time(issue.closed_at),
+            "url": f"{self.repo_url(repo)}/pulls/{issue.number}",
+            "web": f"{self.web}/{repo.full_name}/pull/{issue.number}",
         }
 
-    def _issue_links(self, repo: HubRepo, url: str) -> dict[str, str]:
-        return {
-            "url": url,
-            "repository_url": self.repo_url(repo),
-            "labels_url": f"{url}/labels{{/name}}",
-            "comments_url": f"{url}/comments",
-            "events_url": f"{url}/events",
-            "timeline_url": f"{url}/timeline",
-        }
+    def _common(self, repo: HubRepo, issue: HubIssue) -> Json:
+        """Show what issues and pull requests share."""
+        assignees = [self.user(login) for login in issue.assignees]
+        shown = self.fill(
+            "common",
+            repo,
+            issue=issue,
+            kind="PR" if issue.pull else "I",
+            user=self.user(issue.author),
+            labels=self.labels(repo, issue.labels),
+            assignees=assignees,
+            milestone=self.milestone(repo, issue.milestone),
+            association=repo.associate(issue.author),
+        )
+        return shown if self.dated else {**shown, "assignee": assignees[0] if assignees else None}
 
     def _dependencies(self, repo: HubRepo, issue: HubIssue) -> dict[str, int]:
         blockers = [found[1] for number in issue.blocked_by if (found := self.hub.find_issue(number))]
@@ -218,68 +144,39 @@ class Presenter(Struct, frozen=True):
         percent = round(100 * done / len(found)) if found else 0
         return {"total": len(found), "completed": done, "percent_completed": percent}
 
-    def comment(self, repo: HubRepo, issue: HubIssue, comment: HubComment) -> dict[str, Any]:
+    def comment(self, repo: HubRepo, issue: HubIssue, comment: HubComment) -> Json:
         """Show a comment on an issue."""
+        facts = {"user": self.user(comment.author), "association": repo.associate(comment.author)}
         kind = "pull" if issue.pull else "issues"
-        return {
-            "id": comment.id,
-            "node_id": f"IC_{comment.id}",
-            "url": f"{self.repo_url(repo)}/issues/comments/{comment.id}",
-            "html_url": f"{self.web}/{repo.full_name}/{kind}/{issue.number}#issuecomment-{comment.id}",
-            "issue_url": f"{self.repo_url(repo)}/issues/{issue.number}",
-            "body": comment.body,
-            "user": self.user(comment.author),
-            "author_association": repo.associate(comment.author),
-            "performed_via_github_app": None,
-            **self.times(comment.created, comment.updated),
-        }
+        return self.fill("comment", repo, issue=issue, comment=comment, kind=kind, **facts)
 
-    def pull(self, repo: HubRepo, issue: HubIssue, *, whole: bool) -> dict[str, Any]:
+    def pull(self, repo: HubRepo, issue: HubIssue, *, whole: bool) -> Json:
         """Show a pull request; lists leave out whether it can be merged."""
         pull = issue.pull
         assert pull is not None
-        url = f"{self.repo_url(repo)}/pulls/{issue.number}"
-        web = f"{self.web}/{repo.full_name}/pull/{issue.number}"
-        inline = [comment for thread in pull.threads for comment in thread.comments]
-        shown = {
-            **self._common(repo, issue),
-            "url": url,
-            "html_url": web,
-            "diff_url": f"{web}.diff",
-            "patch_url": f"{web}.patch",
-            "issue_url": f"{self.repo_url(repo)}/issues/{issue.number}",
-            "commits_url": f"{url}/commits",
-            "review_comments_url": f"{url}/comments",
-            "review_comment_url": f"{self.repo_url(repo)}/pulls/comments{{/number}}",
-            "comments_url": f"{self.repo_url(repo)}/issues/{issue.number}/comments",
-            "statuses_url": f"{self.repo_url(repo)}/statuses/{pull.head_sha}",
-            "draft": pull.draft,
-            "head": self._branch(repo, pull.head, pull.head_sha),
-            "base": self._branch(repo, pull.base, pull.base_sha),
-            "merged_at": show_time(pull.merged_at),
-            "requested_reviewers": [self.user(login) for login in pull.requested],
-            "requested_teams": [],
-            "author_association": repo.associate(issue.author),
-            "auto_merge": None,
-            "_links": {"self": {"href": url}, "html": {"href": web}},
-        }
+        shown = self._common(repo, issue) | self.fill(
+            "pull",
+            repo,
+            issue=issue,
+            repo_url=self.repo_url(repo),
+            head=self._branch(repo, pull.head, pull.head_sha),
+            base=self._branch(repo, pull.base, pull.base_sha),
+            reviewers=[self.user(login) for login in pull.requested],
+            **self._places(repo, issue),
+        )
         if not self.dated:
             shown["merge_commit_sha"] = pull.merge_commit
         if whole:
-            shown |= {
-                "merged": pull.merged_at is not None,
-                "merged_by": self.user(pull.merged_by) if pull.merged_by else None,
-                "mergeable": self.mergeable(issue, pull),
-                "mergeable_state": self.merge_state(repo, issue, pull).lower(),
-                "rebaseable": None,
-                "comments": len(issue.comments),
-                "review_comments": len(inline),
-                "maintainer_can_modify": False,
-                "commits": 1,
-                "additions": 0,
-                "deletions": 0,
-                "changed_files": 0,
-            }
+            shown |= self.fill(
+                "whole pull",
+                repo,
+                merged=pull.merged_at is not None,
+                merged_by=self.user(pull.merged_by) if pull.merged_by else None,
+                mergeable=self.mergeable(issue, pull),
+                state=self.merge_state(repo, issue, pull).lower(),
+                comments=len(issue.comments),
+                inline=sum(len(thread.comments) for thread in pull.threads),
+            )
         return shown
 
     def mergeable(self, issue: HubIssue, pull: HubPull) -> bool | None:
@@ -300,64 +197,68 @@ class Presenter(Struct, frozen=True):
             return "BLOCKED"
         return "CLEAN" if repo.combine_checks(pull.head_sha) in ("SUCCESS", None) else "UNSTABLE"
 
-    def _branch(self, repo: HubRepo, name: str, sha: str) -> dict[str, Any]:
-        return {
-            "label": f"{repo.owner}:{name}",
-            "ref": name,
-            "sha": sha,
-            "user": self.user(repo.owner),
-            "repo": self.repo(repo),
-        }
+    def _branch(self, repo: HubRepo, name: str, sha: str) -> Json:
+        shown, owner = self.repo(repo), self.user(repo.owner)
+        return self.fill("branch of pull", repo, name=name, sha=sha, owner=owner, shown=shown)
 
-    def review(self, repo: HubRepo, issue: HubIssue, review: HubReview) -> dict[str, Any]:
+    def review(self, repo: HubRepo, issue: HubIssue, review: HubReview) -> Json:
         """Show a review."""
-        web = f"{self.web}/{repo.full_name}/pull/{issue.number}"
-        url = f"{self.repo_url(repo)}/pulls/{issue.number}"
-        return {
-            "id": review.id,
-            "node_id": f"PRR_{review.id}",
-            "user": self.user(review.author),
-            "body": review.body,
-            "state": review.state,
-            "html_url": f"{web}#pullrequestreview-{review.id}",
-            "pull_request_url": url,
-            "commit_id": review.commit,
-            "author_association": repo.associate(review.author),
-            "_links": {"html": {"href": web}, "pull_request": {"href": url}},
-            **({} if review.state == "PENDING" else {"submitted_at": show_time(review.submitted)}),
-        }
+        facts = {"user": self.user(review.author), "association": repo.associate(review.author)}
+        shown = self.fill("review", repo, review=review, **facts, **self._places(repo, issue))
+        return shown if review.state == "PENDING" else {**shown, "submitted_at": show_time(review.submitted)}
 
-    def review_comment(self, repo: HubRepo, issue: HubIssue, comment: HubReviewComment) -> dict[str, Any]:
+    def review_comment(self, repo: HubRepo, issue: HubIssue, comment: HubReviewComment) -> Json:
         """Show a comment on a line."""
-        url = f"{self.repo_url(repo)}/pulls/comments/{comment.id}"
-        web = f"{self.web}/{repo.full_name}/pull/{issue.number}#discussion_r{comment.id}"
-        return {
-            "id": comment.id,
-            "node_id": f"PRRC_{comment.id}",
-            "pull_request_review_id": comment.review,
-            "url": url,
-            "html_url": web,
-            "pull_request_url": f"{self.repo_url(repo)}/pulls/{issue.number}",
-            "diff_hunk": "@@ -1 +1 @@",
-            "path": comment.path,
-            "line": comment.line,
-            "original_line": comment.line,
-            "side": comment.side,
-            "start_line": None,
-            "position": 1,
-            "original_position": 1,
-            "subject_type": "line" if comment.line else "file",
-            "commit_id": issue.pull.head_sha if issue.pull else comment.commit,
-            "original_commit_id": comment.commit,
-            **({"in_reply_to_id": comment.reply_to} if comment.reply_to else {}),
-            "user": self.user(comment.author),
-            "body": comment.body,
-            "author_association": repo.associate(comment.author),
-            "reactions": {"url": f"{url}/reactions", "total_count": 0},
-            "_links": {"self": {"href": url}, "html": {"href": web}},
-            **self.times(comment.created, comment.updated),
-        }
+        places = self._places(repo, issue)
+        shown = self.fill(
+            "review comment",
+            repo,
+            it=comment,
+            url=f"{self.repo_url(repo)}/pulls/comments/{comment.id}",
+            web=f"{places['web']}#discussion_r{comment.id}",
+            pull_url=places["url"],
+            subject="line" if comment.line else "file",
+            commit=issue.pull.head_sha if issue.pull else comment.commit,
+            user=self.user(comment.author),
+            association=repo.associate(comment.author),
+        )
+        return {**shown, "in_reply_to_id": comment.reply_to} if comment.reply_to else shown
 
-    def times(self, created: float, updated: float) -> dict[str, str | None]:
-        """Show when something was created and changed."""
-        return {"created_at": show_time(created), "updated_at": show_time(updated)}
+    def check_run(self, repo: HubRepo, check: HubCheckRun) -> Json:
+        """Show a check."""
+        url = f"{self.repo_url(repo)}/check-runs/{check.id}"
+        output = SHAPES.fill("check output", url=url) | check.output
+        return self.fill(
+            "check run", repo, check=check, url=url, link=self.check_link(repo, check), output=output
+        )
+
+    def check_link(self, repo: HubRepo, check: HubCheckRun) -> str:
+        """Return where people look at a check."""
+        if check.job is not None:
+            run = next(run for run in repo.runs if any(job.id == check.job for job in run.jobs))
+            return f"{self.web}/{repo.full_name}/actions/runs/{run.id}/job/{check.job}"
+        return check.details_url or f"{self.web}/{repo.full_name}/runs/{check.id}"
+
+    def status(self, repo: HubRepo, status: HubStatus) -> Json:
+        """Show a commit status."""
+        return self.fill("status", repo, status=status, creator=self.user(status.creator))
+
+    def run(self, repo: HubRepo, run: HubRun) -> Json:
+        """Show a workflow run."""
+        return self.fill("run", repo, run=run, owner=self.user(repo.owner), shown=self.repo(repo))
+
+    def job(self, repo: HubRepo, run: HubRun, job: HubJob) -> Json:
+        """Show a job of a workflow run."""
+        done = show_time(job.started + 1) if job.conclusion else None
+        times = {"status": "completed", "started_at": show_time(job.started), "completed_at": done}
+        steps = [
+            {name: one for name, one in {**times, **step}.items() if name != "log"} for step in job.steps
+        ]
+        return self.fill("job", repo, run=run, job=job, done=done, steps=steps)
+
+    def commit(self, repo: HubRepo, commit: CommitFacts) -> Json:
+        """Show a commit."""
+        url = f"{self.repo_url(repo)}/commits"
+        person = {"name": commit.author, "email": commit.email, "date": commit.date}
+        parents = [{"sha": parent, "url": f"{url}/{parent}"} for parent in commit.parents]
+        return self.fill("commit", repo, commit=commit, url=url, person=person, parents=parents)
