@@ -13,6 +13,8 @@ from msgspec import Meta, Struct, field
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from segue.sim.script import read_words
+
 ErrorShape = Literal["nested", "flat", "text", "overview"]
 
 
@@ -25,36 +27,8 @@ class CloudErrorKind(Struct, frozen=True):
     extra: Mapping[str, str] = {}
 
 
-ERROR_KINDS = {
-    "unauthorized": CloudErrorKind(401, "Missing or malformed API key."),
-    "api_key_not_found": CloudErrorKind(401, "API key not found."),
-    "plan_required": CloudErrorKind(403, "Cloud agents need a paid plan."),
-    "role_forbidden": CloudErrorKind(403, "Your role does not allow this."),
-    "feature_unavailable": CloudErrorKind(403, "This feature is not available for your team."),
-    "integration_not_connected": CloudErrorKind(
-        403,
-        "GitHub is not connected.",
-        extra={"helpUrl": "https://cursor.com/dashboard?tab=integrations", "provider": "github"},
-    ),
-    "validation_error": CloudErrorKind(400, "Invalid request."),
-    "missing_body": CloudErrorKind(400, "Request body is required."),
-    "invalid_last_event_id": CloudErrorKind(400, "Last-Event-ID does not belong to this stream."),
-    "agent_not_found": CloudErrorKind(404, "Agent not found."),
-    "run_not_found": CloudErrorKind(404, "Run not found."),
-    "artifact_not_found": CloudErrorKind(404, "Artifact not found."),
-    "not_found": CloudErrorKind(404, "Not found."),
-    "agent_busy": CloudErrorKind(409, "Agent already has an active run"),
-    "agent_archived": CloudErrorKind(409, "Agent is archived. Unarchive it first."),
-    "agent_deleted": CloudErrorKind(409, "Agent was deleted."),
-    "agent_id_conflict": CloudErrorKind(409, "An agent with this agentId already exists."),
-    "run_not_cancellable": CloudErrorKind(409, "Run is already in a terminal state."),
-    "stream_expired": CloudErrorKind(410, "The stream is no longer retained."),
-    "rate_limit_exceeded": CloudErrorKind(429, "Rate limit exceeded."),
-    "internal": CloudErrorKind(500, "Error", "flat"),
-    "internal_error": CloudErrorKind(500, "Internal error."),
-    "upstream_error": CloudErrorKind(502, "An upstream service failed."),
-    "stream_unavailable": CloudErrorKind(503, "The stream is not available right now."),
-}
+WORDS = read_words(__file__)
+ERROR_KINDS = {code: CloudErrorKind(**facts) for code, facts in WORDS["errors"].items()}
 """Every error code this API is known to use, and three of ours for errors without a published code."""
 
 

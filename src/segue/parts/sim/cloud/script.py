@@ -13,38 +13,15 @@ import msgspec
 from msgspec import Struct, field
 
 from segue.domain.options import Options
-from segue.parts.sim.cloud.requests import ERROR_KINDS, CloudRefusal, ErrorShape
+from segue.parts.sim.cloud.requests import ERROR_KINDS, WORDS, CloudRefusal, ErrorShape
 from segue.sim.faults import RequestFault, check_faults
 from segue.sim.script import Deck, check_pattern, equals, fill, matches
 
-RUN_FAULTS = {
-    "stuck": "the run stays CREATING forever",
-    "hang": "the run stays RUNNING forever",
-    "error": "ends in ERROR, with an `error` and after a push",
-    "error_bare": "ends in ERROR without an `error` and without a push",
-    "expired": "ends in EXPIRED",
-    "no_branch": "ends in FINISHED and has pushed nothing",
-    "several_branches": "pushes to two branches",
-    "unnamed_branch": "reports what it pushed without the branch's name",
-    "branch_deleted": "the branch it reports is deleted on the remote",
-    "unknown_status": "shows the status HIBERNATING forever",
-    "webhook_duplicate": "the webhook is delivered twice, with one id",
-    "webhook_bad_signature": "the webhook is signed with another secret",
-    "webhook_unsigned": "the webhook has no signature although there is a secret",
-    "webhook_lost": "the webhook is never sent",
-    "webhook_early": "the webhook arrives before the launch is answered",
-}
+RUN_FAULTS: Mapping[str, str] = WORDS["run_faults"]
 """What can go wrong with a run."""
 
-REQUEST_FAULTS = {
-    "bad_gateway": "502 with an HTML body",
-    "slow": "the answer comes after `delay` seconds",
-    "reset": "the connection is reset; nothing was done",
-    "reset_after": "the connection is reset; the request was served",
-    "not_json": "200 with a body that is cut in the middle",
-    "sse_cut": "the stream is cut in the middle of an event, after `events` whole ones",
-    "sse_silent": "the stream says its status and then nothing, not even heartbeats",
-    "sse_error": "the stream sends an `error` event with `code` and ends",
+REQUEST_FAULTS: Mapping[str, str] = {
+    **WORDS["request_faults"],
     **{code: f"{kind.status} with this code" for code, kind in ERROR_KINDS.items()},
 }
 """What can go wrong with a request."""

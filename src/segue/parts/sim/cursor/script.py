@@ -7,52 +7,13 @@ import os
 from pathlib import Path
 
 from segue.sim import script
-from segue.sim.script import ProgramScript, ScriptWords, StateFile
+from segue.sim.script import ProgramScript, ScriptWords, StateFile, read_words
 
 LOGGED_IN = "SEGUE_SIM_LOGGED_IN"
 
-FAULTS = {
-    "hang_before_init": "prints nothing and never ends",
-    "hang": "starts a command after its first words and never ends",
-    "hang_after_result": "prints its result and never ends",
-    "ignore_stdin": "never reads its stdin",
-    "empty": "ends with exit code 0 and prints nothing",
-    "no_result": "ends with exit code 0 and without a result",
-    "truncated": "stops in the middle of its last line",
-    "error_result": "prints a result that is an error",
-    "not_json": "prints a line that is not JSON",
-    "unknown_event": "prints an event of an unknown kind",
-    "bad_utf8": "prints bytes that are not UTF-8",
-    "long_line": "prints a line of 10 MB",
-    "orphan": "leaves a process behind that keeps its stdout open",
-    "config_race": "fails as it does when several start at once, unless it has a CURSOR_CONFIG_DIR",
-    "quota": "reports that the quota is used up",
-    "bad_key": "reports that the API key is invalid",
-    "no_usage": "reports no usage, as builds of early 2026",
-}
+_WORDS = read_words(__file__)
+SETTINGS, ACTIONS, FAULTS = _WORDS["settings"], _WORDS["actions"], _WORDS["faults"]
 SELECTORS = script.SELECTORS | {"mode": "`agent`, `plan` or `ask`"}
-ACTIONS = {
-    "faults": "what goes wrong: see below",
-    "thinking": "this many thoughts before it starts (3 if unset)",
-    "delay": "waits this many seconds",
-    "shell": "uses the shell: commands, or tables of `command`, `exit_code`, `stdout`; nothing is run",
-    "write": "writes files: path = content",
-    "plan": "the plan, in plan mode",
-    "plan_as_text": "gives the plan as a message, as some models do",
-    "say": "its last message",
-    "usage": "what it reports: inputTokens, outputTokens, cacheReadTokens, cacheWriteTokens",
-    "shape": "how tools are printed: `current`, `function` or `case`, which are older",
-    "stdout": "prints this line unchanged",
-    "stderr": "prints this line on stderr",
-    "exit_code": "ends with this exit code",
-}
-SETTINGS = {
-    "logged_in": "`true`: no CURSOR_API_KEY is needed",
-    "models": "further models: slug = display name",
-    "version": "what `--version` prints",
-    "faults": "what goes wrong in every launch",
-    "on": "the entries",
-}
 WORDS = ScriptWords(
     SETTINGS, SELECTORS, ACTIONS, FAULTS, "SEGUE_SIM_AGENT", "SEGUE_SIM_FAULTS", ".segue-sim-agent.jsonl"
 )

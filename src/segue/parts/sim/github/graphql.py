@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any
@@ -154,43 +155,17 @@ def _words(refusal: GithubRefusal) -> str:
     return refusal.message
 
 
-Mutation = Callable[[Mapping[str, Any]], Awaitable[Table]]
-
-
 def _mutations(ask: Exchange, graph: Graph) -> Table:
-    """Return the root of mutations."""
+    """Return the root of mutations: `addComment` is the method `add_comment`."""
     known = Mutations(ask, graph)
-    names = {
-        "addComment": known.add_comment,
-        "updateIssueComment": known.update_comment,
-        "createIssue": known.create_issue,
-        "updateIssue": known.update_issue,
-        "closeIssue": known.close,
-        "reopenIssue": known.reopen,
-        "addLabelsToLabelable": known.add_labels,
-        "removeLabelsFromLabelable": known.remove_labels,
-        "addBlockedBy": known.add_blocker,
-        "removeBlockedBy": known.remove_blocker,
-        "addSubIssue": known.add_sub_issue,
-        "createPullRequest": known.create_pull,
-        "updatePullRequest": known.update_issue,
-        "closePullRequest": known.close,
-        "reopenPullRequest": known.reopen,
-        "markPullRequestReadyForReview": known.mark_ready,
-        "convertPullRequestToDraft": known.mark_draft,
-        "mergePullRequest": known.merge,
-        "addPullRequestReview": known.add_review,
-        "requestReviews": known.request_reviews,
-        "addPullRequestReviewThread": known.add_thread,
-        "addPullRequestReviewThreadReply": known.add_reply,
-        "resolveReviewThread": known.resolve,
-        "unresolveReviewThread": known.unresolve,
-    }
 
-    def call(mutation: Mutation) -> Callable[[Mapping[str, Any]], Awaitable[Table]]:
-        return lambda given: mutation(given["input"])
+    def call(name: str) -> Callable[[Mapping[str, Any]], Awaitable[Table]]:
+        mutate = getattr(known, name)
+        return lambda given: mutate(given["input"])
 
-    return {"__typename": "Mutation", **{name: call(mutation) for name, mutation in names.items()}}
+    names = [name for name in vars(Mutations) if not name.startswith("_")]
+    camel = {re.sub("_(.)", lambda found: found[1].upper(), name): name for name in names}
+    return {"__typename": "Mutation", **{shown: call(name) for shown, name in camel.items()}}
 
 
 class Mutations:
@@ -225,7 +200,7 @@ class Mutations:
         shown = self._graph.comment(repo, issue, comment)
         return {"commentEdge": {"node": shown}, "subject": self._graph.issue(repo, issue)}
 
-    async def update_comment(self, given: Mapping[str, Any]) -> Table:
+    async def update_issue_comment(self, given: Mapping[str, Any]) -> Table:
         """Change a comment."""
         self._allow("issues")
         repo, comment = self._graph.find(given["id"])
@@ -260,21 +235,21 @@ class Mutations:
             issue.milestone = next((m.number for m in repo.milestones if str(m.id) == wanted), None)
         issue.updated = time.time()
 
-    async def close(self, given: Mapping[str, Any]) -> Table:
+    async def close_issue(self, given: Mapping[str, Any]) -> Table:
         """Close an issue or a pull request."""
         repo, issue = self._find(given.get("issueId") or given["pullRequestId"])
         issue.close(self._ask.login, (given.get("stateReason") or "completed").lower())
         announce(self._ask, repo, issue, "closed")
         return self._subject(repo, issue)
 
-    async def reopen(self, given: Mapping[str, Any]) -> Table:
+    async def reopen_issue(self, given: Mapping[str, Any]) -> Table:
         """Open an issue or a pull request again."""
         repo, issue = self._find(given.get("issueId") or given["pullRequestId"])
         issue.reopen()
         announce(self._ask, repo, issue, "reopened")
         return self._subject(repo, issue)
 
-    async def add_labels(self, given: Mapping[str, Any]) -> Table:
+    async def add_labels_to_labelable(self, given: Mapping[str, Any]) -> Table:
         """Add labels."""
         repo, issue = self._find(given["labelableId"])
         names = [self._graph.find(one)[1].name for one in given["labelIds"]]
@@ -282,7 +257,7 @@ class Mutations:
         announce(self._ask, repo, issue, "labeled")
         return self._subject(repo, issue)
 
-    async def remove_labels(self, given: Mapping[str, Any]) -> Table:
+    async def remove_labels_from_labelable(self, given: Mapping[str, Any]) -> Table:
         """Take labels away."""
         repo, issue = self._find(given["labelableId"])
         names = {self._graph.find(one)[1].name for one in given["labelIds"]}
@@ -290,7 +265,7 @@ class Mutations:
         announce(self._ask, repo, issue, "unlabeled")
         return self._subject(repo, issue)
 
-    async def add_blocker(self, given: Mapping[str, Any]) -> Table:
+    async def add_blocked_by(self, given: Mapping[str, Any]) -> Table:
         """Say that an issue is blocked by another."""
         repo, issue = self._find(given["issueId"])
         other = self._graph.find(given["blockingIssueId"])[1]
@@ -298,7 +273,7 @@ class Mutations:
             issue.blocked_by.append(other.id)
         return self._subject(repo, issue)
 
-    async def remove_blocker(self, given: Mapping[str, Any]) -> Table:
+    async def remove_blocked_by(self, given: Mapping[str, Any]) -> Table:
         """Say that an issue is no longer blocked by another."""
         repo, issue = self._find(given["issueId"])
         other = self._graph.find(given["blockingIssueId"])[1]
@@ -314,7 +289,7 @@ class Mutations:
             issue.sub_issues.append(other.id)
         return {**self._subject(repo, issue), "subIssue": self._graph.issue(repo, other)}
 
-    async def create_pull(self, given: Mapping[str, Any]) -> Table:
+    async def create_pull_request(self, given: Mapping[str, Any]) -> Table:
         """Open a pull request."""
         self._allow("pull_requests")
         repo, _ = self._graph.find(given["repositoryId"])
@@ -329,11 +304,11 @@ class Mutations:
         )
         return self._subject(repo, issue)
 
-    async def mark_ready(self, given: Mapping[str, Any]) -> Table:
+    async def mark_pull_request_ready_for_review(self, given: Mapping[str, Any]) -> Table:
         """Say that a draft is ready for review."""
         return self._set_draft(given, draft=False)
 
-    async def mark_draft(self, given: Mapping[str, Any]) -> Table:
+    async def convert_pull_request_to_draft(self, given: Mapping[str, Any]) -> Table:
         """Make a pull request a draft."""
         return self._set_draft(given, draft=True)
 
@@ -343,7 +318,7 @@ class Mutations:
         announce(self._ask, repo, issue, "converted_to_draft" if draft else "ready_for_review")
         return self._subject(repo, issue)
 
-    async def merge(self, given: Mapping[str, Any]) -> Table:
+    async def merge_pull_request(self, given: Mapping[str, Any]) -> Table:
         """Merge a pull request."""
         repo, issue = self._find(given["pullRequestId"])
         if given.get("expectedHeadOid") not in (None, "", pull_of(issue).head_sha):
@@ -351,7 +326,7 @@ class Mutations:
         await merge_pull(self._ask, repo, issue, (given.get("mergeMethod") or "MERGE").lower())
         return self._subject(repo, issue)
 
-    async def add_review(self, given: Mapping[str, Any]) -> Table:
+    async def add_pull_request_review(self, given: Mapping[str, Any]) -> Table:
         """Review a pull request."""
         repo, issue = self._find(given["pullRequestId"])
         event = given.get("event") or "COMMENT"
@@ -367,24 +342,24 @@ class Mutations:
                 pull_of(issue).requested.append(login)
         return self._subject(repo, issue)
 
-    async def add_thread(self, given: Mapping[str, Any]) -> Table:
+    async def add_pull_request_review_thread(self, given: Mapping[str, Any]) -> Table:
         """Begin a conversation about a line."""
         repo, issue = self._find(given["pullRequestId"])
         review = add_review(self._ask, repo, issue, "COMMENT", "")
         thread = add_thread(self._ask, repo, issue, review, given)
         return {"thread": self._graph.thread(repo, issue, thread)}
 
-    async def add_reply(self, given: Mapping[str, Any]) -> Table:
+    async def add_pull_request_review_thread_reply(self, given: Mapping[str, Any]) -> Table:
         """Reply in a conversation."""
         repo, issue, thread = self._thread(given, "pullRequestReviewThreadId")
         comment = reply(self._ask, repo, issue, thread, given["body"])
         return {"comment": self._graph.line_comment(repo, issue, comment)}
 
-    async def resolve(self, given: Mapping[str, Any]) -> Table:
+    async def resolve_review_thread(self, given: Mapping[str, Any]) -> Table:
         """Resolve a conversation."""
         return self._set_resolved(given, by=self._ask.login)
 
-    async def unresolve(self, given: Mapping[str, Any]) -> Table:
+    async def unresolve_review_thread(self, given: Mapping[str, Any]) -> Table:
         """Open a conversation again."""
         return self._set_resolved(given, by=None)
 
@@ -399,3 +374,7 @@ class Mutations:
             {"thread": {"node_id": shown["id"]}, "number": issue.number},
         )
         return {"thread": shown}
+
+    update_pull_request = update_issue
+    close_pull_request = close_issue
+    reopen_pull_request = reopen_issue

@@ -15,9 +15,9 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
+from segue.parts.sim.shapes import Json
 from segue.parts.trackers.gitlab_sim.requests import ROUTES, Call, LabRefusal
 from segue.parts.trackers.gitlab_sim.script import GitlabFault, GitlabScript
-from segue.parts.trackers.gitlab_sim.shown import Json, show_user
 from segue.parts.trackers.gitlab_sim.state import Lab, LabJob, LabPipeline
 from segue.sim.services import LOCAL_ONLY
 from segue.system.http.server import drop_connection
@@ -100,7 +100,7 @@ async def _answer(lab: Lab, request: Request, path: str, raw: bytes) -> Any:
     lab.user_id(token.username)
     call = Call(lab, request, _parse(raw), token.username)
     if path == "/user":
-        return show_user(lab, token.username, call.url)
+        return call.show_user(token.username)
     _, _, rest = path.partition("/projects/")
     name, slash, below = rest.partition("/")
     project = lab.find(unquote(name))

@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
 
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 
-from segue.parts.trackers.gitlab_sim.shown import (
-    Json,
-    show_discussion,
-    show_job,
-    show_note,
-    show_pipeline,
-    show_project,
-    show_request,
-    show_user,
-)
+from segue.parts.sim.shapes import Json, Shapes
 from segue.parts.trackers.gitlab_sim.state import (
     Lab,
     LabDiscussion,
     LabNote,
+    LabPipeline,
     LabProject,
     LabRequest,
     new_discussion,
 )
+
+T = TypeVar("T")
+_SHAPES = Shapes("segue.parts.trackers.gitlab_sim")
 
 
 class LabRefusal(Exception):
@@ -55,19 +50,74 @@ class Call:
         if self.lab.level_of(self.user) < level:
             raise LabRefusal(403, "403 Forbidden")
 
+    def show_user(self, name: str) -> Json:
+        """Show a user."""
+        return _SHAPES.fill("user", id=self.lab.user_id(name), name=name, url=self.url)
+
+    def show_request(self, project: LabProject, request: LabRequest) -> Json:
+        """Show a merge request."""
+        return _SHAPES.fill(
+            "request",
+            it=request,
+            project=project,
+            url=self.url,
+            labels=sorted(request.labels),
+            author=self.show_user(request.author),
+            merge_status="cannot_be_merged" if request.conflicts else "can_be_merged",
+            status=_merge_status(project, request),
+            settled=not request.is_discussed,
+        )
+
+    def show_discussion(self, one: LabDiscussion) -> Json:
+        """Show a discussion."""
+        notes = [self.show_note(note) for note in one.notes]
+        return {"id": one.id, "individual_note": one.single, "notes": notes}
+
+    def show_note(self, note: LabNote) -> Json:
+        """Show a note."""
+        kind = "DiscussionNote" if note.resolvable else None
+        kind = "DiffNote" if note.position else kind
+        shown = _SHAPES.fill("note", it=note, kind=kind, author=self.show_user(note.author))
+        if note.resolvable:
+            shown["resolved"] = note.resolved
+        return shown | ({"position": note.position} if note.position else {})
+
+    def show_pipeline(self, project: LabProject, pipeline: LabPipeline) -> Json:
+        """Show a pipeline."""
+        return _SHAPES.fill("pipeline", it=pipeline, project=project, url=self.url)
+
+
+def _merge_status(project: LabProject, request: LabRequest) -> str:
+    newest = next((one for one in reversed(project.pipelines) if one.sha == request.sha), None)
+    for status, applies in (
+        ("not_open", request.state != "opened"),
+        ("conflict", request.conflicts),
+        ("draft_status", request.draft),
+        ("ci_still_running", newest is not None and newest.status in ("running", "pending", "created")),
+        ("ci_must_pass", newest is not None and newest.status == "failed"),
+        ("discussions_not_resolved", request.is_discussed),
+    ):
+        if applies:
+            return status
+    return "mergeable"
+
 
 Handler = Callable[[Call, LabProject, Sequence[str]], Awaitable[Any]]
 
 
 async def _project(call: Call, project: LabProject, _parts: Sequence[str]) -> Any:
     default = await project.bare.find_default() or "main"
-    return show_project(call.lab, project, call.user, default, call.url)
+    group, _, name = project.path.rpartition("/")
+    level = call.lab.level_of(call.user)
+    access = {"access_level": level, "notification_level": 3} if level else None
+    facts = {"name": name, "group": group, "default": default, "access": access, "url": call.url}
+    return _SHAPES.fill("project", project=project, **facts)
 
 
 async def _list_requests(call: Call, project: LabProject, _parts: Sequence[str]) -> Any:
     given = call.given
     return [
-        show_request(call.lab, project, one, call.url)
+        call.show_request(project, one)
         for one in sorted(project.requests.values(), key=lambda one: -one.iid)
         if given.get("state", "all") in ("all", one.state)
         and given.get("source_branch", one.source) == one.source
@@ -92,11 +142,11 @@ async def _open_request(call: Call, project: LabProject, _parts: Sequence[str]) 
     request.labels = _labels(call.given.get("labels"))
     project.requests[iid] = request
     await project.refresh()
-    return show_request(call.lab, project, request, call.url)
+    return call.show_request(project, request)
 
 
 async def _get_request(call: Call, project: LabProject, parts: Sequence[str]) -> Any:
-    return show_request(call.lab, project, _find_request(project, parts), call.url)
+    return call.show_request(project, _find_request(project, parts))
 
 
 async def _change_request(call: Call, project: LabProject, parts: Sequence[str]) -> Any:
@@ -113,29 +163,29 @@ async def _change_request(call: Call, project: LabProject, parts: Sequence[str])
     event = given.get("state_event")
     if event in ("close", "reopen"):
         request.state = "closed" if event == "close" else "opened"
-    return show_request(call.lab, project, request, call.url)
+    return call.show_request(project, request)
 
 
 async def _merge_request(call: Call, project: LabProject, parts: Sequence[str]) -> Any:
     call.require_level(30)
     request = _find_request(project, parts)
     branches = await project.bare.read()
-    if request.state != "opened" or request.conflicts or request.title.startswith("Draft:"):
+    if request.state != "opened" or request.conflicts or request.draft:
         raise LabRefusal(405, "405 Method Not Allowed")
     message = f"Merge branch '{request.source}' into '{request.target}'"
     merged = await project.bare.merge(request.target, branches[request.target], request.sha, message, "merge")
     if merged is None:
         raise LabRefusal(422, "Branch cannot be merged")
     request.state = "merged"
-    return show_request(call.lab, project, request, call.url)
+    return call.show_request(project, request)
 
 
 async def _list_discussions(call: Call, project: LabProject, parts: Sequence[str]) -> Any:
-    return [show_discussion(call.lab, one, call.url) for one in _find_request(project, parts).discussions]
+    return [call.show_discussion(one) for one in _find_request(project, parts).discussions]
 
 
 async def _get_discussion(call: Call, project: LabProject, parts: Sequence[str]) -> Any:
-    return show_discussion(call.lab, _find_discussion(project, parts), call.url)
+    return call.show_discussion(_find_discussion(project, parts))
 
 
 async def _open_discussion(call: Call, project: LabProject, parts: Sequence[str]) -> Any:
@@ -144,7 +194,7 @@ async def _open_discussion(call: Call, project: LabProject, parts: Sequence[str]
     note.position = dict(position) if isinstance(position, Mapping) else None
     discussion = new_discussion(note)
     _find_request(project, parts).discussions.append(discussion)
-    return show_discussion(call.lab, discussion, call.url)
+    return call.show_discussion(discussion)
 
 
 async def _resolve_discussion(call: Call, project: LabProject, parts: Sequence[str]) -> Any:
@@ -152,45 +202,42 @@ async def _resolve_discussion(call: Call, project: LabProject, parts: Sequence[s
     discussion, resolved = _find_discussion(project, parts), call.want("resolved").lower() == "true"
     for note in discussion.notes:
         note.resolved = resolved if note.resolvable else False
-    return show_discussion(call.lab, discussion, call.url)
+    return call.show_discussion(discussion)
 
 
 async def _add_to_discussion(call: Call, project: LabProject, parts: Sequence[str]) -> Any:
     discussion = _find_discussion(project, parts)
     note = LabNote(call.lab.new_id(), call.user, call.want("body"), discussion.notes[0].resolvable)
     discussion.notes.append(note)
-    return show_note(call.lab, note, call.url)
+    return call.show_note(note)
 
 
 async def _list_notes(call: Call, project: LabProject, parts: Sequence[str]) -> Any:
     notes = [note for one in _find_request(project, parts).discussions for note in one.notes]
-    return [show_note(call.lab, note, call.url) for note in reversed(notes)]
+    return [call.show_note(note) for note in reversed(notes)]
 
 
 async def _add_note(call: Call, project: LabProject, parts: Sequence[str]) -> Any:
     note = LabNote(call.lab.new_id(), call.user, call.want("body"))
     _find_request(project, parts).discussions.append(new_discussion(note, single=True))
-    return show_note(call.lab, note, call.url)
+    return call.show_note(note)
 
 
 async def _list_pipelines(call: Call, project: LabProject, parts: Sequence[str]) -> Any:
     source = _find_request(project, parts).source
     found = [one for one in reversed(project.pipelines) if one.ref == source]
-    return [show_pipeline(project, one, call.url) for one in found]
+    return [call.show_pipeline(project, one) for one in found]
 
 
 async def _list_jobs(call: Call, project: LabProject, parts: Sequence[str]) -> Any:
-    pipeline = next((one for one in project.pipelines if str(one.id) == parts[0]), None)
-    if pipeline is None:
-        raise LabRefusal(404, "404 Not found")
-    return [show_job(project, pipeline, job, call.url) for job in pipeline.jobs]
+    pipeline = _pick(one for one in project.pipelines if str(one.id) == parts[0])
+    facts = {"it": pipeline, "project": project, "url": call.url}
+    return [_SHAPES.fill("job", job=job, **facts) for job in pipeline.jobs]
 
 
 async def _trace(_call: Call, project: LabProject, parts: Sequence[str]) -> Any:
-    jobs = [job for one in project.pipelines for job in one.jobs if str(job.id) == parts[0]]
-    if not jobs:
-        raise LabRefusal(404, "404 Not found")
-    return PlainTextResponse(jobs[0].log)
+    job = _pick(job for one in project.pipelines for job in one.jobs if str(job.id) == parts[0])
+    return PlainTextResponse(job.log)
 
 
 async def _member(call: Call, _project: LabProject, parts: Sequence[str]) -> Any:
@@ -198,7 +245,7 @@ async def _member(call: Call, _project: LabProject, parts: Sequence[str]) -> Any
     level = call.lab.level_of(name) if name else 0
     if not level:
         raise LabRefusal(404, "404 Not found")
-    return {**show_user(call.lab, name, call.url), "access_level": level}
+    return {**call.show_user(name), "access_level": level}
 
 
 async def _approvals(_call: Call, project: LabProject, parts: Sequence[str]) -> Any:
@@ -207,17 +254,18 @@ async def _approvals(_call: Call, project: LabProject, parts: Sequence[str]) -> 
 
 
 def _find_request(project: LabProject, parts: Sequence[str]) -> LabRequest:
-    found = project.requests.get(int(parts[0]))
-    if found is None:
-        raise LabRefusal(404, "404 Not found")
-    return found
+    return _pick(one for one in project.requests.values() if str(one.iid) == parts[0])
 
 
 def _find_discussion(project: LabProject, parts: Sequence[str]) -> LabDiscussion:
-    for one in _find_request(project, parts).discussions:
-        if one.id == parts[1]:
-            return one
-    raise LabRefusal(404, "404 Discussion Not Found")
+    found = (one for one in _find_request(project, parts).discussions if one.id == parts[1])
+    return _pick(found, "404 Discussion Not Found")
+
+
+def _pick(found: Iterable[T], said: str = "404 Not found") -> T:
+    for one in found:
+        return one
+    raise LabRefusal(404, said)
 
 
 def _labels(given: Any) -> list[str]:

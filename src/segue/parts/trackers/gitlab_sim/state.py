@@ -53,6 +53,16 @@ class LabRequest(Struct):
     discussions: list[LabDiscussion] = field(default_factory=list)
     created: str = field(default_factory=lambda: now())
 
+    @property
+    def draft(self) -> bool:
+        """Whether its title says that it is a draft."""
+        return self.title.startswith("Draft:")
+
+    @property
+    def is_discussed(self) -> bool:
+        """Whether a discussion of it is not resolved."""
+        return any(note.resolvable and not note.resolved for one in self.discussions for note in one.notes)
+
 
 class LabJob(Struct):
     """A job of a pipeline."""
