@@ -17,8 +17,7 @@ from starlette.applications import Starlette
 from segue.domain.run import Run
 from segue.parts.bridge.answers import AnswerDesk
 from segue.parts.notify.answers import AnswerSigner, TaskAnswer
-from segue.parts.notify.sim.ntfy import NtfyScript, ntfy_app
-from segue.parts.notify.sim.slack import SlackScript, slack_app
+from segue.parts.notify.sim.chats import NtfyScript, SlackScript, ntfy_app, slack_app
 from segue.runtime.app import App
 from segue.system.http.server import start_server
 from tests import loopback

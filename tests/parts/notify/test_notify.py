@@ -25,8 +25,7 @@ from segue.parts.notify.desktop import build_command
 from segue.parts.notify.mail import compose
 from segue.parts.notify.options import EmailSettings, NotifySettings
 from segue.parts.notify.send import notify, sanitize
-from segue.parts.notify.sim.ntfy import ntfy_app
-from segue.parts.notify.sim.slack import slack_app
+from segue.parts.notify.sim.chats import ntfy_app, slack_app
 from segue.ports import Notifier
 from segue.runtime import registry
 from segue.system.http.server import start_server

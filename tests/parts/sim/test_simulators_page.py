@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 from docs.scripts import SCRIPTS
 
-from segue.parts.notify.sim.ntfy import ntfy_app
-from segue.parts.notify.sim.slack import SlackScript, slack_app
+from segue.parts.notify.sim.chats import SlackScript, ntfy_app, slack_app
 from segue.parts.searchers.sim import SearchScript, search_app
 from segue.parts.sim.acp import script as acp
 from segue.parts.sim.cloud import script as cloud

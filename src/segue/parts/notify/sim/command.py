@@ -14,8 +14,8 @@ Name its address as `url` in `[notify.ntfy]`. See `segue help simulators`.
 Examples:
   segue sim ntfy --port 8097
 """,
-    f"{_HERE}.ntfy:ntfy_app",
-    f"{_HERE}.ntfy:NtfyScript",
+    f"{_HERE}.chats:ntfy_app",
+    f"{_HERE}.chats:NtfyScript",
 )
 slack = service_command(
     "slack",
@@ -27,6 +27,6 @@ Name its address with `/services/T0/B0/x` as `url` in `[notify.slack]`. See `seg
 Examples:
   segue sim slack --port 8096 --script slack.toml
 """,
-    f"{_HERE}.slack:slack_app",
-    f"{_HERE}.slack:SlackScript",
+    f"{_HERE}.chats:slack_app",
+    f"{_HERE}.chats:SlackScript",
 )

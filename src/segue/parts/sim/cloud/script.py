@@ -14,8 +14,8 @@ from msgspec import Struct, field
 
 from segue.domain.options import Options
 from segue.parts.sim.cloud.requests import ERROR_KINDS, WORDS, CloudRefusal, ErrorShape
-from segue.sim.faults import RequestFault, check_faults
 from segue.sim.script import Deck, check_pattern, equals, fill, matches
+from segue.sim.services import RequestFault, check_faults
 
 RUN_FAULTS: Mapping[str, str] = WORDS["run_faults"]
 """What can go wrong with a run."""

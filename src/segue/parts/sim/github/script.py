@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from segue.domain.options import NonNegative, NonNegativeFloat, Options, Text
-from segue.sim.faults import RequestFault
+from segue.sim.services import RequestFault
 
 FAULTS: dict[str, str] = {
     "primary_limit": "403 with no requests remaining, and the reset time",

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from segue.domain.options import NonNegative, Options, Text
-from segue.sim.faults import RequestFault
+from segue.sim.services import RequestFault
 
 FAULTS: dict[str, str] = {
     "bad_gateway": "502 with a page for people",
