@@ -10,11 +10,10 @@ from pathlib import Path
 
 from segue.cli.run.demo.runs import load_app, look_again
 from segue.cli.terminal.output import Printer
+from segue.parts.bridge.command import converse
 from segue.parts.bridge.conversations import begin_conversation
-from segue.parts.bridge.show import converse
-from segue.parts.relay.options import RelaySettings
+from segue.parts.relay.options import RelaySettings, TokenFile
 from segue.parts.relay.serve import serve
-from segue.parts.relay.tokens import TokenFile
 from segue.parts.sim.cloud.app import cloud_app
 from segue.parts.sim.cloud.script import CloudScript
 from segue.parts.sim.demo import KEY, create_with_feature
