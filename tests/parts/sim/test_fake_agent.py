@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from segue.parts.sim.cursor import agent as cursor_agent
-from segue.parts.sim.launchers import PROGRAMS, write_launchers
+from segue.parts.sim.launchers import list_programs, write_launchers
 from tests.cli.place import Place
 
 STREAM = ("-p", "--trust", "--output-format", "stream-json")
@@ -382,7 +382,7 @@ class TestLaunchers:
     @pytest.mark.thorough
     def test_a_whole_run_is_rehearsed(self, place: Place) -> None:
         written = place.segue("sim", "bin", "../bin").stdout.splitlines()
-        assert [Path(line).name for line in written] == list(PROGRAMS)
+        assert [Path(line).name for line in written] == list_programs()
         path = f"{place.root / 'bin'}{os.pathsep}{place.env['PATH']}"
         place.segue("run", "plan.md", "--agent", "cursor", PATH=path, SEGUE_SIM_FAULTS="not_json")
         assert len(place.subjects()) == 3

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import NoReturn
 
 if not __package__:  # run by path: the package must be found
-    sys.path.append(str(Path(__file__).resolve().parents[3]))
+    sys.path.append(str(Path(__file__).resolve().parents[4]))
 
 from segue.parts.sim.cursor.flags import CursorFlags, CursorRefusal, is_permitted, read_flags, write_defaults
 from segue.parts.sim.cursor.script import (
