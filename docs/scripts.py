@@ -46,7 +46,7 @@ _SCRIPTS: dict[str, tuple[str, ...]] = {
     "gitlab request faults": ("trackers.gitlab_sim.script:FAULTS",),
     "llm": ("segue.sim.llm.script:LlmScript",),
     "llm on": ("segue.sim.llm.script:LlmEntry",),
-    "scripted": ("segue.agents.scripted.entries:ScriptedEntry",),
+    "scripted": ("segue.agents.scripted.acts:ScriptedEntry",),
     "search": ("searchers.sim:SearchScript",),
     "search on": ("searchers.sim:SearchEntry",),
     "search faults": ("searchers.sim:FAULTS",),

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from segue.conformance.reviewer import check_reviewer
-from segue.domain.finding import DismissReason, Finding, Review, Severity
+from segue.domain.verdict import DismissReason, Finding, Review, Severity
 from segue.ports import Problem, ReviewSubject
 from segue.reviewers.command import CommandReviewer
 from segue.system.services import Services

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from segue.domain.amounts import describe_until
 from segue.domain.errors import SegueError
 from segue.domain.events import Recorded, RunEnded, RunParked, TaskEnded
 from segue.domain.notification import Notification, NotificationKind
 from segue.domain.run import RunKind, RunSpec, RunState
-from segue.domain.until import describe_until
 from segue.parts.notify.answers import AnswerSigner, make_answer_signer
 from segue.parts.notify.options import NotifySettings
 from segue.parts.notify.send import notify

@@ -15,8 +15,8 @@ from typing import Literal
 from msgspec.structs import replace
 
 from segue.domain.errors import SegueError
-from segue.domain.finding import DismissReason, Finding, Review
 from segue.domain.options import Commands, OptionError, Options, Seconds, Text
+from segue.domain.verdict import DismissReason, Finding, Review
 from segue.parts.stet.session import (
     NO_SESSION,
     Ownership,
@@ -26,10 +26,9 @@ from segue.parts.stet.session import (
     read_status,
 )
 from segue.ports import Problem, ReviewSubject
-from segue.reviewers.changes import in_changed_hunks
-from segue.reviewers.formats.read import MalformedOutput, parse
+from segue.reviewers.formats import MalformedOutput, parse
 from segue.reviewers.options import check_placeholders
-from segue.reviewers.tool import ReviewTool, ToolResult, fill_argv, find_missing, locate
+from segue.reviewers.tool import ReviewTool, ToolResult, fill_argv, find_missing, in_changed_hunks, locate
 from segue.system.isolation.isolate import Isolation
 from segue.system.process.processes import child_environment, inside_environment
 from segue.system.programs import find

@@ -9,6 +9,7 @@ from segue.cli.run import session
 from segue.cli.terminal.output import Printer, program
 from segue.runtime.app import App
 from segue.runtime.preconditions import NotIsolated, check_isolated
+from segue.runtime.task_choice import ALL
 from segue.sim.demo import repository
 from segue.sim.demo.repository import DemoRepository
 
@@ -31,7 +32,7 @@ async def show_build(folder: Path | None, output: Printer) -> int:
     place = await repository.create_empty(folder)
     app = load_app(place, "scripted", agents={"scripted": {"script": str(place.folder / "build.toml")}})
     output.note(f'One prompt, "{_GOAL}", with the simulated agent in every role.\n')
-    code = await session.start(app, _GOAL, (), None, output)
+    code = await session.start(app, _GOAL, ALL, output)
     if code == 0:
         output.note(_BUILD + look_again(place))
     return code

@@ -12,6 +12,7 @@ from segue.cli.run.demo.runs import load_app, look_again
 from segue.cli.terminal.output import Printer
 from segue.parts.sim.cloud.app import cloud_app
 from segue.parts.sim.cloud.script import CloudScript
+from segue.runtime.task_choice import ALL
 from segue.sim.demo.repository import DemoRepository, commit, copy, git, make_folders
 from segue.sim.llm.app import llm_app
 from segue.sim.llm.script import LlmScript
@@ -32,7 +33,7 @@ async def show_feature(folder: Path | None, output: Printer) -> int:
         judged = {"base_url": f"{judge}/v1", "api_key_env": "CURSOR_API_KEY"}
         app = load_app(place, "cursor-cloud", agents=agents, judge=judged)
         output.note("A Spec Kit feature, with simulated cloud agents and a simulated judge.\n")
-        code = await session.start(app, str(place.feature), (), None, output)
+        code = await session.start(app, str(place.feature), ALL, output)
     if code == 0:
         output.note(_FEATURE + look_again(place))
     return code
