@@ -66,8 +66,7 @@ class Part(NamedTuple):
 
     Beside the sockets of plug-ins there are `examiners` of whole projects, `questions` that wait on the page,
     `scenes` of the demo, what `continues` a run of a kind that has no tasks, `observers` of runs by the table
-    that asks for them, `hostings` of pull requests, `stand-ins` for tools, and `children` that a one-file
-    build starts from itself."""
+    that asks for them, `hostings` of pull requests, and `stand-ins` for tools."""
     files: Mapping[str, PartFiles] = {}
     """The files of its sources, by the name of the source."""
     pages: tuple[str, ...] = ()

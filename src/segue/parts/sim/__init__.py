@@ -10,10 +10,7 @@ PART = Part(
             "segue.parts.sim.command:sim", "Serve", "Simulate vendors' tools to rehearse a run."
         )
     },
-    sockets={
-        "children": {"--segue-sim": "segue.parts.sim.launchers:run"},
-        "scenes": {"feature": "segue.parts.sim.demo:show_feature"},
-    },
+    sockets={"scenes": {"feature": "segue.parts.sim.demo:show_feature"}},
     extras=("sim",),
     topics=("simulators",),
 )
