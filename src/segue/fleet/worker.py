@@ -183,8 +183,8 @@ class Worker:
         """Notify people that no machine could drive a run."""
         notifier = make_run_notifier(self._app, None, self._say)
         if notifier is not None:
-            with notifier:
-                notifier(Recorded(run, 0, 0, None, RunEnded(RunState.NEEDS_HUMAN, said)))
+            with notifier as observe:
+                observe(Recorded(run, 0, 0, None, RunEnded(RunState.NEEDS_HUMAN, said)))
 
     async def _pass_on(self, run: Run) -> bool:
         """Leave a run that could not be driven here to another machine; False if no other one could.
