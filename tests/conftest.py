@@ -42,7 +42,7 @@ settings.register_profile("thorough", settings.get_profile("quick"), max_example
 settings.load_profile("quick")
 
 IN_BROWSER = (
-    *("tests/web/test_accessibility.py", "tests/web/test_browser", "tests/web/test_fleet.py"),
+    *("tests/web/test_accessibility.py", "tests/web/test_browser", "tests/parts/fleet/test_page.py"),
     *("tests/web/test_inbox.py", "tests/web/test_lanes.py"),
 )
 """How names of tests begin that may start a browser."""
@@ -52,7 +52,7 @@ SLOW = {
     "tests/proof/test_javascript.py": "starts jest, vitest and mocha",
     "tests/bench/test_suite.py": "runs plans with sealed checks",
     "tests/flow/test_independent.py": "runs plans with sealed checks",
-    "tests/fleet/": "lets machines die, and waits until others notice",
+    "tests/parts/fleet/": "lets machines die, and waits until others notice",
     "tests/parts/supabase/": "starts a Postgres of its own",
     "tests/torture/": "kills processes many times",
     "tests/crash/": "kills runs many times",

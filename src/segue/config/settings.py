@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar
 from msgspec import Meta
 
 from segue.config.git import GitSettings
-from segue.config.worker import WorkerSettings
 from segue.domain.diagnostic import ALLOWED, parse
 from segue.domain.finding import Severity
 from segue.domain.options import (
@@ -27,6 +26,7 @@ from segue.domain.proof import Level
 from segue.domain.scenario import Scenario
 from segue.judges.options import JudgeSettings
 from segue.notify.options import NotifySettings
+from segue.parts.fleet.options import WorkerSettings
 from segue.reviewers.triage import DismissRule
 from segue.searchers.options import SearchSettings
 from segue.sources.options import GithubSettings

@@ -11,9 +11,9 @@ from pydantic import Field
 from segue.domain.errors import Locked, UsageError
 from segue.domain.events import PLAN_GATE
 from segue.domain.run import Run
-from segue.fleet.control import start_resume, stop_run
 from segue.mcp.look import Data, RunName, plain, read_status
 from segue.mcp.project import ServedProject
+from segue.parts.fleet.remote import start_resume, stop_run
 from segue.runtime.app import App
 from segue.runtime.background import detach
 from segue.runtime.comments import comment as store_comment

@@ -15,8 +15,8 @@ from segue.domain.errors import UsageError
 from segue.domain.events import PLAN_GATE
 from segue.domain.kinds.recognise import with_kinds
 from segue.domain.run import USUAL_RUNS, Run
-from segue.fleet.looking import read_tasks
 from segue.mcp.project import ServedProject
+from segue.parts.fleet.remote import read_tasks
 from segue.ports import QueryLimits
 from segue.reports.card.build import build_cards
 from segue.reports.card.card import ProofCard

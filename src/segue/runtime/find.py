@@ -91,7 +91,7 @@ def _is_in(found: Sequence[tuple[Path, Path] | None], which: int, here: tuple[Pa
 def _submitted(repo: Path, runs: Sequence[Run]) -> set[str]:
     if all(run.spec.origin is None for run in runs):
         return set()  # one machine pays nothing for fleets
-    from segue.runtime.submitted import find_submitted
+    from segue.parts.fleet.remote import find_submitted
 
     return find_submitted(repo, runs)
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from segue.domain.errors import Locked, UsageError
 from segue.domain.events import PLAN_GATE
 from segue.domain.run import Run
-from segue.fleet.control import start_resume, stop_run
+from segue.parts.fleet.remote import start_resume, stop_run
 from segue.runtime.app import App
 from segue.runtime.comments import comment as store_comment
 from segue.runtime.comments import edit_plan

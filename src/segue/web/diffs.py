@@ -15,8 +15,8 @@ from segue.domain.errors import SegueError
 from segue.domain.events import PatchMade, read_event
 from segue.domain.results import Output, read_as
 from segue.domain.run import Run
-from segue.fleet.looking import read_far_diff
 from segue.flow.phases.registry import PHASES
+from segue.parts.fleet.remote import read_far_diff
 from segue.ports import Store
 from segue.runtime.app import App
 from segue.system.git.folders import git_dirs

@@ -10,12 +10,12 @@ from typing import Any
 from segue.domain.errors import SegueError
 from segue.domain.installed import import_name, socket_variants
 from segue.domain.run import USUAL_RUNS, Run, RunKind
+from segue.parts.fleet.page import has_fleet
 from segue.ports import Store
 from segue.reports.selection import select_kinds
 from segue.runtime.app import App
 from segue.view.load import state_of
 from segue.web import queries
-from segue.web.fleet import has_fleet
 from segue.web.routes import Data, PageRequest, PageRoute, slice_page
 from segue.web.run import describe_request, read_plan
 from segue.web.waiting import InboxItem, InboxKind, list_waiting, refuse_request
@@ -104,7 +104,7 @@ def _find_helpless(app: App, store: Store) -> dict[str, str]:
     """Return the runs of a fleet that no worker can drive, and why."""
     if not has_fleet(app, store):
         return {}
-    from segue.fleet.status import read_status
+    from segue.parts.fleet.status import read_status
 
     try:
         status = read_status(store)

@@ -17,7 +17,7 @@ from segue.domain.proof import CheckResult
 from segue.domain.results import Output, to_json
 from segue.domain.run import Run
 from segue.domain.verdict import Result, Verdict
-from segue.fleet.looking import read_tasks
+from segue.parts.fleet.remote import read_tasks
 from segue.ports import Store
 from segue.reports.figures.timeline import label_phase
 from segue.web import queries

@@ -6,7 +6,7 @@ import msgspec
 
 from segue.domain.errors import SegueError
 from segue.domain.run import Run
-from segue.fleet.looking import read_tasks
+from segue.parts.fleet.remote import read_tasks
 from segue.reports.card.build import build_cards
 from segue.reports.card.card import ProofCard
 from segue.reports.card.layout import lay_out

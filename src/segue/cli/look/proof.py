@@ -43,7 +43,7 @@ def proof(
       segue proof 20261115-0219 --json | jq '.data.tasks[].proof'
     """
     from segue.cli.runs import find_run, unknown_task
-    from segue.fleet.looking import read_tasks
+    from segue.parts.fleet.remote import read_tasks
     from segue.reports.card.build import build_cards
 
     if markdown + html + junit + output.json > 1:

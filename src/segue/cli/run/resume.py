@@ -64,7 +64,7 @@ def resume(run_id: str | None, verbose: bool, settings: CommandSettings, output:
             hint="List the runs: segue status",
         )
     if run.spec.origin is not None:
-        from segue.fleet.control import requeue
+        from segue.parts.fleet.remote import requeue
 
         refuse_idle("a worker of the fleet continues the run", "summary", "verbose")
         asyncio.run(requeue(app, run))
