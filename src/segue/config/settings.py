@@ -26,7 +26,6 @@ from segue.domain.proof import Level
 from segue.domain.scenario import Scenario
 from segue.judges.options import JudgeSettings
 from segue.notify.options import NotifySettings
-from segue.parts.fleet.options import WorkerSettings
 from segue.reviewers.triage import DismissRule
 from segue.searchers.options import SearchSettings
 from segue.sources.options import GithubSettings
@@ -370,7 +369,6 @@ class Settings(Options, frozen=True):
     diagnostics: DiagnosticSettings = DiagnosticSettings()
     notify: NotifySettings = NotifySettings()
     github: GithubSettings = GithubSettings()
-    worker: WorkerSettings = WorkerSettings()
     sources: dict[str, dict[str, Any]] = {}
     """Options per source that is a plug-in."""
     judges: dict[str, dict[str, Any]] = {}

@@ -81,6 +81,59 @@ PARTS: tuple[Part, ...] = (
         topics=("clouds",),
     ),
     Part(
+        name="fleet",
+        summary="Lets many machines that share one Postgres take runs out of a queue.",
+        commands={
+            "submit": PartCommand(
+                where="segue.parts.fleet.commands.submit:submit",
+                heading="Fleet",
+                help="Let the workers of a fleet run a task list.",
+            ),
+            "worker": PartCommand(
+                where="segue.parts.fleet.commands.fleet:worker",
+                heading="Fleet",
+                help="Work for a fleet on this machine.",
+            ),
+            "fleet": PartCommand(
+                where="segue.parts.fleet.commands.fleet:fleet",
+                heading="Fleet",
+                help="Prepare a fleet's database, see what the fleet does.",
+            ),
+            "schedule": PartCommand(
+                where="segue.parts.fleet.commands.schedule:schedule",
+                heading="Fleet",
+                help="Let a fleet begin runs again and again.",
+            ),
+            "fetch": PartCommand(
+                where="segue.parts.fleet.commands.fleet:fetch",
+                heading="Fleet",
+                help="Bring the work of a fleet's run into your clone.",
+            ),
+        },
+        tables={
+            "worker": PartTable(
+                where="segue.parts.fleet.options:WorkerSettings",
+                meaning="lets this machine work for a fleet",
+                personal=True,
+            ),
+        },
+        sockets={
+            "submitted": {
+                "stop": "segue.parts.fleet.remote:stop",
+                "resume": "segue.parts.fleet.remote:resume",
+                "read_tasks": "segue.parts.fleet.remote:read_tasks",
+                "read_diff": "segue.parts.fleet.remote:read_diff",
+                "find_submitted": "segue.parts.fleet.remote:find_submitted",
+            },
+            "stuck": {
+                "fleet": "segue.parts.fleet.page:find_stuck",
+            },
+        },
+        pages=("segue.parts.fleet.page",),
+        extras=("fleet",),
+        topics=("fleet",),
+    ),
+    Part(
         name="litellm",
         summary="Serves agents as models, in a program that uses LiteLLM or through LiteLLM's proxy.",
         commands={

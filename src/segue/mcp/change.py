@@ -13,13 +13,13 @@ from segue.domain.events import PLAN_GATE
 from segue.domain.run import Run
 from segue.mcp.look import Data, RunName, plain, read_status
 from segue.mcp.project import ServedProject
-from segue.parts.fleet.remote import start_resume, stop_run
 from segue.runtime.app import App
-from segue.runtime.background import detach
+from segue.runtime.background import detach, start_resume
 from segue.runtime.comments import comment as store_comment
 from segue.runtime.open import open_run
 from segue.runtime.overrides import decide as decide_task
 from segue.runtime.plan import NO_TASKS
+from segue.runtime.session import stop_run
 from segue.runtime.simulated import refuse_simulated
 from segue.view.load import ACTIVE, state_of
 

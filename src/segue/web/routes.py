@@ -27,7 +27,7 @@ Data = dict[str, Any]
 
 MODULES = (
     *("inbox", "runs", "tasks", "run", "talk", "step", "task", "actions", "reports", "experiments", "steps"),
-    *("events", "fleet", "doctor", "palette"),
+    *("events", "doctor", "palette"),
 )
 """The modules of this package with pages, in the order of the menu."""
 

@@ -6,11 +6,11 @@ import msgspec
 
 from segue.domain.errors import SegueError
 from segue.domain.run import Run
-from segue.parts.fleet.remote import read_tasks
 from segue.reports.card.build import build_cards
 from segue.reports.card.card import ProofCard
 from segue.reports.card.layout import lay_out
 from segue.reports.timeline import HIDDEN
+from segue.runtime.stored import read_tasks
 from segue.view.run import RunView
 from segue.web import queries
 from segue.web.diffs import find_task_commits, read_diff, read_patch, split_by_file

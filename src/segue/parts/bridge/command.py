@@ -188,7 +188,7 @@ def serve(
     import asyncio
 
     from segue.parts.bridge.serve import serve as serve_bridge
-    from segue.parts.fleet.remote import start_resume
+    from segue.runtime.background import start_resume
     from segue.system.extras import require
 
     require("markdown_it")

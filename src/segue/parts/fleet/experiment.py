@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from segue.domain.errors import UsageError
 from segue.domain.run import LOCAL, Run, RunKind, RunState
 from segue.parts.fleet.placement import needs_for
-from segue.parts.fleet.remote import requeue
+from segue.parts.fleet.remote import resume
 from segue.parts.fleet.submit import OF_MACHINES, Submission, Wanted, begin_here, common_parts, submit_named
 from segue.runtime.app import App
 from segue.runtime.arms import Arm
@@ -84,7 +84,7 @@ async def submit_trials(
     await submit_named(app, queue, new, at)
     again = [run for run in known.values() if run.state in _UNFINISHED]
     for run in again:
-        await requeue(app, run)
+        await resume(app, run)
     return SubmittedTrials(tuple(new), _ids(again), _ids([run for run in known.values() if run not in again]))
 
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from msgspec import Meta
 
 from segue.domain.options import NonNegativeFloat, Options
 
+if TYPE_CHECKING:
+    from segue.runtime.app import App
+
 
 class WorkerSettings(Options, frozen=True):
     """What this machine does for others when `segue worker` runs on it: see `segue help fleet`."""
 
+    examples: ClassVar[dict[str, Any]] = {"allow_agents": ["claude"]}
     jobs: Annotated[int, Meta(ge=1, le=256)] = 1
     """How many runs to work on at once."""
     tags: tuple[str, ...] = ()
@@ -27,3 +31,8 @@ class WorkerSettings(Options, frozen=True):
     continue, and the worker that starts next adopts them. 0: they go back to the queue at once."""
     cache_gb: NonNegativeFloat = 10
     """Gigabytes of clones to keep, so that they need not be fetched again."""
+
+
+def worker_settings(app: App) -> WorkerSettings:
+    """Return the table `[worker]`."""
+    return app.loaded.settings.part("worker", WorkerSettings)

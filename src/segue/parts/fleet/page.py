@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from segue.domain.errors import SegueError
 from segue.ports import Store
 from segue.runtime.app import App
 from segue.store.address import is_postgres
@@ -37,6 +38,25 @@ def query_fleet(request: PageRequest) -> Data:
     shown = [*found["stalled"], *(run for one in found["workers"] + found["queues"] for run in one["runs"])]
     runs = map(request.store.run, dict.fromkeys(shown))
     return {**found, "names": {run.id: run.source_name for run in runs if run}}
+
+
+def find_stuck(app: App, store: Store) -> dict[str, str]:
+    """Return the runs that no worker can drive, and why."""
+    if not has_fleet(app, store):
+        return {}
+    from segue.parts.fleet.status import read_status
+
+    try:
+        status = read_status(store)
+    except SegueError:
+        return {}
+    needs = {
+        run: f"No worker has what it needs: {', '.join(queue.needs) or 'any worker'}. Start one: segue worker"
+        for queue in status.queues
+        if not queue.served
+        for run in queue.runs
+    }
+    return {**needs, **dict.fromkeys(status.stalled, "Its worker is silent; another one takes it over.")}
 
 
 PAGES = (PageRoute("/fleet", "fleet.html", "Fleet", query_fleet, menu=True, live=True, exists=has_fleet),)

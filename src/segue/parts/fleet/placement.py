@@ -13,7 +13,7 @@ from segue.domain.errors import UsageError
 from segue.domain.role import read_chain
 from segue.domain.run import RunSpec
 from segue.parts.fleet.git.addresses import canonical_url
-from segue.parts.fleet.options import WorkerSettings
+from segue.parts.fleet.options import WorkerSettings, worker_settings
 from segue.parts.fleet.queue import ANY, HAS, QueueKey, is_allowed
 from segue.runtime.app import App
 from segue.runtime.doctor import agent_reports
@@ -55,7 +55,7 @@ class Equipment(Struct, frozen=True):
 
 def examine(app: App, more: Collection[str] = ()) -> Equipment:
     """Find out what this machine has."""
-    worker = app.loaded.settings.worker
+    worker = worker_settings(app)
     tags = {_SYSTEMS.get(platform.system(), platform.system().lower()), f"arch:{platform.machine()}"}
     if find_inside("nvidia-smi") or Path("/dev/nvidia0").exists():
         tags.add("gpu")

@@ -1,4 +1,7 @@
-"""Stops and continues runs, wherever they are driven: on this machine, or on one of a fleet."""
+"""Runs that were submitted to the fleet, from afar: stop and continue them, read their tasks and changes.
+
+What the core does with a run that has an `origin`; imported only then.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +18,9 @@ from segue.domain.kinds.recognise import with_kinds
 from segue.domain.run import LOCAL, Origin, Run, RunState
 from segue.domain.task import Task
 from segue.parts.fleet.git.addresses import canonical_url
-from segue.runtime import background, session
 from segue.runtime.app import App
 from segue.runtime.plan import kind_rules
-from segue.runtime.stored import load_run_app, read_source
+from segue.runtime.stored import load_run_app
 from segue.system.git.folders import git_dirs
 from segue.system.git.objects import Objects
 from segue.system.git.repository import Repository
@@ -27,22 +29,7 @@ from segue.system.identity import person
 _STOP_TIMEOUT = 60.0
 
 
-async def stop_run(app: App, run: Run) -> Run:
-    """End a run: ask whoever drives it; return it as it is then."""
-    if run.spec.origin is None:
-        return await session.stop_run(app, run)
-    return await _stop_far(app, run)
-
-
-async def start_resume(app: App, run: Run) -> None:
-    """Continue a run in a process of its own, or on a worker of the fleet."""
-    if run.spec.origin is None:
-        await background.start_resume(app, run)
-    else:
-        await requeue(app, run)
-
-
-async def requeue(app: App, run: Run) -> None:
+async def resume(app: App, run: Run) -> None:
     """Let the workers of the fleet continue a run."""
     from segue.parts.fleet.queue import open_queue, ring
     from segue.parts.fleet.register import Register, bell_of
@@ -58,7 +45,7 @@ async def requeue(app: App, run: Run) -> None:
         await ring(queue, [bell_of(run)])
 
 
-async def _stop_far(app: App, run: Run) -> Run:
+async def stop(app: App, run: Run) -> Run:
     """Ask the worker that drives a run to stop it; take one that nobody drives out of the queue."""
     from segue.parts.fleet.queue import lock_of, open_queue, silence
     from segue.parts.fleet.register import Register
@@ -89,22 +76,13 @@ _MOST_BYTES = 50 * 1024**2
 """More than this is not unpacked for a look."""
 
 
-def read_tasks(app: App, run: Run) -> tuple[list[Task], str]:
-    """Return the tasks of a run's source, and why they cannot be read.
-
-    The source of a fleet's run is read as it was when the run began.
-    """
-    if run.spec.origin is None:
-        return read_source(app, run)
-    if run.spec.kind.is_planned:
-        return [], ""  # they are in the journal
-    try:
-        return asyncio.run(_read_far(app, run, run.spec.origin)), ""
-    except (SegueError, OSError, ValueError) as error:
-        return [], str(error)
+def read_tasks(app: App, run: Run) -> list[Task]:
+    """Return the tasks of a run's source as it was when the run began."""
+    assert run.spec.origin is not None
+    return asyncio.run(_read_tasks(app, run, run.spec.origin))
 
 
-def read_far_diff(app: App, run: Run, base: str, head: str) -> tuple[str, str]:
+def read_diff(app: App, run: Run, base: str, head: str) -> tuple[str, str]:
     """Return the diff between two commits of a fleet's run, or the reason why there is none."""
     try:
         return asyncio.run(_diff(app, run, base, head))
@@ -121,7 +99,7 @@ def _advise(run: Run) -> str:
     return f"The work of this run is not on this machine. In a clone of {run.spec.repo}: segue fetch {run.id}"
 
 
-async def _read_far(app: App, run: Run, origin: Origin) -> list[Task]:
+async def _read_tasks(app: App, run: Run, origin: Origin) -> list[Task]:
     own, named = load_run_app(app, run), PurePath(run.spec.source)
     if named.is_absolute() or ".." in named.parts:
         raise ValueError(f"{named} is not in the repository.")

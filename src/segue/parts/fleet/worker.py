@@ -19,6 +19,7 @@ from segue.domain.events import Recorded, RunEnded
 from segue.domain.run import Run, RunState
 from segue.parts.fleet import schedules
 from segue.parts.fleet.drive import OVER, DriveEnd, Order, clones_in, identify_machine, place_of, places_in
+from segue.parts.fleet.options import worker_settings
 from segue.parts.fleet.placement import Equipment
 from segue.parts.fleet.queue import HOUSEKEEPING, NEWS, make_queue, ring
 from segue.parts.fleet.register import Register, WorkerEntry, bell_of
@@ -152,7 +153,7 @@ class Worker:
             return
         if found.failed and await self._pass_on(found.run):
             return
-        worker, place = self._app.loaded.settings.worker, self._app.state_dir.absolute()
+        worker, place = worker_settings(self._app), self._app.state_dir.absolute()
         order = Order(run, self._address, place, worker, tuple(found.limits.items()))
         end = await self._seats.drive(order)
         if end is not None and end.killed and not self._ending.is_set():
@@ -244,7 +245,7 @@ class Worker:
 
     async def _keep_tidy(self) -> None:
         while True:
-            cache = self._app.loaded.settings.worker.cache_gb * 1e9
+            cache = worker_settings(self._app).cache_gb * 1e9
             with contextlib.suppress(SegueError, OSError):  # the next time will do
                 await tidy(self._app.state_dir, self._register, self._machine, self._seats.runs, cache)
             await asyncio.sleep(_TIDY)
@@ -257,7 +258,7 @@ class Worker:
 
     async def _leave(self) -> None:
         """End: runs are kept for the worker that starts next on this machine, or go back to the queue."""
-        hold = self._app.loaded.settings.worker.hold
+        hold = worker_settings(self._app).hold
         runs = self._seats.runs
         if self._hand_over or not hold:
             if runs:

@@ -134,13 +134,14 @@ def worker(
     import asyncio
 
     from segue.domain.errors import UsageError
+    from segue.parts.fleet.options import worker_settings
     from segue.parts.fleet.placement import examine
     from segue.parts.fleet.schema import address_of, check_prepared
     from segue.parts.fleet.worker import Worker
 
     app = settings.load()
     check_prepared(address_of(app))
-    chosen = app.loaded.settings.worker
+    chosen = worker_settings(app)
     if not chosen.allow_repos:
         raise UsageError(
             "No repository is allowed on this machine.",
