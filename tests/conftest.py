@@ -80,7 +80,7 @@ ELSEWHERE = (
     *("tests/agents/test_cloud_watch.py", "tests/agents/test_cloud_v0.py"),
     *("tests/agents/test_cloud_errors.py", "tests/parts/clouds/test_runs.py::test_two_tasks"),
     *("tests/dataset/test_publish.py", "tests/sim/test_github_clients.py"),
-    *("tests/trust/test_looking.py::test_no_page", "tests/trust/test_mcp.py::test_tools_that_look"),
+    *("tests/trust/test_looking.py::test_no_page", "tests/parts/mcp/test_trust.py::test_tools_that_look"),
     # The set of proofs runs all of these.
     *("tests/isolation/test_jobs.py", "tests/isolation/test_places.py::test_what_the_command_names"),
     *("tests/isolation/test_lanes.py::test_git_works_in_a_lane", "tests/isolation/test_lanes.py::test_every"),

@@ -2,14 +2,6 @@
 
 from segue.agents.local.launch import ProcessEnd
 from segue.api import RunResult, open_store, run, run_async, run_program
-from segue.conformance.agent import check_agent
-from segue.conformance.delivery import check_delivery
-from segue.conformance.judge import check_judge
-from segue.conformance.notifier import check_notifier
-from segue.conformance.reviewer import check_reviewer
-from segue.conformance.searcher import check_searcher
-from segue.conformance.source import check_source
-from segue.conformance.store import check_store
 from segue.domain import events
 from segue.domain.criterion import Criterion, CriterionVerdict
 from segue.domain.delivery import Delivered, Feedback, FeedbackItem, FeedbackKind, Target
@@ -31,6 +23,14 @@ from segue.domain.proof import CheckResult, Level, Proof
 from segue.domain.run import Run, RunKind, RunState
 from segue.domain.task import Completion, Notice, Task, TaskKind, TaskList, TaskStatus
 from segue.domain.verdict import Action, Result, Verdict
+from segue.parts.conformance.agent import check_agent
+from segue.parts.conformance.delivery import check_delivery
+from segue.parts.conformance.judge import check_judge
+from segue.parts.conformance.notifier import check_notifier
+from segue.parts.conformance.reviewer import check_reviewer
+from segue.parts.conformance.searcher import check_searcher
+from segue.parts.conformance.source import check_source
+from segue.parts.conformance.store import check_store
 from segue.ports import (
     Agent,
     Capabilities,

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from segue.agents.cursor_cloud.agent import CursorCloudAgent
-from segue.conformance.agent import check_agent
 from segue.domain.task import Task
+from segue.parts.conformance.agent import check_agent
 from segue.ports import Agent
 from segue.prompts.task import execute_prompt
 from segue.system.services import Services

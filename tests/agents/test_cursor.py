@@ -20,7 +20,6 @@ from msgspec.structs import replace
 from segue.agents.cursor.agent import CursorAgent, CursorOptions
 from segue.agents.cursor.lines import CursorLines
 from segue.agents.local.launch import ProcessEnd
-from segue.conformance.agent import check_agent
 from segue.domain.events import (
     AgentOutput,
     AgentRaw,
@@ -35,6 +34,7 @@ from segue.domain.job import Job, Limits, Mode
 from segue.domain.outcome import Usage
 from segue.domain.prompt import Prompt
 from segue.domain.task import Task
+from segue.parts.conformance.agent import check_agent
 from segue.prompts.task import execute_prompt
 from segue.sim.launchers import write_launchers
 from segue.system.process.processes import Exit, Processes

@@ -12,10 +12,10 @@ from msgspec.structs import replace
 
 from segue.agents.command import CommandAgent, CommandOptions
 from segue.agents.scripted.agent import ScriptedAgent, ScriptedOptions
-from segue.conformance.agent import check_agent
 from segue.domain.events import AgentEnded, AgentStarted, AgentText, AgentTool, Event
 from segue.domain.job import Job, Limits
 from segue.domain.outcome import Outcome
+from segue.parts.conformance.agent import check_agent
 from segue.ports import Agent, Capabilities, Installation, Problem
 from segue.system.services import Services
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from segue.conformance.judge import check_judge
 from segue.domain.criterion import CriterionVerdict
 from segue.domain.evidence import Evidence
 from segue.domain.options import Options, read_options
@@ -13,6 +12,7 @@ from segue.domain.verdict import Action, Result, Verdict
 from segue.judges.checks import ChecksJudge
 from segue.judges.llm import LlmJudge
 from segue.judges.options import JudgeSettings
+from segue.parts.conformance.judge import check_judge
 from segue.ports import Judge, Problem
 from segue.sim.llm.script import LlmEntry
 from segue.system.services import Services

@@ -11,8 +11,8 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-from segue.conformance.trial import expect, report_broken
 from segue.domain.notification import KINDS, Notification, NotifyError
+from segue.parts.conformance.trial import expect, report_broken
 from segue.ports import Notifier
 
 _LINK = "https://example.org/runs/1"

@@ -11,8 +11,8 @@ from pydantic import Field
 from segue.domain.errors import Locked, UsageError
 from segue.domain.events import PLAN_GATE
 from segue.domain.run import Run
-from segue.mcp.look import Data, RunName, plain, read_status
-from segue.mcp.project import ServedProject
+from segue.parts.mcp.look import Data, RunName, plain, read_status
+from segue.parts.mcp.project import ServedProject
 from segue.runtime.app import App
 from segue.runtime.background import detach, start_resume
 from segue.runtime.comments import comment as store_comment

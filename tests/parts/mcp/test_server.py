@@ -16,7 +16,7 @@ import pytest
 from tests import loopback
 from tests.cli.place import DEADLINE, Place, processes_with, until
 from tests.cli.test_build import GOAL, plan, step
-from tests.mcp.caller import COMMAND, MODES, Caller, listening, over_http, over_stdio
+from tests.parts.mcp.caller import COMMAND, MODES, Caller, listening, over_http, over_stdio
 
 Connect = Callable[[Place, str], AbstractAsyncContextManager[Caller]]
 WORK = '[[on]]\nphase = "execute"\nwrite = { "f{task}" = "the work of {task}" }\n'

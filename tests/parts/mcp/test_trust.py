@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.cli.place import Place
-from tests.mcp.caller import over_http
+from tests.parts.mcp.caller import over_http
 from tests.trust.hostile import CLONES, SECRET, trapped
 
 LOOKS: dict[str, dict[str, Any]] = {

@@ -11,11 +11,11 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from segue.conformance.trial import report_broken
 from segue.domain.errors import Locked, StoreError
 from segue.domain.events import AgentTool, Recorded
 from segue.domain.results import Output, StepResult, to_json
 from segue.domain.run import RunSpec, RunState, StepState
+from segue.parts.conformance.trial import report_broken
 from segue.ports import StepFacts, Store, Work
 
 MakeStore = Callable[[], Store]

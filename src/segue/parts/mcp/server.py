@@ -3,31 +3,65 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import secrets
 from collections.abc import Awaitable, Callable
 from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from mcp.server import MCPServer
-from mcp.server.mcpserver.exceptions import ToolError
+from mcp.server.mcpserver.exceptions import ResourceNotFoundError, ToolError
 from mcp.types import ToolAnnotations
 
 from segue import __version__
 from segue.domain.errors import SegueError
 from segue.domain.plain import clean
-from segue.mcp.change import ChangeTools
-from segue.mcp.look import LookTools
-from segue.mcp.project import ServedProject
-from segue.mcp.resources import add_resources
-from segue.mcp.wait import WaitTool
+from segue.parts.mcp.change import ChangeTools
+from segue.parts.mcp.look import LookTools, WaitTool, read_cards, read_status
+from segue.parts.mcp.project import ServedProject
+from segue.reports.card.layout import lay_out
+from segue.reports.card.markdown import render_markdown
 from segue.runtime.app import App
 from segue.system.files import explain_full_disk
 from segue.system.http.guard import LOOPBACK_HOSTS, RequestGuard
 from segue.system.http.server import open_server
 from segue.system.interrupts import on_interrupt
 from segue.system.secrets import keep_secret
+
+Found = TypeVar("Found")
+
+
+def add_resources(server: MCPServer[None], project: ServedProject) -> None:
+    """Offer `run://RUN`, `proof://RUN` and `proof://RUN/TASK`."""
+
+    @server.resource("run://{run}", mime_type="application/json")
+    async def run(run: str) -> str:
+        """Return a run with its tasks; `last` is the newest one."""
+        return clean(json.dumps(await _find(read_status, project, run), ensure_ascii=False))
+
+    @server.resource("proof://{run}", mime_type="text/markdown")
+    async def proof_of_run(run: str) -> str:
+        """Return the proof cards of all tasks of a run."""
+        return await _render(project, run)
+
+    @server.resource("proof://{run}/{task}", mime_type="text/markdown")
+    async def proof_of_task(run: str, task: str) -> str:
+        """Return the proof card of one task: what was checked, by whom, and what is missing."""
+        return await _render(project, run, task)
+
+
+async def _render(project: ServedProject, run: str, task: str = "") -> str:
+    return clean(render_markdown([lay_out(card) for card in await _find(read_cards, project, run, task)]))
+
+
+async def _find(read: Callable[..., Found], *args: Any) -> Found:
+    try:
+        return await asyncio.to_thread(read, *args)
+    except SegueError as error:
+        raise ResourceNotFoundError(error.message) from error
+
 
 _MAX_BODY = 1024**2
 _INSTRUCTIONS = """\

@@ -10,9 +10,9 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-from segue.conformance.trial import check_promises, expect
 from segue.domain.errors import SearchFailed
 from segue.domain.evidence import Hit
+from segue.parts.conformance.trial import check_promises, expect
 from segue.ports import Searcher
 from segue.system.services import Services
 

@@ -35,8 +35,8 @@ def mcp(http: bool, port: int, read_only: bool, settings: CommandSettings, outpu
     import sys
     from pathlib import Path
 
-    from segue.mcp.project import ServedProject
-    from segue.mcp.server import forget_host, serve_http, serve_stdio
+    from segue.parts.mcp.project import ServedProject
+    from segue.parts.mcp.server import forget_host, serve_http, serve_stdio
     from segue.system.process.table import is_in_job
 
     app = settings.look(say=False)

@@ -12,11 +12,11 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from segue.conformance.trial import expect
 from segue.domain.errors import SegueError
 from segue.domain.history import SourceHistory
 from segue.domain.run import RunKind
 from segue.domain.task import Completion, Task, TaskList, TaskStatus
+from segue.parts.conformance.trial import expect
 from segue.ports import Source, SourceRequest
 
 _NOBODY = "no-such-task"

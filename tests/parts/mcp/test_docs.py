@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from segue.mcp.project import ServedProject
+from segue.parts.mcp.project import ServedProject
 from tests.cli.parsing import parse
 
 PAGE = (Path(__file__).parents[2] / "docs" / "guides" / "mcp.md").read_text("utf-8")
 
 
 def test_every_tool_and_resource_is_explained(tmp_path: Path) -> None:
-    from segue.mcp.server import make_server
+    from segue.parts.mcp.server import make_server
 
     server = make_server(ServedProject(tmp_path))
     tools = {tool.name for tool in asyncio.run(server.list_tools())}

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from segue.conformance.delivery import check_delivery
 from segue.deliveries.local import BranchDelivery, MergeDelivery
 from segue.deliveries.place import PullRequestOptions
 from segue.deliveries.pull_request import PullRequestDelivery
 from segue.domain.delivery import Target
 from segue.domain.options import Options
+from segue.parts.conformance.delivery import check_delivery
 from segue.ports import Handover
 from segue.sim.github.app import github_app
 from segue.sim.gitlab.app import gitlab_app

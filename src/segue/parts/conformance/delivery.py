@@ -11,9 +11,9 @@ from collections.abc import Callable
 from msgspec import Struct
 from msgspec.structs import replace
 
-from segue.conformance.trial import expect, report_broken
 from segue.domain.delivery import Delivered, FeedbackItem, FeedbackKind, Target
 from segue.domain.errors import SegueError
+from segue.parts.conformance.trial import expect, report_broken
 from segue.ports import Delivery, Handover
 
 _HEAD = "0123456789abcdef0123456789abcdef01234567"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from segue.conformance.store import check_store
+from segue.parts.conformance.store import check_store
 from segue.ports import Journal, Observer
 from segue.store import connect
 from segue.store.store import SqlStore
