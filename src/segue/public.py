@@ -1,5 +1,10 @@
 """The public interface, `from segue import …`; documented in `segue help python`."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from segue import conformance
 from segue.agents.local.launch import ProcessEnd
 from segue.api import RunResult, open_store, run, run_async, run_program
 from segue.domain import events
@@ -23,14 +28,6 @@ from segue.domain.proof import CheckResult, Level, Proof
 from segue.domain.run import Run, RunKind, RunState
 from segue.domain.task import Completion, Notice, Task, TaskKind, TaskList, TaskStatus
 from segue.domain.verdict import Action, Result, Verdict
-from segue.parts.conformance.agent import check_agent
-from segue.parts.conformance.delivery import check_delivery
-from segue.parts.conformance.judge import check_judge
-from segue.parts.conformance.notifier import check_notifier
-from segue.parts.conformance.reviewer import check_reviewer
-from segue.parts.conformance.searcher import check_searcher
-from segue.parts.conformance.source import check_source
-from segue.parts.conformance.store import check_store
 from segue.ports import (
     Agent,
     Capabilities,
@@ -54,6 +51,26 @@ from segue.system.services import Services
 from segue.view.load import load_view
 from segue.view.run import RunView
 from segue.view.task import TaskView
+
+if TYPE_CHECKING:
+    from segue.conformance import (
+        check_agent,
+        check_delivery,
+        check_judge,
+        check_notifier,
+        check_reviewer,
+        check_searcher,
+        check_source,
+        check_store,
+    )
+
+
+def __getattr__(name: str) -> Any:
+    """Import a suite of the part conformance when it is first used."""
+    if not name.startswith("check_"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(conformance, name)
+
 
 # fmt: off
 __all__ = [

@@ -16,6 +16,7 @@ import pytest
 from msgspec import structs
 from msgspec.structs import replace
 
+from segue import check_agent
 from segue.agents.acp import agent as acp
 from segue.agents.acp.agent import AcpKind
 from segue.agents.acp.profiles import ModelChoice, Profile, load_profiles
@@ -24,7 +25,6 @@ from segue.domain.failure import FailureKind
 from segue.domain.job import Job, Mode
 from segue.domain.options import read_options
 from segue.domain.task import Task
-from segue.parts.conformance.agent import check_agent
 from segue.prompts.task import execute_prompt
 from segue.system.process.processes import Processes
 from tests.agents.acp_place import KINDS, Stage, make_stage

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from segue import check_agent
 from segue.agents.claude.agent import ClaudeAgent, ClaudeOptions
 from segue.agents.claude.lines import ClaudeLines
 from segue.agents.local.launch import SessionUsage
@@ -20,7 +21,6 @@ from segue.domain.events import AgentRaw, AgentText, AgentThought, AgentTool, Ev
 from segue.domain.failure import Failure, FailureKind
 from segue.domain.job import Limits, Mode
 from segue.domain.outcome import Outcome, Usage
-from segue.parts.conformance.agent import check_agent
 from segue.system.process.processes import Processes
 from segue.system.services import Services
 from tests.agents.items import lend, of, outcome

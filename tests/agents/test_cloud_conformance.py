@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
+from segue import check_agent
 from segue.agents.cursor_cloud.agent import CursorCloudAgent
 from segue.domain.task import Task
-from segue.parts.conformance.agent import check_agent
 from segue.ports import Agent
 from segue.prompts.task import execute_prompt
 from segue.system.services import Services

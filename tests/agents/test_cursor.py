@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from segue import check_agent
 from segue.agents.cursor.agent import CursorAgent, CursorOptions
 from segue.agents.cursor.lines import CursorLines
 from segue.agents.local.launch import ProcessEnd
@@ -34,7 +35,6 @@ from segue.domain.job import Job, Limits, Mode
 from segue.domain.outcome import Usage
 from segue.domain.prompt import Prompt
 from segue.domain.task import Task
-from segue.parts.conformance.agent import check_agent
 from segue.prompts.task import execute_prompt
 from segue.sim.launchers import write_launchers
 from segue.system.process.processes import Exit, Processes

@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
+from segue import check_agent
 from segue.agents.claude.agent import ClaudeAgent, ClaudeOptions
 from segue.agents.codex.agent import CodexAgent, CodexOptions
 from segue.domain.job import Job, Limits, Mode
 from segue.domain.outcome import Outcome
 from segue.domain.task import Task
-from segue.parts.conformance.agent import check_agent
 from segue.ports import Agent
 from segue.prompts.task import execute_prompt
 from segue.system.process.processes import Processes

@@ -17,6 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from segue import check_notifier
 from segue.domain.notification import KINDS, Notification
 from segue.domain.options import OptionError, read_options
 from segue.domain.plain import plain, plain_lines
@@ -24,7 +25,6 @@ from segue.notify.desktop import build_command
 from segue.notify.mail import compose
 from segue.notify.options import EmailSettings, NotifySettings
 from segue.notify.send import notify, sanitize
-from segue.parts.conformance.notifier import check_notifier
 from segue.ports import Notifier
 from segue.runtime import registry
 from segue.sim.chat.ntfy import ntfy_app

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from segue import check_notifier
 from segue.domain.errors import UsageError
 from segue.domain.notification import Notification
 from segue.notify.send import notify
-from segue.parts.conformance.notifier import check_notifier
 from segue.runtime.app import App
 from segue.runtime.wiring import make_notifiers
 from segue.system.redact import Redactor

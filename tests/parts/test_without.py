@@ -37,7 +37,7 @@ COPIED = (
 )
 SMOKE = (
     *("tests/domain", "tests/config", "tests/test_house.py", "tests/runtime/test_registry.py"),
-    *("tests/cli/test_help.py", "tests/cli/test_run.py", "tests/parts/conformance/test_store.py"),
+    *("tests/cli/test_help.py", "tests/cli/test_run.py", "tests/store/test_store.py"),
 )
 ALL = "all"
 

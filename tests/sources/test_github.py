@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from segue import check_source
 from segue.domain.errors import CredentialsError, SourceError, UsageError
 from segue.domain.history import SourceHistory
 from segue.domain.task import Completion, TaskStatus
-from segue.parts.conformance.source import check_source
 from segue.ports import SourceRequest
 from segue.sim.github.script import GithubFault, GithubRepo, GithubScript, GithubToken
 from segue.sources.github.address import IssueList, name_issues, read_address

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from segue import check_source
 from segue.domain.errors import SourceError
 from segue.domain.task import Completion, TaskStatus
-from segue.parts.conformance.source import check_source
 from segue.ports import Source, SourceRequest
 from segue.sources.recognise import recognise
 from segue.sources.table import TableSource, read_table

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
+from segue import check_source
 from segue.domain.errors import SourceError
 from segue.domain.task import Completion, Task, TaskStatus
-from segue.parts.conformance.source import check_source
 from segue.ports import Source, SourceRequest
 from segue.sources.plan.source import CONTEXT_BYTES, PlanFile
 from segue.sources.plan.state import state_path

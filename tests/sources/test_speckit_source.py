@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
+from segue import check_source
 from segue.domain.errors import SourceError, TwoLists
 from segue.domain.history import SourceHistory
 from segue.domain.task import Completion, Task, TaskStatus
-from segue.parts.conformance.source import check_source
 from segue.ports import Source, SourceRequest
 from segue.sources.restore import CorruptState
 from segue.sources.speckit import state as speckit_state

@@ -48,7 +48,6 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "Serve": {
         "serve": ("serve.serve:serve", "Show runs, tasks and reports in a browser."),
-        "mcp": ("serve.mcp:mcp", "Let other agents and editors hand work to Segue."),
         "sim": ("serve.sim:sim", "Simulate vendors' tools to rehearse a run."),
     },
     "Data": {

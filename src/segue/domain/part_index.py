@@ -81,6 +81,23 @@ PARTS: tuple[Part, ...] = (
         topics=("clouds",),
     ),
     Part(
+        name="conformance",
+        summary="Checks that agents, sources and the like, also your own, keep what their sockets promise.",
+        sockets={
+            "suites": {
+                "check_agent": "segue.parts.conformance.agent:check_agent",
+                "check_delivery": "segue.parts.conformance.delivery:check_delivery",
+                "check_judge": "segue.parts.conformance.judge:check_judge",
+                "check_notifier": "segue.parts.conformance.notifier:check_notifier",
+                "check_reviewer": "segue.parts.conformance.reviewer:check_reviewer",
+                "check_searcher": "segue.parts.conformance.searcher:check_searcher",
+                "check_source": "segue.parts.conformance.source:check_source",
+                "check_store": "segue.parts.conformance.store:check_store",
+            },
+        },
+        topics=("python",),
+    ),
+    Part(
         name="fleet",
         summary="Lets many machines that share one Postgres take runs out of a queue.",
         commands={
@@ -162,6 +179,19 @@ PARTS: tuple[Part, ...] = (
             "proxy",
         ),
         topics=("litellm",),
+    ),
+    Part(
+        name="mcp",
+        summary="Lets other agents and editors start runs, watch them and read their proof.",
+        commands={
+            "mcp": PartCommand(
+                where="segue.parts.mcp.command:mcp",
+                heading="Serve",
+                help="Let other agents and editors hand work to Segue.",
+            ),
+        },
+        extras=("mcp",),
+        topics=("mcp",),
     ),
     Part(
         name="relay",

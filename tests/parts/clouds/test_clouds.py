@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from segue import check_agent
 from segue.domain.events import AgentRaw, AgentStarted
-from segue.parts.conformance.agent import check_agent
 from tests.parts.clouds.place import SECRET, VENDORS, SessionPlace, Vendor, in_clone, open_session_place
 from tests.sim.cloud_desk import REPO
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from segue import check_store
 from segue.domain.errors import StoreError
 from segue.domain.events import ErrorSeen, PromptSent
-from segue.parts.conformance.store import check_store
 from segue.parts.supabase.dataset import FOLDER, files, write
 from segue.store import connect
 from segue.store.address import for_driver, is_pooled

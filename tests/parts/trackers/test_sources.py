@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from segue import check_source
 from segue.domain.errors import SourceError
 from segue.domain.task import Completion, TaskStatus
-from segue.parts.conformance.source import check_source
 from segue.parts.trackers.beads import BeadsSource, read_issues
 from segue.parts.trackers.taskmaster import TaskMasterSource, read_tasks, set_status
 from segue.ports import Source, SourceRequest
