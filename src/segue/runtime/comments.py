@@ -11,7 +11,7 @@ from segue.domain.run import Run, RunState
 from segue.domain.task import Completion, Task, TaskStatus
 from segue.ports import Outline
 from segue.runtime.app import App
-from segue.runtime.overrides import HeldRun, find_far_task, find_task, hold_far, hold_run
+from segue.runtime.overrides import HeldRun, find_fleet_task, find_task, hold_fleet_run, hold_run
 from segue.runtime.plan_text import read_edited, write_plan
 from segue.view.load import load_view
 
@@ -26,7 +26,7 @@ async def comment(app: App, run: Run, key: str, text: str, via: str = "") -> Non
             f"A comment needs words, at most {_MOST_CHARS} characters.", kept="Nothing was changed."
         )
     if run.spec.origin is not None:
-        await _comment_far(app, run, key, words, via)
+        await _comment_in_fleet(app, run, key, words, via)
         return
     async with hold_run(app, run, via) as held:
         if key == PLAN_GATE:
@@ -39,16 +39,16 @@ async def comment(app: App, run: Run, key: str, text: str, via: str = "") -> Non
             await _open_again(held, task)
 
 
-async def _comment_far(app: App, run: Run, key: str, words: str, via: str) -> None:
+async def _comment_in_fleet(app: App, run: Run, key: str, words: str, via: str) -> None:
     """Store a comment on a task of a fleet's run, which the worker finds that continues the run.
 
     One that is done cannot be opened again from here: its source is with the worker.
     """
-    async with hold_far(app, run, via) as (journal, by):
+    async with hold_fleet_run(app, run, via) as (journal, by):
         if key == PLAN_GATE:
             _check_plan(app, run)
         else:
-            find_far_task(journal, key)
+            find_fleet_task(journal, key)
         await journal.emit(TaskCommented(key, words, by))
 
 

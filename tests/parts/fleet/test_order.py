@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from segue.parts.fleet.queue import Bell, assign_turns, key_of, open_queue, ring
+from segue.parts.fleet.queue import QueueEntry, assign_turns, enqueue, key_of, open_queue
 from segue.parts.fleet.schema import prepare
 from tests.cli.place import until
 from tests.parts.fleet.machines import Fleet, gate, launches
@@ -52,9 +52,9 @@ def test_higher_priorities_come_first_and_submitters_take_turns(postgres: str) -
     async def main() -> list[str]:
         async with open_queue(postgres) as queue:
             key = key_of(["has:" + "x" * 80], "https://github.com/acme/" + "long" * 20)
-            await ring(queue, [Bell(f"ada{n}", key, submitter="ada") for n in range(3)])
-            await ring(queue, [Bell("bob0", key, 0, "bob"), Bell("bob1", key, -1, "bob")])
-            await ring(queue, [Bell("cy0", key, 5, "cy"), Bell("ada0", key, 0, "ada")])
+            await enqueue(queue, [QueueEntry(f"ada{n}", key, submitter="ada") for n in range(3)])
+            await enqueue(queue, [QueueEntry("bob0", key, 0, "bob"), QueueEntry("bob1", key, -1, "bob")])
+            await enqueue(queue, [QueueEntry("cy0", key, 5, "cy"), QueueEntry("ada0", key, 0, "ada")])
             rows = await queue.connector.execute_query_all_async(
                 "SELECT args->>'run' AS run FROM procrastinate_jobs ORDER BY priority DESC, id"
             )

@@ -27,7 +27,7 @@ def test_a_worker_that_listens_is_woken_without_looking(postgres: str) -> None:
                 queue.job_manager.listen_for_jobs(on_notification=hear, queues=["mine"])
             )
             while not woken.is_set():
-                await asyncio.to_thread(register.poke, "mine")
+                await asyncio.to_thread(register.notify_queue, "mine")
                 with suppress(TimeoutError):
                     await asyncio.wait_for(woken.wait(), 0.1)
             listening.cancel()

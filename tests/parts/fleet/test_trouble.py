@@ -1,4 +1,4 @@
-"""What goes wrong between machines: bells, connections, clocks and processes that are lost."""
+"""What goes wrong between machines: jobs, connections, clocks and processes that are lost."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def count(fleet: Fleet, sql: str, *values: object) -> int:
     return found
 
 
-def ring(fleet: Fleet, run: str) -> None:
-    """Put a bell into the queue, as a worker that was wrong about a run might."""
+def enqueue(fleet: Fleet, run: str) -> None:
+    """Put a job into the queue, as a worker that was wrong about a run might."""
     fleet.ask(
         "INSERT INTO procrastinate_jobs (queue_name, task_name, priority, args, status)"
         " VALUES ('segue', 'segue.drive', 0, %s::jsonb, 'todo') RETURNING 1",
@@ -56,15 +56,15 @@ def test_bells_that_ring_twice_launch_one_agent(fleet: Fleet) -> None:
     log, opened = gate(fleet)
     (run,) = fleet.submit("plan.md", "--task", "1")
     for _ in range(3):
-        ring(fleet, run)
+        enqueue(fleet, run)
     machines = [fleet.machine().start("--jobs", "2"), fleet.machine().start("--jobs", "2")]
     until(lambda: launches(log), "an agent works")
-    until(lambda: count(fleet, f"{JOBS} WHERE status = 'todo'") == 0, "every bell was answered")
+    until(lambda: count(fleet, f"{JOBS} WHERE status = 'todo'") == 0, "every job was taken")
     until(lambda: sum(machine.has_agent() for machine in machines) == 1, "one of them has an agent")
     opened.touch()
     fleet.until(run, "done")
-    ring(fleet, run)
-    until(lambda: count(fleet, JOBS) == 0, "a bell for a run that is done rings in vain")
+    enqueue(fleet, run)
+    until(lambda: count(fleet, JOBS) == 0, "a job for a run that is done has no effect")
     assert launches(log) == 1
     assert len(fleet.events(run, "agent.started")) == 1
 
@@ -183,8 +183,8 @@ def test_clocks_of_machines_do_not_matter(fleet: Fleet) -> None:
         machine.start()
     until(lambda: launches(log), "an agent works")
     for _ in range(2):
-        ring(fleet, run)
-    until(lambda: count(fleet, f"{JOBS} WHERE status = 'todo'") == 0, "every bell was answered")
+        enqueue(fleet, run)
+    until(lambda: count(fleet, f"{JOBS} WHERE status = 'todo'") == 0, "every job was taken")
     assert launches(log) == 1
     opened.touch()
     fleet.until(run, "done")

@@ -13,7 +13,7 @@ import pytest
 from segue.parts.mcp.project import ServedProject
 from tests.cli.parsing import parse
 
-PAGE = (Path(__file__).parents[2] / "docs" / "guides" / "mcp.md").read_text("utf-8")
+PAGE = (Path(__file__).parents[3] / "docs" / "guides" / "mcp.md").read_text("utf-8")
 
 
 def test_every_tool_and_resource_is_explained(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The queue: a job of Procrastinate is a bell that says "drive this run". Our lease decides who may."""
+"""The queue: a job of Procrastinate says "drive this run". Our lease decides who may."""
 
 from __future__ import annotations
 
@@ -62,8 +62,8 @@ class QueueKey(Struct, frozen=True):
         return is_allowed(self.repo, repos) and all(_could_have(tags, need, agents) for need in self.needs)
 
 
-class Bell(Struct, frozen=True):
-    """One run to be driven."""
+class QueueEntry(Struct, frozen=True):
+    """A run that waits for a worker."""
 
     run: str
     key: QueueKey
@@ -117,7 +117,7 @@ def make_queue(
     queue = procrastinate.App(connector=connector)
 
     @queue.task(name=DRIVE)
-    async def ring(run: str, **_more: Any) -> None:
+    async def drive_run(run: str, **_more: Any) -> None:
         if drive is not None:
             await drive(run)
 
@@ -137,13 +137,13 @@ async def open_queue(address: str) -> AsyncIterator[procrastinate.App]:
         yield queue
 
 
-async def ring(queue: procrastinate.App, bells: Sequence[Bell]) -> None:
+async def enqueue(queue: procrastinate.App, entries: Sequence[QueueEntry]) -> None:
     """Let runs be driven; one that waits already is left as it is.
 
     Submitters take turns, whatever number of runs each of them has waiting.
     """
-    turns = await _turns(queue, [bell.submitter for bell in bells])
-    jobs = [_job(bell, turn) for bell, turn in zip(bells, turns, strict=True)]
+    turns = await _turns(queue, [entry.submitter for entry in entries])
+    jobs = [_job(entry, turn) for entry, turn in zip(entries, turns, strict=True)]
     await _put(queue, jobs)
     await _ask(queue, "SELECT pg_notify(%(channel)s, %(news)s)", channel=CHANNEL, news=NEWS)
 
@@ -165,7 +165,7 @@ async def schedule(queue: procrastinate.App, name: str, at: datetime) -> None:
     await _put(queue, [job])
 
 
-async def silence(queue: procrastinate.App, lock: str) -> None:
+async def dequeue(queue: procrastinate.App, lock: str) -> None:
     """Take back a job that waits."""
     await _ask(
         queue,
@@ -185,21 +185,21 @@ async def _put(queue: procrastinate.App, jobs: Sequence[Job]) -> None:
                 await _put(queue, [job])
 
 
-def _job(bell: Bell, turn: int) -> Job:
+def _job(entry: QueueEntry, turn: int) -> Job:
     from procrastinate.jobs import Job
 
     return Job(
         id=None,
-        queue=bell.key.name,
+        queue=entry.key.name,
         lock=None,
-        queueing_lock=lock_of(bell.run),
+        queueing_lock=lock_of(entry.run),
         task_name=DRIVE,
-        priority=max(-_HIGHEST, min(_HIGHEST, bell.priority)) * _STEP - min(turn, _STEP - 1),
+        priority=max(-_HIGHEST, min(_HIGHEST, entry.priority)) * _STEP - min(turn, _STEP - 1),
         task_kwargs={
-            **{"run": bell.run, "submitter": bell.submitter, "turn": turn},
-            **{"needs": list(bell.key.needs), "repo": bell.key.repo},
+            **{"run": entry.run, "submitter": entry.submitter, "turn": turn},
+            **{"needs": list(entry.key.needs), "repo": entry.key.repo},
         },
-        scheduled_at=bell.at,
+        scheduled_at=entry.at,
     )
 
 

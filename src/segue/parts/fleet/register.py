@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import astuple
 
 from segue.domain.run import Run, RunState
-from segue.parts.fleet.queue import DRIVE, Bell, QueueKey, key_of
+from segue.parts.fleet.queue import DRIVE, QueueEntry, QueueKey, key_of
 from segue.parts.fleet.schema import QUEUE_SCHEMA
 from segue.store import rows
 from segue.store.database import Row, Watch, ask, transact
@@ -56,7 +56,7 @@ _LEFT = (
 )
 
 
-class Prospect(Struct, frozen=True):
+class Candidate(Struct, frozen=True):
     """A run that a machine could drive, and what speaks against that."""
 
     run: Run
@@ -80,12 +80,12 @@ class WorkerEntry(Struct, frozen=True):
     seats: int
 
 
-def bell_of(run: Run, at: float | None = None) -> Bell:
-    """Return the bell for a run; `at` is when it should ring."""
+def entry_of(run: Run, at: float | None = None) -> QueueEntry:
+    """Return the entry of a run in the queue; `at` is when it should be driven."""
     origin = run.spec.origin
     assert origin is not None
     when = datetime.fromtimestamp(at, UTC) if at is not None and at > time.time() else None
-    return Bell(run.id, key_of(origin.needs, origin.url), origin.priority, origin.submitter, when)
+    return QueueEntry(run.id, key_of(origin.needs, origin.url), origin.priority, origin.submitter, when)
 
 
 def find_run(database: Postgres, run: str) -> Run | None:
@@ -111,7 +111,7 @@ class Register:
                 self._database.close()
                 self._database = None
 
-    def enter(self, entry: WorkerEntry) -> None:
+    def add_worker(self, entry: WorkerEntry) -> None:
         """Add a worker; those that were silent for a day are forgotten."""
 
         def write(database: Postgres) -> None:
@@ -125,12 +125,12 @@ class Register:
 
         self._change(write)
 
-    def beat(self, worker: str, runs: Collection[str]) -> None:
+    def heartbeat(self, worker: str, runs: Collection[str]) -> None:
         """Say that a worker is alive, and what it does."""
         sql = "UPDATE segue_fleet.workers SET seen = {now}, runs = ? WHERE id = ?"
         self._change(lambda database: database.execute(sql, " ".join(runs), worker))
 
-    def leave(self, worker: str) -> None:
+    def end_worker(self, worker: str) -> None:
         """Say that a worker has ended."""
         sql = "UPDATE segue_fleet.workers SET seen = {now}, runs = '', state = 'ended' WHERE id = ?"
         self._change(lambda database: database.execute(sql, worker))
@@ -140,7 +140,7 @@ class Register:
         with self._lock:
             return find_run(self._open(), run)
 
-    def prospect(self, run: str, machine: str) -> Prospect | None:
+    def find_candidate(self, run: str, machine: str) -> Candidate | None:
         """Return a run, and what speaks against driving it on this machine."""
         found = self._ask(
             f"SELECT {rows.RUN}, (SELECT held - {{now}} FROM segue_fleet.places p"  # noqa: S608
@@ -153,7 +153,7 @@ class Register:
         if not found:
             return None
         *row, held, failed, limits = found[0]
-        return Prospect(
+        return Candidate(
             rows.to_run(tuple(row)), max(0.0, float(held or 0) / 1000), failed > 0, json.loads(limits)
         )
 
@@ -175,7 +175,7 @@ class Register:
         )
         return [QueueKey(tuple(json.loads(needs)), repo) for needs, repo in found]
 
-    def poke(self, queue: str) -> None:
+    def notify_queue(self, queue: str) -> None:
         """Let whoever listens to a queue look into all of its queues."""
         news = json.dumps({"type": "job_inserted", "job_id": 0})
         self._ask("SELECT pg_notify(?, ?)", f"procrastinate_queue_v1#{queue}", news)
@@ -206,14 +206,14 @@ class Register:
 
         return self._change(write)
 
-    def forgive(self, run: str) -> None:
+    def clear_failures(self, run: str) -> None:
         """Forget earlier failures: a person wants the run to be tried again."""
         self._change(
             lambda database: database.execute("DELETE FROM segue_fleet.failures WHERE run_id = ?", run)
         )
 
     def sweep(self) -> list[Run]:
-        """Return the runs that nobody drives and no bell rings for; remove jobs of workers that are gone."""
+        """Return the runs that nobody drives and that are not in the queue; remove jobs of workers that are gone."""
 
         def look(database: Postgres) -> list[Run]:
             if database.execute("SELECT pg_try_advisory_xact_lock(hashtext('segue sweep'))") != [(True,)]:

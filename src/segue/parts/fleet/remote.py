@@ -31,30 +31,30 @@ _STOP_TIMEOUT = 60.0
 
 async def resume(app: App, run: Run) -> None:
     """Let the workers of the fleet continue a run."""
-    from segue.parts.fleet.queue import open_queue, ring
-    from segue.parts.fleet.register import Register, bell_of
+    from segue.parts.fleet.queue import enqueue, open_queue
+    from segue.parts.fleet.register import Register, entry_of
     from segue.parts.fleet.schema import address_of
 
     if run.state is RunState.DONE:
         raise UsageError(f"Run {run.id} is done.", hint="Submit it again: segue submit SOURCE")
     with Register(address_of(app)) as register:
-        register.forgive(run.id)
+        register.clear_failures(run.id)
         if not register.requeue(run.id):
             raise Locked(f"Run {run.id} is being driven.", hint=f"Follow it: segue logs -f {run.id}")
     async with open_queue(address_of(app)) as queue:
-        await ring(queue, [bell_of(run)])
+        await enqueue(queue, [entry_of(run)])
 
 
 async def stop(app: App, run: Run) -> Run:
     """Ask the worker that drives a run to stop it; take one that nobody drives out of the queue."""
-    from segue.parts.fleet.queue import lock_of, open_queue, silence
+    from segue.parts.fleet.queue import dequeue, lock_of, open_queue
     from segue.parts.fleet.register import Register
     from segue.parts.fleet.schema import address_of
 
     if run.state in (RunState.DONE, RunState.STOPPED):
         return run
     async with open_queue(address_of(app)) as queue:
-        await silence(queue, lock_of(run.id))
+        await dequeue(queue, lock_of(run.id))
     deadline, asked = time.monotonic() + _STOP_TIMEOUT, False
     with Register(address_of(app)) as register:
         while not register.stop(run.id):

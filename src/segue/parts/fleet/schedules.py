@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from segue.domain.errors import UsageError
-from segue.parts.fleet.queue import schedule, silence
+from segue.parts.fleet.queue import dequeue, schedule
 from segue.parts.fleet.submit import Submission, submit_once
 from segue.store.database import ask, transact
 from segue.store.postgres import Postgres
@@ -90,7 +90,7 @@ async def remove(queue: procrastinate.App, database: Postgres, name: str) -> Non
     sql = "DELETE FROM segue_fleet.schedules WHERE name = ?"
     if transact(database, lambda _again: database.change(sql, name)) != 1:
         raise UsageError(f"There is no schedule {name!r}.", hint="segue schedule list")
-    await silence(queue, f"schedule/{name}")
+    await dequeue(queue, f"schedule/{name}")
 
 
 async def fire(queue: procrastinate.App, app: App, name: str) -> None:

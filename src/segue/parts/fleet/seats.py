@@ -90,18 +90,18 @@ class RunSeats:
         self._empty.clear()
         return await asyncio.shield(asyncio.create_task(self._watch(order, seat)))
 
-    def let_go(self) -> list[str]:
+    def kill_all(self) -> list[str]:
         """End the processes without a word: their agents continue under their supervisors."""
         runs = self.runs
         for seat in self._at_work.values():
             seat.kill()
-        self.dismiss_free()
+        self.close_idle()
         return runs
 
-    def dismiss_free(self) -> None:
+    def close_idle(self) -> None:
         """Let the processes end that have nothing to do; the worker's own end waits for them."""
         for seat in list(self._free):
-            self._dismiss(seat)
+            self._close(seat)
 
     async def hand_over(self) -> None:
         """Ask every process to stop its run and its agent, so that others can continue."""
@@ -111,7 +111,7 @@ class RunSeats:
                     os.kill(seat.process.pid, signal.SIGINT)
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._empty.wait(), PATIENCE)
-        self.let_go()
+        self.kill_all()
 
     async def _watch(self, order: Order, seat: _Seat) -> DriveEnd:
         try:
@@ -128,7 +128,7 @@ class RunSeats:
             return DriveEnd(False, f"Its process ended with exit code {code}.", killed=True)
         if answer[1]:
             self._free.append(seat)
-            seat.rest = asyncio.get_running_loop().call_later(_REST, self._dismiss, seat)
+            seat.rest = asyncio.get_running_loop().call_later(_REST, self._close, seat)
         return answer[0]
 
     def _find_free(self) -> _Seat | None:
@@ -142,7 +142,7 @@ class RunSeats:
             seat.line.close()
         return None
 
-    def _dismiss(self, seat: _Seat) -> None:
+    def _close(self, seat: _Seat) -> None:
         self._free.remove(seat)
         seat.line.close()
         task = asyncio.create_task(seat.end())

@@ -20,7 +20,7 @@ from segue.parts.fleet.drive import refuse_delivery, refuse_lanes
 from segue.parts.fleet.git.addresses import canonical_url, clean_url, remote_commit
 from segue.parts.fleet.git.bundles import bundle_base
 from segue.parts.fleet.placement import needs_for
-from segue.parts.fleet.queue import Bell, key_of, ring
+from segue.parts.fleet.queue import QueueEntry, enqueue, key_of
 from segue.parts.fleet.schema import address_of
 from segue.parts.fleet.work import save_base, touch_base
 from segue.runtime.app import App
@@ -127,7 +127,7 @@ def common_parts(app: App, wanted: Wanted) -> Submission:
 async def submit(
     app: App, queue: procrastinate.App, submissions: Sequence[Submission], at: datetime | None = None
 ) -> list[str]:
-    """Store the runs and ring for them; return their ids."""
+    """Store the runs and enqueue them; return their ids."""
     stamp = time.strftime("%Y%m%d-%H%M%S")
     named = {f"{stamp}-{uuid.uuid4().hex[:8]}": await _settled(one) for one in submissions}
     await submit_named(app, queue, named, at)
@@ -135,22 +135,22 @@ async def submit(
 
 
 async def submit_once(app: App, queue: procrastinate.App, name: str, submission: Submission) -> None:
-    """Store a run under a name of its own, unless it exists, and ring for it."""
+    """Store a run under a name of its own, unless it exists, and enqueue it."""
     await submit_named(app, queue, {name: await _settled(submission)}, None)
 
 
 async def submit_named(
     app: App, queue: procrastinate.App, named: Mapping[str, Submission], at: datetime | None
 ) -> None:
-    """Store runs under names of their own, unless they exist, and ring for them."""
+    """Store runs under names of their own, unless they exist, and enqueue them."""
     with app.store() as store:
         wanted = {name: (f"fleet/{name}", one.spec()) for name, one in named.items()}
         store.enqueue(wanted, at.timestamp() if at else None)
-    # A kill in between does no harm: a worker finds runs that nobody rings for.
-    await ring(
+    # A kill in between does no harm: a worker finds runs that are not in the queue.
+    await enqueue(
         queue,
         [
-            Bell(name, key_of(one.needs, one.url), one.priority, one.submitter, at)
+            QueueEntry(name, key_of(one.needs, one.url), one.priority, one.submitter, at)
             for name, one in named.items()
         ],
     )

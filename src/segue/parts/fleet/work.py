@@ -65,7 +65,7 @@ def find_work(database: Database, run: str) -> Whereabouts:
     return Whereabouts(rows[0][0] or "", rows[0][1] or "")
 
 
-def settle_at(run: str, place: str) -> Statement:
+def record_place(run: str, place: str) -> Statement:
     """Return what writes down which machine drives a run."""
     sql = (
         "INSERT INTO segue_fleet.places VALUES (?, ?, {now}) ON CONFLICT (run_id)"
@@ -148,7 +148,7 @@ class WorkCarrier:
         """
         if find_work(self._database, self._run.id) != self._known:
             raise Locked(f"Another worker has just driven run {self._run.id}.", kept="Nothing was changed.")
-        return settle_at(self._run.id, self._place)
+        return record_place(self._run.id, self._place)
 
     def disconnect(self) -> None:
         """Close the connection to the database soon: agents may work for hours, and connections are few."""

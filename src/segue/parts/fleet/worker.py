@@ -21,8 +21,8 @@ from segue.parts.fleet import schedules
 from segue.parts.fleet.drive import OVER, DriveEnd, Order, clones_in, identify_machine, place_of, places_in
 from segue.parts.fleet.options import worker_settings
 from segue.parts.fleet.placement import Equipment
-from segue.parts.fleet.queue import HOUSEKEEPING, NEWS, make_queue, ring
-from segue.parts.fleet.register import Register, WorkerEntry, bell_of
+from segue.parts.fleet.queue import HOUSEKEEPING, NEWS, enqueue, make_queue
+from segue.parts.fleet.register import Register, WorkerEntry, entry_of
 from segue.parts.fleet.schema import address_of
 from segue.parts.fleet.seats import RunSeats
 from segue.runtime.app import App
@@ -83,7 +83,7 @@ class Worker:
         try:
             await self._keep_serving()
         finally:
-            self._seats.dismiss_free()
+            self._seats.close_idle()
 
     async def _keep_serving(self) -> None:
         others = [asyncio.create_task(self._beat()), asyncio.create_task(self._keep_tidy())]
@@ -113,7 +113,7 @@ class Worker:
             *(self.id, identity.host(), os.getpid(), __version__),
             *(" ".join(shown), " ".join(self._equipment.repos), self._number),
         )
-        await asyncio.to_thread(self._register.enter, entry)
+        await asyncio.to_thread(self._register.add_worker, entry)
 
     async def _serve(self) -> None:
         """Take jobs until asked to end, or until the database goes away."""
@@ -144,12 +144,12 @@ class Worker:
                     await task
 
     async def _drive(self, run: str) -> None:
-        """Answer a bell: drive the run, and see to what follows."""
-        found = await asyncio.to_thread(self._register.prospect, run, self._machine)
+        """Drive a run that was in the queue, and see to what follows."""
+        found = await asyncio.to_thread(self._register.find_candidate, run, self._machine)
         if found is None or found.run.state in OVER:
             return
         if self._ending.is_set() or found.held:
-            await ring(self._queue, [bell_of(found.run, time.time() + found.held)])
+            await enqueue(self._queue, [entry_of(found.run, time.time() + found.held)])
             return
         if found.failed and await self._pass_on(found.run):
             return
@@ -171,9 +171,9 @@ class Worker:
                 await asyncio.to_thread(self._ask_people, run, end.said)
                 return
         if now.state is RunState.PARKED and now.wake:
-            await ring(self._queue, [bell_of(now, now.wake / 1000)])
+            await enqueue(self._queue, [entry_of(now, now.wake / 1000)])
         elif not end.done and not await self._pass_on(now):
-            await ring(self._queue, [bell_of(now, time.time() + _AGAIN)])
+            await enqueue(self._queue, [entry_of(now, time.time() + _AGAIN)])
 
     def _ask_people(self, run: str, said: str) -> None:
         """Notify people that no machine could drive a run."""
@@ -187,12 +187,12 @@ class Worker:
 
         This worker looks away from the run's queue for a while, or it would be the quickest again.
         """
-        bell = bell_of(run)
-        if not await asyncio.to_thread(self._register.has_others, self._machine, bell.key, names("agents")):
+        entry = entry_of(run)
+        if not await asyncio.to_thread(self._register.has_others, self._machine, entry.key, names("agents")):
             return False
         with contextlib.suppress(ValueError):
-            self._queues.remove(bell.key.name)
-        await ring(self._queue, [bell])
+            self._queues.remove(entry.key.name)
+        await enqueue(self._queue, [entry])
         return True
 
     async def _fire(self, name: str) -> None:
@@ -203,7 +203,7 @@ class Worker:
             self._say(f"Schedule {name} could not begin its run: {error.message}")
 
     async def _keep_choosing(self) -> None:
-        """Follow which queues there are; see to runs and schedules that nobody rings about."""
+        """Follow which queues there are; enqueue runs and schedules that should be in one and are not."""
         watch = self._listen()
         try:
             swept = time.monotonic()
@@ -213,7 +213,7 @@ class Worker:
                 self._news.clear()
                 await self._choose_queues()
                 if heard:
-                    await asyncio.to_thread(self._register.poke, self._own)
+                    await asyncio.to_thread(self._register.notify_queue, self._own)
                     await asyncio.sleep(_NEWS_PAUSE)
                 if time.monotonic() - swept >= BEAT:
                     swept = time.monotonic()
@@ -233,9 +233,9 @@ class Worker:
         return self._register.watch(asyncio.get_running_loop(), hear)
 
     async def _sweep(self) -> None:
-        bells = [bell_of(run) for run in await asyncio.to_thread(self._register.sweep)]
-        if bells:
-            await ring(self._queue, bells)
+        entries = [entry_of(run) for run in await asyncio.to_thread(self._register.sweep)]
+        if entries:
+            await enqueue(self._queue, entries)
         await schedules.keep(self._queue, self._register)
 
     async def _choose_queues(self) -> None:
@@ -254,7 +254,7 @@ class Worker:
         while True:
             await asyncio.sleep(BEAT)
             with contextlib.suppress(StoreError):  # what is wrong is said where jobs are taken
-                await asyncio.to_thread(self._register.beat, self.id, self._seats.runs)
+                await asyncio.to_thread(self._register.heartbeat, self.id, self._seats.runs)
 
     async def _leave(self) -> None:
         """End: runs are kept for the worker that starts next on this machine, or go back to the queue."""
@@ -269,9 +269,9 @@ class Worker:
                 f"Leaving {len(runs)} agents at work; their runs are kept for this machine for {hold:g} s."
             )
             await asyncio.to_thread(self._register.hold, runs, self._machine, hold)
-            self._seats.let_go()
+            self._seats.kill_all()
         with contextlib.suppress(StoreError):
-            await asyncio.to_thread(self._register.leave, self.id)
+            await asyncio.to_thread(self._register.end_worker, self.id)
         self._say("The worker has ended.")
 
     def _keep(self, task: asyncio.Task[None]) -> None:
