@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import os
 import sys
 import uuid
@@ -108,6 +109,8 @@ def refuse_delivery(app: App) -> None:
         )
 
 
+logger = logging.getLogger(__name__)
+
 OVER = (RunState.DONE, RunState.FAILED, RunState.NEEDS_HUMAN, RunState.STOPPED)
 """States in which a run waits for nobody, or for a person."""
 
@@ -183,6 +186,8 @@ def _drive_logged(order: Order, connections: list[Postgres]) -> DriveEnd:
         try:
             return asyncio.run(_drive(order, connections))
         except SegueError as error:
+            if isinstance(error, LeaseLost):
+                logger.warning("run %s: the lease was lost", order.run)
             said = " ".join(filter(None, (error.message, error.hint)))
             log.write(f"segue: {said}\n".encode())
             return DriveEnd(isinstance(error, _PASSES), said)
@@ -236,12 +241,15 @@ async def _settle(order: Order, database: Postgres, run: Run, place: Path) -> tu
         return load_base(database, origin.commit)
 
     repo = await clones.open(
-        *(origin.url, origin.commit, place / "repo"),
+        origin.url,
+        origin.commit,
+        place / "repo",
         branch=branch_of(run.id),
         base=base if origin.is_local else None,
     )
     packed = load_work(database, run.id) if known.place != me and known.digest else None
     if packed is not None:
+        logger.info("run %s continues with the work of %s", run.id, known.place)
         await unpack(repo, packed)
     return repo, WorkCarrier(run, repo, known, me, database, dict(order.slots))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     import procrastinate
     import psycopg
     from procrastinate.jobs import Job
+
+logger = logging.getLogger(__name__)
 
 HAS = "has:"
 """How a need begins for an agent that is ready, or a program."""
@@ -145,6 +148,7 @@ async def enqueue(queue: procrastinate.App, entries: Sequence[QueueEntry]) -> No
     turns = await _turns(queue, [entry.submitter for entry in entries])
     jobs = [_job(entry, turn) for entry, turn in zip(entries, turns, strict=True)]
     await _put(queue, jobs)
+    logger.debug("enqueued %s", [entry.run for entry in entries])
     await _ask(queue, "SELECT pg_notify(%(channel)s, %(news)s)", channel=CHANNEL, news=NEWS)
 
 
@@ -196,8 +200,11 @@ def _job(entry: QueueEntry, turn: int) -> Job:
         task_name=DRIVE,
         priority=max(-_HIGHEST, min(_HIGHEST, entry.priority)) * _STEP - min(turn, _STEP - 1),
         task_kwargs={
-            **{"run": entry.run, "submitter": entry.submitter, "turn": turn},
-            **{"needs": list(entry.key.needs), "repo": entry.key.repo},
+            "run": entry.run,
+            "submitter": entry.submitter,
+            "turn": turn,
+            "needs": list(entry.key.needs),
+            "repo": entry.key.repo,
         },
         scheduled_at=entry.at,
     )

@@ -10,7 +10,7 @@ import tempfile
 import time
 from collections.abc import AsyncIterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, closing, suppress
 from pathlib import Path, PurePath
 
 from segue.domain.errors import Locked, SegueError, UsageError
@@ -121,7 +121,13 @@ async def _check_out(found: Objects, commit: str, path: str, place: Path) -> Non
     """Write a file or folder of a commit to an empty folder."""
     index = {"GIT_WORK_TREE": str(place), "GIT_INDEX_FILE": str(place / ".git-index")}
     await found.git(
-        *("--literal-pathspecs", "checkout", "--quiet", "--force", commit, "--", path),
+        "--literal-pathspecs",
+        "checkout",
+        "--quiet",
+        "--force",
+        commit,
+        "--",
+        path,
         variables=index,
         where=place,
     )
@@ -161,8 +167,7 @@ def _load(app: App, run: Run, origin: Origin, with_base: bool) -> list[bytes]:
     from segue.store.database import ask
     from segue.store.postgres import Postgres
 
-    database = Postgres(address_of(app))
-    try:
+    with closing(Postgres(address_of(app))) as database:
         names = (f"work/{run.id}", f"base/{origin.commit}" if with_base else "")
         sql = "SELECT coalesce(sum(octet_length(data)), 0) FROM segue_fleet.bundles WHERE name IN (?, ?)"
         [(size,)] = ask(database, sql, *names)
@@ -171,8 +176,6 @@ def _load(app: App, run: Run, origin: Origin, with_base: bool) -> list[bytes]:
         packed = load_work(database, run.id)
         base = load_base(database, origin.commit) if with_base else b""
         return [data for data in (base, packed.data if packed else b"") if data]
-    finally:
-        database.close()
 
 
 _NEWEST = 50

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import time
+from contextlib import closing
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -22,6 +24,9 @@ if TYPE_CHECKING:
 
     from segue.parts.fleet.register import Register
     from segue.runtime.app import App
+
+
+logger = logging.getLogger(__name__)
 
 
 class CronSchedule(Struct, frozen=True):
@@ -75,7 +80,10 @@ async def add(
     def write(_again: bool) -> int:
         return database.change(
             "INSERT INTO segue_fleet.schedules VALUES (?, ?, ?, ?, {now}) ON CONFLICT DO NOTHING",
-            *(name, cron, json.dumps(msgspec.to_builtins(what)), what.submitter),
+            name,
+            cron,
+            json.dumps(msgspec.to_builtins(what)),
+            what.submitter,
         )
 
     if transact(database, write) != 1:
@@ -95,22 +103,20 @@ async def remove(queue: procrastinate.App, database: Postgres, name: str) -> Non
 
 async def fire(queue: procrastinate.App, app: App, name: str) -> None:
     """Begin the run that is due, once however often this is called, and schedule the next one."""
-    database = Postgres(app.database())
-    try:
+    with closing(Postgres(app.database())) as database:
         found = await asyncio.to_thread(read_schedules, database, name)
         if not found:
             return
         due = _last_due(found[0].cron, time.time())
         if due * 1000 > (found[0].last or found[0].created):
             run = f"{datetime.fromtimestamp(due, UTC):%Y%m%d-%H%M%S}-{name}"
+            logger.info("schedule %s begins run %s", name, run)
             await submit_once(app, queue, run, found[0].submission)
             sql = "UPDATE segue_fleet.schedules SET last = ? WHERE name = ?"
             await asyncio.to_thread(
                 transact, database, lambda _again: database.execute(sql, int(due * 1000), name)
             )
         await schedule(queue, name, found[0].next(time.time()))
-    finally:
-        database.close()
 
 
 async def keep(queue: procrastinate.App, register: Register) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 from segue.domain.errors import StoreError, UsageError
@@ -41,8 +42,7 @@ def address_of(app: App) -> str:
 
 def prepare(address: str) -> list[str]:
     """Create or update what a fleet needs, and say what was done; nothing if it was all there."""
-    database = Postgres(address)
-    try:
+    with closing(Postgres(address)) as database:
         done = [f"Applied migration {name} of the journal." for name in migrate(database)]
 
         def apply(_again: bool) -> list[str]:
@@ -50,17 +50,13 @@ def prepare(address: str) -> list[str]:
             return [*_prepare_queue(database), *_prepare_tables(database)]
 
         return done + transact(database, apply)
-    finally:
-        database.close()
 
 
-def check_prepared(address: str) -> None:
-    """Refuse a database that was not prepared, or by another version."""
-    database = Postgres(address)
-    try:
+def require_prepared(app: App) -> str:
+    """Return the address of the fleet's database; refuse one that was not prepared, or by another version."""
+    address = address_of(app)
+    with closing(Postgres(address)) as database:
         known = _versions(database)
-    finally:
-        database.close()
     if not known:
         raise StoreError(
             f"The database {masked(address)} is not prepared for a fleet.", hint="segue fleet init"
@@ -70,6 +66,7 @@ def check_prepared(address: str) -> None:
             f"The database {masked(address)} was prepared by another version.",
             hint="Update all workers to one version, then: segue fleet init",
         )
+    return address
 
 
 def queue_version() -> str:
@@ -144,5 +141,6 @@ def _note(database: Postgres, part: str, version: str) -> None:
     database.execute(
         "INSERT INTO segue_fleet.versions VALUES (?, ?, {now})"
         " ON CONFLICT (part) DO UPDATE SET version = excluded.version, applied = excluded.applied",
-        *(part, version),
+        part,
+        version,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import multiprocessing
 import os
 import signal
@@ -12,6 +13,8 @@ from multiprocessing.process import BaseProcess
 from typing import Any
 
 from segue.parts.fleet.drive import DriveEnd, Order, drive_orders
+
+logger = logging.getLogger(__name__)
 
 PATIENCE = 60.0
 """Seconds for a run to end its agent when it is handed over."""
@@ -117,9 +120,11 @@ class RunSeats:
         try:
             if seat.process.pid is None:
                 await asyncio.to_thread(seat.start)
+            logger.debug("process %s drives run %s", seat.process.pid, order.run)
             answer = await seat.drive(order)
             if answer is None or not answer[1]:
                 code = await seat.end()
+                logger.debug("process %s has ended with exit code %s", seat.process.pid, code)
         finally:
             del self._at_work[order.run]
             if not self._at_work:

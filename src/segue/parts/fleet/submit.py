@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -63,7 +64,7 @@ class Submission(Struct, frozen=True):
     def spec(self) -> RunSpec:
         """Return what is stored of the run until a worker has planned it."""
         origin = Origin(
-            *(self.url, self.commit, self.branch, self.needs, self.priority, self.submitter, self.files)
+            self.url, self.commit, self.branch, self.needs, self.priority, self.submitter, self.files
         )
         return RunSpec(
             source_kind=self.source_kind,
@@ -181,12 +182,9 @@ async def begin_here(app: App, repo: Repository, common: Submission, base: str |
     commit = (await repo.git("rev-parse", "--verify", f"{base or 'HEAD'}^{{commit}}")).strip()
     url = await repo.remote_url()
     if url is None:
-        database = Postgres(address_of(app))
-        try:
+        with closing(Postgres(address_of(app))) as database:
             if not touch_base(database, commit):
                 save_base(database, commit, await bundle_base(repo, commit))
-        finally:
-            database.close()
         return replace(common, url=f"{LOCAL}{repo.root.name}", commit=commit, branch=now.branch)
     if not (await repo.git("branch", "--remotes", "--contains", commit, "--format=%(refname)")).strip():
         raise WorkspaceError(

@@ -33,6 +33,8 @@ from segue.system import identity
 from segue.system.lock import RepoLock
 from segue.system.process.orphans import end_orphans
 
+logger = logging.getLogger(__name__)
+
 BEAT = 10.0
 """Seconds between two signs of life."""
 _POLL = 10.0
@@ -93,6 +95,7 @@ class Worker:
             try:
                 await self._serve()
             except Exception as error:  # whatever a driver or a pool makes of a broken connection
+                logger.warning("the database is away", exc_info=True)
                 self._say(f"The database is away: {_first_line(error)}")
             failures = 0 if time.monotonic() - started > _PAUSES[-1] else failures + 1
             if not self._ending.is_set():
@@ -102,6 +105,7 @@ class Worker:
         await self._leave()
 
     def _end(self, number: int) -> None:
+        logger.info("asked to end by signal %d", number)
         self._hand_over = self._hand_over or number == signal.SIGINT or self._ending.is_set()
         self._ending.set()
 
@@ -110,8 +114,13 @@ class Worker:
         shown = self._equipment.shown
         self._say(f"Worker {self.id}: {self._number} seats; {', '.join(shown)}.")
         entry = WorkerEntry(
-            *(self.id, identity.host(), os.getpid(), __version__),
-            *(" ".join(shown), " ".join(self._equipment.repos), self._number),
+            self.id,
+            identity.host(),
+            os.getpid(),
+            __version__,
+            " ".join(shown),
+            " ".join(self._equipment.repos),
+            self._number,
         )
         await asyncio.to_thread(self._register.add_worker, entry)
 
@@ -120,6 +129,7 @@ class Worker:
         async with self._queue.open_async():
             await self._choose_queues()
             for run in await asyncio.to_thread(self._register.left_by, self._machine):
+                logger.info("run %s was left by an earlier worker of this machine", run)
                 self._keep(asyncio.create_task(self._drive(run)))
             choosing = asyncio.create_task(self._keep_choosing())
             work = asyncio.create_task(
@@ -147,17 +157,23 @@ class Worker:
         """Drive a run that was in the queue, and see to what follows."""
         found = await asyncio.to_thread(self._register.find_candidate, run, self._machine)
         if found is None or found.run.state in OVER:
+            logger.debug("run %s needs no worker any more", run)
             return
         if self._ending.is_set() or found.held:
+            logger.info("run %s goes back to the queue; it is held for %.1f s", run, found.held)
             await enqueue(self._queue, [entry_of(found.run, time.time() + found.held)])
             return
         if found.failed and await self._pass_on(found.run):
+            logger.info("run %s failed here before: it is left to another machine", run)
             return
+        logger.info("run %s is claimed", run)
         worker, place = worker_settings(self._app), self._app.state_dir.absolute()
         order = Order(run, self._address, place, worker, tuple(found.limits.items()))
         end = await self._seats.drive(order)
         if end is not None and end.killed and not self._ending.is_set():
+            logger.warning("the process that drove run %s was killed; another one adopts its agent", run)
             end = await self._seats.drive(order)  # its agent may still be at work here
+        logger.info("run %s is released: %s", run, end)
         if end is not None and not end.clean and not self._ending.is_set():
             await self._conclude(run, end)
 
@@ -171,6 +187,7 @@ class Worker:
                 await asyncio.to_thread(self._ask_people, run, end.said)
                 return
         if now.state is RunState.PARKED and now.wake:
+            logger.info("run %s waits until %d", run, now.wake)
             await enqueue(self._queue, [entry_of(now, now.wake / 1000)])
         elif not end.done and not await self._pass_on(now):
             await enqueue(self._queue, [entry_of(now, time.time() + _AGAIN)])
@@ -235,12 +252,14 @@ class Worker:
     async def _sweep(self) -> None:
         entries = [entry_of(run) for run in await asyncio.to_thread(self._register.sweep)]
         if entries:
+            logger.info("runs that nobody drives are enqueued again: %s", [one.run for one in entries])
             await enqueue(self._queue, entries)
         await schedules.keep(self._queue, self._register)
 
     async def _choose_queues(self) -> None:
         waiting = await asyncio.to_thread(self._register.waiting)
         found = [key.name for key in waiting if self._equipment.can_take(key, self._only)]
+        logger.debug("%d queues have runs; this worker can take those of %d", len(waiting), len(found))
         self._queues[:] = [HOUSEKEEPING, self._own, *found]
 
     async def _keep_tidy(self) -> None:
@@ -253,8 +272,10 @@ class Worker:
     async def _beat(self) -> None:
         while True:
             await asyncio.sleep(BEAT)
+            runs = self._seats.runs
+            logger.debug("heartbeat: at work on %s", runs)
             with contextlib.suppress(StoreError):  # what is wrong is said where jobs are taken
-                await asyncio.to_thread(self._register.heartbeat, self.id, self._seats.runs)
+                await asyncio.to_thread(self._register.heartbeat, self.id, runs)
 
     async def _leave(self) -> None:
         """End: runs are kept for the worker that starts next on this machine, or go back to the queue."""
@@ -300,6 +321,7 @@ async def tidy(
     kept = {place.name for place in places_in(state_dir)} - set(at_work)
     needed = await asyncio.to_thread(register.needed_at, machine, kept)
     for run in sorted(kept - needed):
+        logger.info("what this machine keeps of run %s is removed", run)
         await _remove(state_dir, run)
     await clones_in(state_dir).trim(int(cache))
 

@@ -66,11 +66,11 @@ def status(settings: CommandSettings, output: Printer) -> None:
     """
     from msgspec import to_builtins
 
-    from segue.parts.fleet.schema import address_of, check_prepared
+    from segue.parts.fleet.schema import require_prepared
     from segue.parts.fleet.status import read_status
 
     app = settings.look()
-    check_prepared(address_of(app))
+    require_prepared(app)
     with app.store(read_only=True) as store:
         found = read_status(store)
     if output.json:
@@ -93,13 +93,12 @@ def limit(agent: str, most: int | None, settings: CommandSettings, output: Print
       segue fleet limit cursor-cloud
     """
     from segue.parts.fleet.register import Register
-    from segue.parts.fleet.schema import address_of, check_prepared
+    from segue.parts.fleet.schema import require_prepared
     from segue.runtime.registry import check_name
 
     app = settings.find()
     check_name("agents", agent, app.loaded.settings.acp)
-    address = address_of(app)
-    check_prepared(address)
+    address = require_prepared(app)
     with Register(address) as register:
         register.limit(agent, most)
     said = f"At most {most} of {agent} work at once." if most else f"{agent} is not limited any more."
@@ -136,11 +135,11 @@ def worker(
     from segue.domain.errors import UsageError
     from segue.parts.fleet.options import worker_settings
     from segue.parts.fleet.placement import examine
-    from segue.parts.fleet.schema import address_of, check_prepared
+    from segue.parts.fleet.schema import require_prepared
     from segue.parts.fleet.worker import Worker
 
     app = settings.load()
-    check_prepared(address_of(app))
+    require_prepared(app)
     chosen = worker_settings(app)
     if not chosen.allow_repos:
         raise UsageError(
@@ -175,15 +174,14 @@ def fetch(run_id: str, keep: bool, settings: CommandSettings, output: Printer) -
     from segue.cli.runs import find_run
     from segue.domain.run import RunState
     from segue.parts.fleet.git.portable import bring
-    from segue.parts.fleet.schema import address_of, check_prepared
+    from segue.parts.fleet.schema import require_prepared
     from segue.parts.fleet.work import forget_work, load_work
     from segue.store.postgres import Postgres
     from segue.system.git.repository import Repository
     from segue.system.git.worktree import branch_of
 
     app = settings.find()
-    address = address_of(app)
-    check_prepared(address)
+    address = require_prepared(app)
     with app.store(read_only=True) as store:
         run = find_run(store, app, run_id)
     if run.spec.origin is None:

@@ -59,15 +59,14 @@ def add(
     from segue.domain.errors import UsageError
     from segue.parts.fleet import schedules
     from segue.parts.fleet.queue import open_queue
-    from segue.parts.fleet.schema import address_of, check_prepared
+    from segue.parts.fleet.schema import require_prepared
     from segue.parts.fleet.submit import Wanted, prepare
     from segue.store.postgres import Postgres
 
     if not re.fullmatch(r"[a-z0-9][a-z0-9-]{0,40}", name):
         raise UsageError(f"{name!r} is not a name.", hint="Use small letters, digits and dashes: nightly")
     app = settings.load()
-    address = address_of(app)
-    check_prepared(address)
+    address = require_prepared(app)
     schedules.check_cron(cron)
 
     async def write() -> str:
@@ -97,11 +96,10 @@ def list_(settings: CommandSettings, output: Printer) -> None:
     """
     from segue.cli.runs import moment
     from segue.parts.fleet.schedules import read_schedules
-    from segue.parts.fleet.schema import address_of, check_prepared
+    from segue.parts.fleet.schema import require_prepared
     from segue.store.postgres import Postgres
 
-    address = address_of(settings.look())
-    check_prepared(address)
+    address = require_prepared(settings.look())
     with closing(Postgres(address)) as database:
         found = read_schedules(database)
     data = [
@@ -134,11 +132,10 @@ def remove(name: str, settings: CommandSettings, output: Printer) -> None:
     """
     from segue.parts.fleet import schedules
     from segue.parts.fleet.queue import open_queue
-    from segue.parts.fleet.schema import address_of, check_prepared
+    from segue.parts.fleet.schema import require_prepared
     from segue.store.postgres import Postgres
 
-    address = address_of(settings.find())
-    check_prepared(address)
+    address = require_prepared(settings.find())
 
     async def delete() -> None:
         with closing(Postgres(address)) as database:

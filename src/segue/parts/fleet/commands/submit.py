@@ -74,7 +74,7 @@ def submit(
     import asyncio
 
     from segue.domain.amounts import list_some
-    from segue.parts.fleet.schema import address_of, check_prepared
+    from segue.parts.fleet.schema import require_prepared
     from segue.parts.fleet.submit import Wanted
 
     wanted = Wanted(sources, url, base, source_kind, only, needs, priority)
@@ -84,7 +84,7 @@ def submit(
         _submit_experiment(wanted, when, settings, output)
         return
     app = settings.load()
-    check_prepared(address_of(app))
+    require_prepared(app)
     runs = asyncio.run(_submit(app, wanted, when, lambda: confirm_notes(app, sources[0], yes, output)))
     if output.json:
         output.data({"runs": runs})
@@ -114,7 +114,7 @@ def _submit_experiment(
 
     from segue.parts.fleet.experiment import SubmittedTrials, prepare_trials, submit_trials
     from segue.parts.fleet.queue import open_queue
-    from segue.parts.fleet.schema import address_of, check_prepared
+    from segue.parts.fleet.schema import require_prepared
     from segue.runtime.app import App
     from segue.runtime.experiment import read
 
@@ -126,11 +126,11 @@ def _submit_experiment(
         return App.load(file.absolute().parent, settings.config, {**settings.values, **more}, need="place")
 
     app = load(found.settings)
-    check_prepared(address_of(app))
+    address = require_prepared(app)
 
     async def send() -> SubmittedTrials:
         submissions = await prepare_trials(load, found, wanted)
-        async with open_queue(address_of(app)) as queue:
+        async with open_queue(address) as queue:
             return await submit_trials(app, queue, submissions, at)
 
     done = asyncio.run(send())
