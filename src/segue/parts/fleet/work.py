@@ -1,4 +1,8 @@
-"""Work in the database: what runs without a remote begin with, and what each run has made so far."""
+"""The work of runs that move between machines.
+
+In the database is what runs without a remote begin with, and what each run has made so far: a `WorkCarrier`
+stores it after each step that may have changed it, and brings it home.
+"""
 
 from __future__ import annotations
 
@@ -25,8 +29,6 @@ _SAVE = (
     " VALUES (?, decode(?, 'base64'), ?, ?, {now}) ON CONFLICT (name) DO UPDATE SET"
     " data = excluded.data, head = excluded.head, digest = excluded.digest, updated = excluded.updated"
 )
-
-
 _DAY_MS = 24 * 3_600_000
 _FORGET = (
     "DELETE FROM segue_fleet.bundles WHERE name = ?"

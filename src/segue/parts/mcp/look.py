@@ -1,4 +1,4 @@
-"""Tools that look: at sources, tasks, runs, proofs, logs and the dataset. They change nothing."""
+"""Tools that look: at sources, tasks, runs, proofs, logs and the dataset; and one that waits for a run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`segue fleet`: prepare the database of a fleet, and see what the fleet does."""
+"""`segue fleet`, `segue worker` and `segue fetch`: prepare and watch a fleet, work for it, fetch its work."""
 
 from __future__ import annotations
 

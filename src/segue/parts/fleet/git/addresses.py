@@ -1,4 +1,4 @@
-"""Addresses of repositories: which are accepted, how they compare, and what helps when one refuses."""
+"""Addresses of repositories: which are accepted, how they compare, which commit a remote has there."""
 
 from __future__ import annotations
 

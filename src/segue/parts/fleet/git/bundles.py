@@ -1,4 +1,4 @@
-"""Commits and their refs as the bytes of a git bundle, of a bounded size."""
+"""Commits and their refs as the bytes of a git bundle, of a bounded size; and unpacked again."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ _MOST_NAMED = 5
 NO_PROGRAMS = ("-c", f"core.hooksPath={os.devnull}", "-c", "core.fsmonitor=false")
 PLAIN = {"LC_ALL": "C", "LANGUAGE": ""}
 """So that what git says can be understood."""
+FETCH = ("fetch", "--quiet", "--no-tags", "--no-auto-gc", "--no-write-fetch-head", "--no-recurse-submodules")
 
 
 async def bundle_base(repo: Repository, commit: str, most: int = MOST_BYTES) -> bytes:
@@ -133,9 +134,6 @@ def _megabytes(size: int) -> str:
     return f"{size / 1024**2:.0f} MB" if size >= 1024**2 else f"{size} bytes"
 
 
-_FETCH = ("fetch", "--quiet", "--no-tags", "--no-auto-gc", "--no-write-fetch-head", "--no-recurse-submodules")
-
-
 async def unpack_commits(
     folder: Path, bundles: Sequence[bytes], borrow: Path | None, *, long: bool = False
 ) -> None:
@@ -150,7 +148,7 @@ async def unpack_commits(
         (folder / "objects" / "info" / "alternates").write_text(f"{borrow / 'objects'}\n")
     for number, data in enumerate(bundles):
         with as_file(data) as bundle:
-            done = await run_in_mirror(folder, *_FETCH, bundle, f"+refs/*:refs/looked/{number}/*")
+            done = await run_in_mirror(folder, *FETCH, bundle, f"+refs/*:refs/looked/{number}/*")
         if done.exit_code != 0:
             said = done.err.decode("utf-8", "replace").strip()[-500:]
             raise WorkspaceError(f"git cannot read the stored work: {said}", kept="Nothing was changed.")

@@ -22,6 +22,7 @@ from segue.domain.errors import WorkspaceError
 from segue.parts.fleet.git.addresses import hint_for_remote
 from segue.parts.fleet.git.bundles import (
     BASE,
+    FETCH,
     MOST_BYTES,
     PATIENCE,
     PLAIN,
@@ -49,7 +50,6 @@ _LOOK = (
     "--no-renames",
     "--ignore-submodules=dirty",
 )
-_FETCH = ("fetch", "--quiet", "--no-tags", "--no-auto-gc", "--no-write-fetch-head", "--no-recurse-submodules")
 _FAST = ("-c", "core.fsync=none")
 """For what is also kept elsewhere, or can be made again."""
 _AS_THEY_ARE = b"* !text !eol !crlf !ident !filter !working-tree-encoding\n"
@@ -121,7 +121,7 @@ async def unpack(repo: Repository, packed: Packed) -> None:
     await repo.recover(0.0)
     with as_file(packed.data) as bundle:
         exactly = ("--prune", "--atomic", "--update-head-ok")
-        await repo.run(*_FAST, *_FETCH, *exactly, bundle, *(f"+{place}*:{place}*" for place in _PLACES))
+        await repo.run(*_FAST, *FETCH, *exactly, bundle, *(f"+{place}*:{place}*" for place in _PLACES))
     where = ["--detach", packed.head] if COMMIT.fullmatch(packed.head) else [packed.head]
     await repo.git("checkout", "--quiet", "--force", *where, "--")
     with brief_folder() as folder:
@@ -169,7 +169,7 @@ async def bring(repo: Repository, packed: Packed, branch: str) -> str:
         specs.append(f"{_UNCOMMITTED}:refs/heads/{branch}-uncommitted")
     before = {name: await repo.branch_head(name) for name in wanted}
     with as_file(packed.data) as bundle:
-        fetch = (*_FETCH, "--no-prune", "--atomic", bundle, *specs)
+        fetch = (*FETCH, "--no-prune", "--atomic", bundle, *specs)
         done = await repo.try_git(*fetch, extra=PLAIN, timeout=PATIENCE)
     if done.exit_code != 0:
         raise _not_brought(repo, done.err.decode("utf-8", "replace"), wanted, before)
