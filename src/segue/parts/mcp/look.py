@@ -33,6 +33,7 @@ from segue.view.run import RunView
 
 T = TypeVar("T")
 Data = dict[str, Any]
+Report = Callable[[float, float, str], Awaitable[None]]
 RunName = Annotated[str, Field(description="A run's id, the beginning of one, or `last` for the newest.")]
 
 _MOST_TASKS = 100
@@ -41,6 +42,8 @@ _MOST_TEXT = 400
 _MOST_ROWS = 1000
 _MOST_BYTES = 100_000
 _QUERY_SECONDS = 10.0
+_LONGEST_WAIT = 600
+_LOOK_SECONDS = 1.0
 _TASK_FIELDS = ("key", "title", "state", "phase", "attempts", "proof", "reason", "commit", "waits_for")
 _CARD_FIELDS = ("task", "title", "state", "proof", "conclusion", "meaning", "missing", "reasons", "commit")
 _SETTLED = ("done", "pending")
@@ -170,6 +173,23 @@ class LookTools:
 
         return await asyncio.to_thread(ask)
 
+    async def wait_for_run(
+        self,
+        ctx: Context,
+        run: RunName = "last",
+        seconds: Annotated[
+            float, Field(ge=0, le=_LONGEST_WAIT, description="Return after so many seconds at the latest.")
+        ] = 45,
+    ) -> Data:
+        """Wait until a run ends or needs a decision, and return its status; or after some seconds, as it is.
+
+        Reports progress meanwhile. Call it again while the state is `queued`, `running` or `parked`.
+        """
+        app = await asyncio.to_thread(self._project.look)
+        with app.store(read_only=True) as store:
+            found = await asyncio.to_thread(self._project.find, store, app, run)
+            return await _watch(store, found, seconds, ctx.report_progress)
+
 
 def read_status(project: ServedProject, name: str) -> Data:
     """Return what is known of a run, as far as it fits into an answer."""
@@ -248,36 +268,6 @@ def plain(value: T) -> T:
     """Return values as JSON has them."""
     made: T = json.loads(json.dumps(value, default=str))
     return made
-
-
-_LONGEST = 600
-_LOOK_SECONDS = 1.0
-
-Report = Callable[[float, float, str], Awaitable[None]]
-
-
-class WaitTool:
-    """Waits without holding anything: the run works in a process of its own."""
-
-    def __init__(self, project: ServedProject) -> None:
-        self._project = project
-
-    async def wait_for_run(
-        self,
-        ctx: Context,
-        run: RunName = "last",
-        seconds: Annotated[
-            float, Field(ge=0, le=_LONGEST, description="Return after so many seconds at the latest.")
-        ] = 45,
-    ) -> Data:
-        """Wait until a run ends or needs a decision, and return its status; or after some seconds, as it is.
-
-        Reports progress meanwhile. Call it again while the state is `queued`, `running` or `parked`.
-        """
-        app = await asyncio.to_thread(self._project.look)
-        with app.store(read_only=True) as store:
-            found = await asyncio.to_thread(self._project.find, store, app, run)
-            return await _watch(store, found, seconds, ctx.report_progress)
 
 
 async def _watch(store: Store, run: Run, seconds: float, report: Report) -> Data:

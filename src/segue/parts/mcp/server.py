@@ -19,7 +19,7 @@ from segue import __version__
 from segue.domain.errors import SegueError
 from segue.domain.plain import clean
 from segue.parts.mcp.change import ChangeTools
-from segue.parts.mcp.look import LookTools, WaitTool, read_cards, read_status
+from segue.parts.mcp.look import LookTools, read_cards, read_status
 from segue.parts.mcp.project import ServedProject
 from segue.reports.card.layout import lay_out
 from segue.reports.card.markdown import render_markdown
@@ -89,7 +89,7 @@ def make_server(project: ServedProject, read_only: bool = False) -> MCPServer[No
     look, change = LookTools(project), ChangeTools(project)
     looking: tuple[Tool, ...] = (
         *(look.list_sources, look.list_tasks, look.list_runs, look.run_status),
-        *(WaitTool(project).wait_for_run, look.read_proof, look.read_log, look.query_dataset),
+        *(look.wait_for_run, look.read_proof, look.read_log, look.query_dataset),
     )
     for tool in looking:
         server.add_tool(_explain(tool), annotations=ToolAnnotations(read_only_hint=True))
