@@ -187,7 +187,7 @@ def _drive_logged(order: Order, connections: list[Postgres]) -> DriveEnd:
             return asyncio.run(_drive(order, connections))
         except SegueError as error:
             if isinstance(error, LeaseLost):
-                logger.warning("run %s: the lease was lost", order.run)
+                logger.info("run %s: the lease was lost", order.run)
             said = " ".join(filter(None, (error.message, error.hint)))
             log.write(f"segue: {said}\n".encode())
             return DriveEnd(isinstance(error, _PASSES), said)

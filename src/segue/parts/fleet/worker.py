@@ -95,7 +95,7 @@ class Worker:
             try:
                 await self._serve()
             except Exception as error:  # whatever a driver or a pool makes of a broken connection
-                logger.warning("the database is away", exc_info=True)
+                logger.info("the database is away", exc_info=True)  # people are told below
                 self._say(f"The database is away: {_first_line(error)}")
             failures = 0 if time.monotonic() - started > _PAUSES[-1] else failures + 1
             if not self._ending.is_set():
@@ -171,7 +171,7 @@ class Worker:
         order = Order(run, self._address, place, worker, tuple(found.limits.items()))
         end = await self._seats.drive(order)
         if end is not None and end.killed and not self._ending.is_set():
-            logger.warning("the process that drove run %s was killed; another one adopts its agent", run)
+            logger.info("the process that drove run %s was killed; another one adopts its agent", run)
             end = await self._seats.drive(order)  # its agent may still be at work here
         logger.info("run %s is released: %s", run, end)
         if end is not None and not end.clean and not self._ending.is_set():
