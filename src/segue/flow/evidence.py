@@ -6,10 +6,9 @@ from msgspec.structs import replace
 
 from segue.domain.errors import WorkspaceError
 from segue.domain.events import NoticeGiven, PatchMade
-from segue.domain.failure import Failure, FailureKind
-from segue.domain.outcome import Outcome
+from segue.domain.job import Role
+from segue.domain.outcome import Failure, FailureKind, Outcome
 from segue.domain.results import LaunchOutput
-from segue.domain.role import Role
 from segue.domain.verdict import Action, Result, Verdict
 from segue.domain.workspace import Snapshot, WorkChanges
 from segue.flow.context import RunContext

@@ -10,12 +10,12 @@ from typing import Any
 
 from msgspec import ValidationError
 
-from segue.domain.diff import by_file
 from segue.domain.errors import SegueError, UsageError
 from segue.domain.events import PatchMade, read_event
 from segue.domain.installed import find_variant
 from segue.domain.results import Output, read_as
 from segue.domain.run import Run
+from segue.domain.workspace import split_diff
 from segue.flow.phases.registry import PHASES
 from segue.ports import Store
 from segue.runtime.app import App
@@ -127,7 +127,7 @@ def read_diff(app: App, run: Run, base: str, head: str) -> tuple[str, str]:
 
 def split_by_file(diff: str) -> list[dict[str, Any]]:
     """Split a diff by file, each line with its kind."""
-    return [{"path": file.path, "lines": _classify_lines(file.text)} for file in by_file(diff)]
+    return [{"path": file.path, "lines": _classify_lines(file.text)} for file in split_diff(diff)]
 
 
 def _classify_lines(text: str) -> list[dict[str, str]]:

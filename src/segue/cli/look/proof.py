@@ -44,7 +44,7 @@ def proof(
     """
     from segue.cli.runs import find_run, unknown_task
     from segue.reports.card.build import build_cards
-    from segue.runtime.stored import read_tasks
+    from segue.runtime.sources import read_tasks
 
     if markdown + html + junit + output.json > 1:
         raise click.UsageError("Choose one of --json, --markdown, --html and --junit.")

@@ -20,10 +20,8 @@ from msgspec import Struct
 from msgspec.structs import fields, replace
 
 from segue.domain.events import AgentEnded, AgentStarted, Event, event_data
-from segue.domain.failure import FailureKind
-from segue.domain.job import Job, Limits, Mode
-from segue.domain.outcome import Outcome
-from segue.domain.prompt import Prompt
+from segue.domain.job import Job, Limits, Mode, Prompt
+from segue.domain.outcome import FailureKind, Outcome
 from segue.domain.task import Task
 from segue.parts.conformance.trial import check_promises, describe_repository, expect_ready, git
 from segue.ports import Agent

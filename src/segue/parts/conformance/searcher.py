@@ -11,7 +11,7 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from segue.domain.errors import SearchFailed
-from segue.domain.evidence import Hit
+from segue.domain.verdict import Hit
 from segue.parts.conformance.trial import check_promises, expect
 from segue.ports import Searcher
 from segue.system.services import Services

@@ -13,8 +13,8 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from segue.domain.errors import SegueError
-from segue.domain.history import SourceHistory
 from segue.domain.run import RunKind
+from segue.domain.source import SourceHistory
 from segue.domain.task import Completion, Task, TaskList, TaskStatus
 from segue.parts.conformance.trial import expect
 from segue.ports import Source, SourceRequest

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from segue.config.settings import Settings
 from segue.domain.errors import UsageError
-from segue.domain.role import read_chain
+from segue.domain.job import read_chain
 from segue.domain.run import RunSpec
 from segue.parts.fleet.git.addresses import canonical_url
 from segue.parts.fleet.options import WorkerSettings, worker_settings

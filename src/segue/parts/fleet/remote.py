@@ -14,13 +14,13 @@ from contextlib import asynccontextmanager, closing, suppress
 from pathlib import Path, PurePath
 
 from segue.domain.errors import Locked, SegueError, UsageError
-from segue.domain.kinds.recognise import with_kinds
+from segue.domain.kinds import with_kinds
 from segue.domain.run import LOCAL, Origin, Run, RunState
 from segue.domain.task import Task
 from segue.parts.fleet.git.addresses import canonical_url
 from segue.runtime.app import App
 from segue.runtime.plan import kind_rules
-from segue.runtime.stored import load_run_app
+from segue.runtime.sources import load_run_app
 from segue.system.git.folders import git_dirs
 from segue.system.git.objects import Objects
 from segue.system.git.repository import Repository

@@ -13,19 +13,18 @@ from mcp.server.mcpserver import Context
 from msgspec import to_builtins
 from pydantic import Field
 
+from segue.domain.amounts import describe_until
 from segue.domain.errors import UsageError
 from segue.domain.events import PLAN_GATE
-from segue.domain.kinds.recognise import with_kinds
+from segue.domain.kinds import with_kinds
 from segue.domain.run import USUAL_RUNS, Run
-from segue.domain.until import describe_until
 from segue.parts.mcp.project import ServedProject
 from segue.ports import QueryLimits, Store
 from segue.reports.card.build import build_cards
 from segue.reports.card.card import ProofCard
 from segue.reports.event_text import describe_event, locate_event
 from segue.runtime.plan import kind_rules
-from segue.runtime.sources import find_sources
-from segue.runtime.stored import read_tasks
+from segue.runtime.sources import find_sources, read_tasks
 from segue.system.reading import work_tree
 from segue.view.data import run_data
 from segue.view.load import ACTIVE, load_view, state_of

@@ -17,7 +17,7 @@ from mcp.types import ToolAnnotations
 
 from segue import __version__
 from segue.domain.errors import SegueError
-from segue.domain.plain import clean
+from segue.domain.text import clean
 from segue.parts.mcp.change import ChangeTools
 from segue.parts.mcp.look import LookTools, read_cards, read_status
 from segue.parts.mcp.project import ServedProject
