@@ -15,7 +15,7 @@ from segue.flow.context import RunContext
 from segue.flow.launch import Conclude, seen_before
 from segue.flow.pushed import name_pushed
 from segue.flow.state import TaskState
-from segue.system.git.heavy import name_heavy
+from segue.system.git.index import name_heavy
 
 RETRIED = {FailureKind.CRASH, FailureKind.RATE_LIMIT, FailureKind.NO_RESULT, FailureKind.TRUNCATED}
 RETRIED |= {FailureKind.TIMEOUT, FailureKind.HANG, FailureKind.NO_CHANGE, FailureKind.LOST}

@@ -22,7 +22,7 @@ from segue.flow.phases.registry import PHASES
 from segue.ports import Source, Store
 from segue.runtime.app import App
 from segue.system import identity
-from segue.system.git.delivery import find_absent, find_trailers, is_shallow
+from segue.system.git.remotes import find_absent, find_trailers, is_shallow
 from segue.system.git.repository import Repository
 from segue.view.load import state_of
 

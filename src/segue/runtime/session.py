@@ -53,12 +53,12 @@ from segue.runtime.wiring import command_runner, examine_project, hook_runner, m
 from segue.system import identity
 from segue.system.files import explain_full_disk
 from segue.system.git.branches import LocalBranches
-from segue.system.git.delivery import find_missing
 from segue.system.git.outside import read_config
+from segue.system.git.remotes import find_missing
 from segue.system.git.worktree import WorktreeResult
-from segue.system.interrupts import on_interrupt
-from segue.system.process.orphans import end_orphans
-from segue.system.program import start_in_background
+from segue.system.process.folder import end_orphans
+from segue.system.process.group import on_interrupt
+from segue.system.process.segue import start_in_background
 from segue.view.run import FOLDED, RunView
 
 if TYPE_CHECKING:

@@ -45,7 +45,7 @@ from segue.system.files import exclusive, private_folder, write_atomic
 from segue.system.git.repository import Repository
 from segue.system.git.worktree import branch_of
 from segue.system.lock import RepoLock
-from segue.system.process.orphans import end_orphans
+from segue.system.process.folder import end_orphans
 from segue.system.process.watch import Link
 
 

@@ -8,8 +8,8 @@ from urllib.parse import unquote, urlsplit
 
 from segue.domain.errors import UsageError, WorkspaceError
 from segue.domain.run import LOCAL as LOCAL
-from segue.system.git.outside import APART, run_git
-from segue.system.git.refs import COMMIT
+from segue.system.git.folders import COMMIT
+from segue.system.git.outside import NO_REPOSITORY, run_git
 
 _SCHEMES = {"https": 443, "http": 80, "ssh": 22, "git": 9418}
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
@@ -112,7 +112,7 @@ async def remote_commit(url: str, branch: str) -> tuple[str, str]:
     if COMMIT.fullmatch(branch):
         return "", branch
     wanted = ["--symref", "--", url, f"refs/heads/{branch}" if branch else "HEAD"]
-    done = await run_git(Path.home(), "ls-remote", *wanted, extra=APART, timeout=_TIMEOUT)
+    done = await run_git(Path.home(), "ls-remote", *wanted, extra=NO_REPOSITORY, timeout=_TIMEOUT)
     shown = canonical_url(url)
     if done.exit_code != 0:
         said = done.err.decode("utf-8", "replace").strip().splitlines()
