@@ -17,10 +17,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from segue import check_agent
 from segue.agents.cursor.agent import CursorAgent, CursorOptions
 from segue.agents.cursor.lines import CursorLines
 from segue.agents.local.launch import ProcessEnd
-from segue.conformance.agent import check_agent
 from segue.domain.events import (
     AgentOutput,
     AgentRaw,

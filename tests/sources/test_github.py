@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from segue.conformance.source import check_source
+from segue import check_source
 from segue.domain.errors import CredentialsError, SourceError, UsageError
 from segue.domain.source import SourceHistory
 from segue.domain.task import Completion, TaskStatus

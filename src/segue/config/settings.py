@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar
 from msgspec import Meta
 
 from segue.config.git import GitSettings
-from segue.config.worker import WorkerSettings
 from segue.domain.diagnostic import ALLOWED, parse
 from segue.domain.options import (
     Amount,
@@ -370,7 +369,6 @@ class Settings(Options, frozen=True):
     log: LogSettings = LogSettings()
     diagnostics: DiagnosticSettings = DiagnosticSettings()
     github: GithubSettings = GithubSettings()
-    worker: WorkerSettings = WorkerSettings()
     sources: dict[str, dict[str, Any]] = {}
     """Options per source that is a plug-in."""
     judges: dict[str, dict[str, Any]] = {}

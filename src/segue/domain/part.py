@@ -66,7 +66,8 @@ class Part(NamedTuple):
 
     Beside the sockets of plug-ins there are `examiners` of whole projects, `questions` that wait on the page,
     `scenes` of the demo, what `continues` a run of a kind that has no tasks, `observers` of runs by the table
-    that asks for them, `hostings` of pull requests, and `stand-ins` for tools."""
+    that asks for them, `hostings` of pull requests, `stand-ins` for tools, what to do with runs that were
+    `submitted` to other machines and which of those are `stuck`, and the `suites` that variants pass."""
     files: Mapping[str, PartFiles] = {}
     """The files of its sources, by the name of the source."""
     pages: tuple[str, ...] = ()

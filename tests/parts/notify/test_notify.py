@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from segue.conformance.notifier import check_notifier
+from segue import check_notifier
 from segue.domain.notification import KINDS, Notification
 from segue.domain.options import OptionError, read_options
 from segue.domain.text import plain, plain_lines

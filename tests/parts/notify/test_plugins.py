@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from segue.conformance.notifier import check_notifier
+from segue import check_notifier
 from segue.domain.errors import UsageError
 from segue.domain.notification import Notification
 from segue.parts.notify.observer import make_notifiers

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from segue.conformance.searcher import check_searcher
+from segue import check_searcher
 from segue.domain.options import read_options
 from segue.domain.verdict import Hit
 from segue.parts.searchers.options import SearchSettings

@@ -16,9 +16,9 @@ from typing import Any
 
 import pytest
 
-from segue.conformance.reviewer import check_reviewer
 from segue.domain.options import OptionError, read_options
 from segue.domain.verdict import DismissReason, Finding, Review, Severity
+from segue.parts.conformance.reviewer import check_reviewer
 from segue.parts.stet.reviewer import StetOptions, StetReviewer
 from segue.parts.stet.session import Ownership
 from segue.ports import Reviewer
