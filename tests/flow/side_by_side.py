@@ -13,8 +13,8 @@ from msgspec.structs import replace
 from segue.domain.events import AgentStarted, Event, TaskEnded, TaskMerged, TaskStarted
 from segue.domain.job import Job
 from segue.domain.outcome import Outcome
-from segue.flow.context import RunContext
-from segue.flow.lanes import Lane, Seat, Seats
+from segue.flow.context import Lane, Lanes, RunContext
+from segue.flow.lanes import Seat, Seats
 from segue.flow.scheduler import run_tasks
 from segue.system.git.lane_tree import LaneTree
 from segue.system.git.lanes import LaneTrees
@@ -89,7 +89,7 @@ class SideLoop(Loop):
 
     async def _session(self, chosen: Sequence[str]) -> None:
         async with self.lanes() as (context, lanes):
-            await run_tasks(context, chosen, lanes)
+            await run_tasks(context, chosen, Lanes(lanes.seats, lanes.open))
 
     @asynccontextmanager
     async def lanes(self) -> AsyncGenerator[tuple[RunContext, LoopLanes], None]:

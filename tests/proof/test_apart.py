@@ -9,7 +9,7 @@ from typing import Literal
 import pytest
 
 from segue.domain.proof import CheckResult, CheckState
-from segue.proof.independent import TestsApart, is_in, rename
+from segue.proof.independent import TestingPlace, is_in, rename
 from segue.proof.interface import describe_interface
 from segue.proof.options import SealOptions
 from segue.system.git.repository import Repository
@@ -45,7 +45,7 @@ def test_only_new_test_files_are_kept_and_the_work_tree_stays_as_it_is(tmp_path:
     place.write({"work.txt": "under way\n"})
 
     async def run() -> tuple[str, ...]:
-        apart = TestsApart(await Repository.open(place.root), tmp_path / "apart", "run-1")
+        apart = TestingPlace(await Repository.open(place.root), tmp_path / "apart", "run-1")
         folder = await apart.open(place.base, "3-1")
         names = sorted(path.name for path in folder.iterdir())
         assert names == [".git", "calc.py", "test_old.py"]
@@ -99,7 +99,7 @@ def test_checks_run_tests_that_are_not_in_the_work_tree(
     head = place.commit({"calc.py": "def one():\n    return 1\n"})
 
     async def run() -> CheckResult:
-        apart = TestsApart(await Repository.open(place.root), tmp_path / "apart", "run-1")
+        apart = TestingPlace(await Repository.open(place.root), tmp_path / "apart", "run-1")
         folder = await apart.open(place.base, "1")
         text = (
             "import unittest\n\nfrom calc import one\n\n\nclass Test(unittest.TestCase):\n"

@@ -14,9 +14,10 @@ from typing import Any
 from segue.conformance.trial import report_broken
 from segue.domain.errors import Locked, StoreError
 from segue.domain.events import AgentTool, Recorded
-from segue.domain.results import Output, StepResult, to_json
+from segue.domain.results import Output, StepFacts, StepResult, to_json
 from segue.domain.run import RunSpec, RunState, StepState
-from segue.ports import StepFacts, Store, Work
+from segue.store.journal import Work
+from segue.store.store import Store
 
 MakeStore = Callable[[], Store]
 _SPEC = RunSpec(

@@ -6,8 +6,7 @@ import base64
 
 from msgspec import Struct
 
-from segue.ports import Statement
-from segue.store.database import Database, ask, transact
+from segue.store.database import Database, Statement, ask, transact
 from segue.system.git.portable import Packed
 
 _SAVE = (

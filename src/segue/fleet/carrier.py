@@ -11,8 +11,8 @@ from msgspec.structs import replace
 from segue.domain.errors import Locked, WorkspaceError
 from segue.domain.run import Run, RunSpec, Step
 from segue.fleet.bundles import Whereabouts, find_work, save_work, settle_at
-from segue.flow.phases.registry import PHASES
-from segue.ports import Statement
+from segue.flow.phase import PHASES
+from segue.store.database import Statement
 from segue.store.postgres import Postgres
 from segue.system.git.portable import deliver, pack
 from segue.system.git.repository import Repository

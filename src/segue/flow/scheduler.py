@@ -2,28 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING
+from collections.abc import Collection
 
 from segue.domain.delivery import is_feedback
-from segue.domain.errors import NeedsHuman
-from segue.domain.events import TaskBlocked
-from segue.domain.graph import Blocked, find_block
-from segue.domain.kinds.recognise import with_kind
-from segue.domain.results import EndOutput, StepResult
-from segue.domain.run import Step, StepState
-from segue.domain.task import Task, TaskKind, TaskStatus, without_secrets
-from segue.flow.commit import is_last_commit
-from segue.flow.context import RunContext
-from segue.flow.gates import Gates
+from segue.domain.graph import find_block
+from segue.domain.results import EndOutput, StepFacts, StepResult
+from segue.domain.task import without_secrets
+from segue.flow.context import Lanes, RunContext
+from segue.flow.pending import Gates, PendingTasks, Tally, find_cut_off
 from segue.flow.phases.outline import outline
 from segue.flow.survey import survey
 from segue.flow.task import end_event, run_task
-from segue.ports import StepFacts
-
-if TYPE_CHECKING:
-    from segue.flow.lanes import Lanes
 
 
 async def run_tasks(context: RunContext, chosen: Collection[str] = (), lanes: Lanes | None = None) -> None:
@@ -56,131 +45,10 @@ async def _run_in_order(context: RunContext, pending: PendingTasks, tally: Tally
             pending.put_back(task.key)
 
 
-class Tally:
-    """How the tasks of this session ended."""
-
-    def __init__(self, context: RunContext) -> None:
-        self._context = context
-        self._failed: list[tuple[str, str]] = []
-        self._place: Path | None = None
-        self._in_a_row = self._done = 0
-        self.stuck: set[str] = set()
-        """Tasks that failed, and those that wait for them."""
-        self.asked: set[str] = set()
-        """Tasks for a person, and those that wait for them."""
-        self.is_enough = False
-        """Whether no other task is begun, because too many have failed."""
-
-    def add(self, task: Task, ending: EndOutput, place: Path | None = None) -> None:
-        """Count a task that has ended; `place` is where it was worked on."""
-        if ending.replanned:
-            return
-        if ending.done:
-            self._done, self._in_a_row = self._done + 1, 0
-            return
-        self._failed.append((task.key, ending.reason))
-        self._place = self._place if len(self._failed) > 1 else place
-        if task.kind is TaskKind.HUMAN:
-            self.asked.add(task.key)
-            return
-        self.stuck.add(task.key)
-        self._in_a_row += 1
-        policy = self._context.policy
-        self.is_enough |= not policy.continue_after_failure or self._in_a_row == policy.max_failures
-
-    async def block(self, task: Task, blocked: Blocked) -> None:
-        """Count a task that cannot begin."""
-        context = self._context
-        (self.asked if self.asked.issuperset(blocked.by) else self.stuck).add(task.key)
-        await context.emit(TaskBlocked(task.key, context.redact(task.title), blocked.by, blocked.why))
-
-    def conclude(self) -> None:
-        """Raise NeedsHuman if something is left for a person."""
-        if not self._failed:
-            return
-        context, done = self._context, self._done
-        blocked = len(self.stuck) + len(self.asked) - len(self._failed)
-        run, (key, reason) = context.journal.run.id, self._failed[0]
-        message = f"Task {key} needs a human: {reason}"
-        if len(self._failed) > 1:
-            listed = "\n".join(f"  Task {key}: {reason}" for key, reason in self._failed)
-            message = f"{len(self._failed)} tasks need a human:\n{listed}"
-        if blocked:
-            message += f"\n{blocked} more {'waits' if blocked == 1 else 'wait'} for that."
-        finished = (
-            f"{done} task{'' if done == 1 else 's'} done in this session" if done else "No task was lost"
-        )
-        raise NeedsHuman(
-            message,
-            kept=f"{finished}; what the agent left behind is in {self._place or context.workspace.root}.",
-            hint=f"Look: segue logs {run} --task {key}   Try again: segue resume {run}   "
-            f"Decide: segue task accept {key}, segue task skip {key} --reason WHY",
-        )
-
-
 async def _end_dropped(context: RunContext) -> None:
     """End a step in the journal too that a new plan dropped just before a crash."""
     planned = {task.key for task in context.source.tasks().tasks}
-    for key in sorted(key for key in _cut_off(context) - planned if not is_feedback(key)):
+    for key in sorted(key for key in find_cut_off(context) - planned if not is_feedback(key)):
         ending = EndOutput(reason="planned again", replanned=True)
         await context.emit(end_event(key, ending))
         await context.journal.record(f"task/{key}/end", StepResult(False, ending), StepFacts(key, "end"))
-
-
-class PendingTasks:
-    """The tasks that are to be run, in the source's order; reads the source again when someone changed it."""
-
-    def __init__(self, context: RunContext, chosen: Collection[str]) -> None:
-        self._source = context.source
-        self._kinds = context.policy.kinds
-        self._chosen = set(chosen)
-        self._given: set[str] = set()
-        self._cut_off = _cut_off(context)
-        self._stamp: object = object()
-        self._rest: list[Task] = []
-
-    def next(self) -> Task | None:
-        """Return the next task with its kind, or None at the end."""
-        if self.is_changed:
-            self._rest = [task for task in reversed(self.read()) if self.wants(task)]
-        while self._rest:
-            task = self._rest.pop()
-            if task.key not in self._given:
-                self._given.add(task.key)
-                return with_kind(task, self._kinds)
-        return None
-
-    @property
-    def is_changed(self) -> bool:
-        """Whether the source has changed since it was read last."""
-        return self._source.stamp() != self._stamp
-
-    def read(self) -> Sequence[Task]:
-        """Return all tasks of the source as they are now."""
-        tasks = self._source.tasks().tasks
-        self._stamp = self._source.stamp()
-        return tasks
-
-    def put_back(self, key: str) -> None:
-        """Give the task out once more if it is still in the plan."""
-        self._given.discard(key)
-        self._stamp = object()
-
-    def wants(self, task: Task) -> bool:
-        """Return whether the task is to be run; one marked as done just before a crash is ended too."""
-        if self._chosen and task.key not in self._chosen:
-            return False
-        return task.status is TaskStatus.PENDING or task.key in self._cut_off
-
-
-def _cut_off(context: RunContext) -> set[str]:
-    """Return the tasks of which everything is journalled but the end, or but the result of their commit."""
-    states: dict[str, list[Step]] = {}
-    for step in context.journal.steps("task/"):
-        states.setdefault(step.key.split("/")[1], []).append(step)
-    return {
-        key
-        for key, steps in states.items()
-        if (steps[-1].state is StepState.DONE or is_last_commit(steps[-1].key))
-        and not any(step.phase == "end" for step in steps)
-    }

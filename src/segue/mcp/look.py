@@ -17,12 +17,12 @@ from segue.domain.kinds.recognise import with_kinds
 from segue.domain.run import USUAL_RUNS, Run
 from segue.fleet.looking import read_tasks
 from segue.mcp.project import ServedProject
-from segue.ports import QueryLimits
 from segue.reports.card.build import build_cards
 from segue.reports.card.card import ProofCard
 from segue.reports.event_text import describe_event, locate_event
 from segue.runtime.plan import kind_rules
 from segue.runtime.sources import find_sources
+from segue.store.database import QueryLimits
 from segue.system.reading import work_tree
 from segue.view.data import run_data
 from segue.view.load import load_view, state_of

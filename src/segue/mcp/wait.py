@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from mcp.server.mcpserver import Context
 from pydantic import Field
@@ -14,9 +14,12 @@ from segue.domain.run import Run
 from segue.domain.until import describe_until
 from segue.mcp.look import Data, RunName, describe
 from segue.mcp.project import ServedProject
-from segue.ports import Store
 from segue.view.load import ACTIVE, load_view, state_of
 from segue.view.run import RunView
+
+if TYPE_CHECKING:
+    from segue.store.store import Store
+
 
 _LONGEST = 600
 _LOOK_SECONDS = 1.0

@@ -9,6 +9,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -20,9 +21,13 @@ from segue.domain.run import RunState
 from segue.domain.until import describe_until
 from segue.notify.answers import AnswerSigner
 from segue.notify.send import notify
-from segue.ports import Notifier, Store
+from segue.ports import Notifier
 from segue.system.redact import Redactor
 from segue.view.run import RunView
+
+if TYPE_CHECKING:
+    from segue.store.store import Store
+
 
 _EXIT_TIMEOUT = 30.0
 """Seconds the end of a run waits for notifications that are being sent."""

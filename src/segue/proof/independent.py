@@ -29,7 +29,7 @@ class KeptTests(Struct, frozen=True):
     files: tuple[str, ...]
 
 
-class TestsApart:
+class TestingPlace:
     """A place for tests that belong to no work tree."""
 
     __test__ = False

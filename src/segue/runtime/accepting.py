@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from segue.domain.errors import UsageError
 from segue.domain.results import SnapshotOutput, read_as
 from segue.domain.task import Task
-from segue.ports import Journal
 from segue.runtime.app import App
 from segue.system.git.lanes import LaneTrees
 from segue.system.git.merging import Integration
 from segue.system.git.repository import Repository
 from segue.system.git.worktree import branch_of
+
+if TYPE_CHECKING:
+    from segue.store.journal import Journal
 
 
 async def accept_lane(

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from segue.domain.errors import UsageError, WorkspaceError
 from segue.domain.events import NoticeGiven
-from segue.ports import Journal, Source
+from segue.ports import Source
 from segue.runtime.app import App
 from segue.runtime.open import OpenRun
 from segue.runtime.preconditions import Undecided
 from segue.system.git.branches import REMOTE, RemoteBranches
 from segue.system.git.repository import Repository
 from segue.system.git.upstream import name_unseen, pushed_branch
+
+if TYPE_CHECKING:
+    from segue.store.journal import Journal
+
 
 _KEPT = "Nothing was launched."
 

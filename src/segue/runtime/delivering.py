@@ -16,9 +16,9 @@ from segue.domain.errors import NeedsHuman, SegueError, UsageError, WorkspaceErr
 from segue.domain.events import NoticeGiven, WorkDelivered
 from segue.domain.patience import outlast
 from segue.domain.pattern import pattern
-from segue.domain.results import StepResult
+from segue.domain.results import StepFacts, StepResult
 from segue.domain.run import RunSpec, StepState
-from segue.ports import Delivery, Handover, Journal, Source, StepFacts, Store
+from segue.ports import Delivery, Handover, Source
 from segue.runtime import registry
 from segue.runtime.app import App
 from segue.runtime.wiring import make_delivery, raise_problems
@@ -32,6 +32,8 @@ from segue.system.services import Services
 
 if TYPE_CHECKING:
     from segue.runtime.open import OpenRun
+    from segue.store.journal import Journal
+    from segue.store.store import Store
 
 _KEPT = "Nothing was started."
 _BASE = "refs/segue/base"

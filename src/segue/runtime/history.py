@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -12,8 +13,11 @@ from segue.domain.history import SourceHistory
 from segue.domain.results import EndOutput, JudgeOutput, LaunchOutput, SnapshotOutput, read_as
 from segue.domain.run import Step, StepState
 from segue.domain.task import Completion, Task, TaskStatus
-from segue.flow.phases.registry import PHASES
-from segue.ports import Store
+from segue.flow.phase import PHASES
+
+if TYPE_CHECKING:
+    from segue.store.store import Store
+
 
 _KINDS = (TaskMarked, StateImported, PlanRevised, Committed)
 _ENDS = (

@@ -6,17 +6,18 @@ import getpass
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from segue.domain.errors import UsageError
 from segue.domain.events import TaskMarked
 from segue.domain.proof import Level, Proof
-from segue.domain.results import EndOutput, LaunchOutput, StepResult, read_as
+from segue.domain.results import EndOutput, LaunchOutput, StepFacts, StepResult, read_as
 from segue.domain.run import Run
 from segue.domain.task import Completion, Task, TaskStatus
-from segue.flow.phases.registry import PHASES
-from segue.ports import Journal, Source, StepFacts
+from segue.flow.phase import PHASES
+from segue.ports import Source
 from segue.runtime.accepting import accept_lane
 from segue.runtime.app import App
 from segue.runtime.following import find_returned
@@ -25,6 +26,9 @@ from segue.system.git.repository import Repository
 from segue.system.git.worktree import workplace
 from segue.system.lock import RepoLock
 from segue.view.load import ACTIVE, state_of
+
+if TYPE_CHECKING:
+    from segue.store.journal import Journal
 
 
 class HeldRun(Struct, frozen=True):

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from msgspec import Struct
 from msgspec.structs import replace
 
 from segue.domain.errors import NeedsHuman
 from segue.domain.events import NoticeGiven
 from segue.domain.task import TaskKind
-from segue.flow.context import Checking, RunContext
-from segue.flow.lanes import Lane, Seat, Seats
-from segue.ports import Journal
+from segue.flow.context import Checking, Lane, Lanes, RunContext
+from segue.flow.lanes import Seat, Seats
 from segue.proof.guard import LaunchGuard
 from segue.runtime.base import make_remote
 from segue.runtime.delivering import is_merged
@@ -24,6 +25,9 @@ from segue.system.git.lanes import LaneTrees
 from segue.system.git.merging import Integration, catch_up
 from segue.system.git.repository import Repository
 from segue.system.git.worktree import branch_of
+
+if TYPE_CHECKING:
+    from segue.store.journal import Journal
 
 
 class _LaneParts(Struct, frozen=True):
@@ -49,6 +53,11 @@ class RunLanes:
         self._known: dict[int, _LaneParts] = {}
         self._told_missing = False
         self.seats = Seats(settings.jobs)
+
+    @property
+    def for_flow(self) -> Lanes:
+        """What the flow needs of them."""
+        return Lanes(self.seats, self.open)
 
     async def begin(self, context: RunContext) -> None:
         """Detach the run's own work tree from its branch, which is moved from elsewhere now."""
@@ -131,7 +140,8 @@ class RunLanes:
         onto, branch = self._opened.spec.onto, self._branch
         while (merged := await catch_up(self._home, branch, onto)) is not None and merged.tree:
             for argv in context.checking.commands:
-                result = await context.checking.run(argv, merged.theirs, merged.tree, kind=TaskKind.BUILD)
+                sealer = context.checking.sealer()
+                result = await sealer.check(argv, merged.theirs, merged.tree, kind=TaskKind.BUILD)
                 if not result.ok:
                     raise NeedsHuman(
                         f"You committed to {onto} meanwhile, and together with that a check fails: "

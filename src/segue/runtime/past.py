@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
@@ -12,13 +13,17 @@ from segue.domain.errors import Locked, UsageError, WorkspaceError
 from segue.domain.history import SourceHistory
 from segue.domain.results import SnapshotOutput, read_as
 from segue.domain.run import Run, RunState
-from segue.ports import Source, Store
+from segue.ports import Source
 from segue.runtime.app import App
 from segue.runtime.history import read_history
 from segue.system import identity
 from segue.system.git.delivery import find_absent, find_trailers, is_shallow
 from segue.system.git.repository import Repository
 from segue.view.load import state_of
+
+if TYPE_CHECKING:
+    from segue.store.store import Store
+
 
 _ALL = ("run/", "task/")
 

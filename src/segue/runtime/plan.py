@@ -17,8 +17,8 @@ from segue.domain.graph import refuse_cycles
 from segue.domain.role import AgentChoice, Role, read_chain
 from segue.domain.run import Run, RunKind, RunSpec, TrialSpec
 from segue.domain.task import Task, TaskKind, TaskList, TaskStatus
+from segue.flow.agents import AgentChain
 from segue.flow.context import Policy
-from segue.flow.launch import AgentChain
 from segue.flow.phase import PRESETS, Flow, make_flow
 from segue.ports import Capabilities, Source
 from segue.runtime import registry
@@ -178,7 +178,7 @@ def _plan_listed(
 
 def replan_run(app: App, source: Source, run: Run, *, draft: bool = False) -> RunPlan:
     """Plan to continue a run with the flow and the agents it was started with; a draft writes nothing."""
-    from segue.flow.phases.registry import PHASES
+    from segue.flow.phase import PHASES
 
     spec = run.spec
     known = {**PRESETS, **{name: flow.phases for name, flow in app.loaded.settings.flows.items()}}

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from segue.domain.errors import UsageError
 from segue.domain.run import Run
-from segue.ports import Carrier, Store
 from segue.runtime.app import App
-from segue.runtime.open import OpenRun
+from segue.runtime.open import Carrier, OpenRun
 from segue.runtime.past import look_back, settle_first, settle_resume
 from segue.runtime.plan import plan_run, replan_run
 from segue.runtime.preconditions import check_isolated, check_preconditions
 from segue.runtime.ready import build_parts, exclude_state_files, lock_repository
 from segue.system.git.repository import Repository
+
+if TYPE_CHECKING:
+    from segue.store.store import Store
 
 
 @asynccontextmanager

@@ -13,8 +13,8 @@ from msgspec.structs import replace
 from segue.domain.errors import UsageError, WorkspaceError
 from segue.domain.role import Role
 from segue.domain.run import Run, RunSpec, RunState
+from segue.flow.agents import AgentChain
 from segue.flow.context import Building, Judging, Reviewing
-from segue.flow.launch import AgentChain
 from segue.ports import Source
 from segue.runtime.delivering import aim
 from segue.runtime.plan import RunPlan, check_chains, judges_of

@@ -33,16 +33,16 @@ from segue.domain.hook import HookTime
 from segue.domain.results import read_launch
 from segue.domain.run import Run, RunState
 from segue.domain.task import TaskStatus
+from segue.domain.workspace import Workspace
+from segue.flow.agents import Launcher
+from segue.flow.commands import FinalCommand, FinalReport, run_final_commands, run_hooks
 from segue.flow.context import RunContext
 from segue.flow.earlier import read_earlier, read_touched
-from segue.flow.final import FinalCommand, FinalReport, run_final_commands
-from segue.flow.hooks import run_hooks
-from segue.flow.launch import Launcher
 from segue.flow.scheduler import run_tasks
 from segue.flow.survey import end_survey
-from segue.ports import Journal, Observer, ReviewSubject, Store, Workspace
+from segue.ports import Observer, ReviewSubject
 from segue.proof.guard import LaunchGuard
-from segue.proof.independent import TestsApart
+from segue.proof.independent import TestingPlace
 from segue.runtime.app import App
 from segue.runtime.delivering import Delivering
 from segue.runtime.following import Returned
@@ -63,6 +63,8 @@ from segue.view.run import FOLDED, RunView
 
 if TYPE_CHECKING:
     from segue.runtime.parallel import RunLanes
+    from segue.store.journal import Journal
+    from segue.store.store import Store
 
 _STOP_TIMEOUT = 60.0
 _LONGEST_WAIT = 60.0
@@ -207,16 +209,16 @@ class _Session:
             await self._announce(guard)
             if opened.carrier is not None:
                 opened.carrier.disconnect()
-            hooks = context.checking.run_hooks
+            hooks = context.checking.hooks
             has_hooks = hooks is not None and not context.cloud and await hooks.keep()
             if context.checking.commands or context.checking.smoke or has_hooks:
-                await context.checking.prepare()
+                await context.checking.sealer().prepare()
             await self._run_hooks(HookTime.BEFORE)
             before = {key for key, task in self._view.tasks.items() if task.commit}
             lanes = await self._begin_lanes(context)
             try:
                 with opened.source.batch():
-                    await run_tasks(context, opened.spec.tasks, lanes)
+                    await run_tasks(context, opened.spec.tasks, lanes.for_flow if lanes is not None else None)
                     if self._returned is not None:
                         await self._returned.run(context)
             finally:
@@ -306,7 +308,7 @@ class _Session:
             judging=parts.judging,
             building=parts.building,
             resumed_by_person=self._is_resumed_by_person(),
-            testing=TestsApart(opened.repo, folder / "independent", opened.run.id),
+            testing=TestingPlace(opened.repo, folder / "independent", opened.run.id),
             earlier={} if opened.is_first else read_earlier(self._store, opened.run.source_key),
             touched=read_touched(self._store, opened.run.source_key) if opened.spec.lanes else {},
         )

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from segue.domain.events import CheckRun, DiagnosticRun
-from segue.ports import Store
 from segue.store.rows import CHATTY
 from segue.web.events import read_events
 from segue.web.routes import Data
+
+if TYPE_CHECKING:
+    from segue.store.store import Store
+
 
 COMMANDS = 200
 """Commands shown; the events contain all of them."""

@@ -5,12 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from pathlib import Path, PurePath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from segue.domain.errors import SegueError
 from segue.domain.installed import import_name, socket_variants
 from segue.domain.run import USUAL_RUNS, Run, RunKind
-from segue.ports import Store
 from segue.reports.selection import select_kinds
 from segue.runtime.app import App
 from segue.view.load import state_of
@@ -19,6 +18,10 @@ from segue.web.fleet import has_fleet
 from segue.web.routes import Data, PageRequest, PageRoute, slice_page
 from segue.web.run import describe_request, read_plan
 from segue.web.waiting import InboxItem, InboxKind, list_waiting, refuse_request
+
+if TYPE_CHECKING:
+    from segue.store.store import Store
+
 
 SIZE = 20
 """Items on one page."""

@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from msgspec import Struct
@@ -16,7 +16,6 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
 
 from segue.domain.errors import Locked, SegueError, StoreError
-from segue.ports import Store
 from segue.runtime.app import App
 from segue.system.http.guard import Receive, Scope, Send
 from segue.view.run import RunView
@@ -24,6 +23,10 @@ from segue.web.filters import create_environment
 from segue.web.live import LiveUpdates
 from segue.web.routes import ActionResult, Data, NotFound, PageRequest, PageRoute, list_menu, list_pages
 from segue.web.shared import StorePool, VersionedCache
+
+if TYPE_CHECKING:
+    from segue.store.store import Store
+
 
 PART = "x-segue-part"
 """The header with which the script requests the content of a page without its frame."""

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
 from segue.domain.errors import SegueError
 from segue.domain.events import PLAN_GATE
 from segue.domain.run import Run, RunState
-from segue.ports import Store
 from segue.reports.card.build import read_findings
 from segue.reports.figures.timeline import draw_timeline, list_phases
 from segue.reports.selection import Rows
@@ -24,6 +23,10 @@ from segue.web.lanes import present_lanes, query_lanes
 from segue.web.live import find_last_event, make_line
 from segue.web.routes import Data, PageRequest, PageRoute
 from segue.web.runs import describe_run
+
+if TYPE_CHECKING:
+    from segue.store.store import Store
+
 
 SIZE = 20
 """Tasks on one page, also in the timeline."""

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import PurePath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from segue.domain.run import USUAL_RUNS, Run, RunKind, RunState
-from segue.ports import Store
 from segue.reports.selection import select_kinds
 from segue.view.load import state_of
 from segue.view.run import RunView
 from segue.web import queries
 from segue.web.events import escape_like
 from segue.web.routes import Data, PageRequest, PageRoute, slice_page
+
+if TYPE_CHECKING:
+    from segue.store.store import Store
+
 
 SIZE = 25
 """Runs on one page."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import to_builtins
@@ -18,7 +18,6 @@ from segue.domain.results import Output, to_json
 from segue.domain.run import Run
 from segue.domain.verdict import Result, Verdict
 from segue.fleet.looking import read_tasks
-from segue.ports import Store
 from segue.reports.figures.timeline import label_phase
 from segue.web import queries
 from segue.web.commands import list_commands
@@ -26,6 +25,10 @@ from segue.web.diffs import find_commits, read_diff, read_patch, split_by_file
 from segue.web.events import EVENT_ROWS, read_events
 from segue.web.live import make_line
 from segue.web.routes import Data, NotFound, PageRequest, PageRoute
+
+if TYPE_CHECKING:
+    from segue.store.store import Store
+
 
 TEXT = 40_000
 """Characters of a long text on one page."""

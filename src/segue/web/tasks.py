@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from segue.domain.run import USUAL_RUNS, Run
 from segue.domain.task import Task, TaskStatus
-from segue.ports import Store
 from segue.reports.selection import select_kinds
 from segue.runtime.stored import read_source
 from segue.view.run import RunView
 from segue.view.task import TaskView
 from segue.web import queries
 from segue.web.routes import Data, PageRequest, PageRoute, slice_page
+
+if TYPE_CHECKING:
+    from segue.store.store import Store
+
 
 SIZE = 50
 """Cards of a column on one page."""

@@ -13,9 +13,9 @@ from segue.cli.terminal.output import Printer
 from segue.domain.run import TASK_RUNS
 
 if TYPE_CHECKING:
-    from segue.ports import Store
     from segue.reports.report import DatasetReport
     from segue.runtime.app import App
+    from segue.store.store import Store
 
 NAMES = ("gaps", "recovery", "compare", "proof", "run")
 KINDS = tuple(kind.value for kind in TASK_RUNS)

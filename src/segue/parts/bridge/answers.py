@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -18,11 +19,14 @@ from segue.domain.notification import AnswerAction
 from segue.domain.plain import plain
 from segue.domain.run import Run
 from segue.notify.answers import AnswerSigner, ExpiredToken, TaskAnswer, WrongToken
-from segue.ports import Store
 from segue.runtime.app import App
 from segue.runtime.overrides import decide
 from segue.runtime.stored import load_run_app
 from segue.view.load import ACTIVE, load_view, state_of
+
+if TYPE_CHECKING:
+    from segue.store.store import Store
+
 
 Resume = Callable[[App, Run], Awaitable[None]]
 """Continues a run, wherever it is driven."""

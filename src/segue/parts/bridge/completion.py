@@ -10,12 +10,11 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from segue.domain.answer import keep_start
-from segue.domain.results import StepResult
+from segue.domain.results import StepFacts, StepResult
 from segue.notify.webhook import sign
 from segue.parts.bridge.context import ConversationContext
 from segue.parts.bridge.events import BridgeWebhook
 from segue.parts.bridge.steps import CompletionOutput
-from segue.ports import StepFacts
 from segue.system.http.client import HttpClient, HttpError, HttpPolicy
 
 _SUMMARY = 4000

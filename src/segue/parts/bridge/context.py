@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
 from segue.domain.budget import Budget
 from segue.domain.events import Event
 from segue.domain.notification import Notification, NotificationKind
-from segue.flow.launch import Launcher
+from segue.flow.agents import Launcher
 from segue.notify.send import notify
 from segue.parts.bridge.options import BridgeSettings, bridge_settings
-from segue.ports import Agent, Journal
+from segue.ports import Agent
 from segue.runtime.app import App
 from segue.runtime.plan import check_caps
 from segue.runtime.wiring import make_agent, make_notifiers, with_repository
 from segue.system.process.processes import Processes
+
+if TYPE_CHECKING:
+    from segue.store.journal import Journal
 
 
 class ConversationContext(Struct, frozen=True):

@@ -11,14 +11,13 @@ from importlib.metadata import entry_points
 from typing import Any
 
 from segue.domain.answer import keep_start
-from segue.domain.results import StepResult
+from segue.domain.results import StepFacts, StepResult
 from segue.parts.bridge.commands import AgentCommand, Extension, LocalAction, Remind, Subagent, WebhookResult
 from segue.parts.bridge.context import ConversationContext
 from segue.parts.bridge.events import BridgeReminder, BridgeResult
 from segue.parts.bridge.relay_client import run_action
 from segue.parts.bridge.steps import CommandOutput
 from segue.parts.bridge.subagent import KEPT_TEXT, run_subagent
-from segue.ports import StepFacts
 
 GROUP = "segue.bridge"
 """The entry-point group of further commands: keyword → `async def run(payload, token) -> dict`."""

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from msgspec.structs import replace
-
 from segue.domain.answer import LONGEST_ANSWER, AnswerText, is_too_long
 from segue.domain.events import AgentStarted, AgentText, Event
 from segue.domain.failure import Failure, FailureKind
 from segue.domain.outcome import Outcome
 from segue.domain.results import LaunchOutput, StepResult
+from segue.flow.agents import ChosenAgent
 from segue.flow.evidence import verdict_after
-from segue.flow.launch import LaunchRequest, Series, Try
+from segue.flow.launch import Attempts, LaunchRequest, Series
 from segue.parts.bridge.context import ConversationContext
 
 _PIECE = 16 * 1024
@@ -23,23 +22,30 @@ After = Callable[[Outcome], Awaitable[tuple[str, ...]]]
 
 
 async def launch_agent(
-    context: ConversationContext, request: LaunchRequest, after: After | None = None, *, again: bool = False
+    context: ConversationContext,
+    key: str,
+    phase: str,
+    by: ChosenAgent,
+    request: LaunchRequest,
+    after: After | None = None,
+    *,
+    again: bool = False,
 ) -> StepResult[LaunchOutput]:
     """Launch the agent; launch it again after an interruption and after a usage limit has passed.
 
-    The key of the request is the folder of the attempts in the journal. `again`: retry a failure that was
-    recorded earlier. Raises OverBudget.
+    `key` is the folder of the attempts in the journal. `again`: retry a failure that was recorded earlier.
+    Raises OverBudget.
     """
-    key = request.key
-    series = Series(chain=(request.by,), task=key, phase="launch", folder=key, retry_recorded=again)
-
-    async def attempt(now: Try) -> StepResult[LaunchOutput]:
+    series = Series(
+        chain=(by,), task="", label=key, phase="launch", kind=phase, folder=key, retry_recorded=again
+    )
+    attempts = Attempts(context.launcher, series, {})
+    async for attempt in attempts:
         said = TurnTranscript(context.started)
-
-        async def conclude(outcome: Outcome) -> LaunchOutput:
+        async with attempt.launch(request, said.hear) as outcome:
             branches = await after(outcome) if after else outcome.branches
             text, failure = said.conclude(outcome, whole=context.settings.reads == "turn")
-            return LaunchOutput(
+            attempt.output = LaunchOutput(
                 verdict=verdict_after(failure),
                 failure=failure,
                 text=text,
@@ -47,12 +53,7 @@ async def launch_agent(
                 agent_id=said.agent_id,
                 url=said.url,
             )
-
-        attempt_key, number = series.key(now.number), now.number
-        tried = replace(request, key=attempt_key, attempt=number, by=now.by, name=key, hear=said.hear)
-        return await context.launcher.launch(tried, conclude)
-
-    return (await context.launcher.attempt(series, attempt))[1]
+    return attempts.result
 
 
 class TurnTranscript:

@@ -7,6 +7,7 @@ import os
 import secrets
 from collections.abc import Callable
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from segue.domain.errors import Locked, NeedsHuman, SegueError
 from segue.domain.run import RunState
@@ -18,13 +19,16 @@ from segue.parts.bridge.options import bridge_settings
 from segue.parts.bridge.routes import BridgeRoutes, make_bridge_app
 from segue.parts.bridge.session import run_conversation
 from segue.parts.bridge.webhooks import dispatch, open_inbox
-from segue.ports import Store
 from segue.runtime.app import App
 from segue.runtime.background import start_resume
 from segue.runtime.wiring import make_answer_signer
 from segue.system.http.server import open_server
 from segue.system.interrupts import on_interrupt
 from segue.system.secrets import keep_secret
+
+if TYPE_CHECKING:
+    from segue.store.store import Store
+
 
 _RETRY_SECONDS = 2.0
 _UNFINISHED = (RunState.RUNNING, RunState.PARKED)

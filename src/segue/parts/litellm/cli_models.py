@@ -24,7 +24,8 @@ from segue.domain.failure import Failure, FailureKind
 from segue.domain.job import Job, Limits, Mode
 from segue.domain.outcome import Outcome, Usage
 from segue.domain.prompt import Prompt
-from segue.flow.launch import ChosenAgent, run_agent
+from segue.flow.agents import ChosenAgent
+from segue.flow.launch import run_agent
 from segue.parts.litellm.catalogue import DEFAULT_MODEL
 from segue.parts.litellm.failures import AgentFailed, Busy, InvalidRequest, OutOfBudget
 from segue.parts.litellm.options import provider_settings

@@ -5,13 +5,18 @@ from __future__ import annotations
 import asyncio
 import logging
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from segue.domain.errors import SegueError
 from segue.domain.run import RunKind, RunSpec, RunState
 from segue.parts.litellm.options import provider_settings
 from segue.parts.litellm.trace import Trace
-from segue.ports import Journal, Store
 from segue.runtime.app import App
+
+if TYPE_CHECKING:
+    from segue.store.journal import Journal
+    from segue.store.store import Store
+
 
 SOURCE_KIND = "provider"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import Struct, field
@@ -26,13 +27,16 @@ from segue.domain.proof import CheckResult, Level, Proof, Tampering
 from segue.domain.results import ReviewOutput, read_as
 from segue.domain.run import Run
 from segue.domain.task import Task
-from segue.flow.phases.registry import PHASES
-from segue.ports import Store
+from segue.flow.phase import PHASES
 from segue.prompts.judge import criteria_of
 from segue.reports.card.card import CheckCard, CriterionCard, ProofCard
 from segue.view.levels import MEANINGS
 from segue.view.load import load_view
 from segue.view.task import TaskView
+
+if TYPE_CHECKING:
+    from segue.store.store import Store
+
 
 _KINDS: tuple[type[Event], ...] = (
     *(StepStarted, VerdictGiven, CheckRun, Tampered, Reviewed, TaskEnded, PlanRevised),

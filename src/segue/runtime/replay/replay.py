@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
 from functools import cache, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import Struct
@@ -25,7 +25,7 @@ from segue.domain.task import Task
 from segue.domain.verdict import Action, Verdict, without_secrets
 from segue.flow.judging import agree
 from segue.judges.checks import ChecksJudge
-from segue.ports import Judge, Store
+from segue.ports import Judge
 from segue.runtime.app import App
 from segue.runtime.plan import most_resolutions
 from segue.runtime.replay.decide import OtherPolicy, Redecision, count_checks, follow, redecide
@@ -33,6 +33,9 @@ from segue.runtime.replay.evidence import RecordedEvidence, RecordLacks
 from segue.runtime.replay.points import DecisionPoint, RunRecord, Spending, read_record
 from segue.runtime.stored import load_run_app
 from segue.system.process.processes import Processes
+
+if TYPE_CHECKING:
+    from segue.store.store import Store
 
 
 class ReplayedDecision(Struct, frozen=True, kw_only=True):

@@ -1,0 +1,102 @@
+"""After the last task: the user's own review and audit commands, their output stored and reported."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from segue.domain.errors import NeedsHuman
+from segue.domain.events import FinalCommandRun
+from segue.domain.hook import HookTime, SourceHook
+from segue.domain.plain import cut_tail
+from segue.domain.results import FinalOutput, StepFacts, StepResult
+from segue.domain.run import StepState
+
+if TYPE_CHECKING:
+    from segue.store.journal import Journal
+
+
+_KEPT = 64 * 1024
+
+
+class FinalCommand(Struct, frozen=True):
+    """One command of the final review or audit."""
+
+    label: str
+    argv: tuple[str, ...]
+
+
+class FinalReport(Struct, frozen=True):
+    """What one of them printed."""
+
+    label: str
+    command: str
+    exit_code: int | None
+    output: str
+
+
+RunHere = Callable[[Sequence[str]], Awaitable[tuple[int | None, str]]]
+"""Runs a command in the repository: its exit code (None: it could not be run) and its output."""
+
+
+async def run_final_commands(
+    journal: Journal, commands: Sequence[FinalCommand], run: RunHere
+) -> list[FinalReport]:
+    """Run every command, whatever the one before printed."""
+    return [await _run(journal, number, command, run) for number, command in enumerate(commands, 1)]
+
+
+async def _run(journal: Journal, number: int, command: FinalCommand, run: RunHere) -> FinalReport:
+    key = f"final/{command.label}/{number}"
+
+    async def work(_token: str) -> StepResult[FinalOutput]:
+        code, output = await run(command.argv)
+        kept = cut_tail(output, _KEPT)
+        await journal.emit(FinalCommandRun(command.label, command.argv[0], code, len(output), kept), key)
+        return StepResult(code == 0, FinalOutput(code, kept))
+
+    facts = StepFacts(phase=f"final {command.label}")
+    found = (await journal.step(key, FinalOutput, work, facts=facts)).output
+    return FinalReport(command.label, " ".join(command.argv), found.exit_code, found.output)
+
+
+_KEPT_OUTPUT = 64 * 1024
+_SHOWN = 500
+
+
+async def run_hooks(
+    journal: Journal,
+    hooks: Sequence[SourceHook],
+    commands: Mapping[str, Sequence[str]],
+    when: HookTime,
+    run: RunHere,
+) -> None:
+    """Run the commands for the hooks that are due; raises NeedsHuman when one fails."""
+    for hook in hooks:
+        if hook.when is when and hook.name in commands:
+            await _run_hook(journal, hook, commands[hook.name], run)
+
+
+async def _run_hook(journal: Journal, hook: SourceHook, argv: Sequence[str], run: RunHere) -> None:
+    key = f"hook/{hook.when}/{hook.name}"
+    if journal.state(key) is StepState.FAILED:
+        await journal.redo(key)
+
+    async def work(_token: str) -> StepResult[FinalOutput]:
+        code, output = await run(argv)
+        kept = cut_tail(output, _KEPT_OUTPUT)
+        await journal.emit(FinalCommandRun(f"hook {hook.name}", argv[0], code, len(output), kept), key)
+        return StepResult(code == 0, FinalOutput(code, kept))
+
+    result = await journal.step(key, FinalOutput, work, facts=StepFacts(phase=f"hook {hook.when}"))
+    if not result.ok:
+        code = result.output.exit_code
+        ended = "could not be run" if code is None else f"ended with exit code {code}"
+        said = result.output.output.strip()[-_SHOWN:]
+        raise NeedsHuman(
+            f"The hook {hook.name} {ended}: {' '.join(argv)}\n{said}".strip(),
+            kept="What was done before it is kept.",
+            hint=f"Fix it, then: segue resume {journal.run.id}",
+        )
