@@ -144,7 +144,7 @@ class Attempts:
         """What the last attempt has left; once there was one."""
         self._journal = launcher.journal
         self._counts = counts
-        self._last: Attempt | None = None
+        self._last: LaunchAttempt | None = None
         self._is_recorded = False
         self._failed = self._parks = self._lost = 0
         self._feedback: str | None = None
@@ -152,10 +152,10 @@ class Attempts:
     def __aiter__(self) -> Attempts:
         return self
 
-    async def __anext__(self) -> Attempt:
+    async def __anext__(self) -> LaunchAttempt:
         while self._last is None or await self._follow(self._last):
             number = self._counts[self.series.phase] = self._counts.get(self.series.phase, 0) + 1
-            self._last = Attempt(self, number, self._next_agent(number), self._feedback)
+            self._last = LaunchAttempt(self, number, self._next_agent(number), self._feedback)
             known = self._journal.recorded(self._last.key, LaunchOutput)
             self._is_recorded = known is not None
             if known is None:
@@ -163,7 +163,7 @@ class Attempts:
             self.result = known
         raise StopAsyncIteration
 
-    async def _follow(self, last: Attempt) -> bool:
+    async def _follow(self, last: LaunchAttempt) -> bool:
         """Do what follows from the last attempt; return whether there is another one."""
         failure = self.result.output.failure
         if failure is None:
@@ -239,7 +239,7 @@ class Attempts:
         own = [failure.until] if failure.until is not None else []
         return min((*own, *others), default=None)
 
-    async def _announce(self, last: Attempt, other: ChosenAgent, failure: Failure) -> None:
+    async def _announce(self, last: LaunchAttempt, other: ChosenAgent, failure: Failure) -> None:
         """Say who takes over, once."""
         if self._journal.state(self.series.key(last.number + 1)) is None:
             names = (self.series.name, self.series.phase, last.by.name, other.name)
@@ -259,7 +259,7 @@ class Attempts:
             await self._journal.sleep(key, until)
 
 
-class Attempt:
+class LaunchAttempt:
     """One attempt: its number, who makes it, and what was wrong with the last one."""
 
     def __init__(self, attempts: Attempts, number: int, by: ChosenAgent, feedback: str | None) -> None:
