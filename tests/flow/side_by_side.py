@@ -15,7 +15,7 @@ from segue.domain.job import Job
 from segue.domain.outcome import Outcome
 from segue.flow.context import Lane, Lanes, RunContext
 from segue.flow.lanes import Seat, Seats
-from segue.flow.scheduler import run_tasks
+from segue.flow.parallel import run_side_by_side
 from segue.system.git.lane_tree import LaneTree
 from segue.system.git.lanes import LaneTrees
 from segue.system.git.merging import Integration
@@ -89,7 +89,7 @@ class SideLoop(Loop):
 
     async def _session(self, chosen: Sequence[str]) -> None:
         async with self.lanes() as (context, lanes):
-            await run_tasks(context, chosen, Lanes(lanes.seats, lanes.open))
+            await run_side_by_side(context, chosen, Lanes(lanes.seats, lanes.open))
 
     @asynccontextmanager
     async def lanes(self) -> AsyncGenerator[tuple[RunContext, LoopLanes], None]:

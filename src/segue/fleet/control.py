@@ -7,7 +7,7 @@ import time
 
 from segue.domain.errors import Locked, UsageError
 from segue.domain.run import Run, RunState
-from segue.runtime import background, session
+from segue.runtime import background
 from segue.runtime.app import App
 
 _STOP_TIMEOUT = 60.0
@@ -16,7 +16,7 @@ _STOP_TIMEOUT = 60.0
 async def stop_run(app: App, run: Run) -> Run:
     """End a run: ask whoever drives it; return it as it is then."""
     if run.spec.origin is None:
-        return await session.stop_run(app, run)
+        return await background.stop_run(app, run)
     return await _stop_far(app, run)
 
 

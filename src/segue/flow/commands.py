@@ -1,4 +1,7 @@
-"""After the last task: the user's own review and audit commands, their output stored and reported."""
+"""The user's own commands around the tasks of a run: hooks of its source, a final review and audit.
+
+Each runs once per run; what it prints is stored and reported.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
 
 
 _KEPT = 64 * 1024
+_SHOWN = 500
 
 
 class FinalCommand(Struct, frozen=True):
@@ -45,25 +49,27 @@ async def run_final_commands(
     journal: Journal, commands: Sequence[FinalCommand], run: RunHere
 ) -> list[FinalReport]:
     """Run every command, whatever the one before printed."""
-    return [await _run(journal, number, command, run) for number, command in enumerate(commands, 1)]
+    return [await _run_final(journal, number, command, run) for number, command in enumerate(commands, 1)]
 
 
-async def _run(journal: Journal, number: int, command: FinalCommand, run: RunHere) -> FinalReport:
-    key = f"final/{command.label}/{number}"
+async def _run_final(journal: Journal, number: int, command: FinalCommand, run: RunHere) -> FinalReport:
+    key, label = f"final/{command.label}/{number}", command.label
+    found = (await _run_once(journal, key, f"final {label}", label, command.argv, run)).output
+    return FinalReport(label, " ".join(command.argv), found.exit_code, found.output)
+
+
+async def _run_once(
+    journal: Journal, key: str, phase: str, label: str, argv: Sequence[str], run: RunHere
+) -> StepResult[FinalOutput]:
+    """Run a command as one step of the journal."""
 
     async def work(_token: str) -> StepResult[FinalOutput]:
-        code, output = await run(command.argv)
+        code, output = await run(argv)
         kept = cut_tail(output, _KEPT)
-        await journal.emit(FinalCommandRun(command.label, command.argv[0], code, len(output), kept), key)
+        await journal.emit(FinalCommandRun(label, argv[0], code, len(output), kept), key)
         return StepResult(code == 0, FinalOutput(code, kept))
 
-    facts = StepFacts(phase=f"final {command.label}")
-    found = (await journal.step(key, FinalOutput, work, facts=facts)).output
-    return FinalReport(command.label, " ".join(command.argv), found.exit_code, found.output)
-
-
-_KEPT_OUTPUT = 64 * 1024
-_SHOWN = 500
+    return await journal.step(key, FinalOutput, work, facts=StepFacts(phase=phase))
 
 
 async def run_hooks(
@@ -83,14 +89,7 @@ async def _run_hook(journal: Journal, hook: SourceHook, argv: Sequence[str], run
     key = f"hook/{hook.when}/{hook.name}"
     if journal.state(key) is StepState.FAILED:
         await journal.redo(key)
-
-    async def work(_token: str) -> StepResult[FinalOutput]:
-        code, output = await run(argv)
-        kept = cut_tail(output, _KEPT_OUTPUT)
-        await journal.emit(FinalCommandRun(f"hook {hook.name}", argv[0], code, len(output), kept), key)
-        return StepResult(code == 0, FinalOutput(code, kept))
-
-    result = await journal.step(key, FinalOutput, work, facts=StepFacts(phase=f"hook {hook.when}"))
+    result = await _run_once(journal, key, f"hook {hook.when}", f"hook {hook.name}", argv, run)
     if not result.ok:
         code = result.output.exit_code
         ended = "could not be run" if code is None else f"ended with exit code {code}"

@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from segue.domain.errors import Unfinished, WorkspaceError
 from segue.domain.events import Committed, NoticeGiven, VerdictGiven
 from segue.domain.hook import HookedFile, HookRun
+from segue.domain.job import Mode
 from segue.domain.proof import CheckResult, CheckState
 from segue.domain.results import CommitOutput, HookOutput, StepFacts, StepResult, read_as
 from segue.domain.role import Role
@@ -27,21 +28,15 @@ from segue.domain.verdict import Action, Verdict
 from segue.domain.workspace import Snapshot
 from segue.flow.actions import what_follows
 from segue.flow.context import RunContext
-from segue.flow.evidence import checks_verdict, clean_result, store_result
-from segue.flow.phases.resolve import resolve
+from segue.flow.evidence import changes_since, checks_verdict, clean_result, start_of, store_result
+from segue.flow.launch import LaunchRequest
+from segue.flow.phase import RESOLVE
 from segue.flow.state import PhaseEnd, TaskState
+from segue.prompts.task import resolve_prompt
 from segue.system.beneath import Beneath
 
 if TYPE_CHECKING:
     from segue.proof.repo_hooks import CommitHooks
-
-HOOKS = "hooks"
-"""The name of their steps."""
-_STEP = "Segue-Step: "
-_NO_TOKEN = "0" * 32
-_TYPES = {TaskKind.TEST_FIRST: "test", TaskKind.DOCS: "docs", TaskKind.VERIFY_ONLY: "chore"}
-_LONGEST = 72
-"""Letters of a subject that those accept who count them."""
 
 
 async def commit_phase(context: RunContext, state: TaskState, label: str) -> PhaseEnd:
@@ -59,9 +54,43 @@ async def commit_task(context: RunContext, state: TaskState) -> PhaseEnd:
 
 
 async def send_back(context: RunContext, state: TaskState, verdict: Verdict, notes: str = "") -> PhaseEnd:
-    """Send the agent back with what is missing; what it changes is committed on the same branch."""
-    ended = await resolve(context, state, verdict, notes)
-    return await commit_phase(context, state, f"fix-{state.resolutions}") if ended.ok else ended
+    """Send the agent back with exactly what is missing, in the same conversation where it has one.
+
+    What it changes is committed on the same branch, after the hooks, which may send it back again.
+    """
+    attempts = context.attempts(RESOLVE, state)
+    async for attempt in attempts:
+        prompt = resolve_prompt(
+            state.task,
+            context.redact(context.source.context(state.task)),
+            verdict,
+            attempt.feedback,
+            cloud=context.cloud,
+            notes=context.redact(notes),
+        )
+        request = LaunchRequest(
+            prompt,
+            Mode.EDIT,
+            context.workspace.root,
+            start_of(context, state),
+            session=state.session_for(attempt.by),
+        )
+        async with attempt.launch(request) as outcome:
+            attempt.output = await changes_since(context, state, attempt.key, outcome, allow_no_change=True)
+    result = attempts.result
+    if not result.ok:
+        return PhaseEnd(False, result.output.verdict.reason)
+    state.take(result.output)
+    return await commit_phase(context, state, f"fix-{state.resolutions}")
+
+
+HOOKS = "hooks"
+"""The name of their steps."""
+_STEP = "Segue-Step: "
+_NO_TOKEN = "0" * 32
+_TYPES = {TaskKind.TEST_FIRST: "test", TaskKind.DOCS: "docs", TaskKind.VERIFY_ONLY: "chore"}
+_LONGEST = 72
+"""Letters of a subject that those accept who count them."""
 
 
 def is_last_commit(step: str) -> bool:

@@ -13,8 +13,8 @@ from segue.domain.results import EndOutput, LaunchOutput, read_as
 from segue.domain.run import StepState
 from segue.domain.task import Completion, Task, TaskList, without_secrets
 from segue.flow.context import RunContext
-from segue.flow.pending import Tally
 from segue.flow.phase import PHASES
+from segue.flow.scheduler import Tally
 from segue.flow.task import run_task
 from segue.ports import Source, SourceRequest
 

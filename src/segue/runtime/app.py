@@ -159,7 +159,7 @@ class App(Struct, frozen=True):
         request = self._request_source(named, repo)
         name = kind or self._find_source(request)
         kind_of_source: type[Source] = registry.load("sources", name)
-        self._refuse_idle(kind_of_source.uses)
+        self._refuse_unused(kind_of_source.uses)
         return registry.check_members("sources", name, kind_of_source.open(self._with_options(request, name)))
 
     def plans_tasks(self, named: str | None) -> bool:
@@ -188,7 +188,7 @@ class App(Struct, frozen=True):
     def _find_source(self, request: SourceRequest) -> str:
         return self.loaded.settings.source_kind or recognise(request) or self._ask_plugins(request)
 
-    def _refuse_idle(self, uses: Collection[str]) -> None:
+    def _refuse_unused(self, uses: Collection[str]) -> None:
         """Refuse options of the command line that the source does not use."""
         for setting, what in _OF_SOURCES.items():
             if setting not in uses and self.loaded.origin(setting) == "command line":

@@ -11,7 +11,7 @@ from segue.domain.run import Run, RunState
 from segue.domain.task import Completion, Task, TaskStatus
 from segue.ports import Outline
 from segue.runtime.app import App
-from segue.runtime.overrides import HeldRun, find_far_task, find_task, hold_far, hold_run
+from segue.runtime.overrides import HeldRun, find_fleet_task, find_task, hold_fleet_run, hold_run
 from segue.runtime.plan_text import read_edited, write_plan
 from segue.view.load import load_view
 
@@ -44,11 +44,11 @@ async def _comment_far(app: App, run: Run, key: str, words: str, via: str) -> No
 
     One that is done cannot be opened again from here: its source is with the worker.
     """
-    async with hold_far(app, run, via) as (journal, by):
+    async with hold_fleet_run(app, run, via) as (journal, by):
         if key == PLAN_GATE:
             _check_plan(app, run)
         else:
-            find_far_task(journal, key)
+            find_fleet_task(journal, key)
         await journal.emit(TaskCommented(key, words, by))
 
 

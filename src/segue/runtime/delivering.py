@@ -92,7 +92,7 @@ def delivery_name(app: App, spec: RunSpec) -> str:
     return "merge" if merges else "branch"
 
 
-async def aim(app: App, services: Services, home: Repository, spec: RunSpec) -> tuple[RunSpec, str]:
+async def set_target(app: App, services: Services, home: Repository, spec: RunSpec) -> tuple[RunSpec, str]:
     """Return the spec with the target of its delivery, and what to say about it.
 
     Everything that would keep the work from being delivered at the end is found here, before it begins.

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 _DONE = ("done", "skipped")
 
 
-class Sight(Struct, frozen=True):
+class FeedbackState(Struct, frozen=True):
     """What a look at the pull request of a run has shown."""
 
     delivered: Delivered
@@ -71,7 +71,7 @@ class Follower:
             _find_delivered(load_view(store, self._run), self._run)
         raise_problems(await self._delivery.check(self._target))
 
-    async def look(self) -> Sight:
+    async def look(self) -> FeedbackState:
         """Ask the service, and compare with what the journal knows."""
         with self._app.store(read_only=True) as store:
             run = store.run(self._run.id) or self._run
@@ -91,7 +91,7 @@ class Follower:
         done = run.state is RunState.DONE
         current = found.head == delivered.head
         again = [item for item in found.items if item.id in seen and item.kind is not FeedbackKind.REVIEW]
-        return Sight(
+        return FeedbackState(
             delivered=delivered,
             feedback=found,
             fresh=tuple(item for item in found.items if item.id not in seen),
@@ -101,7 +101,7 @@ class Follower:
         )
 
 
-class Returned(Struct):
+class ReturnedFeedback(Struct):
     """What came back from the pull request of an open run."""
 
     opened: OpenRun
@@ -111,7 +111,7 @@ class Returned(Struct):
     received: list[FeedbackReceived]
 
     @classmethod
-    def of(cls, opened: OpenRun, store: Store, journal: Journal, view: RunView) -> Returned | None:
+    def of(cls, opened: OpenRun, store: Store, journal: Journal, view: RunView) -> ReturnedFeedback | None:
         """Return what came back; None if nothing ever did."""
         known = _read_received(store, opened.run.id) if opened.tree is not None else []
         return cls(opened, store, journal, view, known) if known or opened.feedback else None

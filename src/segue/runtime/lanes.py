@@ -55,7 +55,7 @@ class LaneSetup:
         self._home, self._settings = home, settings
         self._isolation, self._redactor = isolation, redactor
 
-    async def furnish(self, lane: Repository) -> None:
+    async def set_up(self, lane: Repository) -> None:
         """Copy, link and install what a lane lacks; to be called when it is at the commit of its next task.
 
         What was done stays done: that costs a look at the lock files.

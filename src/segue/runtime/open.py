@@ -18,7 +18,7 @@ from segue.domain.run import Run, RunSpec, RunState, Step
 from segue.ports import Source
 from segue.proof.guard import settle_settings
 from segue.runtime.app import App
-from segue.runtime.delivering import aim, is_merged
+from segue.runtime.delivering import is_merged, set_target
 from segue.runtime.past import Past, look_back, refuse_absent, settle_resume, settle_start
 from segue.runtime.plan import (
     RunPlan,
@@ -234,7 +234,7 @@ async def _ready_again(plan: RunPlan, home: Repository, run: Run) -> tuple[Parts
     parts, warnings = await build_parts(plan, home)
     if not parts.cloud:
         check_isolated(plan.app, parts.services.isolation)
-    await aim(plan.app, parts.services, home, run.spec)
+    await set_target(plan.app, parts.services, home, run.spec)
     return parts, warnings
 
 

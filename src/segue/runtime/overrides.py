@@ -111,14 +111,14 @@ def _already_done(run: Run, key: str) -> UsageError:
 
 async def _decide_far(app: App, run: Run, key: str, reason: str, skip: bool, via: str) -> None:
     """Write the decision into the journal alone: the worker that continues the run tells the source."""
-    async with hold_far(app, run, via) as (journal, by):
-        task = find_far_task(journal, key)
+    async with hold_fleet_run(app, run, via) as (journal, by):
+        task = find_fleet_task(journal, key)
         left = (None, None) if skip else _left(journal, task)
         await _write(journal, task, by, reason, skip, None, left)
 
 
 @asynccontextmanager
-async def hold_far(app: App, run: Run, via: str = "") -> AsyncIterator[tuple[Journal, str]]:
+async def hold_fleet_run(app: App, run: Run, via: str = "") -> AsyncIterator[tuple[Journal, str]]:
     """Hold the journal of a fleet's run, and say who decides; its source and its work are elsewhere."""
     with app.store() as store:
         journal = await store.open(run.id)
@@ -128,7 +128,7 @@ async def hold_far(app: App, run: Run, via: str = "") -> AsyncIterator[tuple[Jou
             await store.close(journal)
 
 
-def find_far_task(journal: Journal, key: str) -> Task:
+def find_fleet_task(journal: Journal, key: str) -> Task:
     """Return a task of a fleet's run that is not done; raises UsageError if there is none."""
     run = journal.run
     title = run.spec.titles.get(key)

@@ -12,6 +12,7 @@ from segue.domain.events import NoticeGiven
 from segue.domain.task import TaskKind
 from segue.flow.context import Checking, Lane, Lanes, RunContext
 from segue.flow.lanes import Seat, Seats
+from segue.flow.parallel import run_side_by_side
 from segue.proof.guard import LaunchGuard
 from segue.runtime.base import make_remote
 from segue.runtime.delivering import is_merged
@@ -54,10 +55,9 @@ class RunLanes:
         self._told_missing = False
         self.seats = Seats(settings.jobs)
 
-    @property
-    def for_flow(self) -> Lanes:
-        """What the flow needs of them."""
-        return Lanes(self.seats, self.open)
+    async def run_tasks(self, context: RunContext) -> None:
+        """Run the tasks, several at once."""
+        await run_side_by_side(context, self._opened.spec.tasks, Lanes(self.seats, self.open))
 
     async def begin(self, context: RunContext) -> None:
         """Detach the run's own work tree from its branch, which is moved from elsewhere now."""
@@ -88,7 +88,7 @@ class RunLanes:
         opened = self._opened
         made = await self._trees.open(number, await self._branch.head())
         places = (made.root, made.git_dir, self._home.own)
-        tree = LaneTree(*places, trees=self._trees, tell=self._tell, furnish=self._furnish)
+        tree = LaneTree(*places, trees=self._trees, tell=self._tell, set_up=self._set_up)
         folder = opened.app.run_folder(opened.run.id) / "checks" / f"lane-{number}"
         guard = opened.app.guard_folder(opened.run.id)
         checking = make_checking(
@@ -123,11 +123,11 @@ class RunLanes:
         for said in await self._trees.close():
             await self._tell(said)
 
-    async def _furnish(self, lane: Repository) -> None:
+    async def _set_up(self, lane: Repository) -> None:
         """Give a lane what git does not have; say once what it lacks."""
         services = self._opened.parts.services
         setup = LaneSetup(self._home, self._opened.app.loaded.settings, services.isolation, services.redactor)
-        await setup.furnish(lane)
+        await setup.set_up(lane)
         if not self._told_missing and (said := await setup.describe_missing(lane)):
             await self._tell(said)
         self._told_missing = True

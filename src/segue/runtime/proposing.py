@@ -8,7 +8,7 @@ from segue.domain.delivery import Delivered
 from segue.domain.errors import UsageError
 from segue.domain.run import Run, RunState
 from segue.runtime.app import App
-from segue.runtime.delivering import Delivering, aim
+from segue.runtime.delivering import Delivering, set_target
 from segue.runtime.overrides import hold_run
 from segue.system.git.worktree import Worktree
 from segue.system.process.processes import Processes
@@ -30,7 +30,7 @@ async def propose(app: App, run: Run) -> Delivered:
         tree = Worktree.of(held.home, run)
         assert tree is not None
         services = own.services(Processes(), held.home.root)
-        spec, _ = await aim(own, services, held.home, run.spec)
+        spec, _ = await set_target(own, services, held.home, run.spec)
         with own.store(read_only=True) as store:
             delivering = Delivering(own, services, spec, tree, held.source, store, held.journal)
             if not await delivering.has_work():

@@ -16,7 +16,7 @@ from segue.domain.run import Run, RunSpec, RunState
 from segue.flow.agents import AgentChain
 from segue.flow.context import Building, Judging, Reviewing
 from segue.ports import Source
-from segue.runtime.delivering import aim
+from segue.runtime.delivering import set_target
 from segue.runtime.plan import RunPlan, check_chains, judges_of
 from segue.runtime.preconditions import (
     SETTINGS,
@@ -96,7 +96,7 @@ async def make_ready(
         await home.recover(time.time())
     async with without_new_refs(home, wanted=parts.cloud or app.loaded.settings.delivery is not None):
         spec, placed = await _choose_place(plan, parts, home, last)
-        spec, aimed = await aim(app, parts.services, home, spec)
+        spec, aimed = await set_target(app, parts.services, home, spec)
         clean = run is None and not parts.cloud and not app.loaded.settings.allow_dirty
 
         def settle() -> None:

@@ -5,12 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection, Sequence
 from contextlib import nullcontext, suppress
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from segue.config.load import environment_of
 from segue.config.settings import FinalSettings
 from segue.domain.errors import (
     CheckUnready,
@@ -19,7 +17,6 @@ from segue.domain.errors import (
     Interrupted,
     JudgeFailed,
     LeaseLost,
-    Locked,
     NeedsHuman,
     SegueError,
     ServiceAway,
@@ -31,7 +28,7 @@ from segue.domain.errors import (
 from segue.domain.events import NoticeGiven, RunEnded, RunResumed, RunStarted, StateImported, TaskMarked
 from segue.domain.hook import HookTime
 from segue.domain.results import read_launch
-from segue.domain.run import Run, RunState
+from segue.domain.run import RunState
 from segue.domain.task import TaskStatus
 from segue.domain.workspace import Workspace
 from segue.flow.agents import Launcher
@@ -43,22 +40,18 @@ from segue.flow.survey import end_survey
 from segue.ports import Observer, ReviewSubject
 from segue.proof.guard import LaunchGuard
 from segue.proof.independent import TestingPlace
-from segue.runtime.app import App
 from segue.runtime.delivering import Delivering
-from segue.runtime.following import Returned
+from segue.runtime.following import ReturnedFeedback
 from segue.runtime.guarding import make_contract, make_guard
 from segue.runtime.open import OpenRun
 from segue.runtime.preconditions import hook_commands
 from segue.runtime.wiring import command_runner, examine_project, hook_runner, make_checking
-from segue.system import identity
 from segue.system.files import explain_full_disk
 from segue.system.git.branches import LocalBranches
 from segue.system.git.delivery import find_missing
 from segue.system.git.outside import read_config
 from segue.system.git.worktree import WorktreeResult
 from segue.system.interrupts import on_interrupt
-from segue.system.process.orphans import end_orphans
-from segue.system.program import start_in_background
 from segue.view.run import FOLDED, RunView
 
 if TYPE_CHECKING:
@@ -66,7 +59,6 @@ if TYPE_CHECKING:
     from segue.store.journal import Journal
     from segue.store.store import Store
 
-_STOP_TIMEOUT = 60.0
 _LONGEST_WAIT = 60.0
 """Seconds for which a worker of a fleet waits for a usage limit with a run in its hands."""
 _GIT_PATIENCE = 3.0
@@ -118,7 +110,7 @@ class _Session:
         self._journal = journal
         self._view = view
         self._before = view.done
-        self._returned = Returned.of(opened, store, journal, view)
+        self._returned = ReturnedFeedback.of(opened, store, journal, view)
 
     async def run(self) -> SessionEnd:
         """Run the tasks, and turn whatever ends that into a state of the run."""
@@ -218,7 +210,10 @@ class _Session:
             lanes = await self._begin_lanes(context)
             try:
                 with opened.source.batch():
-                    await run_tasks(context, opened.spec.tasks, lanes.for_flow if lanes is not None else None)
+                    if lanes is None:
+                        await run_tasks(context, opened.spec.tasks)
+                    else:
+                        await lanes.run_tasks(context)
                     if self._returned is not None:
                         await self._returned.run(context)
             finally:
@@ -435,35 +430,3 @@ async def close_run(journal: Journal, state: RunState, note: str, wake: float | 
     """Record that this process ends its work on the run."""
     await journal.emit(RunEnded(state, note))
     await journal.set_state(state, note, wake)
-
-
-def resume_in_background(app: App, run: Run, log: Path) -> int:
-    """Start `segue resume` in a process of its own that outlives this one; return its pid."""
-    variables = environment_of(app.place())
-    return start_in_background(["resume", run.id], log=log, cwd=Path(run.spec.repo), variables=variables)
-
-
-async def stop_run(app: App, run: Run) -> Run:
-    """End a run from another process: ask its owner; without one, end what it left behind."""
-    with app.store() as store:
-        if _is_driven(run):
-            store.send(run.id, "stop", {})
-            deadline = asyncio.get_running_loop().time() + _STOP_TIMEOUT
-            while _is_driven(now := store.run(run.id) or run):
-                if asyncio.get_running_loop().time() > deadline:
-                    raise Locked(
-                        f"Run {run.id} was asked to stop but is still working.",
-                        hint=f"End its process: kill {identity.pid_of(str(now.owner))}",
-                    )
-                await asyncio.sleep(0.05)
-        else:
-            await end_orphans(app.run_folder(run.id))
-            journal = await store.open(run.id)
-            await close_run(journal, RunState.STOPPED, "stopped by `segue stop`")
-            await store.close(journal)
-        return store.run(run.id) or run
-
-
-def _is_driven(run: Run) -> bool:
-    """Return whether a process may be working on the run."""
-    return run.owner is not None and not identity.is_dead(run.owner.split("#")[0])

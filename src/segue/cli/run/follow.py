@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from segue.cli.options import CommandSettings, WholeNumber, options, refuse_idle
+from segue.cli.options import CommandSettings, WholeNumber, options, refuse_unused
 from segue.cli.terminal.output import Printer, clean
 from segue.domain.amounts import format_count
 
 if TYPE_CHECKING:
     from segue.domain.run import Run
     from segue.runtime.app import App
-    from segue.runtime.following import Sight
+    from segue.runtime.following import FeedbackState
 
 
 @click.command()
@@ -56,7 +56,7 @@ def follow(
     from segue.cli.runs import find_run
 
     if once:
-        refuse_idle("--once looks once", "every")
+        refuse_unused("--once looks once", "every")
     found = replace(settings.find(), tell=output.warn)
     with found.store(read_only=True) as store:
         run = find_run(store, found, run_id)
@@ -94,7 +94,7 @@ async def _follow(app: App, run: Run, every: float | None, most: int, verbose: b
         await asyncio.sleep(every)
 
 
-async def _work(app: App, run: Run, sight: Sight, most: int, verbose: bool, output: Printer) -> int:
+async def _work(app: App, run: Run, sight: FeedbackState, most: int, verbose: bool, output: Printer) -> int:
     """Let the run work on what is new."""
     from segue.cli.run.session import show_session
     from segue.domain.errors import NeedsHuman
@@ -114,7 +114,7 @@ async def _work(app: App, run: Run, sight: Sight, most: int, verbose: bool, outp
     return ended.exit_code
 
 
-def _stuck(sight: Sight, run: Run) -> Exception:
+def _stuck(sight: FeedbackState, run: Run) -> Exception:
     from segue.domain.errors import NeedsHuman
 
     titles = "; ".join(item.title for item in sight.stuck[:5])
@@ -125,7 +125,7 @@ def _stuck(sight: Sight, run: Run) -> Exception:
     )
 
 
-def _describe(sight: Sight) -> str:
+def _describe(sight: FeedbackState) -> str:
     """Say what the look has shown, in one line."""
     feedback, delivered = sight.feedback, sight.delivered
     head = f"Pull request {delivered.number} ({delivered.url})"
@@ -140,7 +140,7 @@ def _describe(sight: Sight) -> str:
     return f"{head}: {'. '.join(parts)}."
 
 
-def _tell(sight: Sight, words: str, output: Printer) -> None:
+def _tell(sight: FeedbackState, words: str, output: Printer) -> None:
     if output.json:
         feedback = sight.feedback
         output.record(

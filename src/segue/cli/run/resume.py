@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from segue.cli.options import CommandSettings, options, refuse_idle
+from segue.cli.options import CommandSettings, options, refuse_unused
 from segue.cli.terminal.output import Printer
 
 
@@ -53,7 +53,7 @@ def resume(run_id: str | None, verbose: bool, settings: CommandSettings, output:
     if run.spec.kind is RunKind.CONVERSATION:
         from segue.domain.installed import find_variant
 
-        refuse_idle("a conversation has no summary", "summary")
+        refuse_unused("a conversation has no summary", "summary")
         hold = find_variant("continues", str(run.spec.kind), f"Run {run.id}")
         code: int = hold(settings.load_for(run), run, output, verbose=verbose)
         return code
@@ -66,7 +66,7 @@ def resume(run_id: str | None, verbose: bool, settings: CommandSettings, output:
     if run.spec.origin is not None:
         from segue.fleet.control import requeue
 
-        refuse_idle("a worker of the fleet continues the run", "summary", "verbose")
+        refuse_unused("a worker of the fleet continues the run", "summary", "verbose")
         asyncio.run(requeue(app, run))
         output.result({"type": "queued", "run": run.id}, f"Run {run.id} waits for a worker of the fleet.")
         output.note(f"Follow it: segue logs -f {run.id}")

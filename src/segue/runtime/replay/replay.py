@@ -127,7 +127,7 @@ async def replay_runs(
     records = [
         read_record(run, store.steps(run.id), store.events(run.id, kinds=(TaskStarted,))) for run in runs
     ]
-    _refuse_idle(records, judges, policy)
+    _refuse_unused(records, judges, policy)
     decisions: list[ReplayedDecision] = []
     for record in records:
         decisions += await _RunReplay(store, app, record, judges, policy).replay()
@@ -223,7 +223,7 @@ class _RunReplay:
             raise RecordLacks(f"the source cannot be read any more: {error}") from error
 
 
-def _refuse_idle(records: Sequence[RunRecord], judges: Sequence[Judge], policy: OtherPolicy) -> None:
+def _refuse_unused(records: Sequence[RunRecord], judges: Sequence[Judge], policy: OtherPolicy) -> None:
     """Refuse options that no recorded decision is about."""
     points = [point for record in records for point in record.points]
     if judges and not any(point.phase == "verify" for point in points):

@@ -21,9 +21,8 @@ from segue.domain.run import Run
 from segue.reports.card.build import build_cards
 from segue.reports.card.card import ProofCard
 from segue.runtime.app import App
-from segue.runtime.background import detach
+from segue.runtime.background import detach, resume_in_background, stop_run
 from segue.runtime.open import open_run
-from segue.runtime.session import resume_in_background, stop_run
 from segue.sim.demo import repository
 from segue.sim.demo.repository import DemoRepository
 from segue.system import identity
