@@ -50,7 +50,7 @@ _BY_ID = f"SELECT {rows.RUN} FROM orchestrator_runs WHERE id = ?"  # noqa: S608
 
 
 class Store:
-    """A store on SQLite or Postgres. Made by `segue.store.connect`."""
+    """Where runs, steps and events are stored, in SQLite or Postgres. Made by `segue.store.connect`."""
 
     def __init__(
         self,
