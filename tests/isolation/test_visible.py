@@ -16,7 +16,7 @@ from typing import Literal
 
 import pytest
 
-from segue.proof.options import SealOptions
+from segue.proof.execute import SealOptions
 from segue.system.isolation import seccomp
 from segue.system.isolation.isolate import Isolation, SandboxOptions, landlock_abi
 from segue.system.isolation.limits import NOT_STOPPED, VISIBLE, visible_in

@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from segue.domain.errors import WorkspaceError
-from segue.domain.merge import Merged
+from segue.domain.workspace import Merged
 from segue.system.git.collecting import no_gc
 from segue.system.git.merging import Integration, catch_up, parse_merge
 from segue.system.git.repository import Repository

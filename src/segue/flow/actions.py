@@ -14,12 +14,10 @@ from collections.abc import Awaitable, Callable
 from msgspec import Struct
 from msgspec.structs import replace
 
-from segue.domain.answer import keep_start
 from segue.domain.diagnostic import find_refusal, parse
 from segue.domain.errors import SearchFailed
 from segue.domain.events import DiagnosticRun, SearchDone
-from segue.domain.evidence import Hit
-from segue.domain.job import Mode
+from segue.domain.job import Mode, Role
 from segue.domain.results import (
     ChoiceOutput,
     DiagnosticOutput,
@@ -29,8 +27,8 @@ from segue.domain.results import (
     StepFacts,
     StepResult,
 )
-from segue.domain.role import Role
-from segue.domain.verdict import Action, Result, Verdict
+from segue.domain.text import keep_start
+from segue.domain.verdict import Action, Hit, Result, Verdict
 from segue.flow.context import Building, RunContext
 from segue.flow.evidence import tree_before, undo_edits, verdict_after
 from segue.flow.launch import LaunchRequest

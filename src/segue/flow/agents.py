@@ -8,11 +8,9 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
-from segue.domain.budget import Budget
 from segue.domain.errors import NeedsHuman
-from segue.domain.failure import Failure, FailureKind
-from segue.domain.job import Limits
-from segue.domain.role import AgentChoice
+from segue.domain.job import AgentChoice, Limits
+from segue.domain.outcome import Budget, Failure, FailureKind
 from segue.flow.lanes import Seat
 from segue.ports import Agent
 from segue.view.run import RunView

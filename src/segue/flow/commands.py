@@ -12,10 +12,10 @@ from msgspec import Struct
 
 from segue.domain.errors import NeedsHuman
 from segue.domain.events import FinalCommandRun
-from segue.domain.hook import HookTime, SourceHook
-from segue.domain.plain import cut_tail
 from segue.domain.results import FinalOutput, StepFacts, StepResult
 from segue.domain.run import StepState
+from segue.domain.source import HookTime, SourceHook
+from segue.domain.text import cut_tail
 
 if TYPE_CHECKING:
     from segue.store.journal import Journal

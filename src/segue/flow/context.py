@@ -10,13 +10,11 @@ from typing import TYPE_CHECKING, Any, Literal
 from msgspec import Struct, field
 
 from segue.domain.events import Event
-from segue.domain.evidence import Evidence
-from segue.domain.finding import DismissReason, Finding
+from segue.domain.job import Role
 from segue.domain.proof import CheckResult, Level
-from segue.domain.role import Role
 from segue.domain.scenario import Scenario
 from segue.domain.task import TaskKind
-from segue.domain.verdict import Verdict
+from segue.domain.verdict import DismissReason, Evidence, Finding, Verdict
 from segue.domain.workspace import Workspace
 from segue.flow.agents import AgentChain, Launcher
 from segue.flow.lanes import Seat, Seats
@@ -27,7 +25,7 @@ from segue.ports import Judge, Outline, Reviewer, Searcher, Source
 from segue.view.run import RunView
 
 if TYPE_CHECKING:
-    from segue.proof.independent import TestingPlace
+    from segue.proof.independent import DetachedTests
     from segue.proof.repo_hooks import CommitHooks
     from segue.proof.seal import Sealer
     from segue.store.journal import Journal
@@ -184,7 +182,7 @@ class RunContext(Struct, frozen=True):
     reviewing: Reviewing | None = None
     judging: Judging | None = None
     building: Building | None = None
-    testing: TestingPlace | None = None
+    testing: DetachedTests | None = None
     """Where independent tests are written, out of sight of the work."""
     resumed_by_person: bool = False
     """Whether the run had ended and waited for a person before this session."""

@@ -11,16 +11,14 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from segue.domain.criterion import CriterionVerdict
 from segue.domain.errors import WorkspaceError
 from segue.domain.events import CheckRun, NoticeGiven, PatchMade, Tampered
-from segue.domain.failure import Failure, FailureKind
-from segue.domain.outcome import Outcome
+from segue.domain.job import Role
+from segue.domain.outcome import Failure, FailureKind, Outcome
 from segue.domain.proof import CheckResult, Tampering
 from segue.domain.results import LaunchInput, LaunchOutput, read_as
-from segue.domain.role import Role
 from segue.domain.task import Task
-from segue.domain.verdict import Action, Result, Verdict
+from segue.domain.verdict import Action, CriterionVerdict, Result, Verdict
 from segue.domain.workspace import Snapshot, WorkChanges
 from segue.flow.context import Examination, RunContext
 from segue.flow.errors import ErrorRecorder

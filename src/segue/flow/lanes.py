@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
-from segue.domain.collisions import Claims
 from segue.domain.footprint import Footprint
+from segue.domain.waits import Claims
 
 
 class Seats:

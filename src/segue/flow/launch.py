@@ -23,7 +23,6 @@ from typing import Literal
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from segue.domain.answer import LONGEST_ANSWER, is_too_long
 from segue.domain.errors import CredentialsError, WaitsElsewhere
 from segue.domain.events import (
     AgentEnded,
@@ -34,14 +33,13 @@ from segue.domain.events import (
     Tampered,
     VerdictGiven,
 )
-from segue.domain.failure import Failure, FailureKind
-from segue.domain.job import Job, Mode
-from segue.domain.outcome import Outcome
-from segue.domain.prompt import Prompt
+from segue.domain.job import Job, Mode, Prompt
+from segue.domain.outcome import Failure, FailureKind, Outcome
 from segue.domain.proof import Tampering
 from segue.domain.results import LaunchInput, LaunchOutput, StepFacts, StepResult
 from segue.domain.run import StepState
 from segue.domain.task import Task
+from segue.domain.text import LONGEST_ANSWER, is_too_long
 from segue.domain.verdict import Action, Result
 from segue.flow.agents import AgentChain, ChosenAgent, Launcher
 from segue.flow.errors import ErrorRecorder

@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 
 from segue.domain.errors import UsageError
-from segue.domain.nearest import suggest
-from segue.domain.role import Role
+from segue.domain.job import Role
+from segue.domain.text import suggest
 
 
 class Phase(Struct, frozen=True):

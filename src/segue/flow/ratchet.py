@@ -14,8 +14,7 @@ from fnmatch import fnmatchcase
 from msgspec import Struct
 from msgspec.structs import replace
 
-from segue.domain.kinds.commands import commands_in
-from segue.domain.kinds.recognise import with_kind
+from segue.domain.kinds import commands_in, with_kind
 from segue.domain.options import OptionError
 from segue.domain.proof import CheckResult
 from segue.domain.results import LaunchOutput, read_as

@@ -12,7 +12,7 @@ from segue.domain.delivery import is_feedback
 from segue.domain.errors import AtGate, NeedsHuman
 from segue.domain.events import GatePassed, GateReached, TaskBlocked
 from segue.domain.graph import Blocked, find_block
-from segue.domain.kinds.recognise import with_kind
+from segue.domain.kinds import with_kind
 from segue.domain.results import EndOutput, StepFacts, StepResult
 from segue.domain.run import Step, StepState
 from segue.domain.task import Task, TaskKind, TaskStatus, without_secrets

@@ -16,7 +16,7 @@ from mcp.types import ToolAnnotations
 
 from segue import __version__
 from segue.domain.errors import SegueError
-from segue.domain.plain import clean
+from segue.domain.text import clean
 from segue.mcp.change import ChangeTools
 from segue.mcp.look import LookTools
 from segue.mcp.project import ServedProject

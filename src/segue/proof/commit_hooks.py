@@ -13,17 +13,16 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from segue.domain.hook import HookedFile, HookRun
-from segue.domain.plain import cut_tail
 from segue.domain.proof import NOT_EXERCISED, CheckResult, CheckState
+from segue.domain.source import HookedFile, HookRun
+from segue.domain.text import cut_tail
+from segue.proof.command import SHARED_OBJECTS
 from segue.proof.compose import Comparison, Composed, Recipe
 from segue.proof.copies import make_git
-from segue.proof.decide import Observed
-from segue.proof.execute import SHARED_OBJECTS, Laid, Sandbox, environment
-from segue.proof.named import find_named
+from segue.proof.execute import Prepared, Sandbox, SealOptions, environment
 from segue.proof.obstacles import find_network, find_obstacle, last_line, last_lines
-from segue.proof.options import SealOptions
-from segue.proof.paths import Classifier
+from segue.proof.paths import Classifier, find_named
+from segue.proof.runs import Observed
 from segue.proof.trees import TreeEntry, list_tree, read_text
 from segue.system.beneath import Beneath, UnsafeFile
 from segue.system.files import read_start
@@ -165,16 +164,16 @@ class HookCheck(Struct, frozen=True):
         own = {path for path, entry in composed.entries.items() if head.get(path) == entry}
         own -= set(composed.texts)
 
-        def lay(work: Path) -> Laid:
-            laid = self._lay(work, commit)
+        def prepare(work: Path) -> Prepared:
+            prepared = self._prepare(work, commit)
             before.update((path, _facts(work / "tree" / path)) for path in own)
-            return laid
+            return prepared
 
-        async with place.visit(composed, lay) as (work, ended):
+        async with place.run_prepared(composed, prepare) as (work, ended):
             seen = _read_reports(work / "reports", ended.exit_code, f"{ended.out}\n{ended.err}")
             return seen if seen.code is None else replace(seen, files=_changed(work, before, set(head)))
 
-    def _lay(self, work: Path, commit: Commit) -> Laid:
+    def _prepare(self, work: Path, commit: Commit) -> Prepared:
         """Give a tree a git folder of its own, with the hooks in it."""
         git = work / "tree" / ".git"
         make_git(git, self.git_dir, self.objects)
@@ -191,7 +190,7 @@ class HookCheck(Struct, frozen=True):
         script = work / "hooks" / "run-hooks"
         script.write_text(_RUN)
         words = (str(work / "reports"), commit.tree, self.hooks.place, str(len(commit.messages)))
-        return Laid(("sh", str(script), *words), self._readable(), self.objects.common_dir / "objects")
+        return Prepared(("sh", str(script), *words), self._readable(), self.objects.common_dir / "objects")
 
     def _readable(self) -> list[Path]:
         """Return what hooks need of places that are hidden: their own folder, tools, and what these keep."""

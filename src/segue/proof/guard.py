@@ -10,11 +10,11 @@ from pathlib import Path
 
 import msgspec
 
-from segue.domain.failure import Failure, FailureKind
+from segue.domain.outcome import Failure, FailureKind
 from segue.domain.proof import Tampering
 from segue.domain.task import Task, TaskList
 from segue.proof.contract import Contract, ContractFile
-from segue.proof.notes import decode_note, encode_note
+from segue.proof.inputs import decode_note, encode_note
 from segue.system.files import is_led, private_folder
 from segue.system.git.guard import GitGuard, GitState, settle_surroundings
 from segue.system.git.inner import GitViolation

@@ -80,10 +80,10 @@ async def write_tree(
         await _write_module(objects, path, entries[path].id, folder / path, filters)
 
 
-async def list_naming(
+async def find_mentions(
     objects: Objects, entries: Mapping[str, TreeEntry], words: Collection[str]
 ) -> list[str]:
-    """Return the files in which one of some words occurs."""
+    """Return the files that contain one of these words."""
     with brief_folder() as folder:
         variables = {"GIT_INDEX_FILE": str(folder / "index")}
         await _write_index(objects, entries, variables)

@@ -24,10 +24,10 @@ from segue.ports import Agent, Installation, Problem
 from segue.proof.seal import choose_means, seal_strength
 from segue.runtime.app import App
 from segue.runtime.behaviour import known_behaviour, see_behaviour
+from segue.runtime.first_run import suggest_check
 from segue.runtime.plan import has_model_judge
 from segue.runtime.preconditions import SETTINGS
-from segue.runtime.suggested_check import suggest_check
-from segue.runtime.verdict import (
+from segue.runtime.readiness import (
     COMMIT,
     INTRODUCE,
     FoundWork,

@@ -18,9 +18,8 @@ from msgspec.structs import replace
 
 from segue.domain.errors import Interrupted, SegueError, UsageError, WorkspaceError
 from segue.domain.events import Event
-from segue.domain.failure import Failure, FailureKind
 from segue.domain.job import Job, Mode
-from segue.domain.outcome import Outcome
+from segue.domain.outcome import Failure, FailureKind, Outcome
 from segue.flow.launch import run_agent
 from segue.ports import Agent
 from segue.prompts.task import try_prompt

@@ -11,12 +11,12 @@ from msgspec.structs import replace
 
 from segue.config.load import LoadedSettings
 from segue.domain.errors import CredentialsError, SegueError, ToolMissing, UsageError
-from segue.domain.finding import DismissReason, Finding
 from segue.domain.installed import import_name, socket_variants
+from segue.domain.job import AgentChoice, Role
 from segue.domain.options import OptionError, Options, read_options
-from segue.domain.plain import cut_tail
-from segue.domain.role import AgentChoice, Role
 from segue.domain.run import RunKind, RunSpec
+from segue.domain.text import cut_tail
+from segue.domain.verdict import DismissReason, Finding
 from segue.flow.agents import AgentChain, ChosenAgent
 from segue.flow.commands import RunHere
 from segue.flow.context import Building, Checking, Examination, Examine, Judging, Reviewing, RunCommand
@@ -193,7 +193,7 @@ def make_checking(
 
     @cache
     def sealer() -> Sealer:  # imported when it is needed: runs without checks start sooner
-        from segue.proof.options import SealOptions
+        from segue.proof.execute import SealOptions
         from segue.proof.seal import Sealer
         from segue.system.lane import is_beside, top_of
 
@@ -234,7 +234,7 @@ def make_building(app: App, outline: Outline | None, services: Services) -> Buil
         searcher=_make_searcher(app, services),
         diagnostics=tuple(diagnostics.allow),
         run_diagnostic=command_runner(
-            *(services, diagnostics.timeout, diagnostics.output_bytes), network=settings.check_network
+            services, diagnostics.timeout, diagnostics.output_bytes, network=settings.check_network
         ),
         replan=settings.replan,
         replans=settings.limits.replans,

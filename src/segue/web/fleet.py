@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from segue.runtime.app import App
 from segue.store.address import is_postgres
+from segue.web.cache import VersionedCache
 from segue.web.routes import Data, NotFound, PageRequest, PageRoute
-from segue.web.shared import VersionedCache
 
 if TYPE_CHECKING:
     from segue.store.store import Store

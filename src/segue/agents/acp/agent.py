@@ -17,6 +17,7 @@ from msgspec import Struct, structs
 from segue import __version__
 from segue.agents.acp.lines import AcpLines
 from segue.agents.acp.profiles import ModeNames, Profile, ToolPolicy, load_profiles
+from segue.agents.limits import SHORT_RETRY
 from segue.agents.local.launch import SessionUsage, make_command, run_program
 from segue.agents.local.program import (
     InstalledProgram,
@@ -30,7 +31,6 @@ from segue.domain.events import AgentStarted, Event
 from segue.domain.job import Job, Mode
 from segue.domain.options import NonNegativeFloat, Options, Seconds
 from segue.domain.outcome import Outcome
-from segue.domain.signals import SHORT_RETRY
 from segue.ports import Capabilities
 from segue.system.files import write_atomic
 from segue.system.isolation.policy import Places

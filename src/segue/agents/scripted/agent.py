@@ -15,13 +15,11 @@ from segue.agents.local.launch import ProcessEnd, count_usage, make_command, run
 from segue.agents.local.lines import LineReader
 from segue.agents.local.speech import Hear
 from segue.agents.local.values import Json, as_count, as_money, as_table, as_text
-from segue.agents.scripted.acts import make_note, pick_entry, write_acts
-from segue.agents.scripted.entries import ScriptedEntry, load_script
+from segue.agents.scripted.acts import ScriptedEntry, load_script, make_note, pick_entry, write_acts
 from segue.domain.events import AgentTool, AgentUsage, Event
-from segue.domain.failure import Failure, FailureKind
 from segue.domain.job import Job
 from segue.domain.options import Options
-from segue.domain.outcome import Outcome, Usage
+from segue.domain.outcome import Failure, FailureKind, Outcome, Usage
 from segue.ports import Capabilities, Installation, Problem
 from segue.system.program import part_command
 from segue.system.services import Services

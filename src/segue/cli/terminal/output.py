@@ -18,7 +18,7 @@ from segue.cli.terminal.cells import cut
 from segue.cli.terminal.table import draw, print_wrapped
 from segue.domain.errors import SegueError
 from segue.domain.pattern import pattern
-from segue.domain.plain import clean as clean
+from segue.domain.text import clean as clean
 from segue.system.programs import find_inside
 
 AGENT_VARIABLES = ("AI_AGENT", "AGENT", "CLAUDECODE", "VSCODE_AGENT", "CURSOR_AGENT")

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from segue.domain.delivery import feedback_kind, is_feedback
-from segue.domain.failure import Failure, FailureKind
-from segue.domain.job import Mode
-from segue.domain.outcome import Outcome
-from segue.domain.prompt import Prompt
+from segue.domain.job import Mode, Prompt
+from segue.domain.outcome import Failure, FailureKind, Outcome
 from segue.domain.results import LaunchOutput
 from segue.domain.task import TaskKind
 from segue.flow.commit import commit_phase
@@ -16,9 +14,8 @@ from segue.flow.evidence import changes_since, start_of, undo_edits, verdict_aft
 from segue.flow.launch import LaunchRequest
 from segue.flow.phase import EXECUTE, PLAN
 from segue.flow.state import PhaseEnd, TaskState
-from segue.prompts.feedback import feedback_prompt
 from segue.prompts.merge import describe_collision, merge_prompt
-from segue.prompts.task import execute_prompt, plan_prompt
+from segue.prompts.task import execute_prompt, feedback_prompt, plan_prompt
 
 _NO_PLAN = "The agent ended without a plan."
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from segue.domain.failure import Failure, FailureKind
 from segue.domain.job import Mode
+from segue.domain.outcome import Failure, FailureKind
 from segue.domain.proof import CheckState, IndependentTests
 from segue.domain.results import LaunchOutput, StepResult
 from segue.domain.task import TaskKind
@@ -17,10 +17,10 @@ from segue.flow.launch import LaunchRequest
 from segue.flow.phase import INDEPENDENT
 from segue.flow.phases.check import check
 from segue.flow.state import PhaseEnd, TaskState
-from segue.prompts.testing import independent_prompt
+from segue.prompts.task import independent_prompt
 
 if TYPE_CHECKING:
-    from segue.proof.independent import TestingPlace
+    from segue.proof.independent import DetachedTests
 
 _NO_TESTS = "No new test file was written."
 
@@ -60,7 +60,7 @@ def _commands(state: TaskState) -> tuple[str, ...]:
 
 
 async def _write(
-    context: RunContext, testing: TestingPlace, state: TaskState, commands: tuple[str, ...]
+    context: RunContext, testing: DetachedTests, state: TaskState, commands: tuple[str, ...]
 ) -> StepResult[LaunchOutput]:
     """Launch the agent on the base of the task, in a folder that has nothing of the work."""
     task, base, names = state.task, state.base.head, list[str]()

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from segue.domain.evidence import Evidence
 from segue.domain.results import SnapshotOutput
 from segue.domain.task import Task
-from segue.domain.verdict import Action, Result, Verdict
+from segue.domain.verdict import Action, Evidence, Result, Verdict
 from segue.domain.workspace import Snapshot
 from segue.flow.actions import ACTIONS, COUNTED, Resolution, Round, choose, what_follows
 from segue.flow.commit import send_back

@@ -10,7 +10,6 @@ import msgspec
 from msgspec import Struct, field
 
 from segue.domain.amounts import format_count
-from segue.domain.criterion import CONTESTED, CriterionVerdict
 from segue.domain.events import (
     CheckRun,
     Event,
@@ -22,17 +21,16 @@ from segue.domain.events import (
     TaskEnded,
     VerdictGiven,
 )
-from segue.domain.finding import Finding
 from segue.domain.proof import CheckResult, Level, Proof, Tampering
 from segue.domain.results import ReviewOutput, read_as
 from segue.domain.run import Run
 from segue.domain.task import Task
+from segue.domain.verdict import CONTESTED, CriterionVerdict, Finding
 from segue.flow.phase import PHASES
 from segue.prompts.judge import criteria_of
 from segue.reports.card.card import CheckCard, CriterionCard, ProofCard
-from segue.view.levels import MEANINGS
 from segue.view.load import load_view
-from segue.view.task import TaskView
+from segue.view.task import MEANINGS, TaskView
 
 if TYPE_CHECKING:
     from segue.store.store import Store

@@ -18,7 +18,7 @@ class LaneTree(Repository, kw_only=True):
     trees: LaneTrees
     tell: Callable[[str], Awaitable[None]]
     """Gets what was found there and where it is kept."""
-    set_up: Callable[[Repository], Awaitable[None]] | None = None
+    furnish: Callable[[Repository], Awaitable[None]] | None = None
     """Gives it what git does not have, before a task begins."""
 
     async def start(self, commit: str) -> Snapshot:
@@ -26,8 +26,8 @@ class LaneTree(Repository, kw_only=True):
         said = await self.trees.prepare(self, commit)
         if said:
             await self.tell(said)
-        if self.set_up is not None:
-            await self.set_up(self)
+        if self.furnish is not None:
+            await self.furnish(self)
         return await self.begin("", None)
 
     async def lay(self, tree: str) -> None:

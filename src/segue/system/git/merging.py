@@ -12,7 +12,7 @@ from typing import NamedTuple
 from msgspec import Struct, structs
 
 from segue.domain.errors import WorkspaceError
-from segue.domain.merge import Merged
+from segue.domain.workspace import Merged
 from segue.system.files import read_start
 from segue.system.git.branches import joined_ref
 from segue.system.git.collecting import no_gc

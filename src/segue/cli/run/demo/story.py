@@ -59,7 +59,7 @@ async def show_story(folder: Path | None, output: Printer) -> int:
         sandbox={"read": [str(place.signals)]},
         limits={"phase_timeout": 300},
     )
-    async with open_run(app, str(place.plan), (), None) as opened:
+    async with open_run(app, str(place.plan)) as opened:
         assert opened is not None
         run = opened.run
         titles = [f"  {key}. {title}" for key, title in run.spec.titles.items()]
