@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
 import click
+from docs.limits import ATTEMPTS, NOT_STOPPED, SANDBOXES, VISIBLE
 from msgspec.structs import asdict
 
 from segue import public
@@ -52,7 +53,6 @@ from segue.searchers.options import SearchSettings
 from segue.sources.github.options import GithubSettings
 from segue.sources.speckit.source import SpecKit
 from segue.store.flat import FLAT_TABLES
-from segue.system.isolation.limits import ATTEMPTS, NOT_STOPPED, SANDBOXES, VISIBLE
 from segue.system.process.processes import Processes
 from segue.view.task import MEANINGS, describe_proof
 

@@ -468,7 +468,7 @@ class TestFailures:
             **{"retry_text": ["Retrying: (.*)"], "retry_grace": 60.0, "start_timeout": 60.0, "client": {}},
         }
         done = subprocess.run(
-            [sys.executable, "-m", "segue", "--segue-acp"],
+            [sys.executable, "-m", "segue", "--segue-child", "segue.agents.acp.child"],
             input=json.dumps(job).encode(),
             capture_output=True,
             check=False,

@@ -29,8 +29,9 @@ if TYPE_CHECKING:
     from segue.proof.repo_hooks import CommitHooks
     from segue.proof.seal import Sealer
     from segue.store.journal import Journal
-    from segue.system.git.lane_tree import LaneTree, RemoteLane
-    from segue.system.git.merging import Integration
+    from segue.system.git.branches import RemoteLane
+    from segue.system.git.integration import Integration
+    from segue.system.git.lanes import LaneTree
 
 
 class Policy(Struct, frozen=True):

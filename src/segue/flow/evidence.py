@@ -24,7 +24,7 @@ from segue.flow.context import Examination, RunContext
 from segue.flow.errors import ErrorRecorder
 from segue.flow.state import TaskState
 from segue.system.beneath import read_below
-from segue.system.git.heavy import name_heavy
+from segue.system.git.index import name_heavy
 
 _BOX = re.compile(r"\s*(?:[-*+]|\d+[.)])\s*\[(?P<mark>.)\]\s*(?P<words>.*)")
 _MOST_TICKS = 5

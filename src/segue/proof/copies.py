@@ -22,10 +22,10 @@ from segue.proof.inputs import Trees
 from segue.proof.runners import Ended
 from segue.system.files import private_folder, read_start
 from segue.system.git.objects import Objects
+from segue.system.isolation.commands import DEVICES, landlocked
 from segue.system.isolation.homes import PrivateParts
-from segue.system.isolation.isolate import DEVICES, landlock_abi, landlocked
-from segue.system.isolation.places import TOOLS
-from segue.system.isolation.toolchain import SHARED, program_places
+from segue.system.isolation.landlock import landlock_abi
+from segue.system.isolation.places import SHARED, TOOLS, program_places
 from segue.system.process.capture import capture
 
 _LARGEST_TEXT = 1024**2

@@ -14,8 +14,8 @@ from msgspec import Struct
 from segue.domain.pattern import pattern
 from segue.proof.paths import Classifier, PathKind
 from segue.system.beneath import read_below
-from segue.system.git.apart import export, keep_files, lay_over
 from segue.system.git.repository import Repository
+from segue.system.git.scratch import export, keep_files, lay_over
 from segue.system.lane import is_dependency
 
 _NAMED = re.compile(r"[\w.-]+(?:/[\w.-]+)*\.\w+")

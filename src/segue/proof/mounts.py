@@ -17,9 +17,8 @@ from segue.system.files import private_folder
 from segue.system.isolation.homes import PrivateParts
 from segue.system.isolation.isolate import Means, SandboxChoice
 from segue.system.isolation.mounting import CONTAINED, copy_masked, filtered, hide, mounter, proc_mounts
-from segue.system.isolation.places import TOOLS
+from segue.system.isolation.places import SHARED, TOOLS, named_places, outermost, program_places
 from segue.system.isolation.policy import GIT_FOLDER, git_link
-from segue.system.isolation.toolchain import SHARED, named_places, outermost, program_places
 from segue.system.process.capture import capture
 
 _MOST_FILES = 300

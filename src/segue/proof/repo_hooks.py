@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from segue.domain.source import HookRun
+from segue.proof.commit_hooks import KeptHooks, keep_hooks, kept_hooks
 from segue.system.git.folders import common_dir
-from segue.system.git.hooks import KeptHooks, keep_hooks, kept_hooks
 from segue.system.git.repository import Repository
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from segue.domain.proof import BaseCheck, BaseState, CheckResult, CheckState, Co
 from segue.domain.scenario import Scenario
 from segue.domain.source import HookRun
 from segue.domain.task import TaskKind
-from segue.proof.commit_hooks import Commit, HookCheck
+from segue.proof.commit_hooks import COMMIT_HOOKS, Commit, HookCheck, KeptHooks
 from segue.proof.compose import Comparison, Composed
 from segue.proof.copies import Copied
 from segue.proof.decide import list_ids
@@ -52,7 +52,6 @@ from segue.proof.survey import Surroundings, conclude
 from segue.proof.trees import TreeEntry, list_tree, read_text
 from segue.system.files import private_folder
 from segue.system.git.folders import GitPlace, common_dir
-from segue.system.git.hooks import COMMIT_HOOKS, KeptHooks
 from segue.system.git.objects import Objects
 from segue.system.isolation.isolate import Isolation, Means, SandboxChoice
 

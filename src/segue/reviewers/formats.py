@@ -12,8 +12,7 @@ from pathlib import PurePath
 from typing import Any, Literal
 from urllib.parse import unquote
 
-from segue.agents.classify import plain
-from segue.domain.text import cut_tail
+from segue.domain.text import cut_tail, strip_control
 from segue.domain.verdict import Finding, Severity
 from segue.reviewers import reading
 from segue.reviewers.reading import MalformedOutput, inside, objects
@@ -26,7 +25,7 @@ _SUMMARY = re.compile(r"^(?P<count>\d{1,9}) finding(?:\(s\)|s)?(?: at [\d.]+ tok
 
 def parse_stet(text: str, root: PurePath) -> tuple[Finding, ...]:
     """Return the open findings, each id once."""
-    lines = [line for line in plain(text).split("\n") if line.strip()]
+    lines = [line for line in strip_control(text).split("\n") if line.strip()]
     if not lines:
         raise MalformedOutput("stet printed nothing")
     read = _json if lines[0].lstrip().startswith("{") else _human

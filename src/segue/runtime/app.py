@@ -279,8 +279,7 @@ class App(Struct, frozen=True):
         return Redactor(found, later=self._secrets_in_files)
 
     def _secrets_in_files(self) -> list[str]:
-        from segue.system.credentials import repository_secrets, user_secrets
-        from segue.system.sensitive import project_secrets
+        from segue.system.sensitive import project_secrets, repository_secrets, user_secrets
 
         return [*project_secrets(self.repo), *repository_secrets(self.repo), *user_secrets()]
 

@@ -13,8 +13,8 @@ from segue.runtime.app import App
 from segue.runtime.open import OpenRun
 from segue.runtime.session import close_run
 from segue.system import identity
-from segue.system.process.orphans import end_orphans
-from segue.system.program import has_ended, start_in_background
+from segue.system.process.folder import end_orphans
+from segue.system.process.segue import has_ended, start_in_background
 from segue.view.load import ACTIVE, state_of
 
 _START_TIMEOUT = 120.0

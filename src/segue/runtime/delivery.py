@@ -23,9 +23,8 @@ from segue.runtime.app import App
 from segue.runtime.wiring import make_delivery, raise_problems
 from segue.system.files import read_start
 from segue.system.git.branches import REMOTE, RemoteBranches
-from segue.system.git.pushing import PushRemote, fetched_from
+from segue.system.git.remotes import PushRemote, fetched_from, pushed_branch
 from segue.system.git.repository import Repository
-from segue.system.git.upstream import pushed_branch
 from segue.system.git.worktree import Worktree, WorktreeResult
 from segue.system.patience import outlast
 from segue.system.services import Services

@@ -21,13 +21,7 @@ from segue.proof.guard import settle_settings
 from segue.runtime.app import App
 from segue.runtime.delivery import Delivering, choose_target, is_merged
 from segue.runtime.past import Past, look_back, refuse_absent, settle_resume, settle_start
-from segue.runtime.plan import (
-    RunPlan,
-    check_rewritten,
-    draft_run,
-    plan_run,
-    replan_run,
-)
+from segue.runtime.plan import RunPlan, check_rewritten, draft_run, plan_run, replan_run
 from segue.runtime.preconditions import check_isolated
 from segue.runtime.ready import (
     Confirm,
@@ -44,12 +38,12 @@ from segue.runtime.task_choice import ALL, TaskChoice
 from segue.sources.state_file import CorruptState
 from segue.system import identity
 from segue.system.files import exclusive, private_folder
-from segue.system.git.beginning import is_new_place
 from segue.system.git.branches import REMOTE, RemoteBranches
-from segue.system.git.heavy import allow_bytes
+from segue.system.git.config import Trust
+from segue.system.git.index import allow_bytes
 from segue.system.git.outside import trust_programs
-from segue.system.git.own_config import Trust
 from segue.system.git.repository import Repository
+from segue.system.git.scratch import is_new_place
 from segue.system.git.worktree import Worktree, branch_of
 from segue.system.lock import RepoLock
 

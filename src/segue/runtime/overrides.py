@@ -24,8 +24,8 @@ from segue.runtime.app import App
 from segue.runtime.delivery import Delivering, choose_target
 from segue.runtime.past import read_history
 from segue.runtime.pull_request import find_returned
+from segue.system.git.integration import Integration
 from segue.system.git.lanes import LaneTrees
-from segue.system.git.merging import Integration
 from segue.system.git.repository import Repository
 from segue.system.git.worktree import Worktree, branch_of, workplace
 from segue.system.lock import RepoLock

@@ -30,10 +30,9 @@ from segue.runtime.open import OpenRun, make_remote
 from segue.runtime.wiring import make_checking
 from segue.system.beneath import Beneath, read_below
 from segue.system.files import private_folder, write_atomic
-from segue.system.git.branches import REMOTE, forget_lanes
-from segue.system.git.lane_tree import LaneTree, RemoteLane
-from segue.system.git.lanes import LaneTrees
-from segue.system.git.merging import Integration, catch_up
+from segue.system.git.branches import REMOTE, RemoteLane, forget_lanes
+from segue.system.git.integration import Integration, catch_up
+from segue.system.git.lanes import LaneTree, LaneTrees
 from segue.system.git.repository import Repository
 from segue.system.git.worktree import branch_of
 from segue.system.isolation.isolate import MOUNTING, Isolation, capture_inside

@@ -23,7 +23,7 @@ from segue.flow.phase import PHASES
 from segue.ports import Source
 from segue.runtime.app import App
 from segue.system import identity
-from segue.system.git.delivery import find_absent, find_trailers, is_shallow
+from segue.system.git.remotes import find_absent, find_trailers, is_shallow
 from segue.system.git.repository import Repository
 from segue.view.load import state_of
 

@@ -21,6 +21,7 @@ from segue.domain.workspace import Snapshot
 from segue.flow.phase import Flow
 from segue.ports import Source
 from segue.system.files import private_folder
+from segue.system.git.outside import name_refused
 from segue.system.git.repository import Repository
 from segue.system.isolation.isolate import Isolation, Means
 from segue.system.programs import find_inside
@@ -148,7 +149,7 @@ def refuse_dirty(app: App, source: Source, root: Path, now: Snapshot) -> None:
 
 async def refuse_filters(repo: Repository) -> None:
     """Refuse files that need a filter which git does not start: they would be committed as they are."""
-    if said := await repo.name_refused():
+    if said := await name_refused(repo.place):
         raise WorkspaceError(
             " ".join(said),
             kept=_KEPT,

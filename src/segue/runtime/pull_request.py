@@ -21,7 +21,7 @@ from segue.runtime.app import App
 from segue.runtime.delivery import delivery_name
 from segue.runtime.wiring import make_delivery, raise_problems
 from segue.system.git.branches import REMOTE
-from segue.system.git.pushing import PushRemote, fetched_from
+from segue.system.git.remotes import PushRemote, fetched_from
 from segue.system.patience import outlast
 from segue.system.process.processes import Processes
 from segue.view.load import load_view
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from segue.runtime.open import OpenRun
     from segue.store.journal import Journal
     from segue.store.store import Store
-    from segue.system.git.conflicts import Upkeep
+    from segue.system.git.integration import BranchSync
 
 _DONE = ("done", "skipped")
 
@@ -194,14 +194,13 @@ class PullRequestFeedback(Struct):
         return task is not None and task.state in _DONE
 
     @property
-    def _upkeep(self) -> Upkeep:
-        from segue.system.git.conflicts import Upkeep
-        from segue.system.git.merging import Integration
+    def _upkeep(self) -> BranchSync:
+        from segue.system.git.integration import BranchSync, Integration
 
         opened = self.opened
         assert opened.tree is not None
         own = Integration(opened.repo, opened.tree.branch, since=opened.run.created / 1000)
-        return Upkeep(PushRemote(opened.tree.home, REMOTE), own, opened.spec.into)
+        return BranchSync(PushRemote(opened.tree.home, REMOTE), own, opened.spec.into)
 
 
 def _read_received(store: Store, run: str) -> list[FeedbackReceived]:

@@ -41,10 +41,10 @@ from segue.runtime.wiring import (
     make_reviewing,
 )
 from segue.system.files import clear_temporary
-from segue.system.git.beginning import is_new_place, new_repository, undo_of, without_new_refs
 from segue.system.git.branches import REMOTE, RemoteBranches
+from segue.system.git.remotes import name_unseen, pushed_branch
 from segue.system.git.repository import Repository
-from segue.system.git.upstream import name_unseen, pushed_branch
+from segue.system.git.scratch import is_new_place, new_repository, undo_of, without_new_refs
 from segue.system.git.worktree import branch_of, no_commit, unmerged
 from segue.system.lock import RepoLock
 from segue.system.process.processes import Processes
@@ -212,7 +212,7 @@ async def _choose_base(
 ) -> tuple[RunSpec, str]:
     """Return the spec with the branch that cloud agents start from, and what to say about it."""
     from segue.system.git.branches import REMOTE
-    from segue.system.git.pushing import PushRemote
+    from segue.system.git.remotes import PushRemote
 
     before = None
     if last is not None and last.spec.base:

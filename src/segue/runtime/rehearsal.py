@@ -41,12 +41,9 @@ from segue.runtime.preconditions import SETTINGS
 from segue.runtime.task_choice import ALL, TaskChoice
 from segue.searchers.options import SearchSettings
 from segue.system import identity
-from segue.system.git.apart import UNSIGNED
-from segue.system.git.beginning import is_new_place
-from segue.system.git.looking import look
-from segue.system.git.repository import FALLBACK_IDENTITY, Repository, init_repository
-from segue.system.git.scratch import clone_at
-from segue.system.process.orphans import end_orphans
+from segue.system.git.repository import FALLBACK_IDENTITY, Repository, look
+from segue.system.git.scratch import UNSIGNED, clone_at, init_repository, is_new_place
+from segue.system.process.folder import end_orphans
 from segue.system.programs import record_nothing
 from segue.system.reading import work_tree
 from segue.system.sweep import delete

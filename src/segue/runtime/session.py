@@ -47,10 +47,10 @@ from segue.runtime.pull_request import PullRequestFeedback
 from segue.runtime.wiring import command_runner, examine_project, hook_runner, make_checking
 from segue.system.files import explain_full_disk
 from segue.system.git.branches import LocalBranches
-from segue.system.git.delivery import find_missing
 from segue.system.git.outside import read_config
+from segue.system.git.remotes import find_missing
 from segue.system.git.worktree import WorktreeResult
-from segue.system.interrupts import on_interrupt
+from segue.system.process.group import on_interrupt
 from segue.view.run import FOLDED, RunView
 
 if TYPE_CHECKING:

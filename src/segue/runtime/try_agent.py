@@ -26,10 +26,11 @@ from segue.prompts.task import try_prompt
 from segue.runtime.app import App
 from segue.runtime.wiring import make_agent, raise_problems
 from segue.system.git.outside import PLAIN_DIFF
-from segue.system.git.repository import Repository, init_repository
-from segue.system.interrupts import on_interrupt
+from segue.system.git.repository import Repository
+from segue.system.git.scratch import init_repository
 from segue.system.lines import LineFramer, OutputLine
 from segue.system.process.folder import Stream
+from segue.system.process.group import on_interrupt
 from segue.system.process.processes import Processes
 from segue.system.redact import Redactor
 

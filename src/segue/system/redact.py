@@ -24,12 +24,12 @@ from segue.system.spellings import (
     has_hidden,
     lower,
     spell,
+    unpack,
     view_decoded,
     view_folded,
     view_joined,
     view_unwrapped,
 )
-from segue.system.unpacking import unpack
 
 T = TypeVar("T")
 

@@ -20,7 +20,7 @@ from segue.domain.errors import UsageError
 from segue.runtime.app import App
 from segue.system.http.guard import LOOPBACK_HOSTS, AsgiApp, RequestGuard
 from segue.system.http.server import open_server
-from segue.system.interrupts import on_interrupt
+from segue.system.process.group import on_interrupt
 from segue.web.auth import ENTRY, AuthMiddleware, PageKeys, host_of, is_shared
 from segue.web.filters import load_assets
 from segue.web.live import LiveUpdates, to_sse

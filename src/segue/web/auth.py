@@ -30,7 +30,7 @@ from segue.system.http.guard import (
     has_token,
     without_port,
 )
-from segue.system.process.table import start_time
+from segue.system.identity import start_time
 from segue.system.secrets import keep_secret, make_secret_folder, read_secret, write_secret
 
 _log = logging.getLogger(__name__)

@@ -36,7 +36,7 @@ from segue.domain.job import Job, Mode
 from segue.domain.outcome import Failure, FailureKind, Outcome, Usage
 from segue.system.git.branches import REMOTE
 from segue.system.git.folders import find_place
-from segue.system.git.outside import APART, run_git, run_outside
+from segue.system.git.outside import NO_REPOSITORY, run_git, run_outside
 from segue.system.patience import Wait
 from segue.system.process.processes import Processes
 
@@ -70,7 +70,7 @@ async def _list_refs(workspace: Path, repository: str) -> dict[str, str] | None:
             wanted = ("ls-remote", place, "refs/heads/*", "refs/pull/*/head")
             found = find_place(workspace)
             if found is None:
-                done = await run_git(workspace, *wanted, extra=APART)
+                done = await run_git(workspace, *wanted, extra=NO_REPOSITORY)
             else:
                 done = await run_outside(found, *wanted)
         except (OSError, TimeoutError):

@@ -21,7 +21,7 @@ from segue.system.files import private_folder, write_atomic
 from segue.system.git.repository import Repository
 from segue.system.isolation.isolate import Isolation, Means
 from segue.system.process.processes import Command
-from segue.system.program import own_command
+from segue.system.process.segue import own_command
 from segue.system.recording.exchanges import (
     ModelExchange,
     RecordedLaunch,
@@ -54,7 +54,7 @@ class LaunchRecorder(Struct, frozen=True):
             found = _Begun(await _look(job.workspace), job.prompt.text)
             write_atomic(folder / _BEGUN, msgspec.json.encode(found))
         document = json.dumps({"folder": str(folder), "upstream": self.upstream})
-        starter = own_command("--segue-recorder", "segue.system.recording.child")
+        starter = own_command("segue.system.recording.child")
         return replace(command, argv=(*starter, document, *command.argv))
 
     async def keep(self, services: Services, job: Job, outcome: Outcome) -> Event:

@@ -21,7 +21,7 @@ from segue.domain.job import Job
 from segue.domain.options import Options
 from segue.domain.outcome import Failure, FailureKind, Outcome, Usage
 from segue.ports import Capabilities, Installation, Problem
-from segue.system.program import part_command
+from segue.system.process.segue import part_command
 from segue.system.services import Services
 
 FAILURES = FailureTable("the agent", login="")
@@ -99,7 +99,7 @@ class ScriptedAgent:
 
     def run(self, job: Job) -> AsyncGenerator[Event | Outcome, None]:
         """Play the script and report what the process prints."""
-        argv = part_command("--segue-scripted", "segue.agents.scripted.child")
+        argv = part_command("segue.agents.scripted.child")
         entry = pick_entry(load_script(self._script).on, job) if self._script else None
         acts = write_acts(entry or ScriptedEntry(write=make_note(job)), job)
         return run_program(self._services, job, make_command(job, argv, stdin=acts), ScriptedLines(job.hear))

@@ -33,7 +33,7 @@ from segue.runtime.first_run import (
 )
 from segue.runtime.preconditions import refuse_dirty
 from segue.runtime.sources import FoundSource
-from segue.system.git.looking import look
+from segue.system.git.repository import look
 from segue.system.reading import work_tree
 
 _KEPT = "Nothing was started."

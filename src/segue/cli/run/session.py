@@ -182,7 +182,7 @@ async def _serve_page(opened: OpenRun, output: Printer, page: PageOptions) -> As
     if not page.serve:
         yield
         return
-    from segue.system.interrupts import on_interrupt
+    from segue.system.process.group import on_interrupt
     from segue.web.app import serve_pages
 
     async with serve_pages(opened.app, "127.0.0.1", 0) as new_link:

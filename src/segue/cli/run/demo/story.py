@@ -26,7 +26,7 @@ from segue.runtime.open import open_run
 from segue.sim.demo import repository
 from segue.sim.demo.repository import DemoRepository
 from segue.system import identity
-from segue.system.program import frozen, has_ended
+from segue.system.process.segue import frozen, has_ended
 from segue.system.programs import find_inside
 from segue.view.load import ACTIVE, state_of
 

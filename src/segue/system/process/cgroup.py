@@ -14,8 +14,8 @@ import os
 import sys
 from functools import cache
 
+from segue.system.identity import read_raw, start_time
 from segue.system.process.group import portable
-from segue.system.process.table import read_raw, start_time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

