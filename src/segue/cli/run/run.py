@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from segue.cli.options import CommandSettings, IssueChoice, issue_options, options, refuse_idle
+from segue.cli.options import CommandSettings, IssueChoice, issue_options, options, refuse_unused
 from segue.cli.run.choose import agent_settings, choice_options, name_options, refuse_order
 from segue.cli.terminal.output import Printer
 
@@ -163,7 +163,7 @@ def run(
     more |= {"delivery": "pr"} if pr else {}
     chosen = TaskChoice(only, start, stories, phases, until_checkpoint)
     app = settings.look(**more) if dry_run else settings.load(**more)
-    _refuse_idle(app, settings.values["order"], fail_fast)
+    _refuse_unused(app, settings.values["order"], fail_fast)
     _refuse_pairs(app, dry_run, detach, restart)
     completed = _complete(settings, more, app, source, yes, dry_run, output)
     if completed is None:
@@ -311,16 +311,16 @@ def _refuse_pairs(app: App, dry_run: bool, detach: bool, restart: bool) -> None:
     """Refuse options that have no effect beside others."""
     if dry_run:
         launching = ("detach", "serve", "stay", "verbose", "restart", "approve", "pause_after_task")
-        refuse_idle("--dry-run launches nothing", *launching, "summary", "log_file", "log_format")
+        refuse_unused("--dry-run launches nothing", *launching, "summary", "log_file", "log_format")
     if detach:
-        refuse_idle("the run continues in the background", "verbose")
+        refuse_unused("the run continues in the background", "verbose")
     if restart:
-        refuse_idle("--restart starts over anyway", "plan_changed", "commits_missing")
+        refuse_unused("--restart starts over anyway", "plan_changed", "commits_missing")
     if not app.loaded.settings.log.file:
-        refuse_idle("no log is written without --log-file FILE", "log_format")
+        refuse_unused("no log is written without --log-file FILE", "log_format")
 
 
-def _refuse_idle(app: App, order: bool | None, fail_fast: bool) -> None:
+def _refuse_unused(app: App, order: bool | None, fail_fast: bool) -> None:
     """Refuse options that would have no effect without several jobs."""
     from segue.domain.errors import UsageError
 

@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from segue.cli.run.demo.captions import Narrator
 from segue.cli.run.demo.runs import load_app
@@ -17,19 +18,21 @@ from segue.domain import events as e
 from segue.domain.amounts import format_count
 from segue.domain.errors import SegueError, UsageError
 from segue.domain.run import Run
-from segue.ports import Store
 from segue.reports.card.build import build_cards
 from segue.reports.card.card import ProofCard
 from segue.runtime.app import App
-from segue.runtime.background import detach
+from segue.runtime.background import detach, resume_in_background, stop_run
 from segue.runtime.open import open_run
-from segue.runtime.session import resume_in_background, stop_run
 from segue.sim.demo import repository
 from segue.sim.demo.repository import DemoRepository
 from segue.system import identity
 from segue.system.process.segue import frozen, has_ended
 from segue.system.programs import find_inside
 from segue.view.load import ACTIVE, state_of
+
+if TYPE_CHECKING:
+    from segue.store.store import Store
+
 
 _CHEAT = "2"
 _AT_WORK = {"task/1/execute/1", f"task/{_CHEAT}/resolve/1"}
