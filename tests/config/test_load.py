@@ -126,8 +126,6 @@ def test_a_variable_reaches_names_with_dashes(file: Path) -> None:
         ("[[review.dismiss]]\n", "review.dismiss[0].pattern: is required (from {})"),
         ("[[review.dismiss]]\npattern = 're:('\n", "review.dismiss[0].pattern: 're:(' is not a regular expression"),  # noqa: E501
         ('[judge]\nbase_url = "x"\n', "judge.base_url: expected an address that begins with https:// or http://"),
-        ('[notify]\non = ["x"]\n', "notify.on[0]: expected one of"),
-        ("[notify.webhook]\nattempts = 30\n", "notify.webhook.attempts: expected a whole number from 1 to 20"),  # noqa: E501
         ("[flows.mine]\nphases = []\n", "flows.mine.phases: expected a list with at least 1 element, got []"),
         ("[agents.cladue]\nx = 1\n", "agents.cladue: there is no agent of this name; did you mean agents.claude? ("),  # noqa: E501
         ("[reviewers.stat]\nx = 1\n", "reviewers.stat: there is no reviewer of this name; did you mean"),
