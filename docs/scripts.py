@@ -12,7 +12,7 @@ from typing import Any
 from segue.agents.scripted.entries import ScriptedEntry
 from segue.domain.installed import find_command
 from segue.domain.options import options_schema
-from segue.reports.selection import QUERIES, read_sql
+from segue.parts.lab.reports.selection import QUERIES, read_sql
 from segue.sim.acp import script as acp
 from segue.sim.chat.ntfy import NtfyScript
 from segue.sim.chat.press import ChatEntry

@@ -36,10 +36,10 @@ from segue.domain.task import TaskKind, TaskStatus
 from segue.domain.verdict import Action, Result
 from segue.flow.phase import PRESETS as FLOWS
 from segue.flow.phases.registry import PHASES
+from segue.parts.lab.experiment.trials import Experiment
 from segue.ports import Capabilities
 from segue.reviewers.formats.read import Format
 from segue.reviewers.options import PRESETS
-from segue.runtime.experiment import Experiment
 from segue.runtime.registry import BUILT_IN, Plugin
 from segue.runtime.wiring import agent_kind
 from segue.sim.cloud.script import CloudScript

@@ -9,7 +9,7 @@ import pytest
 
 from segue.cli.main import run
 from segue.domain.run import TASK_RUNS, USUAL_RUNS, RunKind, RunSpec
-from segue.reports.selection import Selection, choose_kind
+from segue.parts.lab.reports.selection import Selection, choose_kind
 from segue.runtime.app import App
 from segue.runtime.find import find_run
 from segue.runtime.wiring import make_run_notifier

@@ -24,9 +24,9 @@ from segue.domain.notification import Notification
 from segue.domain.run import Run, RunKind, RunSpec, RunState
 from segue.flow.launch import Launcher, LaunchRequest, OverBudget
 from segue.notify.observer import RunNotifier
+from segue.parts.lab.reports.selection import Dataset, Selection
+from segue.parts.lab.reports.usage import read_usage, read_work
 from segue.ports import Journal, Store
-from segue.reports.selection import Dataset, Selection
-from segue.reports.usage import read_usage, read_work
 from segue.runtime.app import App
 from segue.store import connect
 from segue.store.database import Database, open_database

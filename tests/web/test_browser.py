@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from segue.reports.figures.timeline import colour_phase
+from segue.reports.drawing import colour_phase
 from segue.system.http.guard import Receive, Scope, Send
 from segue.system.http.server import start_server
 from tests.cli.place import DEADLINE, Place

@@ -8,8 +8,8 @@ from typing import Any
 from msgspec import Struct
 
 from segue.domain.run import Run
+from segue.parts.lab.reports.selection import Dataset, Rows, Selection
 from segue.ports import Store
-from segue.reports.selection import Dataset, Rows, Selection
 from segue.view.run import RunView
 from segue.view.task import TaskView
 

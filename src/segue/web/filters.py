@@ -20,8 +20,8 @@ from segue.domain.installed import built_in_parts
 from segue.domain.plain import clean, plain
 from segue.domain.proof import Level
 from segue.domain.until import describe_until
-from segue.reports import html_page
-from segue.reports.figures.timeline import colour_phase, label_phase
+from segue.reports.card import page
+from segue.reports.drawing import colour_phase, label_phase
 
 SIGNS = {
     "queued": "⋯",
@@ -98,7 +98,7 @@ def create_environment() -> Environment:
     packages = ["segue.web", "segue.reports", *part_packages]
     with_templates = [name for name in packages if (files(name) / "templates").is_dir()]
     loader = ChoiceLoader([PackageLoader(name) for name in with_templates])
-    made = html_page.create_environment(loader=loader, finalize=_clean_value)
+    made = page.create_environment(loader=loader, finalize=_clean_value)
     made.filters.update(
         duration=_format_duration,
         moment=format_moment,

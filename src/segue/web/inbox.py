@@ -10,8 +10,8 @@ from typing import Any
 from segue.domain.errors import SegueError
 from segue.domain.installed import import_name, socket_variants
 from segue.domain.run import USUAL_RUNS, Run, RunKind
+from segue.parts.lab.reports.selection import select_kinds
 from segue.ports import Store
-from segue.reports.selection import select_kinds
 from segue.runtime.app import App
 from segue.view.load import state_of
 from segue.web import queries

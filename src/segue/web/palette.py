@@ -8,8 +8,8 @@ from typing import Any
 from urllib.parse import quote
 
 from segue.domain.run import TASK_RUNS, USUAL_RUNS, RunKind
+from segue.parts.lab.reports.selection import select_kinds
 from segue.ports import Store
-from segue.reports.selection import select_kinds
 from segue.web.events import escape_like
 from segue.web.routes import Data, PageRequest, PageRoute, list_menu
 from segue.web.runs import match_words

@@ -7,8 +7,8 @@ from pathlib import PurePath
 from typing import Any
 
 from segue.domain.run import USUAL_RUNS, Run, RunKind, RunState
+from segue.parts.lab.reports.selection import select_kinds
 from segue.ports import Store
-from segue.reports.selection import select_kinds
 from segue.view.load import state_of
 from segue.view.run import RunView
 from segue.web import queries

@@ -19,7 +19,7 @@ from segue.domain.run import Run
 from segue.domain.verdict import Result, Verdict
 from segue.fleet.looking import read_tasks
 from segue.ports import Store
-from segue.reports.figures.timeline import label_phase
+from segue.reports.drawing import label_phase
 from segue.web import queries
 from segue.web.commands import list_commands
 from segue.web.diffs import find_commits, read_diff, read_patch, split_by_file

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from segue.domain.run import Run
-from segue.reports.figures.timeline import label_phase
+from segue.reports.drawing import label_phase
 from segue.web import queries
 from segue.web.events import match_text, read_events
 from segue.web.routes import Data, NotFound, PageRequest, PageRoute

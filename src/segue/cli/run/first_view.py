@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from segue.cli.look.forecast import predict_run
 from segue.cli.terminal.output import one_line, short_paths
 from segue.domain.amounts import format_count, format_quantity, list_some
 from segue.domain.errors import SegueError
@@ -12,9 +11,10 @@ from segue.domain.graph import Waits
 from segue.domain.kinds.recognise import with_kinds
 from segue.domain.task import Task, TaskStatus
 from segue.domain.waits import plan_waits
+from segue.parts.lab.forecast import Outlook
+from segue.parts.lab.forecast_command import predict_run
+from segue.parts.lab.reports.statistics import FEWEST_TOTALS
 from segue.ports import Source
-from segue.reports.forecasting import Outlook
-from segue.reports.statistics import FEWEST_TOTALS
 from segue.runtime import registry
 from segue.runtime.app import App
 from segue.runtime.first_run import FoundAgent
