@@ -14,9 +14,9 @@ from typing import Any
 
 from bench.table import Figure, seconds
 from segue.parts.lab.reports.build import REPORTS, build_reports, build_run_report
+from segue.parts.lab.reports.html_page import render_html
 from segue.parts.lab.reports.selection import Selection
 from segue.ports import Store
-from segue.reports.card.page import render_html
 from segue.store import connect
 
 TARGET = 2.0

@@ -12,7 +12,6 @@ from typing import Any
 from segue.agents.scripted.entries import ScriptedEntry
 from segue.domain.installed import find_command
 from segue.domain.options import options_schema
-from segue.parts.lab.reports.selection import QUERIES, read_sql
 from segue.sim.acp import script as acp
 from segue.sim.chat.ntfy import NtfyScript
 from segue.sim.chat.press import ChatEntry
@@ -83,10 +82,14 @@ def part_scripts(name: str) -> dict[str, dict[str, str]]:
 
 def query_meanings() -> dict[str, str]:
     """Return every query of the reports, linked, with what one of its rows is."""
+    find_command("report")
+    selection = importlib.import_module("segue.parts.lab.reports.selection")
     found = {}
-    for name in QUERIES:
-        comment = read_sql(name).partition("\nWITH ")[0].replace("\n-- ", " ").removeprefix("-- ")
-        found[f"[`{name}`](../../src/segue/reports/sql/{name}.sql)"] = comment.partition(". ")[0].rstrip(".")
+    for name in selection.QUERIES:
+        comment = selection.read_sql(name).partition("\nWITH ")[0].replace("\n-- ", " ").removeprefix("-- ")
+        found[f"[`{name}`](../../src/segue/parts/lab/reports/sql/{name}.sql)"] = comment.partition(". ")[
+            0
+        ].rstrip(".")
     return found
 
 

@@ -43,7 +43,7 @@ settings.load_profile("quick")
 
 IN_BROWSER = (
     *("tests/web/test_accessibility.py", "tests/web/test_browser", "tests/web/test_fleet.py"),
-    *("tests/web/test_inbox.py", "tests/web/test_lanes.py"),
+    *("tests/web/test_inbox.py", "tests/web/test_lanes.py", "tests/parts/lab/test_browser.py"),
 )
 """How names of tests begin that may start a browser."""
 SLOW = {

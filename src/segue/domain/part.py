@@ -65,11 +65,12 @@ class Part(NamedTuple):
     """Socket → name → module and class of the variants that it brings, such as agents.
 
     Beside the sockets of plug-ins there are `examiners` of whole projects, `questions` that wait on the page,
-    `scenes` of the demo, and what `continues` a run of a kind that has no tasks."""
+    `scenes` of the demo, `forecasts` of a run, and what `continues` a run of a kind that has no tasks."""
     files: Mapping[str, PartFiles] = {}
     """The files of its sources, by the name of the source."""
     pages: tuple[str, ...] = ()
-    """Modules with pages and actions of `segue serve`: see `segue/web/routes.py`."""
+    """Modules with pages and actions of `segue serve`: see `segue/web/routes.py`. Their templates are beside
+    them in `templates`, and in its `page.css` what they add to the style sheet."""
     needs: tuple[str, ...] = ()
     """Other parts that it imports."""
     extras: tuple[str, ...] = ()

@@ -81,6 +81,58 @@ PARTS: tuple[Part, ...] = (
         topics=("clouds",),
     ),
     Part(
+        name="lab",
+        summary="Compares agents and settings: reports, experiments, forecasts, replay, benches, datasets.",
+        commands={
+            "experiment": PartCommand(
+                where="segue.parts.lab.experiment.command:experiment",
+                heading="Run",
+                help="Compare agents and models on the same prompts.",
+            ),
+            "forecast": PartCommand(
+                where="segue.parts.lab.forecast:forecast",
+                heading="Look",
+                help="Forecast time and cost from your own history.",
+            ),
+            "report": PartCommand(
+                where="segue.parts.lab.reports.command:report",
+                heading="Look",
+                help="Show where agents fail, what helps, and who does better.",
+            ),
+            "dataset": PartCommand(
+                where="segue.parts.lab.dataset.command:dataset",
+                heading="Data",
+                help="Write trajectories, instances, and a folder to publish.",
+            ),
+            "replay": PartCommand(
+                where="segue.parts.lab.replay.command:replay",
+                heading="Data",
+                help="Decide again about recorded attempts, without agents.",
+            ),
+            "bench": PartCommand(
+                where="segue.parts.lab.bench.command:bench",
+                heading="Data",
+                help="Measure the judge, and how well Segue detects cheating.",
+            ),
+        },
+        sockets={
+            "forecasts": {
+                "history": "segue.parts.lab.forecast:describe_briefly",
+            },
+        },
+        pages=(
+            "segue.parts.lab.pages",
+            "segue.parts.lab.experiment_pages",
+            "segue.parts.lab.step_page",
+        ),
+        topics=(
+            "reports",
+            "experiments",
+            "replay",
+            "bench-proof",
+        ),
+    ),
+    Part(
         name="litellm",
         summary="Serves agents as models, in a program that uses LiteLLM or through LiteLLM's proxy.",
         commands={

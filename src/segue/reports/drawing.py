@@ -1,12 +1,13 @@
-"""Draws the timeline of a run as SVG: a lane per task, a bar per step, coloured by phase."""
+"""Draws SVG: the frame of every drawing, and the timeline of a run: a bar per step, coloured by phase."""
 
 from __future__ import annotations
+
+from html import escape
 
 from segue.domain.amounts import format_duration
 from segue.domain.plain import cut_text
 from segue.flow.phases.registry import PHASES
 from segue.flow.phases.verify import VERIFY
-from segue.parts.lab.reports.charts import escape_text, wrap_svg
 from segue.reports.timeline import Bar, Timeline, TimelineRow
 
 _LABELS = {"sleep": "Waiting for usage limit", "before": "Check what it begins with"}
@@ -25,6 +26,33 @@ _THIN = 3
 
 _LETTER = 6.6
 """The approximate width of a letter."""
+
+
+def wrap_svg(
+    width: float,
+    height: float,
+    label: str,
+    inside: str,
+    kind: str = "bar",
+    fixed: bool = False,
+    describe: str = "",
+) -> str:
+    """Wrap SVG elements into a drawing with a label for screen readers; `fixed`: it is not scaled.
+
+    `describe` says what the drawing shows; such a drawing is a group, so that links in it can be reached.
+    """
+    safe = escape_text(label)
+    if describe:
+        head = f'class="{kind}" viewBox="0 0 {width:g} {height:g}" role="group" aria-label="{safe}"'
+        return f"<svg {head}><title>{safe}</title><desc>{escape_text(describe)}</desc>{inside}</svg>"
+    size = f'width="{width:g}" height="{height:g}" ' if fixed else ""
+    head = f'{size}class="{kind}" viewBox="0 0 {width:g} {height:g}" role="img" aria-label="{safe}"'
+    return f"<svg {head}><title>{safe}</title>{inside}</svg>"
+
+
+def escape_text(text: str) -> str:
+    """Escape untrusted text for a drawing, and remove what XML forbids."""
+    return escape("".join(char if char.isprintable() else " " for char in text))
 
 
 def draw_timeline(timeline: Timeline, link: str = "") -> str:

@@ -10,10 +10,9 @@ from typing import Any
 from segue.domain.errors import SegueError
 from segue.domain.installed import import_name, socket_variants
 from segue.domain.run import USUAL_RUNS, Run, RunKind
-from segue.parts.lab.reports.selection import select_kinds
 from segue.ports import Store
 from segue.runtime.app import App
-from segue.view.load import state_of
+from segue.view.load import select_kinds, state_of
 from segue.web import queries
 from segue.web.fleet import has_fleet
 from segue.web.routes import Data, PageRequest, PageRoute, slice_page

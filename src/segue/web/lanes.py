@@ -14,9 +14,8 @@ from msgspec import Struct
 from segue.domain.amounts import format_duration
 from segue.domain.plain import cut_text
 from segue.domain.run import Run
-from segue.parts.lab.reports.charts import escape_text, wrap_svg
 from segue.ports import Store
-from segue.reports.drawing import draw_axis
+from segue.reports.drawing import draw_axis, escape_text, wrap_svg
 from segue.view.lanes import lanes_data, list_stretches
 from segue.view.run import RunView
 from segue.view.work import Stretch

@@ -9,8 +9,8 @@ from typing import Any
 from segue.domain.budget import Budget
 from segue.domain.errors import SegueError, UsageError
 from segue.domain.run import Run
-from segue.parts.lab.reports.selection import Rows
 from segue.ports import Store
+from segue.reports.timeline import Rows
 from segue.runtime.app import App
 from segue.runtime.stored import load_run_app
 from segue.store.rows import CHATTY

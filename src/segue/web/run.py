@@ -10,11 +10,10 @@ from markupsafe import Markup
 from segue.domain.errors import SegueError
 from segue.domain.events import PLAN_GATE
 from segue.domain.run import Run, RunState
-from segue.parts.lab.reports.selection import Rows
 from segue.ports import Store
 from segue.reports.card.build import read_findings
 from segue.reports.drawing import draw_timeline, list_phases
-from segue.reports.timeline import HIDDEN, Timeline, build_timeline
+from segue.reports.timeline import HIDDEN, Rows, Timeline, build_timeline
 from segue.runtime.comments import read_plan_text
 from segue.runtime.stored import load_run_app
 from segue.view.load import state_of

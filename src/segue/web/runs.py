@@ -7,9 +7,8 @@ from pathlib import PurePath
 from typing import Any
 
 from segue.domain.run import USUAL_RUNS, Run, RunKind, RunState
-from segue.parts.lab.reports.selection import select_kinds
 from segue.ports import Store
-from segue.view.load import state_of
+from segue.view.load import select_kinds, state_of
 from segue.view.run import RunView
 from segue.web import queries
 from segue.web.events import escape_like

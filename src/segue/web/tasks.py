@@ -6,9 +6,9 @@ from typing import Any
 
 from segue.domain.run import USUAL_RUNS, Run
 from segue.domain.task import Task, TaskStatus
-from segue.parts.lab.reports.selection import select_kinds
 from segue.ports import Store
 from segue.runtime.stored import read_source
+from segue.view.load import select_kinds
 from segue.view.run import RunView
 from segue.view.task import TaskView
 from segue.web import queries

@@ -1,4 +1,4 @@
-"""Reports, events and the bridge in a real browser: figures on hover, search, dark mode, phone width."""
+"""Reports and other pages in a real browser: figures on hover, search, dark mode, phone width."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from segue.domain.events import AgentText
 from tests.cli.place import Place
-from tests.parts.lab.test_both import busy
 from tests.parts.lab.test_experiments import trials
+from tests.reports.dataset import busy
 from tests.web.browser import PHONE, contrast, looking, needs_chromium, overflow
-from tests.web.place import Served, make_run, serving
+from tests.web.place import Served, serving
 
 pytestmark = needs_chromium
 PAGES = ("/gaps", "/recovery", "/compare", "/experiments", "/steps", "/events", "/bridge", "/doctor")
@@ -93,29 +92,6 @@ def test_an_experiment_is_found_and_read(filled: Served) -> None:
 
 
 @pytest.mark.thorough
-def test_events_are_searched_and_opened(place: Place) -> None:
-    busy().write(str(place.database))
-    make_run(place.database, [AgentText("<b>needle</b> in 'hay'")])
-    with serving(place) as served, looking(served) as page:
-        page.goto(served.url + "/events")
-        assert page.locator(".log details").count() == 50
-        page.get_by_role("link", name="older ›").click()
-        page.wait_for_url("**before=**")
-        page.get_by_role("link", name="‹ newer").click()
-        page.wait_for_url("**after=**")
-        page.get_by_role("searchbox", name="text").fill("<B>NEEDLE")
-        page.keyboard.press("Enter")
-        page.wait_for_url("**/events?q=*")
-        found = page.locator(".log details")
-        assert found.count() == 1
-        assert "<b>needle</b>" in found.locator("summary").inner_text()
-        found.locator("summary").click()
-        raw = found.locator("pre")
-        raw.wait_for()
-        assert '"text": "<b>needle</b> in \'hay\'"' in raw.inner_text()
-
-
-@pytest.mark.thorough
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_light_and_dark_can_be_read(filled: Served, scheme: str) -> None:
     with looking(filled, color_scheme=scheme) as page:
@@ -149,12 +125,3 @@ def test_a_phone_is_wide_enough(filled: Served) -> None:
                 assert box is not None
                 assert box["x"] >= 0, path
                 assert box["x"] + box["width"] <= PHONE["width"], "where we are is in sight"
-
-
-@pytest.mark.thorough
-def test_the_doctor_looks_again(filled: Served) -> None:
-    with looking(filled) as page:
-        page.goto(filled.url + "/doctor")
-        assert page.locator(".finding").count() > 8
-        page.get_by_role("button", name="Check again").click()
-        page.get_by_text("Checked again.").wait_for()

@@ -19,8 +19,7 @@ from segue.parts.lab.reports.report import DatasetReport, ReportTable
 from segue.parts.lab.reports.selection import Selection
 from segue.parts.lab.reports.statistics import Mean, Proportion, single_cases
 from segue.store import connect
-from tests.parts.lab.test_both import busy
-from tests.reports.dataset import Written
+from tests.reports.dataset import Written, busy
 
 SELECTIONS = (
     Selection(),

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from segue.domain.run import RunKind
-from segue.parts.lab.forecast import Outlook, Upcoming, forecast
+from segue.parts.lab.forecast import Outlook, Upcoming, ask_history
 from segue.store import connect
 from tests.reports.dataset import Written
 
@@ -17,7 +17,7 @@ NEXT = Upcoming(RunKind.BUILD, "Build a todo app", "Build a todo app", "claude o
 
 def ask(data: Written, database: str, upcoming: Upcoming = NEXT) -> Outlook:
     with connect(data.write(database), read_only=True) as store:
-        return forecast(store, upcoming)
+        return ask_history(store, upcoming)
 
 
 def add(data: Written, name: str, steps: int = 1, cost: float | None = 1.0, **more: Any) -> None:

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from segue.parts.lab.reports.build import REPORTS, build_reports, build_run_report
 from segue.parts.lab.reports.charts import draw_cell
+from segue.parts.lab.reports.html_page import render_html
 from segue.parts.lab.reports.report import Cell, DatasetReport, ReportTable, RunIds
 from segue.parts.lab.reports.selection import Selection
 from segue.parts.lab.reports.statistics import Difference, Mean, single_cases
-from segue.reports.card.page import render_html
 from segue.reports.drawing import draw_timeline
 from segue.reports.timeline import Bar, Timeline, TimelineRow
 from segue.store import connect

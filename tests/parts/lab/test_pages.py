@@ -1,28 +1,25 @@
-"""Reports, steps, events, the bridge and the doctor on the page: the right figures, and where they lead."""
+"""Reports, experiments and steps on the page: the right figures, and where they lead."""
 
 from __future__ import annotations
 
 import html
 import json
 import re
-from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from segue.domain.events import AgentRaw, AgentText, ErrorSeen, SearchDone
+from segue.domain.events import AgentText, ErrorSeen, SearchDone
 from segue.parts.lab import page_cells, pages, step_page
 from segue.parts.lab.reports.build import REPORTS, build_reports
 from segue.parts.lab.reports.selection import Selection
 from segue.runtime.app import App
 from segue.store import connect
-from segue.web import events
 from segue.web.render import to_json
 from segue.web.routes import PageRequest
 from tests.cli.place import Place
-from tests.parts.lab.test_both import busy
 from tests.parts.lab.test_experiments import trials
+from tests.reports.dataset import busy
 from tests.web.place import Served, make_run, serving
 
 HOSTILE = "<script>alert(1)</script>\"><img src=x onerror=alert(2)>\x1b[31mred\x1b[0m\x07'--"
@@ -35,69 +32,10 @@ def ask(database: str, data: Any, **query: str) -> Any:
         return data(PageRequest(app, store, {}, query))
 
 
-def all_events(database: str, **query: str) -> list[tuple[str, int]]:
-    """The events of all pages, one page after the other, and back again."""
-    found: list[tuple[str, int]] = []
-    before = ""
-    while True:
-        page = ask(database, events.query_events, **query, **({"before": before} if before else {}))
-        found += [(line["run"], line["seq"]) for line in page["events"]]
-        if not page["older"]:
-            break
-        before = page["older"]
-    if page["newer"]:
-        back = ask(database, events.query_events, **query, after=page["newer"])
-        ours = [(line["run"], line["seq"]) for line in back["events"]]
-        first = len(found) - len(page["events"])
-        assert ours == found[first - len(ours) : first], "the page before the last one"
-    return found
-
-
 @pytest.fixture
 def written(database: str) -> str:
     """Forty runs in which everything happens, on either database."""
     return busy().write(database)
-
-
-@pytest.mark.thorough
-def test_events_are_found_paged_and_filtered(written: str) -> None:
-    with connect(written, read_only=True) as store:
-        known = store.query("SELECT run_id, seq, step, type, data FROM orchestrator_events")
-    everything = sorted(((row["run_id"], row["seq"]) for row in known), reverse=True)
-    assert len(everything) > 4 * events.SIZE
-    assert all_events(written) == everything
-    for query in (
-        {"type": "search"},
-        {"q": "AUTH"},
-        {"q": "100%"},
-        {"q": '"x'},
-        {"run": "run-7", "task": "2"},
-    ):
-        wanted = [(row["run_id"], row["seq"]) for row in known if fits(row, query)]
-        assert all_events(written, **query) == sorted(wanted, reverse=True), query
-
-
-def fits(row: Mapping[str, Any], query: Mapping[str, str]) -> bool:
-    own = query.get("task")
-    return (
-        row["type"] == query.get("type", row["type"])
-        and row["run_id"] == query.get("run", row["run_id"])
-        and query.get("q", "").lower() in str(list(leaves(row["data"]))).lower()
-        and (own is None or row["data"].get("task") == own or (row["step"] or "").startswith(f"task/{own}/"))
-    )
-
-
-def leaves(value: Any) -> Any:
-    """All texts of a JSON value, its names too."""
-    if isinstance(value, dict):
-        for name, inside in value.items():
-            yield name
-            yield from leaves(inside)
-    elif isinstance(value, list):
-        for inside in value:
-            yield from leaves(inside)
-    else:
-        yield value
 
 
 def test_every_figure_leads_to_what_is_behind_it(written: str) -> None:
@@ -188,17 +126,6 @@ def test_hostile_text_stays_text_here_too(place: Place, served: Served) -> None:
     assert len(served.data("/events.json?q=%3Cscript%3E")["events"]) == 3
 
 
-@pytest.mark.thorough
-def test_a_line_of_a_megabyte_is_one_row(place: Place, served: Served) -> None:
-    long = "needle" + "<b>x" * 250_000
-    happened = [AgentText(long), AgentRaw(line=long)]
-    make_run(place.database, happened)
-    shown = served.get("/events?q=needle%3Cb%3Ex").text
-    assert shown.count("<summary>") == 2
-    assert len(shown) < 20_000
-    assert "<b>" not in shown
-
-
 @pytest.mark.quick("/recovery-segue demo")
 @pytest.mark.parametrize(
     ("path", "words"),
@@ -206,42 +133,7 @@ def test_a_line_of_a_megabyte_is_one_row(place: Place, served: Served) -> None:
         ("/gaps", "segue demo"),
         ("/recovery", "segue demo"),
         ("/compare", "segue demo"),
-        ("/events", "segue run"),
-        ("/bridge", "segue demo bridge"),
     ],
 )
 def test_empty_pages_say_what_to_do(served: Served, path: str, words: str) -> None:
     assert words in served.get(path).text
-
-
-def test_the_doctor_says_what_mends_it_and_looks_again(place: Place, served: Served) -> None:
-    first = served.data("/doctor.json")
-    assert {one["what"] for one in first["machine"]} >= {"Python", "git", "repository", "database"}
-    page = served.get("/doctor").text
-    for one in [*first["machine"], *first["agents"], *first["others"]]:
-        if one["fix"] and not one["ok"]:
-            assert html.escape(one["fix"], quote=False).split("'")[0][:40] in html.unescape(page).replace(
-                "&", "&amp;"
-            )
-    assert served.data("/doctor.json")["at"] == first["at"], "it is not made anew for every look"
-    (place.repo / "plan.md").write_text("changed")
-    assert served.post("/doctor/again").json()["data"]["said"] == "Checked again."
-    [repository] = [one for one in served.data("/doctor.json")["machine"] if one["what"] == "repository"]
-    assert not repository["ok"]
-    assert "uncommitted changes" in repository["detail"]
-
-
-@pytest.mark.thorough
-def test_a_conversation_is_shown_with_what_came_of_it(place: Place, tmp_path: Path) -> None:
-    place.segue("demo", "bridge", "--dir", str(tmp_path / "demo"))
-    database = tmp_path / "demo" / "bridge" / "state" / "segue.db"
-    with serving(place, "--database-url", str(database)) as served:
-        [one] = served.data("/bridge.json")["conversations"]
-        assert one["commands"] == {"subagents": 2, "actions": 1, "reminders": 1}
-        told = served.data(f"/bridge/{one['id']}.json")
-        statuses = {name: [c["status"] for c in found] for name, found in told["done"].items()}
-        assert statuses == {"subagents": ["done", "refused"], "actions": ["done"], "reminders": ["sent"]}
-        page = html.unescape(served.get(f"/bridge/{one['id']}").text)
-        for text in ("is not on the allow-list", "saved/home", "Time to look at the health check"):
-            assert text in page
-        assert served.get("/bridge/nothing").status_code == 404

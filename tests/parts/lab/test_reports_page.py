@@ -12,11 +12,11 @@ from segue.parts.lab.reports.selection import QUERIES, read_sql
 from segue.parts.lab.reports.statistics import Proportion, single_cases
 from tests.reports.dataset import Written
 
-PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "reports.md").read_text("utf-8")
+PAGE = (Path(__file__).parents[3] / "docs" / "reference" / "reports.md").read_text("utf-8")
 
 
 def test_every_query_file_is_a_question() -> None:
-    folder = Path(__file__).parents[2] / "src" / "segue" / "reports" / "sql"
+    folder = Path(__file__).parents[3] / "src" / "segue" / "parts" / "lab" / "reports" / "sql"
     assert {path.stem for path in folder.glob("*.sql")} == set(QUERIES)
     assert all("/* filters */" in read_sql(name) for name in QUERIES)
 

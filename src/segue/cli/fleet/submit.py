@@ -112,9 +112,12 @@ def _submit_experiment(
     import asyncio
     from pathlib import Path
 
+    from segue.domain.installed import require_part
+
+    require_part("lab", "An experiment file")
+    from segue.fleet.experiment import SubmittedTrials, prepare_trials, submit_trials
     from segue.fleet.queue import open_queue
     from segue.fleet.schema import address_of, check_prepared
-    from segue.parts.lab.experiment.fleet import SubmittedTrials, prepare_trials, submit_trials
     from segue.parts.lab.experiment.trials import read
     from segue.runtime.app import App
 

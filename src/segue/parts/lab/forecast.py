@@ -1,4 +1,4 @@
-"""Forecasts the time and cost of a run from the totals of earlier ones."""
+"""`segue forecast`: time and cost of a run, from the totals of one's own earlier ones."""
 
 from __future__ import annotations
 
@@ -6,13 +6,20 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import click
 from msgspec import Struct
 
+from segue.cli.options import CommandSettings, options
+from segue.cli.terminal.output import Printer
+from segue.domain.amounts import format_quantity
 from segue.domain.run import RunKind
+from segue.domain.task import TaskStatus
 from segue.parts.lab.reports.selection import Dataset, Selection, name_setting
 from segue.parts.lab.reports.statistics import FEWEST_TOTALS, Prediction, predict
 from segue.parts.lab.reports.usage import read_usage, read_work
-from segue.ports import Store
+from segue.ports import Source, Store
+from segue.runtime.app import App
+from segue.system.reading import work_tree
 
 CONFIDENCE = 0.8
 """With few runs a 95 % interval of the next one is too wide to be of use."""
@@ -71,7 +78,7 @@ class _Earlier(Struct, frozen=True):
     cost_usd: float | None
 
 
-def forecast(store: Store, upcoming: Upcoming) -> Outlook:
+def ask_history(store: Store, upcoming: Upcoming) -> Outlook:
     """Forecast from the most similar runs of which there are enough."""
     history = list(_read_history(store, upcoming.kind))
     found: Outlook | None = None
@@ -144,3 +151,72 @@ def _to_json(found: Prediction | None) -> dict[str, float] | None:
     if found is None:
         return None
     return {"middle": round(found.middle, 6), "low": round(found.low, 6), "high": round(found.high, 6)}
+
+
+@click.command()
+@click.argument("source", required=False)
+@click.option("--agent", help="The agent to use.")
+@click.option("--model", help="The model to use.")
+@options("repo", "config", "database", "json", "color")
+def forecast(source: str | None, settings: CommandSettings, output: Printer) -> None:
+    """Forecast how long a run of SOURCE takes and what it costs, from your own earlier runs.
+
+    The totals of at least three comparable runs are needed: of the same source with the same agent, else of
+    the same source, else of the same kind, agent and size. Without them there is no forecast.
+
+    \b
+    Examples:
+      segue forecast plan.md
+      segue forecast "Build a todo app with accounts" --agent claude --model opus
+    """
+    app = settings.look()
+    outlook = predict_run(app, app.source(source, work_tree(app.repo)))
+    output.result(outlook.to_json(), "\n".join(_describe(outlook)))
+
+
+def describe_briefly(app: App, source: Source) -> str:
+    """Return the forecast in a few words, as `segue run` shows it before it asks."""
+    outlook = predict_run(app, source)
+    if outlook.seconds is None:
+        return f"no history yet: {outlook.runs} of {FEWEST_TOTALS} comparable runs"
+    cost = "cost not reported"
+    if outlook.cost_usd is not None:
+        cost = f"about {format_quantity(outlook.cost_usd.middle, 'cost_usd')}"
+    time = format_quantity(outlook.seconds.middle, "seconds")
+    return f"about {time}, {cost}, from {outlook.runs} runs"
+
+
+def predict_run(app: App, source: Source) -> Outlook:
+    """Ask the history how long a run of the source will take with the chosen agent, and what it costs."""
+    chosen = app.loaded.settings
+    tasks = None
+    if source.outline is None or source.outline.is_planned():
+        tasks = sum(task.status is TaskStatus.PENDING for task in source.look().tasks)
+    setting = " ".join(part for part in (chosen.agent, chosen.model) if part)
+    upcoming = Upcoming(source.run_kind, source.key, source.address, setting, tasks)
+    with app.store(read_only=True) as store:
+        return ask_history(store, upcoming)
+
+
+def _describe(outlook: Outlook) -> list[str]:
+    if outlook.seconds is None:
+        return [
+            f"No forecast: {outlook.runs} earlier {outlook.basis} ended, and {FEWEST_TOTALS} are needed.",
+            "Nothing is guessed from the runs of others.",
+        ]
+    lines = [
+        f"From {outlook.runs} earlier {outlook.basis}:",
+        _line("time", outlook.seconds, "seconds"),
+        "cost  not reported by all of these runs"
+        if outlook.cost_usd is None
+        else _line("cost", outlook.cost_usd, "cost_usd"),
+        "until the run is done or needs you; 80 % of such runs are in the range.",
+    ]
+    if outlook.open:
+        lines.append(f"{outlook.open} more have not ended: if they take longer, so may this one.")
+    return lines
+
+
+def _line(name: str, found: Prediction, measure: str) -> str:
+    middle, low, high = (format_quantity(value, measure) for value in (found.middle, found.low, found.high))
+    return f"{name}  about {middle}, between {low} and {high}"

@@ -11,8 +11,9 @@ from segue.parts.lab.page_cells import format_table
 from segue.parts.lab.reports.build import REPORTS, build_reports
 from segue.parts.lab.reports.page_table import MOST_ROWS
 from segue.parts.lab.reports.report import DatasetReport, ReportTable
-from segue.parts.lab.reports.selection import Selection, select_kinds, select_runs
+from segue.parts.lab.reports.selection import Selection, select_runs
 from segue.ports import Store
+from segue.view.load import select_kinds
 from segue.web.routes import Data, PageRequest, PageRoute
 
 FILTERS = ("since", "agent", "model", "source", "kind")

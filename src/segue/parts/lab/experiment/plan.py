@@ -10,7 +10,7 @@ from segue.domain.run import RunKind
 from segue.parts.lab.experiment import trials as lab
 from segue.parts.lab.experiment.arms import Arm
 from segue.parts.lab.experiment.trials import Experiment
-from segue.parts.lab.forecast import Outlook, Upcoming, forecast
+from segue.parts.lab.forecast import Outlook, Upcoming, ask_history
 from segue.parts.lab.reports.comparison import report_comparison
 from segue.parts.lab.reports.formatting import format_percent
 from segue.parts.lab.reports.power import POWER, Design, find_power, find_smallest_difference
@@ -108,4 +108,4 @@ def _find_rate(store: Store, experiment: Experiment) -> Proportion:
 def _forecast(store: Store, arm: Arm, experiment: Experiment) -> Outlook:
     setting = name_arm(experiment.name, arm.name) if arm.name else arm.choice.name.replace(":", " ")
     upcoming = Upcoming(RunKind.TRIAL, "", experiment.prompts[0], setting, None)
-    return forecast(store, upcoming)
+    return ask_history(store, upcoming)

@@ -15,7 +15,7 @@ from segue.parts.lab.reports.overview import RunOutcome, tabulate_by_setting
 from segue.parts.lab.reports.power import POWER, find_smallest_difference
 from segue.parts.lab.reports.report import Cell, DatasetReport, ReportTable
 from segue.parts.lab.reports.runs import RunDetails, make_outcome, measure_runs
-from segue.parts.lab.reports.selection import Dataset, Rows, Selection, name_setting
+from segue.parts.lab.reports.selection import Dataset, Selection, name_setting
 from segue.parts.lab.reports.statistics import (
     CONFIDENCE,
     FEWEST_RUNS,
@@ -28,6 +28,7 @@ from segue.parts.lab.reports.statistics import (
     welch,
 )
 from segue.ports import Store
+from segue.reports.timeline import Rows
 
 _OVER = (RunState.DONE, RunState.NEEDS_HUMAN)
 """States in which a trial is over, as `segue experiment` counts."""

@@ -16,7 +16,7 @@ from segue.parts.lab.reports.recovery import report_recovery
 from segue.parts.lab.reports.report import DatasetReport, ReportTable
 from segue.parts.lab.reports.selection import Dataset, Selection, choose_kind
 from segue.ports import Store
-from segue.reports.timeline import Timeline, read_timeline
+from segue.reports.timeline import Timeline, build_timeline
 from segue.view.lanes import describe_lanes, list_stretches
 from segue.view.load import load_view
 from segue.view.run import RunView
@@ -57,7 +57,8 @@ def build_run_report(store: Store, run_id: str) -> DatasetReport | None:
     if run is None:
         return None
     view = load_view(store, run)
-    found = read_timeline(store, run, view)
+    steps = Dataset(store, Selection(run=run.id)).ask("timeline")
+    found = build_timeline(run, steps, view, run.created, run.updated)
     tables = (_list_steps(found), *_list_lanes(view, run.updated))
     sandbox = (f"Sandbox: {view.isolation}.",) if view.isolation else ()
     notes = (found.title, *sandbox, *describe_lanes(view, run.updated / 1000))

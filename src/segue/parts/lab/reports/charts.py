@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from html import escape
 
 from segue.parts.lab.reports.formatting import format_cell
 from segue.parts.lab.reports.report import Cell
 from segue.parts.lab.reports.statistics import Difference, Mean, Proportion
+from segue.reports.drawing import wrap_svg
 
 _WIDTH = 140
 _HEIGHT = 16
@@ -37,33 +37,6 @@ def find_scale(cells: Iterable[Cell]) -> float:
         elif isinstance(cell, Difference):
             ends += [abs(cell.low), abs(cell.high)]
     return max(ends)
-
-
-def wrap_svg(
-    width: float,
-    height: float,
-    label: str,
-    inside: str,
-    kind: str = "bar",
-    fixed: bool = False,
-    describe: str = "",
-) -> str:
-    """Wrap SVG elements into a drawing with a label for screen readers; `fixed`: it is not scaled.
-
-    `describe` says what the drawing shows; such a drawing is a group, so that links in it can be reached.
-    """
-    safe = escape_text(label)
-    if describe:
-        head = f'class="{kind}" viewBox="0 0 {width:g} {height:g}" role="group" aria-label="{safe}"'
-        return f"<svg {head}><title>{safe}</title><desc>{escape_text(describe)}</desc>{inside}</svg>"
-    size = f'width="{width:g}" height="{height:g}" ' if fixed else ""
-    head = f'{size}class="{kind}" viewBox="0 0 {width:g} {height:g}" role="img" aria-label="{safe}"'
-    return f"<svg {head}><title>{safe}</title>{inside}</svg>"
-
-
-def escape_text(text: str) -> str:
-    """Escape untrusted text for a drawing, and remove what XML forbids."""
-    return escape("".join(char if char.isprintable() else " " for char in text))
 
 
 def _draw_bar(value: float, low: float, high: float, title: str) -> str:

@@ -118,7 +118,7 @@ def _write_files(reports: Sequence[DatasetReport], html: str | None, sheet: str 
         import time
 
         from segue import __version__
-        from segue.reports.card.page import render_html
+        from segue.parts.lab.reports.html_page import render_html
 
         made = f"Made by Segue {__version__} on {time.strftime('%Y-%m-%d %H:%M')}."
         _write_text(html, render_html(reports, "Segue report", made))

@@ -14,7 +14,7 @@ from segue.parts.lab.reports.formatting import format_cell
 from segue.parts.lab.reports.overview import tabulate_by_setting, tabulate_trend
 from segue.parts.lab.reports.report import Cell, DatasetReport, ReportTable
 from segue.parts.lab.reports.runs import RunDetails, make_outcome, measure_runs
-from segue.parts.lab.reports.selection import Dataset, Rows, name_setting
+from segue.parts.lab.reports.selection import Dataset, name_setting
 from segue.parts.lab.reports.statistics import (
     CONFIDENCE,
     FEW_RUNS,
@@ -30,6 +30,7 @@ from segue.parts.lab.reports.statistics import (
     tally,
     welch,
 )
+from segue.reports.timeline import Rows
 
 MEASURES = ("launches", "seconds", "tokens", "cost_usd", "bash_calls", "reads_before_edit")
 """What a run costs, besides whether it passes."""

@@ -11,11 +11,11 @@ from segue.domain.signature import signature
 from segue.parts.lab.reports.formatting import format_cell, format_percent
 from segue.parts.lab.reports.pivot import find_average, is_gap
 from segue.parts.lab.reports.report import Cell, DatasetReport, ReportTable, RunIds
-from segue.parts.lab.reports.selection import Dataset, Rows, count_begun, name_setting
+from segue.parts.lab.reports.selection import Dataset, count_begun, name_setting
 from segue.parts.lab.reports.statistics import Proportion, mean, single_cases, tally, tally_groups
 from segue.parts.lab.reports.topics import group_by_topic
 from segue.parts.lab.reports.usage import read_usage
-from segue.reports.timeline import read_titles
+from segue.reports.timeline import Rows
 
 NO_PHASE = "(none)"
 """The build phase of a task that no agent has planned."""
@@ -34,7 +34,7 @@ def report_gaps(dataset: Dataset) -> DatasetReport:
         for row in dataset.ask("tasks")
         if row["ended"] or row["run_id"] not in active
     ]
-    names = read_titles(dataset.ask("titles"))
+    names = _read_titles(dataset.ask("titles"))
     errors = dataset.ask("errors")
     matrix = _tabulate_first_verdicts(dataset, runs)
     tables = (
@@ -179,3 +179,12 @@ def _order_phase(phase: str) -> tuple[int, str]:
 
 def _list_phases(phases: Counter[str]) -> str:
     return ", ".join(f"{phase} {phases[phase]}" for phase in sorted(phases, key=lambda p: (-phases[p], p)))
+
+
+def _read_titles(rows: Rows) -> dict[str, dict[str, str]]:
+    """Return the titles of the tasks of each run, as the latest plan has them."""
+    found: dict[str, dict[str, str]] = {}
+    for row in rows:
+        named = row["data"] if isinstance(row["data"], dict) else {}
+        found.setdefault(row["run_id"], {}).update({str(key): str(title) for key, title in named.items()})
+    return found

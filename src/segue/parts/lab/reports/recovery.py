@@ -12,9 +12,10 @@ from msgspec.structs import replace
 from segue.domain.events import SearchDone, read_event
 from segue.parts.lab.reports.formatting import format_cell
 from segue.parts.lab.reports.report import Cell, DatasetReport, ReportTable
-from segue.parts.lab.reports.selection import Dataset, Rows
+from segue.parts.lab.reports.selection import Dataset
 from segue.parts.lab.reports.statistics import CONFIDENCE, Difference, conclude, subtract, tally, tally_groups
 from segue.parts.lab.reports.topics import group_by_topic
+from segue.reports.timeline import Rows
 
 ACTIONS = ("RETRY", "WEB_SEARCH", "RUN_DIAGNOSTIC", "MODIFY_PLAN")
 NOT_RANDOM = (

@@ -11,8 +11,9 @@ from msgspec import Struct
 
 from segue.flow.phases.registry import PHASES
 from segue.parts.lab.reports.overview import RunOutcome
-from segue.parts.lab.reports.selection import Dataset, Rows, name_setting
+from segue.parts.lab.reports.selection import Dataset, name_setting
 from segue.parts.lab.reports.usage import UsageRow, read_usage, read_work
+from segue.reports.timeline import Rows
 
 _COUNTED = ("done", "failed", "needs_human")
 

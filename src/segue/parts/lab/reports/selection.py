@@ -16,6 +16,8 @@ from segue.domain.amounts import parse_duration
 from segue.domain.errors import UsageError
 from segue.domain.run import TASK_RUNS, USUAL_RUNS, RunKind, RunState
 from segue.ports import Store
+from segue.reports.timeline import Rows
+from segue.view.load import select_kinds
 
 QUERIES = (
     *("runs", "launches", "work", "tasks", "first_verdicts", "titles", "errors", "recovery", "searches"),
@@ -29,7 +31,6 @@ _SHARED = ("figures/outcomes", "figures/settings", "recovery")
 _SOURCE = "coalesce(nullif(spec->'trial'->>'prompt', ''), spec->>'source')"
 """What a run is about: of a trial the prompt of the experiment, however its arm words it."""
 
-Rows = list[dict[str, Any]]
 T = TypeVar("T")
 
 
@@ -68,12 +69,6 @@ class Selection(Struct, frozen=True):
         if self.sources is not None:
             text += f" AND {_SOURCE} IN ({', '.join('?' * len(self.sources)) or 'NULL'})"
         return text, [*(value for _, value in parts), *(self.sources or ())]
-
-
-def select_kinds(kinds: Iterable[RunKind] = TASK_RUNS) -> str:
-    """Return the condition on `orchestrator_runs` for some kinds of runs."""
-    names = ", ".join(f"'{kind.value}'" for kind in kinds)
-    return f"kind IN ({names})"
 
 
 def count_begun(runs: Iterable[Mapping[str, Any]]) -> int:
@@ -160,7 +155,7 @@ def read_sql(query: str) -> str:
     """Read the text of a query."""
     from importlib.resources import files
 
-    return (files("segue.reports") / "sql" / f"{query}.sql").read_text(encoding="utf-8")
+    return (files("segue.parts.lab.reports") / "sql" / f"{query}.sql").read_text(encoding="utf-8")
 
 
 def select_runs(

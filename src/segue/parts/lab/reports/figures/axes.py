@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct
 
 from segue.domain.plain import cut_text
-from segue.parts.lab.reports.charts import escape_text
+from segue.reports.drawing import escape_text
 
 LETTER = 6.4
 """The approximate width of a letter of a label."""

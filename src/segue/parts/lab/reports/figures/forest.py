@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from segue.parts.lab.reports.charts import wrap_svg
 from segue.parts.lab.reports.figures.axes import Axis, draw_interval, draw_label, draw_line, shorten
 from segue.parts.lab.reports.figures.scatter import Link
 from segue.parts.lab.reports.formatting import format_cell, format_heading, format_percent
 from segue.parts.lab.reports.report import ReportTable
 from segue.parts.lab.reports.statistics import Proportion
+from segue.reports.drawing import wrap_svg
 
 _ROW, _TOP, _BOTTOM = 30.0, 8.0, 40.0
 

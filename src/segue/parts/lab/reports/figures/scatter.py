@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from msgspec import Struct
 
 from segue.domain.amounts import format_quantity
-from segue.parts.lab.reports.charts import wrap_svg
 from segue.parts.lab.reports.figures.axes import (
     LETTER,
     Axis,
@@ -20,6 +19,7 @@ from segue.parts.lab.reports.figures.axes import (
 from segue.parts.lab.reports.formatting import format_cell, format_percent
 from segue.parts.lab.reports.report import ReportTable
 from segue.parts.lab.reports.statistics import Mean, Proportion
+from segue.reports.drawing import wrap_svg
 
 Link = Callable[[str], str]
 """Where the name of a point leads."""

@@ -8,12 +8,12 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct
 
 from segue.domain.amounts import format_quantity
-from segue.parts.lab.reports.charts import wrap_svg
 from segue.parts.lab.reports.figures.axes import Axis, draw_interval, draw_label, draw_line, scale_amounts
 from segue.parts.lab.reports.figures.scatter import Link
 from segue.parts.lab.reports.formatting import format_cell, format_percent
 from segue.parts.lab.reports.report import Cell, ReportTable
 from segue.parts.lab.reports.statistics import Mean, Proportion
+from segue.reports.drawing import wrap_svg
 
 _LEFT, _RIGHT, _GAP = 46.0, 14.0, 34.0
 _TOP, _RATES, _COSTS, _BOTTOM = 24.0, 150.0, 96.0, 40.0
