@@ -28,6 +28,7 @@ from segue.config.part_tables import all_settings
 from segue.domain.events import all_events
 from segue.domain.failure import FailureKind
 from segue.domain.finding import DismissReason, Severity
+from segue.domain.installed import import_name
 from segue.domain.options import read_options
 from segue.domain.proof import Level
 from segue.domain.results import OUTPUTS
@@ -36,7 +37,6 @@ from segue.domain.task import TaskKind, TaskStatus
 from segue.domain.verdict import Action, Result
 from segue.flow.phase import PRESETS as FLOWS
 from segue.flow.phases.registry import PHASES
-from segue.parts.lab.experiment.trials import Experiment
 from segue.ports import Capabilities
 from segue.reviewers.formats.read import Format
 from segue.reviewers.options import PRESETS
@@ -68,7 +68,9 @@ usage = { input_tokens = 100, output_tokens = 10, cost_usd = 0.5 }
 SCRIPTS: dict[str, Callable[[Any], object]] = {
     "toml cloud": partial(check_script, kind=CloudScript),
     "toml llm": partial(check_script, kind=LlmScript),
-    "toml experiment": partial(read_options, Experiment),
+    "toml experiment": lambda data: read_options(
+        import_name("segue.parts.lab.experiment.trials:Experiment"), data
+    ),
 }
 """Scripts of simulators, by the kind of block they stand in."""
 
