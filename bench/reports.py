@@ -14,7 +14,7 @@ from typing import Any
 
 from bench.table import Figure, seconds
 from segue.parts.lab.reports.build import REPORTS, build_reports, build_run_report
-from segue.parts.lab.reports.html_page import render_html
+from segue.parts.lab.reports.page_table import render_html
 from segue.parts.lab.reports.selection import Selection
 from segue.ports import Store
 from segue.store import connect

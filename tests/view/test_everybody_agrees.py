@@ -129,7 +129,7 @@ def compare_reports(store: Store, run: Run, view: RunView) -> None:
     if not is_installed("lab"):
         return
     selection = import_module("segue.parts.lab.reports.selection")
-    usage = import_module("segue.parts.lab.reports.usage")
+    usage = import_module("segue.parts.lab.reports.runs")
     dataset = selection.Dataset(store, selection.Selection(run=run.id))
     used, work = usage.read_usage(dataset)[run.id], usage.read_work(dataset).get(run.id, 0)
     assert used.launches == view.launches

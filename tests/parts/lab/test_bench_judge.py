@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from segue.parts.lab.bench.judging.cases import Case, cases
+from segue.parts.lab.bench.judge import Case, cases
 from segue.sim.llm.script import LlmEntry
 from tests.cli.place import Place
 from tests.judges.endpoint import Endpoint, endpoint

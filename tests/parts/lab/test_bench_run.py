@@ -15,10 +15,8 @@ import pytest
 
 from segue.domain.proof import Level
 from segue.parts.lab.bench.cases import Pair, ProofCase, read_pair
-from segue.parts.lab.bench.faults import find_faults
 from segue.parts.lab.bench.place import USER_COMMIT, CasePlace, make_place
-from segue.parts.lab.bench.report import Ending, ProofReport, TaskEnding
-from segue.parts.lab.bench.run import run_case, run_cases
+from segue.parts.lab.bench.run import Ending, ProofReport, TaskEnding, find_faults, run_case, run_cases
 
 FILES = {"plan.md": "## Task 1\nWrite it.\n", "note.txt": "mine\n"}
 

@@ -8,7 +8,7 @@ import io
 from hypothesis import given
 from hypothesis import strategies as st
 
-from segue.parts.lab.reports.csv_export import to_csv
+from segue.parts.lab.reports.command import to_csv
 from segue.parts.lab.reports.report import DatasetReport, ReportTable, RunIds
 from segue.parts.lab.reports.statistics import Difference, single_cases
 

@@ -11,11 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from segue.parts.lab.reports.build import build_reports
-from segue.parts.lab.reports.figures.scatter import draw_scatter
-from segue.parts.lab.reports.figures.trend import draw_trend
-from segue.parts.lab.reports.overview import FEWEST_IN_TREND
+from segue.parts.lab.reports.figures import draw_scatter, draw_trend
 from segue.parts.lab.reports.page_table import draw_figure, present_table
 from segue.parts.lab.reports.report import DatasetReport, ReportTable
+from segue.parts.lab.reports.runs import FEWEST_IN_TREND
 from segue.parts.lab.reports.selection import Selection
 from segue.parts.lab.reports.statistics import Mean, Proportion, single_cases
 from segue.store import connect

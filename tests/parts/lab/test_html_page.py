@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from segue.parts.lab.reports.axes import draw_cell
 from segue.parts.lab.reports.build import REPORTS, build_reports, build_run_report
-from segue.parts.lab.reports.charts import draw_cell
-from segue.parts.lab.reports.html_page import render_html
+from segue.parts.lab.reports.page_table import render_html
 from segue.parts.lab.reports.report import Cell, DatasetReport, ReportTable, RunIds
 from segue.parts.lab.reports.selection import Selection
 from segue.parts.lab.reports.statistics import Difference, Mean, single_cases

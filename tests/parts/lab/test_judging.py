@@ -15,9 +15,7 @@ from segue.domain.errors import CredentialsError, JudgeFailed
 from segue.domain.evidence import Evidence
 from segue.domain.task import Task
 from segue.domain.verdict import Action, Result, Verdict
-from segue.parts.lab.bench.judging.cases import Case, cases
-from segue.parts.lab.bench.judging.report import BenchReport, CaseRate, JudgedCase
-from segue.parts.lab.bench.judging.run import run_bench
+from segue.parts.lab.bench.judge import BenchReport, Case, CaseRate, JudgedCase, cases, run_bench
 from segue.ports import Problem
 
 CASES = cases()

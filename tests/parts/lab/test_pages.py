@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from segue.domain.events import AgentText, ErrorSeen, SearchDone
-from segue.parts.lab import page_cells, pages, step_page
+from segue.parts.lab import page_cells, pages
 from segue.parts.lab.reports.build import REPORTS, build_reports
 from segue.parts.lab.reports.selection import Selection
 from segue.runtime.app import App
@@ -52,9 +52,9 @@ def test_every_figure_leads_to_what_is_behind_it(written: str) -> None:
         query = dict(part.split("=") for part in row[1].link.partition("?")[2].split("&"))
         assert query["kind"] == shown["kind"] != "", "no steps of other kinds"
         phase = None if query["build"] == "none" else query["build"]
-        behind = ask(written, step_page.query_steps, **query)
+        behind = ask(written, pages.query_steps, **query)
         failed = [row for row in known if row["build_phase"] == phase and row["state"] == "failed"]
-        assert len(behind["steps"]) == min(len(failed), step_page.SIZE) > 0
+        assert len(behind["steps"]) == min(len(failed), pages.SIZE) > 0
         assert {step["state"] for step in behind["steps"]} == {"failed"}
 
 

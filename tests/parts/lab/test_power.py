@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from segue.parts.lab.reports.power import Design, find_power, find_smallest_difference
+from segue.parts.lab.experiment.report import Design, find_power, find_smallest_difference
 from segue.parts.lab.reports.statistics import single_cases, subtract
 
 

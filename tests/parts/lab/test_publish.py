@@ -13,11 +13,9 @@ from hypothesis import strategies as st
 
 from segue.domain.errors import UsageError
 from segue.domain.events import AgentText, AgentThought, AgentTool, Event, PromptSent, Recorded
-from segue.parts.lab.dataset.atif import to_atif
-from segue.parts.lab.dataset.clean import Cleaner
-from segue.parts.lab.dataset.hub import to_lines
+from segue.parts.lab.dataset.atif import to_atif, to_lines
 from segue.parts.lab.dataset.instances import split_tests
-from segue.parts.lab.dataset.publish import Publication, choose_runs, publish
+from segue.parts.lab.dataset.publish import Cleaner, Publication, choose_runs, publish
 from segue.parts.lab.dataset.trajectory import Trajectory, read_trajectories
 from segue.store import connect
 from segue.store.flat import FLAT_TABLES

@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from segue.parts.lab.reports.formatting import format_cell
 from segue.parts.lab.reports.recovery import NOT_RANDOM, report_recovery
-from segue.parts.lab.reports.report import DatasetReport
+from segue.parts.lab.reports.report import DatasetReport, format_cell
 from segue.parts.lab.reports.selection import Dataset, Selection
 from segue.parts.lab.reports.statistics import Difference, Proportion, single_cases
 from segue.store import connect

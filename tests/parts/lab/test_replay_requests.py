@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from segue.domain.recording import ModelExchange, RecordedLaunch, Recording
-from segue.parts.lab.replay.player import RecordedModel
-from segue.parts.lab.replay.requests import LaunchPlaces, find_difference, normalise, slug
+from segue.parts.lab.replay.player import LaunchPlaces, RecordedModel, find_difference, normalise, slug
 from segue.system.http.server import start_server
 from segue.system.redact import Redactor
 from tests import loopback

@@ -7,7 +7,7 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-from segue.parts.lab.reports.formatting import format_cell
+from segue.parts.lab.reports.report import format_cell
 from segue.parts.lab.reports.selection import QUERIES, read_sql
 from segue.parts.lab.reports.statistics import Proportion, single_cases
 from tests.reports.dataset import Written

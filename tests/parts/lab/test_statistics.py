@@ -16,14 +16,16 @@ from segue.parts.lab.reports.statistics import (
     TaskCase,
     mean,
     predict,
+    regularized_beta,
     single_cases,
     subtract,
     subtract_paired,
+    t_cdf,
+    t_quantile,
     tally,
     tally_groups,
     welch,
 )
-from segue.parts.lab.reports.t_distribution import regularized_beta, t_cdf, t_quantile
 
 
 @pytest.mark.parametrize(

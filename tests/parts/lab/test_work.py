@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from segue.parts.lab.reports.runs import read_work
 from segue.parts.lab.reports.selection import Dataset, Selection
-from segue.parts.lab.reports.usage import read_work
 from segue.store import connect
 from tests.reports.dataset import Written, WrittenRun
 

@@ -40,10 +40,6 @@ PART = Part(
         ),
     },
     sockets={"forecasts": {"history": "segue.parts.lab.forecast:describe_briefly"}},
-    pages=(
-        "segue.parts.lab.pages",
-        "segue.parts.lab.experiment_pages",
-        "segue.parts.lab.step_page",
-    ),
+    pages=("segue.parts.lab.pages",),
     topics=("reports", "experiments", "replay", "bench-proof"),
 )

@@ -14,9 +14,9 @@ from segue.cli.terminal.output import Printer
 from segue.domain.amounts import format_quantity
 from segue.domain.run import RunKind
 from segue.domain.task import TaskStatus
+from segue.parts.lab.reports.runs import read_usage, read_work
 from segue.parts.lab.reports.selection import Dataset, Selection, name_setting
 from segue.parts.lab.reports.statistics import FEWEST_TOTALS, Prediction, predict
-from segue.parts.lab.reports.usage import read_usage, read_work
 from segue.ports import Source, Store
 from segue.runtime.app import App
 from segue.system.reading import work_tree

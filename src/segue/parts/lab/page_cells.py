@@ -11,11 +11,9 @@ from msgspec.structs import replace
 
 from segue.domain.amounts import format_count, format_quantity
 from segue.flow.phases.verify import VERIFY
-from segue.parts.lab.reports.formatting import format_percent
-from segue.parts.lab.reports.gaps import NO_PHASE
+from segue.parts.lab.reports.gaps import NO_PHASE, link_cells
 from segue.parts.lab.reports.page_table import PageCell, PageTable, present_table
-from segue.parts.lab.reports.pivot import link_cells
-from segue.parts.lab.reports.report import Cell, ReportTable, RunIds
+from segue.parts.lab.reports.report import Cell, ReportTable, RunIds, format_percent
 from segue.parts.lab.reports.statistics import Difference, Mean, Proportion
 
 MOST_RUNS = 6

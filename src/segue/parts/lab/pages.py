@@ -1,4 +1,4 @@
-"""The pages of the reports: where agents fail, what helps, who does better; figures link to their steps."""
+"""The pages of the lab: reports, whose figures link to the steps behind them, and experiments."""
 
 from __future__ import annotations
 
@@ -6,15 +6,21 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from segue.domain.errors import UsageError
-from segue.domain.run import TASK_RUNS
+from segue.domain.plan import BuildPhase
+from segue.domain.run import TASK_RUNS, StepState
+from segue.domain.verdict import Action, Result
+from segue.flow.phases.registry import PHASES
+from segue.parts.lab.experiment.report import find_experiments, report_experiment
 from segue.parts.lab.page_cells import format_table
 from segue.parts.lab.reports.build import REPORTS, build_reports
 from segue.parts.lab.reports.page_table import MOST_ROWS
-from segue.parts.lab.reports.report import DatasetReport, ReportTable
+from segue.parts.lab.reports.report import DatasetReport, ReportTable, cell_to_json
 from segue.parts.lab.reports.selection import Selection, select_runs
 from segue.ports import Store
+from segue.runtime.app import App
 from segue.view.load import select_kinds
-from segue.web.routes import Data, PageRequest, PageRoute
+from segue.web.queries import RESULT
+from segue.web.routes import Data, NotFound, PageRequest, PageRoute
 
 FILTERS = ("since", "agent", "model", "source", "kind")
 """The filters of `segue report`."""
@@ -110,9 +116,135 @@ def _list_choices(store: Store) -> dict[str, list[str]]:
     }
 
 
-PAGES = tuple(
-    PageRoute(
-        f"/{name}", "report.html", name.capitalize(), make_query(name), present_report, menu=True, slow=True
+_MOST = 50
+"""Experiments on the list; each is counted when the page is asked for."""
+
+
+def query_experiments(request: PageRequest) -> Data:
+    """Return the experiments, that with the newest trial first."""
+    names = find_experiments(request.store)
+    return {
+        "experiments": [_summarize(request.store, name) for name in names[:_MOST]],
+        "total": len(names),
+    }
+
+
+def _summarize(store: Store, name: str) -> dict[str, Any]:
+    report = report_experiment(store, name)
+    arms = [
+        {key: cell_to_json(row[key]) for key in ("arm", "over", "planned", "passed")}
+        for row in report.tables[0].records()
+    ]
+    over = sum(arm["over"] for arm in arms)
+    planned = sum(arm["planned"] or 0 for arm in arms)
+    return {"name": name, "arms": arms, "over": over, "planned": planned or None, "notes": list(report.notes)}
+
+
+def query_experiment(request: PageRequest) -> Data:
+    """Return one experiment: its arms, differences to the first one, and whether it may be stopped."""
+    name = request.path["name"]
+    if name not in find_experiments(request.store):
+        raise NotFound(f"There is no experiment {name[:60]!r}.", hint="See /experiments")
+    report = report_experiment(request.store, name)
+    return {
+        "title": report.title,
+        "name": name,
+        "runs": report.runs,
+        "notes": list(report.notes),
+        "filters": {},
+        **describe_tables(report),
+    }
+
+
+def has_experiments(_app: App, store: Store) -> bool:
+    """Return whether there is anything to show."""
+    return bool(store.query("SELECT 1 FROM orchestrator_runs WHERE kind = 'trial' LIMIT 1"))
+
+
+SIZE = 50
+CHOICES = {
+    "phase": list(PHASES),
+    "state": [str(state) for state in StepState],
+    "result": [str(result) for result in Result],
+    "action": [str(action) for action in Action],
+    "build": [*(str(phase) for phase in BuildPhase), "none"],
+}
+_WHERE = {
+    "phase": "s.phase = ?",
+    "state": "s.state = ?",
+    "result": f"{RESULT} = ?",
+    "action": "s.output->'verdict'->>'action' = ? AND s.output->'verdict'->>'result' <> 'PASS'",
+    "build": "s.build_phase = ?",
+}
+_STEPS = """SELECT s.run_id, s.seq, s.key, s.task, s.phase, s.attempt, s.agent, s.model, s.build_phase,
+ s.state, s.started, s.ended, r.source, {result} AS result,
+ s.output->'verdict'->>'action' AS action,
+ coalesce(s.output->'failure'->>'message', s.output->'verdict'->>'reason') AS reason
+ FROM (SELECT id, spec->>'source' AS source FROM orchestrator_runs WHERE true{runs}) r
+ JOIN orchestrator_steps s ON s.run_id = r.id WHERE s.phase IN ({phases}){steps}
+ ORDER BY s.run_id DESC, s.seq DESC LIMIT {limit} OFFSET ?"""
+
+
+def query_steps(request: PageRequest) -> Data:
+    """Return the steps that match, newest first."""
+    chosen = {name: request.text(name) for name in (*CHOICES, *FILTERS)}
+    runs, values = select_for(request.store, chosen)[0].to_sql()
+    where = ""
+    phases = CHOICES["phase"]
+    values += phases
+    for name, condition in _WHERE.items():
+        if chosen[name] == "none" and name == "build":
+            where += " AND s.build_phase IS NULL"
+        elif chosen[name]:
+            where, values = f"{where} AND {condition}", [*values, chosen[name]]
+    number = request.number("page", 1, 1_000_000) or 1
+    sql = _STEPS.format(
+        result=RESULT, runs=runs, steps=where, phases=", ".join("?" * len(phases)), limit=SIZE + 1
     )
-    for name in REPORTS
+    rows = request.store.query(sql, [*values, (number - 1) * SIZE])
+    return {
+        "title": "Steps",
+        "steps": [
+            {**row, "seconds": (row["ended"] - row["started"]) / 1000 if row["ended"] else None}
+            for row in rows[:SIZE]
+        ],
+        "page": number,
+        "pages": number + (len(rows) > SIZE),
+        "filters": chosen,
+        "choices": CHOICES,
+        "kept": {name: chosen[name] for name in FILTERS if chosen[name]},
+    }
+
+
+PAGES = (
+    *(
+        PageRoute(
+            f"/{name}",
+            "report.html",
+            name.capitalize(),
+            make_query(name),
+            present_report,
+            menu=True,
+            slow=True,
+        )
+        for name in REPORTS
+    ),
+    PageRoute(
+        "/experiments",
+        "experiments.html",
+        "Experiments",
+        query_experiments,
+        menu=True,
+        slow=True,
+        exists=has_experiments,
+    ),
+    PageRoute(
+        "/experiments/{name}",
+        "experiment.html",
+        "Experiment",
+        query_experiment,
+        present_report,
+        section="/experiments",
+    ),
+    PageRoute("/steps", "steps.html", "Steps", query_steps, section="/runs"),
 )

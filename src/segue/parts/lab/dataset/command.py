@@ -57,8 +57,7 @@ def publish(
     """
     from msgspec import to_builtins
 
-    from segue.parts.lab.dataset.clean import Cleaner
-    from segue.parts.lab.dataset.publish import Publication, choose_runs
+    from segue.parts.lab.dataset.publish import Cleaner, Publication, choose_runs
     from segue.parts.lab.dataset.publish import publish as write
 
     if not _LICENCE.fullmatch(licence):

@@ -1,26 +1,111 @@
-"""Write the dataset as a folder that is ready to be published: tables, trajectories, a card, a report."""
+"""Write the dataset as a folder that is ready to be published: tables, trajectories, a card, a report.
+
+Secrets are masked once more before others see it, and what was found is counted.
+"""
 
 from __future__ import annotations
 
 import json
+import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from msgspec import Struct, field
 
+from segue import __version__
 from segue.domain.errors import UsageError
 from segue.domain.run import TASK_RUNS, Run
-from segue.parts.lab.dataset.atif import to_atif
-from segue.parts.lab.dataset.card import write_card
-from segue.parts.lab.dataset.clean import Cleaner
-from segue.parts.lab.dataset.hub import to_lines
+from segue.parts.lab.dataset.atif import to_atif, to_lines
 from segue.parts.lab.dataset.instances import read_instances, to_prediction
 from segue.parts.lab.dataset.trajectory import Trajectory, read_trajectories
 from segue.ports import Store
 from segue.store.export import write_rows
 from segue.store.flat import FLAT_TABLES
 from segue.system.files import check_way, write_atomic
+from segue.system.redact import MARK, Redactor
+
+_UNSTATED = "Not stated. Until one is, others may not use it: `segue dataset publish --licence …`"
+_SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
+
+
+def write_card(place: Path, made: Publication) -> None:
+    """Write README.md: a YAML header that the Hub reads, and a text for people."""
+    rows = sum(made.tables.values())
+    size = next((name for most, name in _SIZES if rows < most), "n>1M")
+    configs = [
+        f"- config_name: {name}\n  data_files: data/{name}.parquet"
+        + ("\n  default: true" if name == "attempts" else "")
+        for name, count in made.tables.items()
+        if count
+    ]
+    header = [
+        *("---", f"pretty_name: {json.dumps(made.name)}", f"license: {made.licence}"),
+        *("tags:", "- code", "- agent", "- traces", "- segue", "size_categories:", f"- {size}"),
+        *(("configs:", *configs) if configs else ()),
+        "---",
+    ]
+    tables = [f"| `{name}` | {made.tables[name]} | {FLAT_TABLES[name].about} |" for name in FLAT_TABLES]
+    total = made.redaction.get("total", {})
+    body = (
+        (files("segue.parts.lab.dataset") / "card.md")
+        .read_text("utf-8")
+        .format(
+            name=made.name,
+            tasks=made.tables["tasks"],
+            runs=made.runs,
+            version=__version__,
+            tables="\n".join(tables),
+            instances=made.instances,
+            repository=place.absolute().parent.name,
+            masked=total.get("secrets_masked_now", 0),
+            kept=total.get("mail_addresses_kept", 0),
+            licence=_UNSTATED if made.licence == "unknown" else f"`{made.licence}`",
+        )
+    )
+    write_atomic(place, ("\n".join(header) + "\n\n" + body).encode())
+
+
+_MAIL = re.compile(r"\b[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{2,63}){1,4}\b")
+
+
+class Cleaner:
+    """Cleans values and counts what it found, by the place they are written to."""
+
+    def __init__(self, redactor: Redactor, home: Path | None = None) -> None:
+        self._redactor = redactor
+        home = home or Path.home()
+        self._home = str(home) if len(home.parts) > 2 else ""
+        self.found: dict[str, Counter[str]] = {}
+
+    def clean(self, place: str, value: Any) -> Any:
+        """Return a value as it may be published; lists and objects with all that is in them."""
+        if isinstance(value, str):
+            return self._text(self.found.setdefault(place, Counter()), value)
+        if isinstance(value, dict):
+            return {name: self.clean(place, one) for name, one in value.items()}
+        if isinstance(value, list | tuple):
+            return [self.clean(place, one) for one in value]
+        return value
+
+    def _text(self, counts: Counter[str], text: str) -> str:
+        masked = self._redactor.text(text)
+        counts["secrets_masked_now"] += masked != text
+        counts["masked_before"] += text.count(MARK)
+        if self._home and self._home in masked:
+            counts["home_folders"] += masked.count(self._home)
+            masked = masked.replace(self._home, "~")
+        counts["mail_addresses_kept"] += len(_MAIL.findall(masked)) if "@" in masked else 0
+        return masked
+
+    def report(self) -> dict[str, Any]:
+        """Return what was found, by place and in total."""
+        total = sum(self.found.values(), Counter[str]())
+        places = {place: dict(counts) for place, counts in self.found.items() if any(counts.values())}
+        return {"total": dict(total), "places": places}
+
 
 CARD = "README.md"
 REPORT = "redaction.json"

@@ -9,11 +9,11 @@ from segue.domain.amounts import format_quantity
 from segue.domain.run import RunKind
 from segue.parts.lab.experiment import trials as lab
 from segue.parts.lab.experiment.arms import Arm
+from segue.parts.lab.experiment.report import POWER, Design, find_power, find_smallest_difference
 from segue.parts.lab.experiment.trials import Experiment
 from segue.parts.lab.forecast import Outlook, Upcoming, ask_history
 from segue.parts.lab.reports.comparison import report_comparison
-from segue.parts.lab.reports.formatting import format_percent
-from segue.parts.lab.reports.power import POWER, Design, find_power, find_smallest_difference
+from segue.parts.lab.reports.report import format_percent
 from segue.parts.lab.reports.selection import Dataset, Selection, name_arm
 from segue.parts.lab.reports.statistics import Proportion, tally
 from segue.ports import Store

@@ -1,20 +1,32 @@
-"""Reports an experiment: how far it is, what its arms show, and whether it may be stopped."""
+"""Reports an experiment: how far it is, what its arms show and could show, and whether it may be stopped."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from itertools import accumulate
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from segue.domain.run import RunKind, RunState
-from segue.parts.lab.reports.formatting import format_cell, format_percent
-from segue.parts.lab.reports.overview import RunOutcome, tabulate_by_setting
-from segue.parts.lab.reports.power import POWER, find_smallest_difference
-from segue.parts.lab.reports.report import Cell, DatasetReport, ReportTable
-from segue.parts.lab.reports.runs import RunDetails, make_outcome, measure_runs
+from segue.parts.lab.reports.report import (
+    Cell,
+    DatasetReport,
+    ReportTable,
+    format_cell,
+    format_percent,
+    make_table,
+)
+from segue.parts.lab.reports.runs import (
+    RunDetails,
+    RunOutcome,
+    make_outcome,
+    measure_runs,
+    tabulate_by_setting,
+)
 from segue.parts.lab.reports.selection import Dataset, Selection, name_setting
 from segue.parts.lab.reports.statistics import (
     CONFIDENCE,
@@ -23,12 +35,90 @@ from segue.parts.lab.reports.statistics import (
     Difference,
     conclude,
     mean,
+    single_cases,
     subtract,
     tally,
     welch,
 )
 from segue.ports import Store
 from segue.reports.timeline import Rows
+
+POWER = 0.8
+"""How often an experiment should find a difference that is there."""
+
+_MOST = 300
+
+
+class Design(Struct, frozen=True):
+    """What is compared: arms on prompts, so many trials of each."""
+
+    arms: int
+    prompts: int
+    trials: int
+
+    @property
+    def comparisons(self) -> int:
+        """How many rates the report compares: each pair on each prompt and on all of them, two rates each."""
+        places = self.prompts + (self.prompts > 1)
+        return max(1, 2 * places * math.comb(self.arms, 2))
+
+    @property
+    def level(self) -> float:
+        """The confidence of each comparison, so that all of them together have 95 %."""
+        return 1 - (1 - CONFIDENCE) / self.comparisons
+
+
+def find_power(runs: int, one: float, other: float, level: float) -> float:
+    """Return how often so many runs of each arm show that these pass rates differ; exact, by all outcomes."""
+    high, low = max(one, other), min(one, other)
+    most = _find_thresholds(runs, level)
+    ours, theirs = _list_chances(runs, high), _list_chances(runs, low)
+    below = [0.0, *accumulate(theirs)]
+    return sum(chance * below[fewer] for chance, fewer in zip(ours, most, strict=True))
+
+
+def find_smallest_difference(runs: int, rate: float, level: float) -> float | None:
+    """Return the smallest difference from a rate that is found in 80 % of experiments; None if none is.
+
+    Beyond 300 runs of each arm it is scaled by the square root of their number.
+    """
+    if runs > _MOST:
+        found = find_smallest_difference(_MOST, rate, level)
+        return None if found is None else found * math.sqrt(_MOST / runs)
+    side = -1 if rate >= 0.5 else 1
+    steps = range(1, round((rate if side < 0 else 1 - rate) * 100) + 1)
+    enough = (
+        step / 100 for step in steps if find_power(runs, rate, rate + side * step / 100, level) >= POWER
+    )
+    return next(enough, None)
+
+
+@lru_cache(maxsize=16)
+def _find_thresholds(runs: int, level: float) -> tuple[int, ...]:
+    """Return, for each number of passes of one arm, how many numbers of the other are surely lower."""
+    if runs < FEWEST_RUNS:
+        return (0,) * (runs + 1)
+    found: list[int] = []
+    fewer = 0
+    for passes in range(runs + 1):
+        while fewer < passes and _is_higher(runs, passes, fewer, level):
+            fewer += 1
+        found.append(fewer)
+    return tuple(found)
+
+
+def _is_higher(runs: int, one: int, other: int, level: float) -> bool:
+    difference = subtract(single_cases(one, runs), single_cases(other, runs), level)
+    return difference is not None and difference.low > 0
+
+
+def _list_chances(runs: int, rate: float) -> Sequence[float]:
+    """Return the chance of each number of passes."""
+    rate = min(max(rate, 0.0), 1.0)
+    return [
+        math.comb(runs, passes) * rate**passes * (1 - rate) ** (runs - passes) for passes in range(runs + 1)
+    ]
+
 
 _OVER = (RunState.DONE, RunState.NEEDS_HUMAN)
 """States in which a trial is over, as `segue experiment` counts."""
@@ -115,12 +205,7 @@ def tabulate_experiments(dataset: Dataset) -> ReportTable | None:
         plan, arms = read_arms(dataset, name)
         gains = [None, *(_compare(plan, arms[0], arm, "passed") for arm in arms[1:])]
         rows += [(name, *_make_row(plan, arm), gain) for arm, gain in zip(arms, gains, strict=True)]
-    columns = ("experiment", *_ARM_COLUMNS, "against_first")
-    note = (
-        "Trials that are over, of those planned. Against first: the difference of pass rates to the first"
-        " arm; intervals are widened for the number of arms and looks of each experiment (Bonferroni)."
-    )
-    return ReportTable("experiments", "Experiments", columns, tuple(rows), note) if rows else None
+    return make_table("experiments", rows) if rows else None
 
 
 def read_arms(dataset: Dataset, name: str) -> tuple[ExperimentPlan, list[TrialArm]]:
@@ -148,9 +233,6 @@ def read_arms(dataset: Dataset, name: str) -> tuple[ExperimentPlan, list[TrialAr
     return ExperimentPlan(*parts), arms
 
 
-_ARM_COLUMNS = ("arm", "over", "planned", *_RATES, *_MEASURES)
-
-
 def _make_row(plan: ExperimentPlan, arm: TrialArm) -> tuple[Cell, ...]:
     means = (mean(_list_values(measure, arm.trials)) for measure in _MEASURES)
     planned = plan.prompts * plan.trials or None
@@ -158,14 +240,7 @@ def _make_row(plan: ExperimentPlan, arm: TrialArm) -> tuple[Cell, ...]:
 
 
 def _tabulate_arms(plan: ExperimentPlan, arms: Sequence[TrialArm]) -> ReportTable:
-    return ReportTable(
-        "arms",
-        "Arms",
-        _ARM_COLUMNS,
-        tuple(_make_row(plan, arm) for arm in arms),
-        "Over: trials that are done or need a human, of those planned. Passed: the agents finished every"
-        " task. Passed first: tasks whose first attempt passed. Averages per trial.",
-    )
+    return make_table("arms", (_make_row(plan, arm) for arm in arms))
 
 
 def _tabulate_differences(plan: ExperimentPlan, arms: Sequence[TrialArm]) -> ReportTable:
@@ -175,15 +250,7 @@ def _tabulate_differences(plan: ExperimentPlan, arms: Sequence[TrialArm]) -> Rep
             found = _compare(plan, arms[0], arm, measure)
             rows.append((arm.name, measure, found, _conclude(found, measure)))
     shown = f"{100 * plan.level:.1f}".rstrip("0").rstrip(".")
-    return ReportTable(
-        "against_first",
-        f"Against {arms[0].name}" if arms else "Against the first arm",
-        ("arm", "measure", "against_first", "says"),
-        tuple(rows),
-        f"The arm minus the first one, with equally many trials of each prompt. Intervals are {shown} % ones,"
-        " so that all comparisons of rates with the first arm, at all planned looks, are wrong in one"
-        " experiment of twenty (Bonferroni).",
-    )
+    return make_table("against_first", rows, first=arms[0].name if arms else "the first arm", shown=shown)
 
 
 def _compare(
@@ -243,14 +310,7 @@ def _tabulate_looks(plan: ExperimentPlan, arms: Sequence[TrialArm]) -> ReportTab
     for look in range(1, plan.looks + 1 if plan.looks > 1 else 0):
         each = math.ceil(plan.trials * look / plan.looks)
         rows.append((look, each * plan.prompts, *_look(plan, arms, each)))
-    return ReportTable(
-        "looks",
-        "Planned looks",
-        ("look", "trials_of_each", "state", "says"),
-        tuple(rows),
-        "A look uses exactly so many trials of each arm, however many are over. Stopping because nothing"
-        " shows is always allowed.",
-    )
+    return make_table("looks", rows)
 
 
 def _look(plan: ExperimentPlan, arms: Sequence[TrialArm], each: int) -> tuple[str, str]:

@@ -26,8 +26,7 @@ from segue.domain.outcome import Outcome
 from segue.domain.recording import RecordedLaunch, Recording
 from segue.domain.run import Run
 from segue.flow.launch import run_agent
-from segue.parts.lab.replay.player import OtherRequest, RecordedModel
-from segue.parts.lab.replay.requests import LaunchPlaces, slug
+from segue.parts.lab.replay.player import LaunchPlaces, OtherRequest, RecordedModel, slug
 from segue.ports import Agent, Store
 from segue.prompts.task import try_prompt
 from segue.runtime.app import App

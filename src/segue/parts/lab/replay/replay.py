@@ -25,8 +25,15 @@ from segue.domain.task import Task
 from segue.domain.verdict import Action, Verdict, without_secrets
 from segue.flow.judging import agree
 from segue.judges.checks import ChecksJudge
-from segue.parts.lab.replay.decide import OtherPolicy, Redecision, count_checks, follow, redecide
-from segue.parts.lab.replay.evidence import RecordedEvidence, RecordLacks
+from segue.parts.lab.replay.decide import (
+    OtherPolicy,
+    RecordedEvidence,
+    RecordLacks,
+    Redecision,
+    count_checks,
+    follow,
+    redecide,
+)
 from segue.parts.lab.replay.points import DecisionPoint, RunRecord, Spending, read_record
 from segue.ports import Judge, Store
 from segue.runtime.app import App

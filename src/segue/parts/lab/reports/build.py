@@ -1,25 +1,75 @@
-"""Builds reports by name, for commands and pages."""
+"""Builds reports by name, for commands and pages: that about levels of proof and that about one run too."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterator
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Any
 
 from msgspec.structs import replace
 
 from segue.domain.amounts import format_count
 from segue.domain.events import NOT_ISOLATED, join_isolation
+from segue.domain.proof import Level
 from segue.parts.lab.reports.comparison import report_comparison
 from segue.parts.lab.reports.gaps import report_gaps
-from segue.parts.lab.reports.levels import report_levels
 from segue.parts.lab.reports.recovery import report_recovery
-from segue.parts.lab.reports.report import DatasetReport, ReportTable
-from segue.parts.lab.reports.selection import Dataset, Selection, choose_kind
+from segue.parts.lab.reports.report import Cell, DatasetReport, ReportTable, make_table
+from segue.parts.lab.reports.selection import Dataset, Selection, choose_kind, count_begun, name_setting
+from segue.parts.lab.reports.statistics import Proportion, tally
 from segue.ports import Store
 from segue.reports.timeline import Timeline, build_timeline
 from segue.view.lanes import describe_lanes, list_stretches
 from segue.view.load import load_view
 from segue.view.run import RunView
+
+UNFINISHED, NOT_RECORDED = "unfinished", "not recorded"
+_ORDER = [*(level.value for level in Level), NOT_RECORDED, UNFINISHED]
+_PROVEN = [level for level in Level if level.proven and level is not Level.ACCEPTED]
+
+Ends = list[tuple[str, str]]
+"""The run of a task, and the level at which it ended."""
+
+
+def report_levels(dataset: Dataset) -> DatasetReport:
+    """Report at which level of proof the tasks of the selected runs ended."""
+    runs = {row["run_id"]: row for row in dataset.ask("runs")}
+    ends: dict[str, Ends] = defaultdict(list)
+    for task in dataset.ask("tasks"):
+        if task["ended"] and not task["skipped"] and not task["replaced"]:
+            ends[name_setting(runs[task["run_id"]])].append((task["run_id"], _find_level(task)))
+    tables = (_tabulate_settings(ends), _tabulate_levels(ends))
+    return DatasetReport("proof", "Levels of proof", count_begun(runs.values()), tables)
+
+
+def _find_level(task: Mapping[str, Any]) -> str:
+    if not (task["done"] or task["accepted"]):
+        return UNFINISHED
+    return str(task["level"] or NOT_RECORDED)
+
+
+def _rate(ends: Ends, levels: Collection[str]) -> Proportion:
+    return tally((run, level in levels) for run, level in ends)
+
+
+def _tabulate_settings(ends: Mapping[str, Ends]) -> ReportTable:
+    groups = (_PROVEN, [Level.ACCEPTED], [UNFINISHED])
+    rows: list[tuple[Cell, ...]] = [
+        (setting, *(_rate(found, group) for group in groups)) for setting, found in sorted(ends.items())
+    ]
+    return make_table("proven", rows)
+
+
+def _tabulate_levels(ends: Mapping[str, Ends]) -> ReportTable:
+    counts = {setting: Counter(level for _, level in found) for setting, found in ends.items()}
+    rows = tuple(
+        (setting, level, _rate(found, (level,)))
+        for setting, found in sorted(ends.items())
+        for level in _ORDER
+        if counts[setting][level]
+    )
+    return make_table("levels", rows)
+
 
 REPORTS: dict[str, Callable[[Dataset], DatasetReport]] = {
     "gaps": report_gaps,
@@ -66,10 +116,6 @@ def build_run_report(store: Store, run_id: str) -> DatasetReport | None:
 
 
 def _list_steps(found: Timeline) -> ReportTable:
-    columns = (
-        *("task", "title", "build_phase", "phase", "attempt", "by", "begin", "seconds"),
-        *("state", "result", "action", "reason"),
-    )
     rows = [
         (
             *(lane.task, lane.title, lane.build_phase, bar.phase, bar.attempt, bar.who),
@@ -78,7 +124,7 @@ def _list_steps(found: Timeline) -> ReportTable:
         for lane in found.lanes
         for bar in lane.bars
     ]
-    return ReportTable("steps", "Steps", columns, tuple(rows), "Begin: seconds since the start of the run.")
+    return make_table("steps", rows)
 
 
 def _list_lanes(view: RunView, now: int) -> Iterator[ReportTable]:
@@ -95,6 +141,4 @@ def _list_lanes(view: RunView, now: int) -> Iterator[ReportTable]:
         )
         for one in stretches
     ]
-    columns = ("lane", "task", "begin", "seconds", "after", "why", "merge_seconds", "collided")
-    note = "One row per stretch of work. After: the task it waited for, itself when it was interrupted."
-    yield ReportTable("lanes", "Lanes", columns, tuple(rows), note)
+    yield make_table("lanes", rows)

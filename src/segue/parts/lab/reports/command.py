@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import csv
+import io
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from segue.cli.options import CommandSettings, options, refuse_idle
 from segue.cli.terminal.output import Printer
 from segue.domain.run import TASK_RUNS
+from segue.parts.lab.reports.report import DatasetReport, ReportTable
 
 if TYPE_CHECKING:
     from segue.parts.lab.reports.report import DatasetReport
@@ -118,13 +121,11 @@ def _write_files(reports: Sequence[DatasetReport], html: str | None, sheet: str 
         import time
 
         from segue import __version__
-        from segue.parts.lab.reports.html_page import render_html
+        from segue.parts.lab.reports.page_table import render_html
 
         made = f"Made by Segue {__version__} on {time.strftime('%Y-%m-%d %H:%M')}."
         _write_text(html, render_html(reports, "Segue report", made))
     if sheet is not None:
-        from segue.parts.lab.reports.csv_export import to_csv
-
         _write_text(sheet, to_csv(reports))
 
 
@@ -141,3 +142,40 @@ def _write_text(target: str, text: str) -> None:
     check_way(Path(target))
     write_atomic(Path(target), data)
     click.echo(f"Written: {target}", err=True)
+
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+def to_csv(reports: Iterable[DatasetReport]) -> str:
+    """Put the tables of all reports below each other; a cell is empty if its table lacks the column."""
+    rows = [row for report in reports for table in report.tables for row in _flatten_table(report, table)]
+    columns = list(dict.fromkeys(name for row in rows for name in row)) or ["report", "table"]
+    text = io.StringIO()
+    writer = csv.DictWriter(text, columns)
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def _flatten_table(report: DatasetReport, table: ReportTable) -> Iterable[dict[str, Any]]:
+    for row in table.to_json():
+        yield {"report": report.name, "table": table.name, **_flatten_row(row)}
+
+
+def _flatten_row(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Split proportions, means and differences into columns; join runs into one cell."""
+    flat: dict[str, Any] = {}
+    for name, cell in row.items():
+        if isinstance(cell, dict):
+            flat |= {f"{name}_{part}": value for part, value in cell.items()}
+        elif isinstance(cell, list):
+            flat[name] = _escape_formula(" ".join(map(str, cell)))
+        else:
+            flat[name] = _escape_formula(cell) if isinstance(cell, str) else cell
+    return flat
+
+
+def _escape_formula(text: str) -> str:
+    """Quote text that a spreadsheet would run as a formula: agents may write anything."""
+    return f"'{text}" if text.startswith(_FORMULA) else text

@@ -10,10 +10,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from segue.parts.lab.experiment.report import tabulate_experiments
-from segue.parts.lab.reports.formatting import format_cell
-from segue.parts.lab.reports.overview import tabulate_by_setting, tabulate_trend
-from segue.parts.lab.reports.report import Cell, DatasetReport, ReportTable
-from segue.parts.lab.reports.runs import RunDetails, make_outcome, measure_runs
+from segue.parts.lab.reports.report import Cell, DatasetReport, ReportTable, format_cell, make_table
+from segue.parts.lab.reports.runs import (
+    RunDetails,
+    make_outcome,
+    measure_runs,
+    tabulate_by_setting,
+    tabulate_trend,
+)
 from segue.parts.lab.reports.selection import Dataset, name_setting
 from segue.parts.lab.reports.statistics import (
     CONFIDENCE,
@@ -109,28 +113,14 @@ def _rate_cases(cases: Mapping[str, Iterable[TaskCase]]) -> dict[str, Proportion
 
 
 def _tabulate_settings(settings: Sequence[Setting]) -> ReportTable:
-    return ReportTable(
-        "settings",
-        "Agents and models on the same source",
-        ("source", "setting", *_RATES, *MEASURES, "recovered"),
-        tuple(setting.to_row() for setting in settings),
-        "Averages per run. Passed: the agents finished every task. Passed first: tasks whose first attempt"
-        " passed. Recovered: failed verdicts that were followed by PASS.",
-    )
+    return make_table("settings", (setting.to_row() for setting in settings))
 
 
 def _tabulate_differences(settings: Sequence[Setting]) -> ReportTable:
     pairs = [pair for group in _group_settings(settings) for pair in combinations(group, 2)]
     tested = sum(_is_comparable(*pair, measure) for pair in pairs for measure in _RATES)
     rows = [row for pair in pairs for row in _compare(*pair, tested, len(pairs) * len(MEASURES))]
-    return ReportTable(
-        "differences",
-        "Differences",
-        ("source", "one", "other", "measure", "difference", "says"),
-        tuple(rows),
-        "Intervals are widened so that all rates together, and all other measures together, are wrong in one"
-        " case of twenty (Bonferroni). Of the other measures only significant differences are shown.",
-    )
+    return make_table("differences", rows)
 
 
 def _group_settings(settings: Sequence[Setting]) -> Iterator[list[Setting]]:

@@ -1,21 +1,112 @@
-"""Reports knowledge gaps: tasks and errors that recur across runs, by build phase."""
+"""Reports knowledge gaps: tasks and errors that recur across runs; the matrix of phases and agents."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from statistics import fmean
 
+from msgspec import Struct
+from msgspec.structs import replace
+
+from segue.domain.amounts import format_count
 from segue.domain.plan import BuildPhase
 from segue.domain.signature import signature
-from segue.parts.lab.reports.formatting import format_cell, format_percent
-from segue.parts.lab.reports.pivot import find_average, is_gap
-from segue.parts.lab.reports.report import Cell, DatasetReport, ReportTable, RunIds
+from segue.parts.lab.reports.report import (
+    Cell,
+    DatasetReport,
+    ReportTable,
+    RunIds,
+    format_cell,
+    format_percent,
+    make_table,
+)
+from segue.parts.lab.reports.runs import read_usage
 from segue.parts.lab.reports.selection import Dataset, count_begun, name_setting
-from segue.parts.lab.reports.statistics import Proportion, mean, single_cases, tally, tally_groups
+from segue.parts.lab.reports.statistics import CONFIDENCE, Proportion, mean, single_cases, tally, tally_groups
 from segue.parts.lab.reports.topics import group_by_topic
-from segue.parts.lab.reports.usage import read_usage
 from segue.reports.timeline import Rows
+
+MATRIX = "first_verdicts"
+SHADES = 10
+"""Shades of a heat map: 0 for a rate of 0, 10 for a rate of 1."""
+
+
+class MatrixCell(Struct, frozen=True):
+    """One cell of the matrix."""
+
+    text: str
+    """All of it in one line; empty without cases."""
+    shade: int | None
+    """None without cases."""
+    row: str
+    column: str
+    rate: str = ""
+    interval: str = ""
+    basis: str = ""
+    """How many cases and runs there are."""
+    is_gap: bool = False
+    link: str = ""
+    """The page with the steps behind it."""
+
+
+class Matrix(Struct, frozen=True):
+    """The rates of a table, by its first two columns."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, tuple[MatrixCell, ...]], ...]
+
+
+def pivot(table: ReportTable) -> Matrix:
+    """Return the matrix of a table whose columns are a row's name, a column's name and a rate."""
+    cells = {(str(row), str(column)): cell for row, column, cell in table.rows}
+    columns = tuple(sorted({column for _, column in cells}))
+    names = dict.fromkeys(row for row, _ in cells)
+    rates = [cell for cell in cells.values() if isinstance(cell, Proportion)]
+    rows = tuple(
+        (name, tuple(_make_cell(name, column, cells.get((name, column)), rates) for column in columns))
+        for name in names
+    )
+    return Matrix(columns, rows)
+
+
+def link_cells(matrix: Matrix, link: Callable[[str, str], str]) -> Matrix:
+    """Link every cell, by the names of its row and column."""
+    rows = tuple(
+        (name, tuple(replace(cell, link=link(cell.row, cell.column)) for cell in cells))
+        for name, cells in matrix.rows
+    )
+    return Matrix(matrix.columns, rows)
+
+
+def is_gap(rate: Proportion, rates: Sequence[Proportion]) -> bool:
+    """Return whether a rate is surely below that of all cases, with intervals widened for their number."""
+    if len(rates) < 2 or rate.interval is None:
+        return False
+    return rate.limits(1 - (1 - CONFIDENCE) / len(rates))[1] < find_average(rates)
+
+
+def find_average(rates: Sequence[Proportion]) -> float:
+    """Return the rate of all cases together."""
+    return sum(rate.hits for rate in rates) / sum(rate.n for rate in rates)
+
+
+def _make_cell(row: str, column: str, cell: Cell, rates: Sequence[Proportion]) -> MatrixCell:
+    if not isinstance(cell, Proportion) or cell.value is None:
+        return MatrixCell("", None, row, column)
+    runs = len(cell.runs)
+    limits = "–".join(map(format_percent, cell.interval)) if cell.interval else ""
+    return MatrixCell(
+        format_cell(cell),
+        round(cell.value * SHADES),
+        row,
+        column,
+        f"{format_percent(cell.value)} %",
+        f"[{limits}]" if limits else "no interval",
+        f"{cell.hits} of {cell.n}, {format_count(runs, 'run')}",
+        is_gap(cell, rates),
+    )
+
 
 NO_PHASE = "(none)"
 """The build phase of a task that no agent has planned."""
@@ -54,14 +145,8 @@ def _tabulate_first_verdicts(dataset: Dataset, runs: Rows) -> ReportTable:
         for row in dataset.ask("first_verdicts")
     )
     order = sorted(found, key=lambda key: (_order_phase(key[0]), key[1]))
-    return ReportTable(
-        "first_verdicts",
-        "First attempts that pass, by build phase and agent",
-        ("build_phase", "setting", "passed_first"),
-        tuple((*key, found[key]) for key in order),
-        "Passed: checks and judge had nothing to object to before any fix. Each interval alone is a 95 % one;"
-        " a gap is named only if it holds for all cells together (Bonferroni).",
-        dataset.show_sql("gap_matrix"),
+    return make_table(
+        "first_verdicts", ((*key, found[key]) for key in order), sql=dataset.show_sql("gap_matrix")
     )
 
 
@@ -89,14 +174,7 @@ def _tabulate_phases(tasks: Rows) -> ReportTable:
         )
         for phase in sorted(groups, key=_order_phase)
     )
-    return ReportTable(
-        "build_phases",
-        "By build phase",
-        ("build_phase", "failed", "unfinished", "launches"),
-        rows,
-        "Failed: at least one attempt failed. Unfinished: the task did not end as done or skipped."
-        " Launches: per task, averaged by run.",
-    )
+    return make_table("build_phases", rows)
 
 
 def _tabulate_tasks(tasks: Rows, names: Mapping[str, Mapping[str, str]], newest: list[str]) -> ReportTable:
@@ -114,13 +192,7 @@ def _tabulate_tasks(tasks: Rows, names: Mapping[str, Mapping[str, str]], newest:
             runs = RunIds(tuple(run for run in newest if run in failed))
             rows.append((title, phase, _rate_failed(group), _rate_unfinished(group), runs))
     rows.sort(key=lambda row: (_sort_key(row[2]), str(row[0]), str(row[1])))
-    return ReportTable(
-        "tasks",
-        "Tasks that fail",
-        ("task", "build_phase", "failed", "unfinished", "runs"),
-        tuple(rows),
-        "Sorted by the lower end of the interval of the failure rate.",
-    )
+    return make_table("tasks", rows)
 
 
 def _tabulate_errors(errors: Rows, newest: list[str]) -> ReportTable:
@@ -141,13 +213,7 @@ def _tabulate_errors(errors: Rows, newest: list[str]) -> ReportTable:
         rate = single_cases(len(seen), len(newest))
         rows.append((mark, kind, _list_phases(phases), sum(phases.values()), rate, example, runs))
     rows.sort(key=lambda row: (_sort_key(row[4]), -int(str(row[3])), str(row[0]), str(row[1])))
-    return ReportTable(
-        "errors",
-        "Recurring errors",
-        ("signature", "kind", "build_phases", "times", "seen_in", "example", "runs"),
-        tuple(rows),
-        "Seen in: the share of all runs. Messages that differ only in names, paths and numbers count as one.",
-    )
+    return make_table("errors", rows)
 
 
 def _rate_failed(tasks: Rows) -> Proportion:

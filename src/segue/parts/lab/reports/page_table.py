@@ -1,23 +1,44 @@
-"""A table of a report as pages show it: cells with bars, a figure above them, and the SQL behind it."""
+"""A table of a report as pages show it, with bars and a figure; and reports as a page of their own."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from pathlib import PurePath
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from segue.domain.amounts import format_count, format_duration
 from segue.domain.plain import cut_text
-from segue.parts.lab.reports.charts import draw_cell, find_scale
-from segue.parts.lab.reports.figures.forest import draw_forest
-from segue.parts.lab.reports.figures.scatter import Link, draw_scatter
-from segue.parts.lab.reports.figures.trend import draw_trend
-from segue.parts.lab.reports.formatting import format_cell, format_heading
-from segue.parts.lab.reports.pivot import MATRIX, Matrix, pivot
-from segue.parts.lab.reports.report import Cell, ReportTable, RunIds
+from segue.parts.lab.reports.axes import draw_cell, find_scale
+from segue.parts.lab.reports.figures import Link, draw_forest, draw_scatter, draw_trend
+from segue.parts.lab.reports.gaps import MATRIX, SHADES, Matrix, pivot
+from segue.parts.lab.reports.report import (
+    Cell,
+    DatasetReport,
+    ReportTable,
+    RunIds,
+    format_cell,
+    format_heading,
+)
 from segue.parts.lab.reports.statistics import NO_DIFFERENCE, TOO_FEW
+from segue.reports.card.page import create_environment
+from segue.reports.drawing import (
+    COLOURS,
+    colour_phase,
+    draw_timeline,
+    escape_text,
+    label_phase,
+    list_phases,
+)
+
+if TYPE_CHECKING:
+    from jinja2 import Template
+
+    from segue.parts.lab.reports.figures import Link
 
 MOST_ROWS = 100
 """Rows of a table on the page; JSON and CSV contain all."""
@@ -221,3 +242,36 @@ def draw_figure(table: ReportTable, link: Link) -> str:
     draw = _DRAWINGS.get(table.name)
     drawn = {kind: draw(table, width, link) for kind, width in _WIDTHS.items()} if draw else {}
     return "".join(f'<div class="{kind}">{found}</div>' for kind, found in drawn.items() if found)
+
+
+_FORBIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+"""Control characters, and characters that reverse the direction of text."""
+
+
+def render_html(reports: Sequence[DatasetReport], title: str, made: str) -> str:
+    """Render the page; `made` says when and by what it was made."""
+    shown = [
+        (report, [present_table(table, _link_rows(table.name)) for table in report.tables])
+        for report in reports
+    ]
+    return _FORBIDDEN.sub(" ", _load_template().render(reports=shown, title=title, made=made))
+
+
+@cache
+def _load_template() -> Template:
+    environment = create_environment("segue.parts.lab")
+    environment.globals.update(
+        draw_timeline=draw_timeline,
+        list_phases=list_phases,
+        label_phase=label_phase,
+        colour_phase=colour_phase,
+        colours=COLOURS,
+        most_rows=MOST_ROWS,
+        shades=SHADES,
+    )
+    return environment.get_template("report_file.html")
+
+
+def _link_rows(table: str) -> Link:
+    """Lead every name in a figure to the rows below it."""
+    return lambda _name: f"#rows-{escape_text(table)}"

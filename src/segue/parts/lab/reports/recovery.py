@@ -10,8 +10,7 @@ from urllib.parse import urlsplit
 from msgspec.structs import replace
 
 from segue.domain.events import SearchDone, read_event
-from segue.parts.lab.reports.formatting import format_cell
-from segue.parts.lab.reports.report import Cell, DatasetReport, ReportTable
+from segue.parts.lab.reports.report import Cell, DatasetReport, ReportTable, format_cell, make_table
 from segue.parts.lab.reports.selection import Dataset
 from segue.parts.lab.reports.statistics import CONFIDENCE, Difference, conclude, subtract, tally, tally_groups
 from segue.parts.lab.reports.topics import group_by_topic
@@ -58,13 +57,8 @@ def _show_sql(dataset: Dataset, counted: str) -> str:
 def _tabulate_actions(attempts: Rows) -> ReportTable:
     """Tabulate what followed when the judge chose; what was not delivered is left out, but counted."""
     groups = {action: [row for row in attempts if row["action"] == action] for action in ACTIONS}
-    return ReportTable(
-        "actions",
-        "Recovery rate by action, not randomised",
-        ("action", "recovered", "against_retry", "says", "not_delivered"),
-        tuple(_compare_action(action, groups[action], groups["RETRY"]) for action in ACTIONS),
-        "Recovered: the next verdict was PASS. Not delivered: refused commands, failed searches and plans;"
-        " they are left out. Intervals of differences are widened for three comparisons (Bonferroni).",
+    return make_table(
+        "actions", (_compare_action(action, groups[action], groups["RETRY"]) for action in ACTIONS)
     )
 
 
@@ -76,15 +70,7 @@ def _tabulate_draws(attempts: Rows) -> ReportTable:
         taken = [row for row in attempts if row["action"] == action]
         retries = [row for row, could in eligible if row["action"] == "RETRY" and action in could]
         rows.append(_compare_action(action, taken, retries, by_draw=True))
-    return ReportTable(
-        "randomised_actions",
-        "Recovery rate by action, randomised",
-        ("action", "recovered", "against_retry", "says", "not_delivered"),
-        tuple(rows),
-        'Chance chose among the possible actions (`resolve = "random"`), so a difference is an effect of the'
-        " choice. What was drawn counts, even if it could not be delivered. Each action is compared with the"
-        " retries where it could have been drawn, with intervals for three comparisons (Bonferroni).",
-    )
+    return make_table("randomised_actions", rows)
 
 
 def _compare_action(action: str, taken: Rows, retries: Rows, by_draw: bool = False) -> tuple[Cell, ...]:
@@ -102,19 +88,18 @@ def _compare_action(action: str, taken: Rows, retries: Rows, by_draw: bool = Fal
 def _tabulate_topics(searches: Rows) -> ReportTable:
     topic = group_by_topic(str(row["query"] or "") for row in searches)
     cases = [(topic[str(row["query"] or "")], row["run_id"], _is_passed(row)) for row in searches]
-    note = "Queries that share at least half of their words form a topic, named after the most frequent one."
-    return _tabulate_searches("topic", cases, note)
+    return _tabulate_searches("topic", cases)
 
 
 def _tabulate_hosts(searches: Rows) -> ReportTable:
     cases = [(host, row["run_id"], _is_passed(row)) for row in searches for host in _list_hosts(row["data"])]
-    return _tabulate_searches("source", cases, "Each search counts once for every host among its results.")
+    return _tabulate_searches("source", cases)
 
 
-def _tabulate_searches(by: str, cases: list[tuple[str, str, bool]], note: str) -> ReportTable:
+def _tabulate_searches(by: str, cases: list[tuple[str, str, bool]]) -> ReportTable:
     found = tally_groups(cases)
     rows = sorted(found.items(), key=lambda item: (-item[1].n, item[1].hits, item[0]))
-    return ReportTable(f"searches_by_{by}", f"Searches by {by}", (by, "recovered"), tuple(rows), note)
+    return make_table(f"searches_by_{by}", rows)
 
 
 def _list_hosts(data: Any) -> list[str]:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Sequence
-from functools import cached_property
-from statistics import fmean
+from functools import cache, cached_property
+from statistics import NormalDist, fmean
 from typing import Any, TypeVar
 
 from msgspec import Struct
 
 from segue.parts.lab.reports.posterior import Clusters, interval
-from segue.parts.lab.reports.t_distribution import t_quantile
 
 CONFIDENCE = 0.95
 
@@ -269,3 +268,69 @@ def predict(totals: Sequence[float], confidence: float) -> Prediction | None:
 def _round(value: float | None) -> float | None:
     """Round, so that the order in which a database adds up numbers does not show."""
     return None if value is None else round(value, 6)
+
+
+_ROUNDS = 300
+_TINY = 1e-300
+_MANY = 20
+
+
+@cache
+def t_quantile(probability: float, freedom: float) -> float:
+    """Return the quantile of a probability between 0.5 and 1.
+
+    Newton's method, with few degrees of freedom from the normal quantile, which is too low: there the
+    distribution is concave, so every step stays below the quantile. With many from an expansion that is near.
+    """
+    value = normal = NormalDist().inv_cdf(probability)
+    if freedom > _MANY:
+        value += (normal**3 + normal) / (4 * freedom)
+        value += (5 * normal**5 + 16 * normal**3 + 3 * normal) / (96 * freedom**2)
+    for _ in range(_ROUNDS):
+        step = (probability - t_cdf(value, freedom)) / _density(value, freedom)
+        value += step
+        if abs(step) <= 1e-12 * (1 + value):
+            break
+    return value
+
+
+def _density(value: float, freedom: float) -> float:
+    scale = math.lgamma((freedom + 1) / 2) - math.lgamma(freedom / 2) - math.log(freedom * math.pi) / 2
+    return math.exp(scale - (freedom + 1) / 2 * math.log1p(value * value / freedom))
+
+
+def t_cdf(value: float, freedom: float) -> float:
+    """Return the cumulative distribution function at a value."""
+    tail = regularized_beta(freedom / (freedom + value * value), freedom / 2, 0.5) / 2
+    return 1 - tail if value >= 0 else tail
+
+
+def regularized_beta(x: float, a: float, b: float) -> float:
+    """Return the regularized incomplete beta function."""
+    if x <= 0 or x >= 1:
+        return 0.0 if x <= 0 else 1.0
+    if x > (a + 1) / (a + b + 2):  # the fraction converges quickly only on the other side
+        return 1 - regularized_beta(1 - x, b, a)
+    scale = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x)
+    return math.exp(scale) / (a * _evaluate_fraction(x, a, b))
+
+
+def _evaluate_fraction(x: float, a: float, b: float) -> float:
+    """Evaluate its continued fraction (Lentz's algorithm)."""
+    value, c, d = 1.0, 1.0, 0.0
+    for n in range(1, _ROUNDS):
+        m = n // 2
+        if n % 2:
+            term = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
+        else:
+            term = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
+        d = 1 / _avoid_zero(1 + term * d)
+        c = _avoid_zero(1 + term / c)
+        value *= c * d
+        if abs(c * d - 1) < 1e-14:
+            break
+    return value
+
+
+def _avoid_zero(value: float) -> float:
+    return value if abs(value) > _TINY else _TINY

@@ -11,9 +11,15 @@ from typing import TYPE_CHECKING
 from segue.cli.terminal.cells import pad
 from segue.cli.terminal.output import Printer, clean, one_line
 from segue.domain.amounts import format_count, format_duration
-from segue.parts.lab.reports.formatting import format_cell, format_heading
-from segue.parts.lab.reports.pivot import MATRIX, pivot
-from segue.parts.lab.reports.report import Cell, DatasetReport, ReportTable, RunIds
+from segue.parts.lab.reports.gaps import MATRIX, pivot
+from segue.parts.lab.reports.report import (
+    Cell,
+    DatasetReport,
+    ReportTable,
+    RunIds,
+    format_cell,
+    format_heading,
+)
 from segue.parts.lab.reports.statistics import Proportion
 from segue.reports.timeline import Bar, Timeline, TimelineRow
 

@@ -1,14 +1,68 @@
-"""The report of a bench: rates with their confidence intervals."""
+"""The bench of the judge: small pieces of work, each right once and wrong once, and how many it catches."""
 
 from __future__ import annotations
 
+import asyncio
 import math
-from collections.abc import Iterable, Sequence
+import tomllib
+from collections.abc import Callable, Iterable, Sequence
+from importlib.resources import files
+from typing import Any
 
+import msgspec
 from msgspec import Struct
 
+from segue.domain.criterion import Criterion
+from segue.domain.diff import by_file
+from segue.domain.errors import JudgeFailed, ServiceAway
+from segue.domain.evidence import Evidence
+from segue.domain.patience import outlast
+from segue.domain.proof import CheckResult
+from segue.domain.task import Task
 from segue.domain.verdict import Result
-from segue.parts.lab.bench.judging.cases import Case
+from segue.ports import Judge
+
+
+class Case(Struct, frozen=True):
+    """One piece of work to be judged."""
+
+    name: str
+    kind: str
+    """The flaw of this case, or of its twin."""
+    language: str
+    defective: bool
+    task: Task
+    evidence: Evidence
+
+
+def cases() -> list[Case]:
+    """Every case, the correct one before its defective twin."""
+    folder = files("segue.parts.lab.bench").joinpath("judge_cases")
+    found: list[Case] = []
+    for file in sorted(folder.iterdir(), key=lambda file: file.name):
+        if file.name.endswith(".toml"):
+            found += _twins(file.name.removesuffix(".toml"), tomllib.loads(file.read_text("utf-8")))
+    return found
+
+
+def _twins(name: str, data: dict[str, Any]) -> list[Case]:
+    criteria = tuple(Criterion(item["key"], item["text"]) for item in data["task"]["criteria"])
+    task = Task(name, data["task"]["title"], data["task"]["text"], criteria=criteria)
+    return [
+        Case(f"{name}/{twin}", data["kind"], data["language"], twin == "defective", task, _work(data[twin]))
+        for twin in ("correct", "defective")
+    ]
+
+
+def _work(data: dict[str, Any]) -> Evidence:
+    paths = tuple(file.path for file in by_file(data["diff"]))
+    return Evidence(
+        data["diff"],
+        paths,
+        msgspec.convert(data.get("checks", ()), tuple[CheckResult, ...]),
+        data["summary"],
+    )
+
 
 BAR = 0.8
 """The share of wrong work that a judge should catch."""
@@ -103,3 +157,39 @@ class BenchReport(Struct, frozen=True):
 def _count_rejected(judged: Iterable[JudgedCase]) -> CaseRate:
     answered: Sequence[JudgedCase] = [one for one in judged if one.result is not None]
     return CaseRate(sum(one.rejected for one in answered), len(answered))
+
+
+async def run_bench(
+    judge: Judge,
+    repeat: int = 1,
+    concurrency: int = 4,
+    progress: Callable[[JudgedCase], None] | None = None,
+    patience: float = 0.0,
+) -> BenchReport:
+    """Let the judge decide all cases; its own failures are errors, anything else ends the bench."""
+    turns = asyncio.Semaphore(concurrency)
+
+    async def decide(case: Case) -> JudgedCase:
+        async with turns:
+            judged = await _decide(judge, case, patience)
+        if progress is not None:
+            progress(judged)
+        return judged
+
+    every = [case for case in cases() for _ in range(repeat)]
+    waiting: list[asyncio.Task[JudgedCase]] = []
+    try:
+        async with asyncio.TaskGroup() as group:
+            waiting = [group.create_task(decide(case)) for case in every]
+    except ExceptionGroup as several:
+        # A wrong key fails every case alike: the first failure says it all.
+        raise several.exceptions[0] from None
+    return BenchReport(tuple(task.result() for task in waiting))
+
+
+async def _decide(judge: Judge, case: Case, patience: float) -> JudgedCase:
+    try:
+        verdict = await outlast(lambda: judge.judge(case.task, case.evidence), patience)
+    except (JudgeFailed, ServiceAway) as error:
+        return JudgedCase(case, None, error.message)
+    return JudgedCase(case, verdict.result, verdict.reason)
