@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import math
 import subprocess
 from collections import Counter
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from segue.domain.errors import CredentialsError, JudgeFailed
 from segue.domain.evidence import Evidence
 from segue.domain.task import Task
 from segue.domain.verdict import Action, Result, Verdict
-from segue.parts.lab.bench.judge import BenchReport, Case, CaseRate, JudgedCase, cases, run_bench
+from segue.parts.lab.bench.judge import BenchReport, Case, JudgedCase, cases, run_bench
+from segue.parts.lab.reports.statistics import single_cases
 from segue.ports import Problem
 
 CASES = cases()
@@ -32,7 +30,7 @@ def test_there_are_enough_pairs_of_every_kind() -> None:
     defective = [case for case in CASES if case.defective]
     assert len(defective) * 2 == len(CASES)
     # A judge that catches everything must be able to show it: the interval has to clear the bar.
-    assert CaseRate(len(defective), len(defective)).interval[0] > 0.8
+    assert single_cases(len(defective), len(defective)).limits()[0] > 0.8
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
@@ -93,20 +91,20 @@ PAIRS = len(CORRECT)
 )
 def test_judges_are_told_apart(accept: object, caught: int, alarms: int) -> None:
     report = asyncio.run(run_bench(Judge(accept), repeat=3))
-    assert report.detection == CaseRate(caught * 3, PAIRS * 3)
-    assert report.false_alarms == CaseRate(alarms * 3, PAIRS * 3)
+    assert report.detection == single_cases(caught * 3, PAIRS * 3)
+    assert report.false_alarms == single_cases(alarms * 3, PAIRS * 3)
     assert len(report.wrong) == (PAIRS - caught + alarms) * 3
     assert report.errors == ()
     kinds = report.by_kind()
     assert set(kinds) == KINDS
-    assert sum(part.detection.total for part in kinds.values()) == PAIRS * 3
+    assert sum(part.detection.n for part in kinds.values()) == PAIRS * 3
 
 
 def test_failures_of_the_judge_are_errors_and_count_in_no_rate() -> None:
     report = asyncio.run(run_bench(Judge(error=JudgeFailed("down"))))
     failed = [case for case in CASES if "README" in case.evidence.diff]
     assert 0 < len(failed) == len(report.errors)
-    assert report.detection.total + report.false_alarms.total == len(CASES) - len(failed)
+    assert report.detection.n + report.false_alarms.n == len(CASES) - len(failed)
     assert report.errors[0].reason == "down"
 
 
@@ -122,25 +120,6 @@ def test_no_more_than_so_many_at_once(concurrency: int) -> None:
     asyncio.run(run_bench(judge, concurrency=concurrency, progress=told.append))
     assert judge.most == concurrency
     assert len(told) == len(CASES)
-
-
-@pytest.mark.parametrize(
-    ("count", "total", "low", "high"),
-    [(8, 10, 0.4902, 0.9433), (0, 10, 0.0, 0.2775), (10, 10, 0.7225, 1.0), (81, 263, 0.2553, 0.3662)],
-)
-def test_intervals_are_those_of_wilson(count: int, total: int, low: float, high: float) -> None:
-    assert CaseRate(count, total).interval == pytest.approx((low, high), abs=1e-4)
-
-
-@given(st.integers(1, 500).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
-def test_an_interval_holds_the_rate_and_narrows_with_more_cases(counts: tuple[int, int]) -> None:
-    count, total = counts
-    low, high = CaseRate(count, total).interval
-    assert 0 <= low <= count / total + 1e-12
-    assert count / total - 1e-12 <= high <= 1
-    more_low, more_high = CaseRate(count * 4, total * 4).interval
-    assert more_high - more_low < high - low
-    assert math.isclose(1 - high, CaseRate(total - count, total).interval[0], abs_tol=1e-12)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from segue.cli.terminal.output import Printer, one_line
 
 if TYPE_CHECKING:
     from segue.parts.lab.bench.cases import ProofCase
-    from segue.parts.lab.bench.judge import BenchReport, CaseRate, JudgedCase
+    from segue.parts.lab.bench.judge import BenchReport, JudgedCase
     from segue.parts.lab.bench.run import Ending, ProofReport
     from segue.parts.lab.reports.statistics import Proportion
 
@@ -219,9 +219,9 @@ def _print_rates(output: Printer, report: BenchReport) -> None:
     output.text(report.judgement())
 
 
-def _cells(rate: CaseRate) -> tuple[str, str]:
-    low, high = rate.interval
-    return f"{rate.count}/{rate.total}", f"{low:.0%} to {high:.0%}" if rate.total else ""
+def _cells(rate: Proportion) -> tuple[str, str]:
+    low, high = rate.limits()
+    return f"{rate.hits}/{rate.n}", f"{low:.0%} to {high:.0%}" if rate.n else ""
 
 
 def _document(report: BenchReport) -> dict[str, Any]:
@@ -245,8 +245,8 @@ def _rates(report: BenchReport) -> dict[str, Any]:
     }
 
 
-def _rate(rate: CaseRate) -> dict[str, Any]:
-    return {"count": rate.count, "total": rate.total, "rate": rate.share, "interval": list(rate.interval)}
+def _rate(rate: Proportion) -> dict[str, Any]:
+    return {"count": rate.hits, "total": rate.n, "rate": rate.value, "interval": list(rate.limits())}
 
 
 @click.group()

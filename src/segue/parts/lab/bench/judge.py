@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import math
 import tomllib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from importlib.resources import files
 from typing import Any
 
@@ -20,6 +19,7 @@ from segue.domain.patience import outlast
 from segue.domain.proof import CheckResult
 from segue.domain.task import Task
 from segue.domain.verdict import Result
+from segue.parts.lab.reports.statistics import Proportion, single_cases
 from segue.ports import Judge
 
 
@@ -67,9 +67,6 @@ def _work(data: dict[str, Any]) -> Evidence:
 BAR = 0.8
 """The share of wrong work that a judge should catch."""
 
-_Z = 1.959963984540054
-"""Standard deviations that hold 95 % of a normal distribution."""
-
 
 class JudgedCase(Struct, frozen=True):
     """The judge's answer for a case: a result, or why there is none."""
@@ -84,40 +81,18 @@ class JudgedCase(Struct, frozen=True):
         return self.result is not Result.PASS
 
 
-class CaseRate(Struct, frozen=True):
-    """How many of how many, and the Wilson interval of 95 %."""
-
-    count: int
-    total: int
-
-    @property
-    def share(self) -> float | None:
-        """The measured rate; None when nothing was measured."""
-        return self.count / self.total if self.total else None
-
-    @property
-    def interval(self) -> tuple[float, float]:
-        """The interval that contains the true rate, as far as so few cases can show."""
-        if not self.total:
-            return 0.0, 1.0
-        n, share, square = self.total, self.count / self.total, _Z * _Z
-        centre = (share + square / (2 * n)) / (1 + square / n)
-        spread = _Z * math.sqrt(share * (1 - share) / n + square / (4 * n * n)) / (1 + square / n)
-        return max(0.0, centre - spread), min(1.0, centre + spread)
-
-
 class BenchReport(Struct, frozen=True):
     """The outcome of a bench."""
 
     judged: tuple[JudgedCase, ...]
 
     @property
-    def detection(self) -> CaseRate:
+    def detection(self) -> Proportion:
         """How much of the wrong work was caught."""
         return _count_rejected(judged for judged in self.judged if judged.case.defective)
 
     @property
-    def false_alarms(self) -> CaseRate:
+    def false_alarms(self) -> Proportion:
         """How much of the right work was rejected."""
         return _count_rejected(judged for judged in self.judged if not judged.case.defective)
 
@@ -142,7 +117,7 @@ class BenchReport(Struct, frozen=True):
 
     def judgement(self) -> str:
         """Say whether the bar is met, as far as the interval can show."""
-        share, (low, high) = self.detection.share, self.detection.interval
+        share, (low, high) = self.detection.value, self.detection.limits()
         if share is None:
             return "Nothing was measured: no defective case has a verdict."
         if low >= BAR:
@@ -154,9 +129,9 @@ class BenchReport(Struct, frozen=True):
         return f"The bar of {BAR:.0%} detection is not met: the whole interval is below it."
 
 
-def _count_rejected(judged: Iterable[JudgedCase]) -> CaseRate:
-    answered: Sequence[JudgedCase] = [one for one in judged if one.result is not None]
-    return CaseRate(sum(one.rejected for one in answered), len(answered))
+def _count_rejected(judged: Iterable[JudgedCase]) -> Proportion:
+    answered = [one for one in judged if one.result is not None]
+    return single_cases(sum(one.rejected for one in answered), len(answered))
 
 
 async def run_bench(

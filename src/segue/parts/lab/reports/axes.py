@@ -77,6 +77,21 @@ def draw_interval(x1: float, y1: float, x2: float, y2: float) -> str:
     return f'<path class="interval" d="M{x1:.1f} {y1:.1f}L{x2:.1f} {y2:.1f}{ends}"/>'
 
 
+def draw_point(x: float, y: float, size: float, is_open: bool) -> str:
+    """Draw a point, filled unless it is open."""
+    kind = "point open" if is_open else "point"
+    return f'<circle class="{kind}" cx="{x:.1f}" cy="{y:.1f}" r="{size}"/>'
+
+
+def read_interval(cell: Cell) -> tuple[float, float] | None:
+    """Return the interval of a rate or a mean; None if it has none."""
+    if isinstance(cell, Proportion):
+        return cell.interval
+    if isinstance(cell, Mean) and cell.low is not None and cell.high is not None:
+        return cell.low, cell.high
+    return None
+
+
 def shorten(text: str, width: float) -> str:
     """Shorten a label to a width of the drawing."""
     return cut_text(text, max(4, int(width / LETTER)))
@@ -106,11 +121,9 @@ def draw_cell(cell: Cell, column: str, scale: float) -> str:
     """Draw the bar of a cell; empty if there is nothing to draw. `scale` is the end of the axis."""
     title = format_cell(cell, column)
     if isinstance(cell, Proportion) and cell.value is not None:
-        return _draw_bar(cell.value, *(cell.interval or (cell.value, cell.value)), title)
-    if isinstance(cell, Mean) and cell.value is not None and scale > 0:
-        low, high = (
-            (cell.value, cell.value) if cell.low is None or cell.high is None else (cell.low, cell.high)
-        )
+        scale = 1.0
+    if isinstance(cell, Proportion | Mean) and cell.value is not None and scale > 0:
+        low, high = read_interval(cell) or (cell.value, cell.value)
         return _draw_bar(cell.value / scale, low / scale, high / scale, title)
     if isinstance(cell, Difference) and scale > 0:
         return _draw_balance(cell, scale, title)

@@ -14,6 +14,8 @@ from segue.parts.lab.reports.axes import (
     draw_interval,
     draw_label,
     draw_line,
+    draw_point,
+    read_interval,
     scale_amounts,
     shorten,
 )
@@ -65,7 +67,7 @@ def draw_scatter(table: ReportTable, width: float, link: Link) -> str:
     if len(points) > 2 and len(best) > 1:
         parts.append(_draw_frontier(best))
     parts += [_draw_whiskers(point, across, up) for point in points]
-    parts += [_draw_point(point, point in best) for point in points]
+    parts += [draw_point(point.x, point.y, 5.5, point not in best) for point in points]
     parts += _draw_names(points, width, link)
     described = "; ".join(
         f"{one.name}: {format_cell(one.rate)}, {format_cell(one.cost, 'cost_usd')} a run" for one in points
@@ -93,7 +95,7 @@ def _draw_grid(across: Axis, up: Axis, width: float, height: float) -> str:
         ]
     for value in across.ticks(6 if width > 500 else 4):
         x = across.place(value)
-        label = "$0" if value == 0 else format_quantity(value, "cost_usd").removesuffix(".00")
+        label = _format_tick(value, "cost_usd")
         parts += [draw_line(x, bottom, x, bottom + 4), draw_label(x, bottom + 17, label, anchor="middle")]
     scale = ", logarithmic" if across.logarithmic else ""
     parts.append(draw_label(width - _RIGHT, height - 6, f"cost per run{scale} →", "name", "end"))
@@ -110,18 +112,11 @@ def _draw_frontier(best: Sequence[Point]) -> str:
 
 def _draw_whiskers(point: Point, across: Axis, up: Axis) -> str:
     drawn = ""
-    if point.rate.interval is not None:
-        low, high = point.rate.interval
-        drawn += draw_interval(point.x, up.place(low), point.x, up.place(high))
-    if point.cost.low is not None and point.cost.high is not None:
-        low, high = across.place(max(point.cost.low, across.low)), across.place(point.cost.high)
-        drawn += draw_interval(low, point.y, high, point.y)
+    if found := read_interval(point.rate):
+        drawn += draw_interval(point.x, up.place(found[0]), point.x, up.place(found[1]))
+    if found := read_interval(point.cost):
+        drawn += draw_interval(across.place(found[0]), point.y, across.place(found[1]), point.y)
     return drawn
-
-
-def _draw_point(point: Point, is_best: bool) -> str:
-    kind = "point" if is_best else "point open"
-    return f'<circle class="{kind}" cx="{point.x:.1f}" cy="{point.y:.1f}" r="5.5"/>'
 
 
 def _draw_names(points: Sequence[Point], width: float, link: Link) -> list[str]:
@@ -192,8 +187,7 @@ def _draw_row(name: str, rate: Proportion, y: float, across: Axis, narrow: bool,
     if rate.interval is not None:
         low, high = rate.interval
         drawn += draw_interval(across.place(low), y, across.place(high), y)
-    kind = "point" if rate.interval is not None else "point open"
-    drawn += f'<circle class="{kind}" cx="{x:.1f}" cy="{y:.1f}" r="5"/>'
+    drawn += draw_point(x, y, 5, rate.interval is None)
     text = format_cell(rate)
     if narrow:
         label = draw_label(across.begin, y - 10, f"{shorten(name, 150)}: {text}", "label")
@@ -251,23 +245,17 @@ def _draw_panel(panel: _Panel, width: float) -> Iterator[str]:
         y = panel.up.place(value)
         yield draw_line(_SCALE, y, width - _MARGIN, y)
         yield draw_label(_SCALE - 6, y + 4, _format_tick(value, panel.column), anchor="end")
-    shown = [(x, *found) for x, cell in zip(panel.places, panel.cells, strict=True) for found in _read(cell)]
-    path = "L".join(f"{x:.1f} {panel.up.place(value):.1f}" for x, value, *_ in shown)
+    shown = [
+        (x, panel.up.place(cell.value), read_interval(cell))
+        for x, cell in zip(panel.places, panel.cells, strict=True)
+        if isinstance(cell, Proportion | Mean) and cell.value is not None
+    ]
+    path = "L".join(f"{x:.1f} {y:.1f}" for x, y, _ in shown)
     yield f'<path class="course" d="M{path}"/>'
-    for x, value, low, high in shown:
-        y = panel.up.place(value)
-        if low is not None and high is not None:
-            yield draw_interval(x, panel.up.place(max(low, panel.up.low)), x, panel.up.place(high))
-        kind = "point" if low is not None else "point open"
-        yield f'<circle class="{kind}" cx="{x:.1f}" cy="{y:.1f}" r="4.5"/>'
-
-
-def _read(cell: Cell) -> Iterator[tuple[float, float | None, float | None]]:
-    """Yield the value of a cell and its interval, if it has a value."""
-    if isinstance(cell, Proportion) and cell.value is not None:
-        yield cell.value, *(cell.interval or (None, None))
-    elif isinstance(cell, Mean) and cell.value is not None:
-        yield cell.value, cell.low, cell.high
+    for x, y, found in shown:
+        if found is not None:
+            yield draw_interval(x, panel.up.place(found[0]), x, panel.up.place(found[1]))
+        yield draw_point(x, y, 4.5, found is None)
 
 
 def _format_tick(value: float, column: str) -> str:
