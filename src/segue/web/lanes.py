@@ -12,8 +12,8 @@ from markupsafe import Markup
 from msgspec import Struct
 
 from segue.domain.amounts import format_duration
-from segue.domain.plain import cut_text
 from segue.domain.run import Run
+from segue.domain.text import cut_text
 from segue.ports import Store
 from segue.reports.drawing import draw_axis, escape_text, wrap_svg
 from segue.view.lanes import lanes_data, list_stretches

@@ -18,15 +18,15 @@ from segue.domain.run import Run, RunKind
 from segue.ports import Store
 from segue.runtime.app import App
 from segue.view.run import RunView
+from segue.web.cache import VersionedCache
 from segue.web.queries import NotFound as NotFound
 from segue.web.queries import get_view
-from segue.web.shared import VersionedCache
 
 T = TypeVar("T")
 Data = dict[str, Any]
 """The data of a page as JSON values, so that the page and its `.json` twin agree."""
 
-FIRST = ("inbox", "runs", "tasks", "run", "talk", "step", "task", "actions")
+FIRST = ("inbox", "runs", "tasks", "talk", "step", "actions")
 LAST = ("events", "fleet", "doctor", "palette")
 """The modules of this package with pages, in the order of the menu; the pages of parts are between them."""
 

@@ -6,7 +6,7 @@ import tomllib
 
 import pytest
 
-from segue.agents.scripted.entries import AgentScript
+from segue.agents.scripted.acts import AgentScript
 from segue.config.settings import Settings
 from segue.domain.options import OptionError, read_options
 from segue.parts.lab.bench.cases import Pair, load_cases, read_pair

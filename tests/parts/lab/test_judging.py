@@ -9,9 +9,8 @@ from collections import Counter
 import pytest
 
 from segue.domain.errors import CredentialsError, JudgeFailed
-from segue.domain.evidence import Evidence
 from segue.domain.task import Task
-from segue.domain.verdict import Action, Result, Verdict
+from segue.domain.verdict import Action, Evidence, Result, Verdict
 from segue.parts.lab.bench.judge import BenchReport, Case, JudgedCase, cases, run_bench
 from segue.parts.lab.reports.statistics import single_cases
 from segue.ports import Problem

@@ -9,15 +9,14 @@ from segue.domain.amounts import format_count, list_some
 from segue.domain.errors import SegueError
 from segue.domain.graph import Waits
 from segue.domain.installed import import_name, socket_variants
-from segue.domain.kinds.recognise import with_kinds
+from segue.domain.kinds import with_kinds
 from segue.domain.task import Task, TaskStatus
 from segue.domain.waits import plan_waits
 from segue.ports import Source
 from segue.runtime import registry
 from segue.runtime.app import App
-from segue.runtime.first_run import FoundAgent
+from segue.runtime.first_run import FoundAgent, SuggestedCheck
 from segue.runtime.plan import find_flow, has_model_judge, judge_name, kind_rules
-from segue.runtime.suggested_check import SuggestedCheck
 from segue.system.reading import work_tree
 
 _MOST_TASKS = 10

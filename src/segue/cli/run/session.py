@@ -26,7 +26,7 @@ from segue.runtime.plan import NO_TASKS
 from segue.runtime.preconditions import Undecided
 from segue.runtime.ready import Confirm
 from segue.runtime.session import SessionEnd, run_session
-from segue.runtime.units import ALL, Units
+from segue.runtime.task_choice import TaskChoice
 from segue.runtime.wiring import make_run_notifier
 from segue.store.address import masked
 from segue.view.run import FOLDED, RunView
@@ -45,21 +45,18 @@ NO_PAGE = PageOptions()
 async def start(
     app: App,
     named: str | None,
-    only: Sequence[str],
-    start: str | None,
+    chosen: TaskChoice,
     output: Printer,
     *,
     restart: bool = False,
     detach: bool = False,
     verbose: bool = False,
     page: PageOptions = NO_PAGE,
-    units: Units = ALL,
     confirm: Confirm = lambda: None,
 ) -> int:
     """Run a source and return the exit code."""
     refuse_log(app.loaded.settings.log)
-    chosen = (app, named, tuple(only), start)
-    async with open_run(*chosen, restart=restart, units=units, confirm=confirm) as opened:
+    async with open_run(app, named, chosen, restart=restart, confirm=confirm) as opened:
         if opened is None:
             return report_nothing(output)
         if not opened.fresh:
@@ -185,7 +182,7 @@ async def _serve_page(opened: OpenRun, output: Printer, page: PageOptions) -> As
     if not page.serve:
         yield
         return
-    from segue.system.interrupts import on_interrupt
+    from segue.system.process.group import on_interrupt
     from segue.web.app import serve_pages
 
     async with serve_pages(opened.app, "127.0.0.1", 0) as new_link:

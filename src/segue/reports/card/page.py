@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from segue.domain.plain import plain
+from segue.domain.text import plain
 from segue.reports.card.layout import CardLayout, quote_lines
 
 if TYPE_CHECKING:

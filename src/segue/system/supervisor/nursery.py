@@ -16,10 +16,10 @@ import sys
 import threading
 from typing import TYPE_CHECKING
 
-from segue.system.process.container import may_brand
+from segue.system.identity import SUPERVISOR_MARKER
+from segue.system.process.cgroup import may_brand
 from segue.system.process.group import portable
-from segue.system.process.table import SUPERVISOR_MARKER
-from segue.system.program import frozen
+from segue.system.process.segue import frozen
 
 if TYPE_CHECKING:
     import asyncio

@@ -10,12 +10,11 @@ from msgspec import Struct
 
 from segue.domain.delivery import is_feedback
 from segue.domain.events import ContractMade, PatchMade, PlanRevised, TaskMarked
-from segue.domain.evidence import Evidence
-from segue.domain.kinds.recognise import with_kinds
+from segue.domain.kinds import with_kinds
 from segue.domain.proof import CheckResult, CheckState, Level
 from segue.domain.results import LaunchOutput, read_as
 from segue.domain.task import Task, TaskKind
-from segue.domain.verdict import Action, Result, Verdict
+from segue.domain.verdict import Action, Evidence, Result, Verdict
 from segue.flow.actions import COUNTED, what_follows
 from segue.flow.check_results import checks_verdict
 from segue.flow.proving import reaches
@@ -23,9 +22,9 @@ from segue.parts.lab.replay.points import DecisionPoint, RunRecord
 from segue.ports import Source, Store
 from segue.prompts.judge import criteria_of
 from segue.runtime.app import App
-from segue.runtime.guarding import digest_tasks
+from segue.runtime.guard import digest_tasks
 from segue.runtime.plan import kind_rules
-from segue.runtime.stored import load_run_app
+from segue.runtime.sources import load_run_app
 
 _PASSED = Verdict(Result.PASS, Action.PROCEED, "every check that counts passes")
 

@@ -21,8 +21,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from segue.domain.recording import ModelExchange, Recording, change_body, change_data
 from segue.system.http.server import drop_connection
+from segue.system.recording.exchanges import ModelExchange, Recording, change_body, change_data
 from segue.system.redact import Redactor
 
 _LEFT_OUT = frozenset(

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
-from segue.domain.plain import cut_text
+from segue.domain.text import cut_text
 from segue.parts.lab.reports.report import Cell, format_cell
 from segue.parts.lab.reports.statistics import Difference, Mean, Proportion
 from segue.reports.drawing import escape_text, wrap_svg

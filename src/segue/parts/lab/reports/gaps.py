@@ -10,8 +10,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from segue.domain.amounts import format_count
+from segue.domain.outcome import signature
 from segue.domain.plan import BuildPhase
-from segue.domain.signature import signature
 from segue.parts.lab.reports.report import (
     Cell,
     DatasetReport,

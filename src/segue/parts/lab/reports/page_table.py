@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from segue.domain.amounts import format_count, format_duration
-from segue.domain.plain import cut_text
+from segue.domain.text import cut_text
 from segue.parts.lab.reports.axes import draw_cell, find_scale
 from segue.parts.lab.reports.figures import Link, draw_forest, draw_scatter, draw_trend
 from segue.parts.lab.reports.gaps import MATRIX, SHADES, Matrix, pivot
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from jinja2 import Template
 
     from segue.parts.lab.reports.figures import Link
+from segue.parts.lab.reports.figures import Link
 
 MOST_ROWS = 100
 """Rows of a table on the page; JSON and CSV contain all."""
