@@ -5,13 +5,14 @@ from __future__ import annotations
 import gc
 import itertools
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from segue.domain.installed import BUILT_IN, is_installed
 from tests.warm import share_forker
 
 _numbers = itertools.count(1)
@@ -79,7 +81,7 @@ ELSEWHERE = (
     ),
     *("tests/agents/test_cloud_watch.py", "tests/agents/test_cloud_v0.py"),
     *("tests/agents/test_cloud_errors.py", "tests/parts/clouds/test_runs.py::test_two_tasks"),
-    *("tests/parts/lab/test_publish.py", "tests/sim/test_github_clients.py"),
+    *("tests/parts/lab/test_publish.py", "tests/parts/sim/test_github_clients.py"),
     *("tests/trust/test_looking.py::test_no_page", "tests/trust/test_mcp.py::test_tools_that_look"),
     # The set of proofs runs all of these.
     *("tests/isolation/test_jobs.py", "tests/isolation/test_places.py::test_what_the_command_names"),
@@ -143,6 +145,21 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.thorough)
     _leave_out(items, whole=not any("[" in argument for argument in config.args))
     items[:] = _slow_first(items, int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """Skip what imports a part that is not installed: a tree without one is complete, and its tests pass."""
+    report = yield
+    found = (
+        re.search(r"No module named 'segue\.parts\.(\w+)", str(report.longrepr)) if report.failed else None
+    )
+    if found and found[1] in BUILT_IN and not is_installed(found[1]):
+        report.outcome = "skipped"
+        report.longrepr = (str(collector.path), 0, f"Skipped: the part {found[1]} is not installed")
+    return report
 
 
 def pytest_collection_finish() -> None:

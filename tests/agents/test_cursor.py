@@ -33,8 +33,8 @@ from segue.domain.events import (
 from segue.domain.job import Job, Limits, Mode, Prompt
 from segue.domain.outcome import FailureKind, Usage
 from segue.domain.task import Task
+from segue.parts.sim.launchers import write_launchers
 from segue.prompts.task import execute_prompt
-from segue.sim.launchers import write_launchers
 from segue.system.process.processes import Exit, Processes
 from segue.system.services import Services
 from tests.agents.items import Items, as_stored, failure, is_at_work, lend, of, outcome

@@ -12,12 +12,12 @@ import pyarrow.parquet as parquet
 import pytest
 
 from segue.cli.terminal.output import report_error
-from segue.sim.github.app import github_app
+from segue.parts.sim.github.app import github_app
 from segue.system.http.server import start_server
 from tests.cli.hosted import PROJECT, Hosted, make_origin
 from tests.cli.place import Place
 from tests.mcp.caller import MODES, over_http
-from tests.notify.servers import webhook
+from tests.parts.notify.servers import webhook
 from tests.system.shapes import ENCODINGS, KNOWN, SHAPES
 from tests.system.test_shapes import PIECE
 from tests.web.place import serving

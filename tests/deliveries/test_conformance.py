@@ -13,9 +13,9 @@ from segue.deliveries.local import BranchDelivery, MergeDelivery
 from segue.deliveries.pull_request import PullRequestDelivery
 from segue.domain.delivery import Target
 from segue.domain.options import Options
+from segue.parts.sim.github.app import github_app
+from segue.parts.trackers.gitlab_sim.app import gitlab_app
 from segue.ports import Handover
-from segue.sim.github.app import github_app
-from segue.sim.gitlab.app import gitlab_app
 from segue.system.http.server import start_server
 from tests import loopback
 from tests.services import make_services

@@ -13,15 +13,15 @@ import pytest
 
 from segue.domain.errors import UsageError
 from segue.fleet.schema import address_of
+from segue.parts.sim.cloud.app import cloud_app
+from segue.parts.sim.cloud.script import CloudScript
 from segue.runtime.app import App
-from segue.sim.cloud.app import cloud_app
-from segue.sim.cloud.script import CloudScript
 from segue.system.http.server import start_server
 from tests import loopback
 from tests.cli.place import PLAN, until
 from tests.crash.points import compiler
 from tests.fleet.machines import ALLOW, Fleet, Machine, can_rename, gate, launches, make_fleet
-from tests.notify.servers import webhook
+from tests.parts.notify.servers import webhook
 from tests.store.cluster import own_cluster
 from tests.store.test_postgres import break_connections
 

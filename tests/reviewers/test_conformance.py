@@ -3,44 +3,20 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
 import pytest
 
 from segue.conformance.reviewer import check_reviewer
-from segue.domain.options import read_options
 from segue.domain.verdict import DismissReason, Finding, Review, Severity
-from segue.ports import Problem, Reviewer, ReviewSubject
+from segue.ports import Problem, ReviewSubject
 from segue.reviewers.command import CommandReviewer
-from segue.reviewers.options import StetOptions
-from segue.reviewers.stet.reviewer import StetReviewer
 from segue.system.services import Services
-from tests.reviewers.place import EVAL, Place, preset
+from tests.reviewers.place import preset
 
 RUFF = str(Path(sys.executable).parent / "ruff")
-
-
-def with_stet(place: Place, script: Path) -> Callable[[Services], Reviewer]:
-    env = {"SEGUE_SIM_STET": str(script)}
-    options = read_options(StetOptions, {"cmd": str(place.stet), "env": env})
-    return partial(StetReviewer, options)
-
-
-@pytest.mark.thorough
-def test_stet_conforms(tmp_path: Path) -> None:
-    place = Place.make(tmp_path)
-    place.play(EVAL)
-    broken = tmp_path / "broken.json"
-    broken.write_text('{"faults": {"llm_down": true}}')
-    check_reviewer(
-        with_stet(place, place.script),
-        "src/calc.py",
-        "x = eval(s)\n",
-        "x = eval(s)  # checked\n",
-        fails=with_stet(place, broken),
-    )
 
 
 def test_the_command_reviewer_conforms() -> None:

@@ -24,7 +24,7 @@ from segue.domain.notification import Notification
 from segue.domain.outcome import Budget
 from segue.domain.run import Run, RunKind, RunSpec, RunState
 from segue.flow.launch import Launcher, LaunchRequest, OverBudget
-from segue.notify.observer import RunNotifier
+from segue.parts.notify.observer import RunNotifier
 from segue.ports import Journal, Store
 from segue.runtime.app import App
 from segue.store import connect

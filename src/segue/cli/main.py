@@ -40,7 +40,6 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "plugins": ("setup.plugins:plugins", "List what is installed for each socket, and from where."),
         "trust": ("setup.trust:trust", "See and allow what the project's settings may do."),
         "config": ("setup.config:config", "Show the settings and where they come from."),
-        "notify": ("setup.notify:notify", "Test the notifications."),
         "completion": ("help:completion", "Print the completion script for your shell."),
     },
     "Fleet": {
@@ -53,7 +52,6 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     "Serve": {
         "serve": ("serve.serve:serve", "Show runs, tasks and reports in a browser."),
         "mcp": ("serve.mcp:mcp", "Let other agents and editors hand work to Segue."),
-        "sim": ("serve.sim:sim", "Simulate vendors' tools to rehearse a run."),
     },
     "Data": {
         "db": ("data.db:db", "Locate, migrate, ask, describe, export and push the database."),

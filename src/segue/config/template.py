@@ -66,15 +66,6 @@ EXAMPLES = {
     "final.review": ["stet start main"],
     "final.audit": ["npm audit"],
     "log.file": "segue.log",
-    "search.service": "searxng",
-    "search.base_url": "http://127.0.0.1:8080",
-    "search.api_key_env": "BRAVE_API_KEY",
-    "notify.webhook.url": "https://hooks.slack.com/services/…",
-    "notify.slack.url": "https://hooks.slack.com/services/…",
-    "notify.slack.users": ["U012ABCDEF"],
-    "notify.ntfy.topic": "my-segue-4f1c9a7e",
-    "notify.ntfy.token_env": "NTFY_TOKEN",
-    "notify.answers.url": "https://segue.example.org",
     "worker.allow_agents": ["claude"],
 }
 """Examples for settings that are unset or empty by default."""

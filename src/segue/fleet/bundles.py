@@ -50,7 +50,8 @@ def find_work(database: Database, run: str) -> Whereabouts:
         database,
         "SELECT (SELECT place FROM segue_fleet.places WHERE run_id = ?),"
         " (SELECT digest FROM segue_fleet.bundles WHERE name = ?)",
-        *(run, f"work/{run}"),
+        run,
+        f"work/{run}",
     )
     return Whereabouts(rows[0][0] or "", rows[0][1] or "")
 

@@ -171,7 +171,9 @@ async def _settle(order: Order, database: Postgres, run: Run, place: Path) -> tu
         return load_base(database, origin.commit)
 
     repo = await clones.open(
-        *(origin.url, origin.commit, place / "repo"),
+        origin.url,
+        origin.commit,
+        place / "repo",
         branch=branch_of(run.id),
         base=base if origin.is_local else None,
     )

@@ -76,7 +76,13 @@ async def _check_out(found: Objects, commit: str, path: str, place: Path) -> Non
     """Write a file or folder of a commit to an empty folder."""
     index = {"GIT_WORK_TREE": str(place), "GIT_INDEX_FILE": str(place / ".git-index")}
     await found.git(
-        *("--literal-pathspecs", "checkout", "--quiet", "--force", commit, "--", path),
+        "--literal-pathspecs",
+        "checkout",
+        "--quiet",
+        "--force",
+        commit,
+        "--",
+        path,
         variables=index,
         where=place,
     )

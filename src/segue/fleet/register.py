@@ -148,7 +148,9 @@ class Register:
             " (SELECT count(*) FROM segue_fleet.failures f WHERE f.run_id = r.id AND worker = ?),"
             " (SELECT coalesce(json_object_agg(agent, most), '{}')::text FROM segue_fleet.slots)"
             " FROM orchestrator_runs r WHERE id = ?",
-            *(machine, machine, run),
+            machine,
+            machine,
+            run,
         )
         if not found:
             return None
@@ -162,7 +164,8 @@ class Register:
         found = self._ask(
             "SELECT tags, repos FROM segue_fleet.workers WHERE state = 'working' AND seen > {now} - ?"
             " AND NOT starts_with(id, ?)",
-            *(SILENT_MS, f"{machine}/"),
+            SILENT_MS,
+            f"{machine}/",
         )
         return any(key.fits(tags.split(), repos.split(), agents) for tags, repos in found)
 
@@ -199,7 +202,9 @@ class Register:
             changed = database.change(
                 "UPDATE orchestrator_runs SET state = ?, note = ?, updated = {now}"
                 " WHERE id = ? AND owner IS NULL",
-                *(RunState.NEEDS_HUMAN.value, f"{where} could not drive it: {said}"[:1000], run),
+                RunState.NEEDS_HUMAN.value,
+                f"{where} could not drive it: {said}"[:1000],
+                run,
             )
             database.announce(run)
             return changed == 1
@@ -253,7 +258,9 @@ class Register:
             "SELECT id FROM orchestrator_runs r JOIN segue_fleet.places p ON p.run_id = r.id"
             " WHERE id = ANY(?) AND p.place = ? AND state <> 'done'"
             " AND (state IN ('queued', 'running', 'parked') OR updated > {now} - ?)",
-            *(list(runs), machine, _KEEP_MS),
+            list(runs),
+            machine,
+            _KEEP_MS,
         )
         return {run for (run,) in found}
 
@@ -264,7 +271,9 @@ class Register:
             for run in runs:
                 database.execute(
                     "UPDATE segue_fleet.places SET held = {now} + ? WHERE run_id = ? AND place = ?",
-                    *(int(seconds * 1000), run, machine),
+                    int(seconds * 1000),
+                    run,
+                    machine,
                 )
                 database.execute(
                     "UPDATE orchestrator_runs SET lease = {now} + ? WHERE id = ?", int(seconds * 1000), run

@@ -75,7 +75,10 @@ async def add(
     def write(_again: bool) -> int:
         return database.change(
             "INSERT INTO segue_fleet.schedules VALUES (?, ?, ?, ?, {now}) ON CONFLICT DO NOTHING",
-            *(name, cron, json.dumps(msgspec.to_builtins(what)), what.submitter),
+            name,
+            cron,
+            json.dumps(msgspec.to_builtins(what)),
+            what.submitter,
         )
 
     if transact(database, write) != 1:

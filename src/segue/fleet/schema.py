@@ -144,5 +144,6 @@ def _note(database: Postgres, part: str, version: str) -> None:
     database.execute(
         "INSERT INTO segue_fleet.versions VALUES (?, ?, {now})"
         " ON CONFLICT (part) DO UPDATE SET version = excluded.version, applied = excluded.applied",
-        *(part, version),
+        part,
+        version,
     )

@@ -64,7 +64,7 @@ class Submission(Struct, frozen=True):
     def spec(self) -> RunSpec:
         """Return what is stored of the run until a worker has planned it."""
         origin = Origin(
-            *(self.url, self.commit, self.branch, self.needs, self.priority, self.submitter, self.files)
+            self.url, self.commit, self.branch, self.needs, self.priority, self.submitter, self.files
         )
         return RunSpec(
             source_kind=self.source_kind,

@@ -109,8 +109,13 @@ class Worker:
         shown = self._equipment.shown
         self._say(f"Worker {self.id}: {self._number} seats; {', '.join(shown)}.")
         entry = WorkerEntry(
-            *(self.id, identity.host(), os.getpid(), __version__),
-            *(" ".join(shown), " ".join(self._equipment.repos), self._number),
+            self.id,
+            identity.host(),
+            os.getpid(),
+            __version__,
+            " ".join(shown),
+            " ".join(self._equipment.repos),
+            self._number,
         )
         await asyncio.to_thread(self._register.enter, entry)
 
@@ -178,8 +183,8 @@ class Worker:
         """Notify people that no machine could drive a run."""
         notifier = make_run_notifier(self._app, None, self._say)
         if notifier is not None:
-            with notifier:
-                notifier(Recorded(run, 0, 0, None, RunEnded(RunState.NEEDS_HUMAN, said)))
+            with notifier as observe:
+                observe(Recorded(run, 0, 0, None, RunEnded(RunState.NEEDS_HUMAN, said)))
 
     async def _pass_on(self, run: Run) -> bool:
         """Leave a run that could not be driven here to another machine; False if no other one could.

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from segue.conformance.agent import check_agent
 from segue.domain.events import AgentRaw, AgentStarted
 from tests.parts.clouds.place import SECRET, VENDORS, SessionPlace, Vendor, in_clone, open_session_place
-from tests.sim.cloud_desk import REPO
+from tests.parts.sim.cloud_desk import REPO
 
 
 @pytest.fixture(params=VENDORS, ids=lambda vendor: vendor.name)

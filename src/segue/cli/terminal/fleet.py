@@ -47,7 +47,7 @@ def show_fleet(found: FleetStatus, output: Printer) -> None:
 
 def _row(worker: WorkerStatus, now: int) -> tuple[object, ...]:
     runs = ", ".join(worker.runs) or "-"
-    return (*(worker.id, worker.host, worker.state, worker.seats, runs), f"{_span(now - worker.seen)} ago")
+    return worker.id, worker.host, worker.state, worker.seats, runs, f"{_span(now - worker.seen)} ago"
 
 
 def _span(ms: int) -> str:

@@ -141,7 +141,12 @@ async def _lay(repo: Repository, head: str, rest: str, index: Mapping[str, str])
     if paths:
         listed = ("--pathspec-from-file=-", "--pathspec-file-nul")
         await repo.objects().git(
-            *("--literal-pathspecs", "checkout", "--quiet", "--force", *listed, rest),
+            "--literal-pathspecs",
+            "checkout",
+            "--quiet",
+            "--force",
+            *listed,
+            rest,
             stdin=paths,
             variables={**index, "GIT_WORK_TREE": str(repo.root)},
             where=repo.root,

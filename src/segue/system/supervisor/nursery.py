@@ -1,6 +1,6 @@
 """Forks supervisors, because a new Python would take longer than a short run.
 
-Only on Linux, and where processes can be branded (`process/container.py`). A fork shows the environment of
+Only on Linux, and where processes can be branded (`process/cgroup.py`). A fork shows the environment of
 the program that it is a copy of, so a supervisor made here has no marker in it; an agent that it was
 starting when it was killed is found by its brand. Not in a one-file build: the folder that it is unpacked
 into is deleted when Segue ends, and a supervisor may outlive Segue.
