@@ -1,6 +1,7 @@
 """Notifications: bounded and harmless text, and each notifier against a real counterpart."""
 
 from __future__ import annotations
+
 import asyncio
 import email
 import email.policy
@@ -10,25 +11,23 @@ import json
 import sys
 from pathlib import Path
 from typing import Any
+
 import hypothesis
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from segue import check_notifier
-from segue.domain.notification import KINDS
-from segue.domain.notification import Notification
-from segue.domain.options import OptionError
-from segue.domain.options import read_options
-from segue.domain.text import plain
-from segue.domain.text import plain_lines
+from segue.config.load import load
+from segue.domain.errors import UsageError
+from segue.domain.notification import KINDS, Notification
+from segue.domain.options import OptionError, read_options
+from segue.domain.text import plain, plain_lines
 from segue.parts.notify.desktop import build_command
 from segue.parts.notify.mail import compose
-from segue.parts.notify.options import EmailSettings
-from segue.parts.notify.options import NotifySettings
-from segue.parts.notify.send import notify
-from segue.parts.notify.send import sanitize
-from segue.parts.notify.sim.chats import ntfy_app
-from segue.parts.notify.sim.chats import slack_app
+from segue.parts.notify.options import EmailSettings, NotifySettings
+from segue.parts.notify.send import notify, sanitize
+from segue.parts.notify.sim.chats import ntfy_app, slack_app
 from segue.ports import Notifier
 from segue.runtime import registry
 from segue.system.http.server import start_server
@@ -36,12 +35,8 @@ from segue.system.process.processes import Processes
 from segue.system.redact import Redactor
 from segue.system.services import Services
 from tests import loopback
-from tests.parts.notify.servers import certificate
-from tests.parts.notify.servers import mail_server
-from tests.parts.notify.servers import webhook
+from tests.parts.notify.servers import certificate, mail_server, webhook
 from tests.shebang import shebang
-from segue.config.load import load
-from segue.domain.errors import UsageError
 
 NASTY = Notification(
     "needs_human",
