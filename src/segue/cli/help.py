@@ -1,14 +1,10 @@
-"""Commands about Segue itself: help, version, exit codes, shell completion."""
+"""Commands about Segue itself: help, shell completion."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 import click
-
-from segue import __version__
-from segue.cli.options import options
-from segue.cli.terminal.output import Printer
 
 EXIT_CODES: dict[int, str] = {
     0: "all requested work is done",
@@ -23,6 +19,8 @@ EXIT_CODES: dict[int, str] = {
     130: "interrupted (Ctrl-C, `segue stop`); the state is saved and the resume command is printed",
 }
 
+_CODES_TOPIC = "exit-codes"
+"""The one topic that is a table of the code, not a page."""
 _SHELLS = ("bash", "zsh", "fish")
 
 
@@ -32,7 +30,7 @@ _SHELLS = ("bash", "zsh", "fish")
 def help_(context: click.Context, words: tuple[str, ...]) -> None:
     """Show help for Segue, for COMMAND or on TOPIC.
 
-    Topics are the pages of the documentation; without a name, all are listed.
+    Topics are the pages of the documentation, and `exit-codes`; without a name, all are listed.
 
     \b
     Examples:
@@ -40,11 +38,17 @@ def help_(context: click.Context, words: tuple[str, ...]) -> None:
       segue help run
       segue help db export
       segue help sandbox
+      segue help exit-codes
     """
     from segue.cli.terminal.pages import show_page
     from segue.cli.topics import find_topics, group_topics, read_topic
 
     assert context.parent is not None
+    if words == (_CODES_TOPIC,):
+        from segue.cli.terminal.output import Printer
+
+        Printer().table(["code", "meaning"], EXIT_CODES.items())
+        return
     if not words:
         click.echo(context.parent.command.get_help(context.parent))
         for heading, names in group_topics().items():
@@ -71,7 +75,7 @@ def _command_help(place: click.Context, words: Sequence[str], *, is_topic: bool)
             near = (
                 ""
                 if "Did you mean" in error.message
-                else suggest(word, list(find_topics()), "`segue help {}`")
+                else suggest(word, [*find_topics(), _CODES_TOPIC], "`segue help {}`")
             )
             raise (
                 click.UsageError(f"There is no command and no topic {word!r}.{near}", place)
@@ -80,33 +84,6 @@ def _command_help(place: click.Context, words: Sequence[str], *, is_topic: bool)
             )
         command, place = found, click.Context(found, info_name=word, parent=place)
     return command.get_help(place)
-
-
-@click.command()
-@options("json")
-def version(output: Printer) -> None:
-    """Print the version of Segue.
-
-    \b
-    Examples:
-      segue version
-      segue version --json
-    """
-    output.result({"version": __version__}, f"segue {__version__}")
-
-
-@click.command("exit-codes")
-@options("json")
-def exit_codes(output: Printer) -> None:
-    """List the exit codes and their meaning.
-
-    \b
-    Examples:
-      segue exit-codes
-      segue exit-codes --json
-    """
-    data = {str(code): meaning for code, meaning in EXIT_CODES.items()}
-    output.listing(data, ["code", "meaning"], EXIT_CODES.items())
 
 
 @click.command()

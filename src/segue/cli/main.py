@@ -67,8 +67,6 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "Help": {
         "help": ("help:help_", "Show help for a command or on a topic."),
-        "version": ("help:version", "Print the version."),
-        "exit-codes": ("help:exit_codes", "List the exit codes and their meaning."),
     },
 }
 """Heading → command of the core → its module and function, and its line in `segue --help`."""
@@ -175,6 +173,13 @@ def run(args: Sequence[str]) -> int:
     except click.exceptions.Exit as error:
         return error.exit_code
     except click.ClickException as error:
+        if isinstance(error, click.UsageError):
+            from segue.cli.renamed import find_old
+
+            if old := find_old(error, args):
+                from segue.cli.terminal.output import report_error
+
+                return report_error(old, as_json="--json" in args)
         error.show()
         if isinstance(error, click.UsageError) and error.ctx is None:
             known = [word for word in args[:1] if word in cli.list_commands(click.Context(cli))]

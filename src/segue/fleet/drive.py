@@ -15,7 +15,7 @@ from typing import BinaryIO, cast
 from msgspec import Struct
 from msgspec.structs import replace
 
-from segue.config.load import leaves
+from segue.config.tree import leaves
 from segue.config.trust import VARIABLE, is_confined
 from segue.config.worker import WorkerSettings
 from segue.domain.errors import LeaseLost, Locked, SegueError, StoreAway, UsageError

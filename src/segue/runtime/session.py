@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from segue.config.load import environment_of
 from segue.config.settings import FinalSettings
+from segue.config.tree import environment_of
 from segue.domain.errors import (
     CheckUnready,
     CredentialsError,

@@ -33,9 +33,6 @@ _CHOICES = (
     click.option("--phase", "phases", multiple=True, metavar="N", help="Run only this phase (repeatable)."),
     click.option("--until-checkpoint", is_flag=True, help="Run the tasks before the next checkpoint."),
     click.option("--jobs", type=WholeNumber(1, 64), metavar="N", help="Work on up to N tasks at once."),
-    click.option(
-        "--order", is_flag=True, default=None, help="With --jobs: begin the tasks strictly in their order."
-    ),
 )
 
 
@@ -56,17 +53,6 @@ def agent_settings(agents: tuple[str, ...]) -> dict[str, Any]:
     except ValueError as error:
         raise UsageError(f"--agent: {error}.", hint="See: segue agent list") from None
     return {"agent": agent, "roles": roles}
-
-
-def refuse_order(jobs: int, order: bool | None) -> None:
-    """Refuse `--order` where it would have no effect."""
-    from segue.domain.errors import UsageError
-
-    if order and jobs == 1:
-        raise UsageError(
-            "--order has no effect: one task is worked on at a time, in their order.",
-            hint="Leave it out, or name how many to work on at once: --jobs 4",
-        )
 
 
 def name_options(*left_out: str) -> list[str]:

@@ -124,7 +124,7 @@ def _waits(app: App, tasks: Sequence[Task]) -> Waits:
     """Return what the tasks wait for; mistakes in it are said when the run starts."""
     settings = app.loaded.settings
     try:
-        return plan_waits(tasks, order=settings.order, touched={}, union=settings.merge_union)
+        return plan_waits(tasks, touched={}, union=settings.merge_union)
     except SegueError:
         return {}
 

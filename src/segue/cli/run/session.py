@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from typing import Any
 
 import click
-from msgspec import Struct
 
 from segue.cli.terminal.display import observer
 from segue.cli.terminal.log import open_log, refuse_log
@@ -32,16 +30,6 @@ from segue.store.address import masked
 from segue.view.run import FOLDED, RunView
 
 
-class PageOptions(Struct, frozen=True):
-    """Whether to serve the page during the run, and to keep it after the run ended."""
-
-    serve: bool = False
-    stay: bool = False
-
-
-NO_PAGE = PageOptions()
-
-
 async def start(
     app: App,
     named: str | None,
@@ -52,7 +40,7 @@ async def start(
     restart: bool = False,
     detach: bool = False,
     verbose: bool = False,
-    page: PageOptions = NO_PAGE,
+    serve: bool = False,
     units: Units = ALL,
     confirm: Confirm = lambda: None,
 ) -> int:
@@ -72,7 +60,7 @@ async def start(
             if opened.warning:
                 output.warn(opened.warning)
             return await _detach(opened, output)
-        ended = await show_session(opened, output, verbose, page)
+        ended = await show_session(opened, output, verbose, serve)
     return await pass_gates(app, ended, output, verbose)
 
 
@@ -144,9 +132,7 @@ def _tell_or_raise(error: UsageError, output: Printer) -> None:
     output.warn(error_text(error))
 
 
-async def show_session(
-    opened: OpenRun, output: Printer, verbose: bool, page: PageOptions = NO_PAGE
-) -> SessionEnd:
+async def show_session(opened: OpenRun, output: Printer, verbose: bool, serve: bool = False) -> SessionEnd:
     """Drive a run in this process, show it, and say how it ended."""
     if output.json:
         output.record(_launch_record(opened, os.getpid()))
@@ -159,7 +145,7 @@ async def show_session(
             output.note(note)
     if opened.fresh and opened.plan.listing.read_as:
         output.note(opened.plan.listing.read_as)
-    async with _serve_page(opened, output, page):
+    async with _serve_page(opened, output) if serve else nullcontext():
         ended = await watch_session(opened, output, verbose)
         from segue.cli.run.summary import summarise  # the first agent need not wait for it
 
@@ -180,22 +166,13 @@ async def watch_session(
 
 
 @asynccontextmanager
-async def _serve_page(opened: OpenRun, output: Printer, page: PageOptions) -> AsyncIterator[None]:
-    """Serve the page of the run inside the block, and until Ctrl-C if it is to stay."""
-    if not page.serve:
-        yield
-        return
-    from segue.system.interrupts import on_interrupt
+async def _serve_page(opened: OpenRun, output: Printer) -> AsyncIterator[None]:
+    """Serve the page of the run inside the block."""
     from segue.web.app import serve_pages
 
     async with serve_pages(opened.app, "127.0.0.1", 0) as new_link:
         announce_page(output, new_link(f"/runs/{opened.run.id}"))
         yield
-        if page.stay:
-            output.note("The run has ended. The page stays until Ctrl-C.")
-            stopped = asyncio.Event()
-            with on_interrupt(stopped.set):
-                await stopped.wait()
 
 
 def _progress(opened: OpenRun) -> Progress:
