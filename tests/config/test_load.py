@@ -197,17 +197,21 @@ def test_every_variable_of_the_simulators_is_known() -> None:
 def test_old_names_are_read_and_named(file: Path) -> None:
     loaded = read(
         file,
-        'phase_timeout_sec = 7\ncommits_missing = "keep"\ndelivery_per = "run"\nsandbox = "enabled"\n',
+        'phase_timeout_sec = 7\ncommits_missing = "keep"\ndelivery_per = "run"\nsandbox = "enabled"\n'
+        'plan_format = "lenient"\njudge.max_wait = 9\n',
         SEGUE_JUDGES="checks",
     )
     settings = loaded.settings
     assert (settings.limits.phase_timeout, settings.plan_changed, settings.judged_by) == (7, "keep", "checks")
+    assert (settings.plan_format, settings.limits.patience) == ("auto", 9)
     assert settings.agents["cursor"] == {"sandbox": "enabled"}
     assert loaded.old_names == (
         f"{file}: sandbox is now agents.cursor.sandbox.",
         f"{file}: phase_timeout_sec is now limits.phase_timeout.",
+        f"{file}: judge.max_wait is now limits.patience.",
         f"{file}: commits_missing is now plan_changed.",
         f"{file}: delivery_per has no effect any more.",
+        f"{file}: plan_format = lenient is now plan_format = auto.",
         "SEGUE_JUDGES is now SEGUE_JUDGED_BY.",
     )
 

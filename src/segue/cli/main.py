@@ -150,7 +150,8 @@ def unknown_command(name: str, ctx: click.Context) -> click.UsageError:
     epilog="Help for one command: `segue help COMMAND`. All topics: `segue help`.",
 )
 @click.version_option(__version__, prog_name="segue", message="%(prog)s %(version)s")
-def cli() -> None:
+@click.option("--debug", is_flag=True, help="Log on stderr what Segue does; see SEGUE_LOG.")
+def cli(debug: bool) -> None:
     """Run a task list with coding agents until every task is done and proven.
 
     \b
@@ -162,6 +163,10 @@ def cli() -> None:
       segue status                               list runs
       segue resume                               continue after a stop or a crash
     """
+    if wanted := "debug" if debug else os.environ.get("SEGUE_LOG"):
+        from segue.cli.debug import configure
+
+        configure(wanted)
 
 
 def run(args: Sequence[str]) -> int:

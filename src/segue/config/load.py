@@ -22,10 +22,10 @@ from segue.config.files import (
 from segue.config.part_tables import all_settings, settings_kind
 from segue.config.settings import Settings
 from segue.config.tree import (
-    OLD_NAMES,
     PREFIX,
     YES,
     Tree,
+    find_old_names,
     leaves,
     name_variable,
     present_names,
@@ -161,9 +161,7 @@ def _note_old_names(layers: Iterable[Layer]) -> Iterator[str]:
     """Say which settings of the user's files and variables have another name now."""
     for layer in layers:
         of_environment = layer.origin == "environment"
-        for old, new in OLD_NAMES.items():
-            if isinstance(layer.values.get(old, {}), dict):
-                continue
+        for old, new in find_old_names(layer.values):
             where = "" if of_environment else f"{layer.origin}: "
             spell = name_variable if of_environment else str
             now = f"is now {spell(new)}" if new else "has no effect any more"

@@ -12,7 +12,7 @@ PREFIX = "SEGUE_"
 NOT_SETTINGS = {
     *("SEGUE_RUN", "SEGUE_TASK", "SEGUE_PHASE", "SEGUE_ATTEMPT", "SEGUE_JOB", "SEGUE_JOB_FOLDER"),
     *("SEGUE_RELAY_TOKEN", "SEGUE_BRIDGE_TOKEN", "SEGUE_COMPLETION_SECRET", "SEGUE_ANSWER_KEY"),
-    "SEGUE_TRUST",
+    *("SEGUE_TRUST", "SEGUE_LOG"),
     *("SEGUE_SUPERVISOR", "SEGUE_TRIAL", "SEGUE_CONFIG", "SEGUE_TRACEBACK", "SEGUE_BINARY", "SEGUE_PORTABLE"),
 }
 """Variables that Segue sets for agents or reads elsewhere."""
@@ -41,11 +41,14 @@ OLD_NAMES = {
     "phase_timeout_sec": "limits.phase_timeout",
     "max_resolutions": "limits.resolutions",
     "judges": "judged_by",
+    "judge.max_wait": "limits.patience",
     "commits_missing": "plan_changed",
     "order": "jobs",
     "delivery_per": "",
 }
 """Old name of a setting → its name now, or nothing for one that is gone. Old files keep working."""
+_OLD_VALUES = {("plan_format", "lenient"): "auto"}
+"""Setting and old value → its value now."""
 
 
 def read_environment(environ: Mapping[str, str]) -> Tree:
@@ -141,4 +144,15 @@ def present_names(values: Tree) -> list[tuple[str, Any]]:
             found |= {"jobs": 1} if str(given.get(old)).lower() in YES else {}
         elif new and old in given and not isinstance(given[old], dict):
             found.setdefault(new, given[old])
+    for name, was in _OLD_VALUES:
+        if found.get(name) == was:
+            found[name] = _OLD_VALUES[name, was]
     return list(found.items())
+
+
+def find_old_names(values: Tree) -> list[tuple[str, str]]:
+    """Return the old names in a tree, each with the new one, and old values in the same way."""
+    given = dict(leaves(values))
+    names = [(old, new) for old, new in OLD_NAMES.items() if not isinstance(given.get(old, {}), dict)]
+    changed = [(name, was, now) for (name, was), now in _OLD_VALUES.items() if given.get(name) == was]
+    return names + [(f"{name} = {was}", f"{name} = {now}") for name, was, now in changed]
