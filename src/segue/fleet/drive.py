@@ -41,7 +41,6 @@ from segue.system.git.repository import Repository
 from segue.system.git.worktree import branch_of
 from segue.system.lock import RepoLock
 from segue.system.process.orphans import end_orphans
-from segue.system.process.watch import Link
 
 OVER = (RunState.DONE, RunState.FAILED, RunState.NEEDS_HUMAN, RunState.STOPPED)
 """States in which a run waits for nobody, or for a person."""
@@ -99,10 +98,6 @@ def drive_orders(orders: Connection) -> None:
     """Drive one run after another; the entry of the process, which answers each order with how it ended."""
     if sys.platform != "win32":
         os.setsid()  # Ctrl-C at the worker's terminal is the worker's business
-    if sys.platform == "linux":
-        from segue.system.supervisor.nursery import open_nursery
-
-        Link.nursery = open_nursery()
     connections: list[Postgres] = []
     with contextlib.suppress(EOFError, ConnectionError, KeyboardInterrupt):  # the worker wants no more
         for left in reversed(range(_MOST_RUNS)):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -143,8 +142,6 @@ def run(
       segue run "Build a todo app" --no-approve      build without asking about the plan
       segue run plan.md --agent cursor,claude --agent plan=codex   a fallback, and another agent to plan
     """
-    if not (dry_run or detach):
-        _fork_nursery()
     from msgspec.structs import replace
 
     from segue.cli.run import session
@@ -202,24 +199,6 @@ def _confirmation(app: App, source: str | None, yes: bool, output: Printer) -> C
         return lambda: None
     words = ("run", *name_options())
     return lambda: confirm_simulated(source, words, output)
-
-
-def _fork_nursery() -> None:
-    """Prepare the start of the supervisor while the rest of Segue is imported; until then it does nothing."""
-    if sys.platform == "linux":
-        from segue.system.supervisor.nursery import open_nursery
-
-        nursery = open_nursery()
-        if nursery is None:
-            return
-        from segue.system.process.watch import Link
-
-        def close() -> None:
-            Link.nursery = None
-            nursery.close()
-
-        Link.nursery = nursery
-        click.get_current_context().call_on_close(close)
 
 
 def _complete(
