@@ -422,6 +422,13 @@ class TestFailures:
         assert failure(stage.run(start_timeout=0.5)) is FailureKind.HANG
         assert not stage.at_work()
 
+    def test_an_agent_that_fails_itself_may_be_tried_again(self, stage: Stage) -> None:
+        stage.faults("no_session")
+        found = outcome(stage.run()).failure
+        assert found
+        assert (found.kind, "service failure" in found.message) == (FailureKind.CRASH, True)
+        assert stage.log("prompt") == []
+
     def test_another_version_of_the_protocol_is_refused(self, stage: Stage) -> None:
         stage.faults("version")
         assert failure(stage.run()) is FailureKind.NOT_STARTED

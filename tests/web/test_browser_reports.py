@@ -53,7 +53,10 @@ def test_a_report_is_filtered_by_keyboard_alone(filled: Served) -> None:
         rows = page.locator("section[aria-labelledby=table-settings] tbody tr")
         assert rows.count() == 9
         page.locator("select[name=agent]").focus()
-        page.keyboard.type("codex")
+        page.evaluate("submits = 0; addEventListener('submit', () => { submits += 1; })")
+        page.keyboard.type("c")  # which chooses claude: nothing is applied while somebody types
+        assert page.evaluate("[submits, document.activeElement.value]") == [0, "claude"]
+        page.keyboard.type("odex")
         page.keyboard.press("Tab")
         page.wait_for_url("**agent=codex**")
         assert rows.count() == 3

@@ -34,7 +34,7 @@ PARTS: tuple[Part, ...] = (
         },
         sockets={
             "continues": {
-                "conversation": "segue.parts.bridge.show:hold",
+                "conversation": "segue.parts.bridge.command:hold",
             },
             "scenes": {
                 "bridge": "segue.parts.bridge.demo:show_bridge",
@@ -133,10 +133,10 @@ PARTS: tuple[Part, ...] = (
         },
         sockets={
             "questions": {
-                "relay": "segue.parts.relay.page:list_questions",
+                "relay": "segue.parts.relay.web:list_questions",
             },
         },
-        pages=("segue.parts.relay.page",),
+        pages=("segue.parts.relay.web",),
         topics=("relay",),
     ),
     Part(

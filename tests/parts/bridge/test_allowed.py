@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from segue.config.load import load
 from segue.domain.errors import UsageError
 from segue.domain.options import read_options
-from segue.parts.bridge.allowed import find_target
 from segue.parts.bridge.options import AllowedRepo, BridgeSettings, pattern
+from segue.parts.bridge.subagent import find_target
 
 
 def allowed(*entries: str | dict[str, str]) -> tuple[str | AllowedRepo, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from segue.parts.bridge.history import PastTurn, clip_middle, clip_words, write_history
+from segue.parts.bridge.results import PastTurn, clip_middle, clip_words, write_history
 
 WORDS = st.lists(st.sampled_from(["alpha", "beta", "gamma"]), max_size=40)
 LINES = WORDS.map(" ".join) | WORDS.map("\n".join)

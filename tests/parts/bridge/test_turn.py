@@ -8,7 +8,7 @@ from segue.domain.answer import LONGEST_ANSWER
 from segue.domain.events import AgentStarted, AgentText
 from segue.domain.failure import Failure, FailureKind
 from segue.domain.outcome import Outcome
-from segue.parts.bridge.launch import TurnTranscript
+from segue.parts.bridge.context import TurnTranscript
 
 PIECE = 16 * 1024
 

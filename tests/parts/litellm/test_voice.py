@@ -13,7 +13,7 @@ from segue.system.redact import Redactor
 from tests.later import Later
 from tests.system.shapes import KNOWN, SHAPES
 
-provider: Any = Later("segue.parts.litellm.voice")
+provider: Any = Later("segue.parts.litellm.cli_models")
 
 SECRET = "hunter2-hunter2"
 

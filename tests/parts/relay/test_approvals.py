@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from segue.domain.errors import UsageError
-from segue.parts.relay.proposal import Proposal
+from segue.parts.relay.confirm import Proposal
 from segue.parts.relay.questions import Questions
 from segue.system.secrets import write_secret
 from tests.cli.place import Place, until

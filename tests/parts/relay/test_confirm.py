@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from segue.parts.relay.proposal import Proposal, show_argument
+from segue.parts.relay.confirm import Proposal, show_argument
 from tests.cli.place import DEADLINE, SEGUE, until
 from tests.parts.relay.place import Relay, RelayPlace
 from tests.shebang import shebang

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from segue.parts.supabase.rls.extensions import asked_for, wanted
-from segue.parts.supabase.rls.statements import Statement, split
+from segue.parts.supabase.rls.migrations import Statement, split
 
 WHOLE = [
     "select 1",

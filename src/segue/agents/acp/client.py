@@ -16,6 +16,8 @@ from segue.agents.local.values import Json, as_list, as_table, as_text, clip, sh
 AcpMessage = dict[str, Any]
 
 AUTH_REQUIRED = -32000
+INTERNAL_ERROR = -32603
+"""The agent's own fault, by the words of JSON-RPC, and not one of what it was asked."""
 _METHOD_NOT_FOUND = -32601
 _FOR_PEOPLE = (
     *("user_message_chunk", "available_commands_update", "session_info_update", "config_option_update"),

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from segue.agents.acp.client import AUTH_REQUIRED
+from segue.agents.acp.client import AUTH_REQUIRED, INTERNAL_ERROR
 from segue.agents.acp.profiles import Profile
 from segue.agents.local.failures import FailureTable
 from segue.agents.local.launch import ProcessEnd, SessionUsage
@@ -54,7 +54,8 @@ def read_error(table: FailureTable, line: Json, err_tail: str, now: float) -> Fa
     if kind is FailureKind.UNKNOWN and as_table(line.get("data")).get("retried"):
         kind = FailureKind.OUTAGE  # agents retry when a service is down, not when it says no
     if kind is FailureKind.UNKNOWN and stage in _STAGES:
-        kind = FailureKind.NOT_STARTED
+        broke = stage in ("initialize", "session") and line.get("code") == INTERNAL_ERROR
+        kind = FailureKind.CRASH if broke else FailureKind.NOT_STARTED
     where = f"{_STAGES[stage]}: " if stage in _STAGES else ""
     return table.fail(kind, f"{table.title}: {where}{said}", err_tail, until)
 

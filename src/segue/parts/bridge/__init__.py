@@ -32,7 +32,7 @@ PART = Part(
     },
     events={name: f"segue.parts.bridge.events:{kind}" for name, kind in _EVENTS.items()},
     sockets={
-        "continues": {"conversation": "segue.parts.bridge.show:hold"},
+        "continues": {"conversation": "segue.parts.bridge.command:hold"},
         "scenes": {"bridge": "segue.parts.bridge.demo:show_bridge"},
     },
     pages=("segue.parts.bridge.page",),

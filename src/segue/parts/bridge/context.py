@@ -1,15 +1,22 @@
-"""The parts of one conversation: its journal, its launcher and its settings."""
+"""The parts of one conversation: its journal, its settings, and how its agents are launched."""
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
+from segue.domain.answer import LONGEST_ANSWER, AnswerText, is_too_long
 from segue.domain.budget import Budget
-from segue.domain.events import Event
+from segue.domain.events import AgentStarted, AgentText, Event
+from segue.domain.failure import Failure, FailureKind
 from segue.domain.notification import Notification, NotificationKind
-from segue.flow.launch import Launcher
+from segue.domain.outcome import Outcome
+from segue.domain.results import LaunchOutput, StepResult
+from segue.flow.evidence import verdict_after
+from segue.flow.launch import Launcher, LaunchRequest, Series, Try
 from segue.notify.send import notify
 from segue.parts.bridge.options import BridgeSettings, bridge_settings
 from segue.ports import Agent, Journal
@@ -59,3 +66,80 @@ async def notify_people(app: App, kind: NotificationKind, title: str, text: str)
     """Send a notification through the configured notifiers; return what went wrong."""
     notification = Notification(kind, title, text)
     return await notify(make_notifiers(app), notification, app.redactor(), app.loaded.settings.notify.on)
+
+
+_PIECE = 16 * 1024
+"""A piece of text this long or longer may have been cut within a line."""
+
+After = Callable[[Outcome], Awaitable[tuple[str, ...]]]
+"""Work to do after the agent, in the same step; returns the branches with the agent's work."""
+
+
+async def launch_agent(
+    context: ConversationContext, request: LaunchRequest, after: After | None = None, *, again: bool = False
+) -> StepResult[LaunchOutput]:
+    """Launch the agent; launch it again after an interruption and after a usage limit has passed.
+
+    The key of the request is the folder of the attempts in the journal. `again`: retry a failure that was
+    recorded earlier. Raises OverBudget.
+    """
+    key = request.key
+    series = Series(chain=(request.by,), task=key, phase="launch", folder=key, retry_recorded=again)
+
+    async def attempt(now: Try) -> StepResult[LaunchOutput]:
+        said = TurnTranscript(context.started)
+
+        async def conclude(outcome: Outcome) -> LaunchOutput:
+            branches = await after(outcome) if after else outcome.branches
+            text, failure = said.conclude(outcome, whole=context.settings.reads == "turn")
+            return LaunchOutput(
+                verdict=verdict_after(failure),
+                failure=failure,
+                text=text,
+                branches=branches,
+                agent_id=said.agent_id,
+                url=said.url,
+            )
+
+        attempt_key, number = series.key(now.number), now.number
+        tried = replace(request, key=attempt_key, attempt=number, by=now.by, name=key, hear=said.hear)
+        return await context.launcher.launch(tried, conclude)
+
+    return (await context.launcher.attempt(series, attempt))[1]
+
+
+class TurnTranscript:
+    """Everything an agent says in a turn; messages are separated, the pieces of a long one are joined."""
+
+    def __init__(self, started: set[str]) -> None:
+        """`started` gets the ids of the agents that report one."""
+        self._started = started
+        self._said = AnswerText()
+        self._cut = False
+        self.agent_id: str | None = None
+        self.url: str | None = None
+
+    def hear(self, event: Event) -> None:
+        """Take note of an event."""
+        if isinstance(event, AgentStarted):
+            self.agent_id, self.url = event.agent_id or self.agent_id, event.url or self.url
+            self._started.update(filter(None, [self.agent_id]))
+        elif isinstance(event, AgentText):
+            between = "" if self._cut or not len(self._said) else "\n\n"
+            self._said.add(f"{between}{event.text}")
+            self._cut = len(event.text) >= _PIECE
+
+    def conclude(self, outcome: Outcome, whole: bool) -> tuple[str, Failure | None]:
+        """Return the last message, or the whole turn, and why it failed: what is too long is never cut."""
+        text = self._join(outcome.text) if whole else outcome.text
+        if not is_too_long(text):
+            return text, outcome.failure
+        what = (
+            f"What the agent said in this turn is too long: at most {LONGEST_ANSWER:,} characters are read."
+        )
+        return "", outcome.failure or Failure(FailureKind.OUTPUT_LIMIT, what)
+
+    def _join(self, last: str) -> str:
+        """Return everything, including the last message; one character too much says that it is too long."""
+        said = str(self._said)
+        return said if said.strip().endswith(last.strip()) else f"{said}\n\n{last}"

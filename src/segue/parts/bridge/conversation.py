@@ -22,14 +22,12 @@ from segue.domain.results import LaunchOutput, StepResult, read_as
 from segue.domain.run import StepState
 from segue.flow.launch import ChosenAgent, LaunchRequest, OverBudget
 from segue.parts.bridge.commands import AgentCommand, Remind, Subagent, serialise
-from segue.parts.bridge.context import ConversationContext, notify_people
+from segue.parts.bridge.context import ConversationContext, launch_agent, notify_people
 from segue.parts.bridge.events import BridgeCommand, BridgeReminder, BridgeSkipped, BridgeTurn
 from segue.parts.bridge.execute import execute
 from segue.parts.bridge.grammar import ParsedReply, parse_reply
-from segue.parts.bridge.history import PastTurn, write_history
-from segue.parts.bridge.launch import launch_agent
 from segue.parts.bridge.relay_client import list_actions
-from segue.parts.bridge.results import NewsItem, collect_news
+from segue.parts.bridge.results import NewsItem, PastTurn, collect_news, write_history
 from segue.parts.bridge.steps import (
     CommandOutput,
     MessageOutput,

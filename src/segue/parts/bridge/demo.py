@@ -10,8 +10,8 @@ from pathlib import Path
 
 from segue.cli.run.demo.runs import KEY, load_app, look_again
 from segue.cli.terminal.output import Printer
+from segue.parts.bridge.command import converse
 from segue.parts.bridge.conversations import begin_conversation
-from segue.parts.bridge.show import converse
 from segue.sim.demo import repository
 from segue.sim.demo.repository import DemoRepository
 
@@ -69,9 +69,8 @@ async def show_bridge(folder: Path | None, output: Printer) -> int:
 async def _relay(place: DemoRepository) -> AsyncIterator[str]:
     """Serve the real relay with one harmless action inside the block."""
     from segue.domain.options import read_options
-    from segue.parts.relay.options import RelaySettings
+    from segue.parts.relay.options import RelaySettings, TokenFile
     from segue.parts.relay.serve import serve
-    from segue.parts.relay.tokens import TokenFile
     from segue.system.files import private_folder
 
     folder = private_folder(place.folder / "relay")

@@ -1,7 +1,9 @@
 """Parses the commands in an agent's reply: one per line, at the start of the line.
 
 A malformed line is skipped, with the reason. Lines in code fences are examples, not commands, unless
-configured otherwise: an agent that explains the protocol must not trigger it.
+configured otherwise: an agent that explains the protocol must not trigger it. Lines that were probably meant
+as commands (marked, misspelt, in the middle of a sentence) are never executed either; the agent is shown what
+is wrong with them, so that it can write them again.
 """
 
 from __future__ import annotations
@@ -9,8 +11,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Collection, Iterator
-from datetime import datetime, tzinfo
+from datetime import UTC, datetime, time, timedelta, timezone, tzinfo
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from msgspec import Struct
 
@@ -25,8 +28,141 @@ from segue.parts.bridge.commands import (
     WebhookResult,
     hash_command,
 )
-from segue.parts.bridge.nearly import make_finder
-from segue.parts.bridge.when import parse_time
+
+_SHOWN_CHARS = 500
+_PARTS = {"SUBAGENT": ("SUB", "AGENT")}
+_MARKS = r"[\W_]*+(?:\d{1,3}[.)]\s[\W_]*+)?"
+_AFTER = re.compile(r"[*_`\"'\])]*\s*([:：=>])?[*_`\"'\])]*\s*(\S.*)", re.DOTALL)
+_LOOSE = {"SUBAGENT": re.compile(r".*(?:repo|prompt)\s*=", re.IGNORECASE), "REMIND": re.compile(r"\S.*,")}
+"""What must follow a word of everyday English for it to be a command."""
+_STRICT = {
+    "LOCAL_ACTION": re.compile(r"[\w.-]+[\s`*\"'\])>|}]*(?:,\s*\w+\s*=|$)"),
+    "REMIND": re.compile(r"(?:in|at|on|tomorrow|today|tonight|next|\d)\b.*,\s*\S", re.IGNORECASE),
+    "SUBAGENT": _LOOSE["SUBAGENT"],
+    "WEBHOOK_RESULT": re.compile(r"agent_id\s*=", re.IGNORECASE),
+}
+"""What a command consists of, so that it cannot be prose about it."""
+_OBJECT = re.compile(r"\{")
+
+
+def make_finder(keywords: Collection[str]) -> Callable[[str], str]:
+    """Return a function that names the command that a line was probably meant as; empty if it was none."""
+    spelt = {word: _PARTS.get(word) or tuple(filter(None, word.split("_"))) for word in keywords}
+    names = {word: r"[\s\\_-]{0,2}".join(map(re.escape, parts)) for word, parts in spelt.items()}
+    start = re.compile(
+        _MARKS
+        + "(?:"
+        + "|".join(f"(?P<{word}>{name}(?:er)?s?)" for word, name in names.items())
+        + r")(?![^\W_])",
+        re.IGNORECASE,
+    )
+    inside = re.compile(rf"[^`]*?(?<![\w`\"'])({'|'.join(map(re.escape, keywords))}):\s+(\S.*)", re.DOTALL)
+
+    def find(line: str) -> str:
+        line = line[:_SHOWN_CHARS].rstrip()
+        if found := start.match(line):
+            word = str(found.lastgroup)
+            return word if _is_meant(word, found[word], line[found.end() :]) else ""
+        if (found := inside.match(line)) and _find_payload(found[1], _STRICT, found[2]):
+            return found[1]
+        return ""
+
+    return find
+
+
+def _is_meant(word: str, written: str, rest: str) -> bool:
+    found = _AFTER.match(rest)
+    if found is None:
+        return False
+    exact, shouted = written.upper() == word, written.isupper()
+    if found[1] and (exact or shouted):
+        return word not in _LOOSE or _find_payload(word, _LOOSE, found[2])
+    return bool(found[1] or shouted) and _find_payload(word, _STRICT, found[2])
+
+
+def _find_payload(word: str, needed: dict[str, re.Pattern[str]], payload: str) -> bool:
+    return bool(needed.get(word, _OBJECT).match(payload))
+
+
+FARTHEST = timedelta(days=366)
+
+_AMOUNT = re.compile(
+    r"(\d{1,6}(?:\.\d{1,3})?)\s*(weeks?|w|days?|d|hours?|hrs?|h|minutes?|mins?|m|seconds?|secs?|s)"
+)
+_DURATION = re.compile(rf"(?:in\s+)?{_AMOUNT.pattern}(?:\s*(?:and\s+)?{_AMOUNT.pattern})*", re.ASCII)
+_ISO = re.compile(
+    r"\d{4}-\d\d-\d\d[t ]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?(?P<zone>.*)", re.ASCII | re.IGNORECASE
+)
+_DAY = re.compile(
+    r"(?P<day>today|tomorrow)(?:\s+at)?\s+(?P<hour>\d{1,2}):(?P<minute>\d\d)(?:\s+(?P<zone>\S+))?",
+    re.ASCII | re.IGNORECASE,
+)
+_OFFSET = re.compile(
+    r"(?:utc|gmt)?(?P<sign>[+-])(?P<hours>\d\d):?(?P<minutes>\d\d)", re.ASCII | re.IGNORECASE
+)
+_SECONDS = {"w": 604_800, "d": 86_400, "h": 3600, "m": 60, "s": 1}
+
+
+def parse_time(said: str, now: datetime, zone: tzinfo) -> datetime:
+    """Return the instant, or raise ValueError with the reason. `zone` is used where the text names none."""
+    text = " ".join(said.split())
+    if re.fullmatch(r"[\d.,:]+", text):
+        raise ValueError("a bare number is not a time: write `in 30m` or an instant with its zone")
+    try:
+        when = _parse_duration(text.lower(), now) or _parse_instant(text) or _parse_day(text, now, zone)
+    except OverflowError:
+        when = now + 2 * FARTHEST
+    if when is None:
+        raise ValueError("not a time: write `in 30m`, `1h30m`, `tomorrow 9:00` or 2030-01-31T09:00:00Z")
+    if when <= now:
+        raise ValueError("that is in the past")
+    if when > now + FARTHEST:
+        raise ValueError("that is more than a year away")
+    return when
+
+
+def _parse_duration(text: str, now: datetime) -> datetime | None:
+    if not _DURATION.fullmatch(text):
+        return None
+    parts = _AMOUNT.findall(text)
+    return now + timedelta(seconds=sum(float(amount) * _SECONDS[unit[0]] for amount, unit in parts))
+
+
+def _parse_instant(text: str) -> datetime | None:
+    found = _ISO.fullmatch(text)
+    if not found:
+        return None
+    stated = found["zone"].strip()
+    if not stated:
+        raise ValueError("the instant has no zone: add Z or +02:00")
+    moment = text[: found.start("zone")].replace(" ", "T").upper()
+    return datetime.fromisoformat(moment).replace(tzinfo=_parse_zone(stated)).astimezone(UTC)
+
+
+def _parse_day(text: str, now: datetime, zone: tzinfo) -> datetime | None:
+    found = _DAY.fullmatch(text)
+    if not found:
+        return None
+    there = _parse_zone(found["zone"]) if found["zone"] else zone
+    day = now.astimezone(there).date() + timedelta(days=found["day"].lower() == "tomorrow")
+    clock = time(int(found["hour"]), int(found["minute"]))
+    return datetime.combine(day, clock, there).astimezone(UTC)
+
+
+def _parse_zone(stated: str) -> tzinfo:
+    if stated.upper() in ("Z", "UTC", "GMT"):
+        return UTC
+    if found := _OFFSET.fullmatch(stated):
+        hours, minutes = int(found["hours"]), int(found["minutes"])
+        if hours > 23 or minutes > 59:
+            raise ValueError(f"there is no time zone {stated}")
+        offset = timedelta(hours=hours, minutes=minutes)
+        return timezone(-offset if found["sign"] == "-" else offset)
+    try:
+        return ZoneInfo(stated)
+    except (KeyError, ValueError, OSError):
+        raise ValueError(f"there is no time zone {stated}") from None
+
 
 LIMIT = 100
 """The default maximum number of commands per reply."""

@@ -19,7 +19,7 @@ from starlette.routing import Route
 from segue.domain.errors import SegueError, UsageError
 from segue.domain.run import Run
 from segue.notify.answers import PATH
-from segue.parts.bridge.answer_routes import SLACK_PATH, AnswerRoutes
+from segue.parts.bridge.answers import SLACK_PATH, AnswerRoutes
 from segue.parts.bridge.conversations import (
     begin_conversation,
     describe,

@@ -10,8 +10,7 @@ from contextlib import suppress
 
 from segue.domain.errors import Locked, NeedsHuman, SegueError
 from segue.domain.run import RunState
-from segue.parts.bridge.answer_routes import AnswerRoutes
-from segue.parts.bridge.answers import AnswerDesk, Resume
+from segue.parts.bridge.answers import AnswerDesk, AnswerRoutes, Resume
 from segue.parts.bridge.context import notify_people
 from segue.parts.bridge.conversations import list_conversations
 from segue.parts.bridge.options import bridge_settings

@@ -1,26 +1,130 @@
-"""Runs the subagent that a SUBAGENT command asks for, in the cloud or in a clone on this machine."""
+"""Runs the subagent that a SUBAGENT command asks for, in the cloud or in a fresh clone on this machine.
+
+It may work only in repositories of the allow-list; what it did in a clone is pushed back as a branch.
+"""
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from segue.domain.answer import keep_end
 from segue.domain.errors import SegueError, ToolMissing, UsageError, WorkspaceError
 from segue.domain.job import Mode
 from segue.domain.outcome import Outcome
+from segue.domain.repository import canonical
 from segue.domain.results import LaunchOutput, StepResult
 from segue.domain.run import StepState
 from segue.flow.launch import ChosenAgent, LaunchRequest, OverBudget
-from segue.parts.bridge.allowed import RepoTarget, find_target
-from segue.parts.bridge.clone import Clone
 from segue.parts.bridge.commands import Subagent
 from segue.parts.bridge.completion import report_completion
-from segue.parts.bridge.context import ConversationContext
-from segue.parts.bridge.launch import launch_agent
+from segue.parts.bridge.context import ConversationContext, launch_agent
+from segue.parts.bridge.options import AllowedRepo
 from segue.ports import Agent
 from segue.prompts.bridge import subagent_prompt
+from segue.system.files import private_folder
+from segue.system.git.repository import Repository
+from segue.system.git.scratch import clone_whole
+
+
+class Clone(Struct, frozen=True):
+    """A clone of one of the user's folders, in which one subagent works on one branch."""
+
+    source: Path
+    folder: Path
+    branch: str
+    base: str | None = None
+    """The branch of the source to start from; its current one if unset."""
+
+    async def prepare(self) -> None:
+        """Create the clone, unless a killed process has already created it."""
+        if (self.folder / ".git").exists():
+            return
+        half = private_folder(self.folder.parent) / f"{self.folder.name}.half"
+        shutil.rmtree(half, ignore_errors=True)
+        options = [f"--branch={self.base}"] if self.base else []
+        await (await clone_whole(self.source, half, *options)).git(
+            "switch", "--quiet", "--create", self.branch
+        )
+        half.replace(self.folder)
+
+    async def push(self, message: str) -> str | None:
+        """Commit the work and push it to the source; return the branch, or None if nothing was done."""
+        repo = await Repository.open(self.folder)
+        await repo.commit(message)
+        commits = await repo.git("rev-list", "--count", "HEAD", "--not", "--remotes=origin")
+        if commits.strip() == "0" and not await self._is_pushed(repo):
+            return None
+        await repo.git("push", "--quiet", "origin", f"HEAD:refs/heads/{self.branch}")
+        return self.branch
+
+    def remove(self) -> None:
+        """Delete the clone, once the work is pushed and recorded."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    async def _is_pushed(self, repo: Repository) -> bool:
+        """Return whether a killed process had already pushed the branch."""
+        return bool((await repo.git("ls-remote", "origin", f"refs/heads/{self.branch}")).strip())
+
+
+class RepoTarget(Struct, frozen=True):
+    """An allowed repository: its address for cloud agents, its folder for agents on this machine."""
+
+    repository: str | None
+    folder: Path | None
+
+    @property
+    def name(self) -> str:
+        """Its name in messages and in the store."""
+        return self.repository or str(self.folder)
+
+
+def find_target(repo: str, allowed: Sequence[str | AllowedRepo]) -> RepoTarget:
+    """Return the repository that `repo` names; raise ValueError if it is not allowed."""
+    if Path(repo).is_absolute() or repo.startswith("~"):
+        return _find_folder(repo, allowed)
+    address = canonical(repo)
+    matches = [entry for entry in allowed if _matches(address, _pattern(entry).lower())]
+    if not matches:
+        raise ValueError(f"{address} is not on the allow-list (bridge.allow_repos)")
+    exact = [_pattern(entry) for entry in matches if not _pattern(entry).endswith("/*")]
+    folders = [entry.folder for entry in matches if isinstance(entry, AllowedRepo)]
+    # Some services are case-sensitive: use the user's spelling.
+    return RepoTarget(exact[0] if exact else address, folders[0] if folders else None)
+
+
+def _find_folder(repo: str, allowed: Sequence[str | AllowedRepo]) -> RepoTarget:
+    """Find a folder, links resolved; what is below an allowed folder is not allowed."""
+    if "\0" in repo:
+        raise ValueError("a path cannot contain a null character")
+    try:
+        wanted = Path(repo).expanduser().resolve()
+    except RuntimeError:
+        raise ValueError(f"there is no home folder for {repo.partition('/')[0]}") from None
+    for entry in allowed:
+        folder = entry.folder if isinstance(entry, AllowedRepo) else Path(entry)
+        if folder.is_absolute() and folder.resolve() == wanted:
+            hosted = entry.repo if isinstance(entry, AllowedRepo) and not entry.repo.endswith("/*") else None
+            return RepoTarget(hosted, wanted)
+    raise ValueError(f"{wanted} is not on the allow-list (bridge.allow_repos)")
+
+
+def _pattern(entry: str | AllowedRepo) -> str:
+    return entry.repo if isinstance(entry, AllowedRepo) else entry
+
+
+def _matches(address: str, pattern: str) -> bool:
+    """Compare without case, as hosts do; a `*` stands for one name."""
+    if pattern.endswith("/*"):
+        owner, _, name = address.lower().rpartition("/")
+        return owner == pattern[:-2] and bool(name)
+    return address.lower() == pattern
+
 
 KEPT_TEXT = 16 * 1024
 """Characters of what a subagent says that the agent reads; its branch has the work."""

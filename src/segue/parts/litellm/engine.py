@@ -13,13 +13,11 @@ from concurrent.futures import Future
 from typing import Any, TypeVar
 
 from segue.parts.litellm.catalogue import Catalogue
-from segue.parts.litellm.cli_models import CallFolder, CliModels, sweep
+from segue.parts.litellm.cli_models import CallFolder, CliModels, Hear, sweep
 from segue.parts.litellm.compose import Composer
-from segue.parts.litellm.record import TraceRecorder
 from segue.parts.litellm.request import ModelCall
 from segue.parts.litellm.response import ModelAnswer
-from segue.parts.litellm.trace import emit
-from segue.parts.litellm.voice import Hear
+from segue.parts.litellm.trace import TraceRecorder, emit
 from segue.runtime.app import App, make_own_folder
 
 T = TypeVar("T")

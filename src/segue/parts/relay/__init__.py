@@ -20,7 +20,7 @@ PART = Part(
             personal=True,
         )
     },
-    sockets={"questions": {"relay": "segue.parts.relay.page:list_questions"}},
-    pages=("segue.parts.relay.page",),
+    sockets={"questions": {"relay": "segue.parts.relay.web:list_questions"}},
+    pages=("segue.parts.relay.web",),
     topics=("relay",),
 )

@@ -73,7 +73,7 @@ def token(rotate: bool, settings: CommandSettings, output: Printer) -> None:
     import time
 
     from segue.domain.errors import UsageError
-    from segue.parts.relay.tokens import TokenFile
+    from segue.parts.relay.options import TokenFile
 
     tokens = TokenFile(_folder(_load(settings)))
     made = tokens.created()

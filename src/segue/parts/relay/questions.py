@@ -18,7 +18,7 @@ from pathlib import Path
 import msgspec
 
 from segue.domain.errors import UsageError
-from segue.parts.relay.proposal import Proposal
+from segue.parts.relay.confirm import Proposal
 from segue.system.secrets import keep_secret, read_secret, write_secret
 
 _NAME = re.compile(r"[0-9a-f]{32}")

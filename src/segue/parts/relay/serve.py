@@ -11,12 +11,10 @@ from pathlib import Path
 
 from segue.domain.errors import CredentialsError, Locked, UsageError
 from segue.parts.relay.audit import Audit
-from segue.parts.relay.confirm import DesktopDialog, TerminalPrompt, has_desktop, has_terminal
-from segue.parts.relay.options import RelaySettings
-from segue.parts.relay.proposal import Ask
+from segue.parts.relay.confirm import Ask, DesktopDialog, TerminalPrompt, has_desktop, has_terminal
+from segue.parts.relay.options import RelaySettings, TokenFile
 from segue.parts.relay.questions import PagePrompt, Questions
 from segue.parts.relay.service import ActionService
-from segue.parts.relay.tokens import TokenFile
 from segue.parts.relay.web import make_relay_app
 from segue.system.credentials import user_secrets
 from segue.system.http.server import open_server

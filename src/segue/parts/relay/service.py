@@ -20,9 +20,9 @@ from segue.domain.errors import SegueError
 from segue.domain.job import Limits
 from segue.parts.relay.audit import Audit
 from segue.parts.relay.calls import CallRecord, Calls, hash_request, record_name, unknown_outcome
+from segue.parts.relay.confirm import Ask, Proposal
 from segue.parts.relay.execute import WrongParameter, check_parameters, execute, make_argv, make_command
 from segue.parts.relay.options import ActionSettings, RelaySettings
-from segue.parts.relay.proposal import Ask, Proposal
 from segue.system.process.folder import RunFolder
 from segue.system.process.processes import Command, Processes
 from segue.system.redact import Redactor

@@ -1,7 +1,11 @@
-"""The relay over HTTP: `POST /run`, `GET /actions` and `GET /health`, behind a token and the guard."""
+"""The relay over HTTP: `POST /run`, `GET /actions` and `GET /health`, behind a token and the guard.
+
+What an agent elsewhere wants to run here is asked on the page of `segue serve`.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -12,9 +16,10 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from segue.parts.relay.audit import Audit
-from segue.parts.relay.options import RelaySettings
+from segue.parts.relay.options import RelaySettings, TokenFile
+from segue.parts.relay.questions import PendingQuestion, Questions
 from segue.parts.relay.service import ActionRequest, ActionService
-from segue.parts.relay.tokens import TokenFile
+from segue.runtime.app import App
 from segue.system.http.guard import (
     LOOPBACK_HOSTS,
     AsgiApp,
@@ -25,6 +30,7 @@ from segue.system.http.guard import (
     Send,
     send_error,
 )
+from segue.web.routes import ActionResult, ActionRoute
 
 MAX_BODY = 64 * 1024
 _MAX_KEY = 255
@@ -122,3 +128,36 @@ def _bearer_token(scope: Scope) -> str:
 
 def _caller(scope: Scope) -> str:
     return str(scope["client"][0]) if scope.get("client") else ""
+
+
+def list_questions(app: App) -> list[dict[str, Any]]:
+    """Return the questions of the relay that wait for an answer, most urgent first."""
+    return [_describe_question(question) for question in Questions(app.secret_dir / "relay").open()]
+
+
+def _describe_question(question: PendingQuestion) -> dict[str, Any]:
+    """Describe a question: the whole command, and the digest that an answer to it must name."""
+    asked = question.proposal
+    facts = {"id": question.id, "action": asked.action, "argv": list(asked.argv), "folder": asked.folder}
+    return {**facts, "text": asked.text, "digest": asked.digest, "until": question.until}
+
+
+async def allow(app: App, path: Mapping[str, str], form: Mapping[str, str]) -> ActionResult:
+    """Allow an action of the relay."""
+    return _answer(app, path, form, yes=True)
+
+
+async def refuse(app: App, path: Mapping[str, str], form: Mapping[str, str]) -> ActionResult:
+    """Refuse an action of the relay."""
+    return _answer(app, path, form, yes=False)
+
+
+def _answer(app: App, path: Mapping[str, str], form: Mapping[str, str], *, yes: bool) -> ActionResult:
+    question = Questions(app.secret_dir / "relay").answer(path["question"], form.get("digest", ""), yes)
+    return ActionResult(f"{'Allowed' if yes else 'Refused'}: {question.proposal.text}", "/inbox")
+
+
+ACTIONS = (
+    ActionRoute("/bridge/questions/{question}/allow", allow),
+    ActionRoute("/bridge/questions/{question}/refuse", refuse),
+)

@@ -24,6 +24,7 @@ _LONG = 10 * 1024 * 1024
 _AUTH_REQUIRED = -32000
 _NOT_FOUND = -32601
 _INVALID_PARAMS = -32602
+_INTERNAL_ERROR = -32603
 
 
 class TurnCancelled(Exception):
@@ -120,6 +121,8 @@ class AcpAgentProcess:
 
     def _new(self, _params: Mapping[str, Any]) -> dict[str, Any]:
         self._require_login()
+        if "no_session" in self.faults:
+            raise AcpError(_INTERNAL_ERROR, "Internal error", {"details": "service failure"})
         self.session = str(uuid.uuid4())
         return {"sessionId": self.session, **self._state()}
 

@@ -13,6 +13,7 @@ FAULTS = {
     "version": "speaks another version of the protocol",
     "auth": "requires authentication before it opens a session",
     "auth_fails": "the same, and then refuses it",
+    "no_session": "answers that it failed itself when a session is to begin",
     "error": "answers the prompt with an error: see `error`",
     "error_text": "reports the error in its last message and ends its turn as if it had succeeded",
     "die": "ends in the middle of its turn with exit code 1",

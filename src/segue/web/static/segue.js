@@ -187,8 +187,18 @@ document.addEventListener("submit", async (event) => {
   refresh();
 });
 
-/* Filters that apply at once */
-document.addEventListener("change", (event) => { event.target.closest("form[data-auto]")?.requestSubmit(); });
+/* Filters that apply at once. A list in which somebody types changes with each key, so it waits for Enter or Tab. */
+let typing = false;
+let chosen = null;
+function applyChosen() { const form = chosen; chosen = null; form?.requestSubmit(); }
+document.addEventListener("pointerdown", () => { typing = false; });
+document.addEventListener("keydown", () => { typing = true; });
+document.addEventListener("keyup", (event) => { if (event.key === "Enter") applyChosen(); });
+document.addEventListener("focusout", applyChosen);
+document.addEventListener("change", (event) => {
+  const form = event.target.closest("form[data-auto]");
+  if (typing && event.target.matches("select")) chosen = form; else form?.requestSubmit();
+});
 
 // A page inside another one has no title of its own, headings below the one it is under, and is not live.
 function settle(fresh, row) {
