@@ -23,7 +23,6 @@ from segue.system.process.processes import Chunk, Command, Exit, Processes, chil
 
 GRACE = 0.3
 PATIENCE = 300.0
-"""The variable that makes the small Segue fork its supervisor."""
 
 
 @dataclass(frozen=True)
