@@ -154,7 +154,7 @@ mutants: setup
 	$(BIN)/python -m bench.mutants
 
 docs: setup
-	$(BIN)/python docs/generate.py
+	$(BIN)/python -m docs.generate
 
 # Take the pictures in docs/pictures of the demo with chromium.
 screenshots: setup browser

@@ -11,7 +11,7 @@ from statistics import median
 
 from bench.place import Place, place
 from bench.table import Figure, milliseconds, more
-from segue.system.git.merging import Integration
+from segue.system.git.integration import Integration
 from segue.system.git.repository import Repository
 
 _BRANCH = "segue/bench"

@@ -14,7 +14,7 @@ from bench.place import Place, place
 from bench.table import Figure, more, seconds
 from segue.domain.events import CheckRun
 from segue.domain.task import TaskKind
-from segue.proof.options import SealOptions
+from segue.proof.execute import SealOptions
 from segue.proof.seal import Sealer
 from segue.store import connect
 

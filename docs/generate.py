@@ -7,13 +7,13 @@ import json
 import os
 import re
 import sys
-import textwrap
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
 import click
+from docs.limits import ATTEMPTS, NOT_STOPPED, SANDBOXES, VISIBLE
 from msgspec.structs import asdict
 
 from segue import public
@@ -22,7 +22,7 @@ from segue.agents.acp.profiles import Profile
 from segue.agents.claude.agent import ClaudeOptions
 from segue.agents.codex.agent import CodexOptions
 from segue.agents.cursor.agent import CursorOptions
-from segue.agents.cursor_cloud.options import CursorCloudOptions
+from segue.agents.cursor_cloud.api import CursorCloudOptions
 from segue.cli.help import EXIT_CODES
 from segue.cli.main import cli
 from segue.config.git import GitSettings
@@ -30,7 +30,7 @@ from segue.config.load import LoadedSettings
 from segue.config.part_tables import all_settings
 from segue.config.settings import DiagnosticSettings, SandboxSettings, Settings
 from segue.config.trust import HARMLESS, is_harmless
-from segue.deliveries.place import PullRequestOptions
+from segue.deliveries.hosting import PullRequestOptions
 from segue.domain.errors import UsageError
 from segue.domain.events import all_events
 from segue.domain.installed import BUILT_IN as BUILT_IN_PARTS
@@ -51,15 +51,14 @@ from segue.runtime.registry import BUILT_IN
 from segue.runtime.registry import load as load_variant
 from segue.runtime.wiring import make_agent
 from segue.searchers.options import SearchSettings
-from segue.sources.options import GithubSettings
+from segue.sources.github.options import GithubSettings
 from segue.sources.speckit.source import SpecKit
 from segue.store.flat import FLAT_TABLES
-from segue.system.isolation.limits import ATTEMPTS, NOT_STOPPED, SANDBOXES, VISIBLE
 from segue.system.process.processes import Processes
-from segue.view.levels import MEANINGS, describe_proof
+from segue.view.task import MEANINGS, describe_proof
 
 ROOT = Path(__file__).resolve().parent.parent
-INDEX = Path("src/segue/domain/part_index.py")
+INDEX = Path("src/segue/domain/parts.json")
 WIDTH = 90
 """Help is wrapped here, whatever the terminal of the person who runs this."""
 
@@ -390,45 +389,23 @@ def fresh() -> dict[Path, str]:
 
 
 def part_index() -> str:
-    """Return the module that lists the built-in parts, and those whose folders were deleted."""
+    """Return the list of the built-in parts, and of those whose folders were deleted."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    found = {
-        name: import_name(where) if is_installed(name) else BUILT_IN_PARTS[name]
+    found = [
+        import_name(where) if is_installed(name) else BUILT_IN_PARTS[name]
         for name, where in sorted(project["entry-points"][GROUP].items())
-    }
-    return f"{_INDEX_HEAD}PARTS: tuple[Part, ...] = (\n{''.join(map(_write_part, found.values()))})\n"
+    ]
+    return json.dumps(_plain(found), indent=1, ensure_ascii=False) + "\n"
 
 
-_INDEX_HEAD = '''\
-"""The parts that come with Segue, as they describe themselves. Written by `make docs`: do not edit."""
-
-from segue.domain.part import Part, PartCommand, PartFiles, PartTable
-
-'''
-
-
-def _write_part(part: Part) -> str:
-    """Return the code of a part, each value in a line of its own, as ruff leaves it."""
-    return "".join(f"    {line}\n" for line in _write_value(part).splitlines()[:-1]) + "    ),\n"
-
-
-def _write_value(value: Any) -> str:
-    """Return a value as code; tuples and tables that are not empty take a line for each element."""
-    if not isinstance(value, tuple | Mapping) or not value:
-        return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)
+def _plain(value: Any) -> Any:
+    """Return what describes a part as JSON values, without fields that have their default."""
     if isinstance(value, Part | PartCommand | PartFiles | PartTable):
-        name, ends = type(value).__name__, "()"
         given = [one for one in value._fields if getattr(value, one) != value._field_defaults.get(one)]
-        items = [f"{one}={_write_value(getattr(value, one))}" for one in given]
-    elif isinstance(value, Mapping):
-        name, ends = "", "{}"
-        items = [f"{json.dumps(key)}: {_write_value(inner)}" for key, inner in value.items()]
-    elif len(value) == 1:
-        return f"({_write_value(value[0])},)"
-    else:
-        name, ends, items = "", "()", [_write_value(inner) for inner in value]
-    lines = "".join(f"{item},\n" for item in items)
-    return f"{name}{ends[0]}\n{textwrap.indent(lines, '    ')}{ends[1]}"
+        return {one: _plain(getattr(value, one)) for one in given}
+    if isinstance(value, Mapping):
+        return {key: _plain(inner) for key, inner in value.items()}
+    return list(map(_plain, value)) if isinstance(value, tuple | list) else value
 
 
 def stale() -> list[Path]:

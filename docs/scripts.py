@@ -9,7 +9,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from segue.agents.scripted.entries import ScriptedEntry
+from segue.agents.scripted.acts import ScriptedEntry
 from segue.domain.installed import find_command
 from segue.domain.options import options_schema
 from segue.reports.selection import QUERIES, read_sql

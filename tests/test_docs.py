@@ -21,23 +21,22 @@ import click
 import pytest
 from docs import generate
 
-from segue.agents.scripted.entries import AgentScript, ScriptedEntry, UsageEntry
+from segue.agents.scripted.acts import AgentScript, ScriptedEntry, UsageEntry
 from segue.cli.help import EXIT_CODES
 from segue.config.part_tables import all_settings
 from segue.config.tree import OLD_NAMES
 from segue.domain.events import all_events
-from segue.domain.failure import FailureKind
-from segue.domain.finding import DismissReason, Severity
 from segue.domain.options import read_options
+from segue.domain.outcome import FailureKind
 from segue.domain.proof import Level
 from segue.domain.results import OUTPUTS
 from segue.domain.run import RunKind, RunState
 from segue.domain.task import TaskKind, TaskStatus
-from segue.domain.verdict import Action, Result
+from segue.domain.verdict import Action, DismissReason, Result, Severity
 from segue.flow.phase import PRESETS as FLOWS
 from segue.flow.phases.registry import PHASES
 from segue.ports import Capabilities
-from segue.reviewers.formats.read import Format
+from segue.reviewers.formats import Format
 from segue.reviewers.options import PRESETS
 from segue.runtime.experiment import Experiment
 from segue.runtime.registry import BUILT_IN, Plugin

@@ -273,7 +273,7 @@ def _prepare() -> None:
     """Do once what each process would do first: compile expressions, look at the types of values."""
     from msgspec import Struct, ValidationError, convert
 
-    from segue.domain.kinds.recognise import recognise_kind
+    from segue.domain.kinds import recognise_kind
     from segue.store.sqlite import open_empty
 
     recognise_kind("Write one.")

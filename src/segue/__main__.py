@@ -4,29 +4,16 @@ from __future__ import annotations
 
 import sys
 
-PARTS = {
-    "--segue-supervisor": "segue.system.supervisor.main:main",
-    "--segue-landlock": "segue.system.isolation.landlock:main",
-    "--segue-namespaces": "segue.system.isolation.namespaces:main",
-    "--segue-postgres": "segue.system.postgres.child:main",
-    "--segue-scripted": "segue.agents.scripted.child:main",
-    "--segue-acp": "segue.agents.acp.child:main",
-    "--segue-recorder": "segue.system.recording.child:main",
-    "--segue-sim": "segue.sim.launchers:run",
-    "--segue-sim-orphan": "segue.sim.orphan_child:main",
-}
-"""First argument → what is run with the others. Where there is a Python, these are started as modules."""
-
 
 def main() -> None:
     """Run the command line and end with its exit code."""
-    if len(sys.argv) > 1 and sys.argv[1] in PARTS:
+    from segue.system.programs import CHILD, settle
+
+    if sys.argv[1:2] == [CHILD] and sys.argv[2].startswith("segue."):
         import importlib
 
-        module, _, name = PARTS[sys.argv[1]].partition(":")
-        sys.exit(getattr(importlib.import_module(module), name)(sys.argv[2:]))
-    from segue.system.programs import settle
-
+        module, _, name = sys.argv[2].partition(":")
+        sys.exit(getattr(importlib.import_module(module), name or "main")(sys.argv[3:]))
     settle()
     import gc
 

@@ -70,9 +70,10 @@ async def run_async(
     """Do what `run` does, in an event loop that is running already."""
     from segue.runtime.open import open_run
     from segue.runtime.session import run_session
+    from segue.runtime.task_choice import TaskChoice
 
     app = App.load(Path(repo) if repo else None, None, {"agent": agent, **settings})
-    async with open_run(app, str(source), tuple(tasks)) as opened:
+    async with open_run(app, str(source), TaskChoice(tuple(tasks))) as opened:
         if opened is None:
             return RunResult(None, RunState.DONE, RunView())
         ended = await run_session(opened, observers)

@@ -15,17 +15,14 @@ from msgspec import Struct, field
 
 from segue.domain.delivery import Delivered, Feedback, FeedbackItem, Target
 from segue.domain.events import Event, Recorded
-from segue.domain.evidence import Evidence, Hit
-from segue.domain.finding import DismissReason, Finding, Review
-from segue.domain.history import SourceHistory
-from segue.domain.hook import SourceHook
 from segue.domain.job import Job
 from segue.domain.notification import Notification
 from segue.domain.outcome import Outcome
 from segue.domain.results import Nothing, Output, StepResult
 from segue.domain.run import Run, RunKind, RunSpec, RunState, Step, StepState
+from segue.domain.source import SourceHistory, SourceHook
 from segue.domain.task import Completion, Task, TaskList, text_digest
-from segue.domain.verdict import Verdict
+from segue.domain.verdict import DismissReason, Evidence, Finding, Hit, Review, Verdict
 from segue.domain.workspace import Snapshot, WorkChanges
 
 

@@ -11,26 +11,32 @@ from segue.conformance.searcher import check_searcher
 from segue.conformance.source import check_source
 from segue.conformance.store import check_store
 from segue.domain import events
-from segue.domain.criterion import Criterion, CriterionVerdict
 from segue.domain.delivery import Delivered, Feedback, FeedbackItem, FeedbackKind, Target
 from segue.domain.errors import JudgeFailed, SearchFailed, SegueError, SourceError, Unavailable, UsageError
 from segue.domain.events import Event, Recorded
-from segue.domain.evidence import Evidence, Hit
-from segue.domain.failure import Failure, FailureKind
-from segue.domain.finding import DismissReason, Finding, Review, Severity
 from segue.domain.graph import Dependency
-from segue.domain.history import SourceHistory
-from segue.domain.hook import SourceHook
-from segue.domain.job import Job, Limits, Mode
+from segue.domain.job import Job, Limits, Mode, Prompt
 from segue.domain.notification import AnswerButton, Notification, NotifyError
 from segue.domain.options import Options, Secret
-from segue.domain.outcome import Outcome, Usage
+from segue.domain.outcome import Failure, FailureKind, Outcome, Usage
 from segue.domain.part import Part, PartCommand, PartFiles, PartTable
-from segue.domain.prompt import Prompt
 from segue.domain.proof import CheckResult, Level, Proof
 from segue.domain.run import Run, RunKind, RunState
+from segue.domain.source import SourceHistory, SourceHook
 from segue.domain.task import Completion, Notice, Task, TaskKind, TaskList, TaskStatus
-from segue.domain.verdict import Action, Result, Verdict
+from segue.domain.verdict import (
+    Action,
+    Criterion,
+    CriterionVerdict,
+    DismissReason,
+    Evidence,
+    Finding,
+    Hit,
+    Result,
+    Review,
+    Severity,
+    Verdict,
+)
 from segue.ports import (
     Agent,
     Capabilities,

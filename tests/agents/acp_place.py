@@ -15,9 +15,8 @@ from msgspec import structs
 
 from segue.agents.acp import agent as acp
 from segue.agents.acp.agent import AcpAgent, AcpKind, AcpOptions
-from segue.domain.job import Job, Limits, Mode
+from segue.domain.job import Job, Limits, Mode, Prompt
 from segue.domain.options import read_options
-from segue.domain.prompt import Prompt
 from segue.ports import Agent
 from segue.sim.launchers import write_launchers
 from segue.system.process.processes import Processes

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from segue.agents.cursor_cloud.agent import CursorCloudAgent
-from segue.agents.cursor_cloud.options import CursorCloudOptions
+from segue.agents.cursor_cloud.api import CursorCloudOptions
 from segue.domain.events import AgentText
 from segue.domain.job import Job, Limits
 from segue.domain.options import read_options

@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from segue.domain.events import Event, event_data
-from segue.domain.failure import FailureKind
 from segue.domain.job import Job
-from segue.domain.outcome import Outcome
+from segue.domain.outcome import FailureKind, Outcome
 from segue.ports import Agent
 from segue.system.process.processes import Processes
 from segue.system.redact import Redactor

@@ -21,9 +21,9 @@ from segue.agents.acp.agent import AcpKind
 from segue.agents.acp.profiles import ModelChoice, Profile, load_profiles
 from segue.conformance.agent import check_agent
 from segue.domain.events import AgentRaw, AgentText, AgentThought, AgentTool, event_data
-from segue.domain.failure import FailureKind
 from segue.domain.job import Job, Mode
 from segue.domain.options import read_options
+from segue.domain.outcome import FailureKind
 from segue.domain.task import Task
 from segue.prompts.task import execute_prompt
 from segue.system.process.processes import Processes
@@ -468,7 +468,7 @@ class TestFailures:
             **{"retry_text": ["Retrying: (.*)"], "retry_grace": 60.0, "start_timeout": 60.0, "client": {}},
         }
         done = subprocess.run(
-            [sys.executable, "-m", "segue", "--segue-acp"],
+            [sys.executable, "-m", "segue", "--segue-child", "segue.agents.acp.child"],
             input=json.dumps(job).encode(),
             capture_output=True,
             check=False,

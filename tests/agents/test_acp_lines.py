@@ -13,8 +13,8 @@ from segue.agents.acp.lines import AcpLines
 from segue.agents.acp.profiles import load_profiles
 from segue.agents.acp.tools import AcpToolCall, choose_option, is_allowed
 from segue.domain.events import AgentText, AgentUsage, Event, event_data
-from segue.domain.failure import FailureKind
 from segue.domain.job import Mode
+from segue.domain.outcome import FailureKind
 from tests.agents.stand_in import VALUES, ended
 
 TYPES = ("start", "session", "text", "thought", "proposal", "tool", "permission", "usage", "plan", "raw")

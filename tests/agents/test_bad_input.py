@@ -20,9 +20,8 @@ from segue.agents.command import CommandAgent, CommandOptions
 from segue.agents.cursor.agent import CursorAgent, CursorOptions
 from segue.agents.scripted.agent import ScriptedAgent, ScriptedOptions
 from segue.domain.events import AgentRaw
-from segue.domain.failure import Failure, FailureKind
-from segue.domain.job import Job
-from segue.domain.prompt import Prompt
+from segue.domain.job import Job, Prompt
+from segue.domain.outcome import Failure, FailureKind
 from segue.ports import Agent
 from segue.prompts.task import try_prompt
 from segue.system.process.processes import Processes

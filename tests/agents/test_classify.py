@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from segue.domain.classify import classify
-from segue.domain.failure import Failure, FailureKind
-from segue.domain.resets import FARTHEST, JUST_OVER, reset_time
+from segue.agents.classify import classify
+from segue.agents.limits import FARTHEST, JUST_OVER, reset_time
+from segue.domain.outcome import Failure, FailureKind
 
 ROME = ZoneInfo("Europe/Rome")
 NOW = datetime(2026, 3, 10, 12, 0, tzinfo=ROME).timestamp()  # a Tuesday

@@ -18,9 +18,8 @@ from segue.agents.claude.lines import ClaudeLines
 from segue.agents.local.launch import SessionUsage
 from segue.conformance.agent import check_agent
 from segue.domain.events import AgentRaw, AgentText, AgentThought, AgentTool, Event, event_data
-from segue.domain.failure import Failure, FailureKind
 from segue.domain.job import Limits, Mode
-from segue.domain.outcome import Outcome, Usage
+from segue.domain.outcome import Failure, FailureKind, Outcome, Usage
 from segue.system.process.processes import Processes
 from segue.system.services import Services
 from tests.agents.items import lend, of, outcome

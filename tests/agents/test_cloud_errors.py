@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 
 from segue.agents.cloud.errors import read_refusal
 from segue.agents.cursor_cloud.agent import CursorCloudAgent
-from segue.agents.cursor_cloud.api import Status, make_agent_id, parse_status
-from segue.agents.cursor_cloud.options import CursorCloudOptions
-from segue.agents.cursor_cloud.reading import read_stream_error
+from segue.agents.cursor_cloud.api import CursorCloudOptions, Status, make_agent_id, parse_status
+from segue.agents.cursor_cloud.stream import read_stream_error
 from segue.domain.events import AgentStarted, AgentUsage
 from segue.domain.options import OptionError, read_options
 from segue.runtime import registry

@@ -7,7 +7,7 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from segue.agents.cloud.sse import Freshness, Resume, SseFrame, SseParser
+from segue.agents.cloud.calls import Freshness, Resume, SseFrame, SseParser
 
 TEXTS = st.text(max_size=20).filter(lambda text: not set(text) & set("\r\n\0"))
 NAMES = st.text(st.sampled_from("abcdé_ "), min_size=1, max_size=6).map(str.strip).filter(bool)

@@ -14,13 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from segue.agents.codex.agent import CodexAgent, CodexOptions
-from segue.agents.codex.lines import CodexLines
-from segue.agents.codex.sessions import SessionFacts, read_session
+from segue.agents.codex.lines import CodexLines, SessionFacts, read_session
 from segue.conformance.agent import check_agent
 from segue.domain.events import AgentRaw, AgentThought, AgentTool, AgentUsage, Event, event_data
-from segue.domain.failure import Failure, FailureKind
 from segue.domain.job import Limits, Mode
-from segue.domain.outcome import Outcome, Usage
+from segue.domain.outcome import Failure, FailureKind, Outcome, Usage
 from segue.system.process.processes import Processes
 from segue.system.services import Services
 from tests.agents.items import lend, of, outcome

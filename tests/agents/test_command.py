@@ -14,12 +14,10 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from segue.agents.command import CommandAgent, CommandOptions
-from segue.domain.argv import fill
 from segue.domain.events import AgentOutput, AgentStarted
-from segue.domain.failure import FailureKind
 from segue.domain.job import Job, Limits, Mode
-from segue.domain.options import OptionError, read_options
-from segue.domain.outcome import Outcome
+from segue.domain.options import OptionError, fill_placeholders, read_options
+from segue.domain.outcome import FailureKind, Outcome
 from segue.domain.task import Task
 from segue.ports import Problem
 from segue.prompts.task import execute_prompt
@@ -103,7 +101,7 @@ def test_an_unknown_placeholder_is_a_configuration_error(argument: str) -> None:
 @given(st.text(), st.text())
 def test_escaped_text_and_values_come_through_unchanged(text: str, value: str) -> None:
     escaped = text.replace("{", "{{").replace("}", "}}")
-    assert fill(escaped + "{task}", {"task": value}) == text + value
+    assert fill_placeholders(escaped + "{task}", {"task": value}) == text + value
 
 
 @pytest.mark.parametrize("argv", [[], [""], ["tool\0"]])

@@ -30,10 +30,8 @@ from segue.domain.events import (
     AgentUsage,
     event_data,
 )
-from segue.domain.failure import FailureKind
-from segue.domain.job import Job, Limits, Mode
-from segue.domain.outcome import Usage
-from segue.domain.prompt import Prompt
+from segue.domain.job import Job, Limits, Mode, Prompt
+from segue.domain.outcome import FailureKind, Usage
 from segue.domain.task import Task
 from segue.prompts.task import execute_prompt
 from segue.sim.launchers import write_launchers

@@ -21,8 +21,8 @@ from segue.agents.codex.lines import CodexLines
 from segue.agents.cursor.lines import CursorLines
 from segue.agents.cursor_cloud.api import CURSOR, Status, judge_end
 from segue.agents.local.launch import ProcessEnd
-from segue.domain.failure import Failure, FailureKind
 from segue.domain.job import Mode
+from segue.domain.outcome import Failure, FailureKind
 from segue.runtime.registry import CORE
 from segue.system.http.client import HttpError, HttpResponse
 from tests.agents.stand_in import ended

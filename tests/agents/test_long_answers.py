@@ -17,16 +17,14 @@ from segue.agents.claude.lines import ClaudeLines
 from segue.agents.codex.lines import CodexLines
 from segue.agents.command import CommandAgent
 from segue.agents.cursor.lines import CursorLines
-from segue.agents.cursor_cloud.reading import MessageBuffer
+from segue.agents.cursor_cloud.stream import MessageBuffer
 from segue.agents.local.launch import PlainOutput, Reader
 from segue.agents.local.output import OutputStream
-from segue.domain.answer import LONGEST_ANSWER
 from segue.domain.events import AgentText, Event
-from segue.domain.failure import FailureKind
-from segue.domain.job import Job, Mode
-from segue.domain.outcome import Outcome
+from segue.domain.job import Job, Mode, Prompt
+from segue.domain.outcome import FailureKind, Outcome
 from segue.domain.plan import read_plan
-from segue.domain.prompt import Prompt
+from segue.domain.text import LONGEST_ANSWER
 from segue.flow.launch import run_agent
 from segue.ports import Installation, Problem
 from tests.agents.stand_in import ended

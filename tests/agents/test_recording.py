@@ -16,15 +16,15 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from segue.agents.codex.provider import find_provider, point_at
+from segue.agents.codex.agent import find_provider, point_at
 from segue.agents.local.launch import PlainOutput, make_command, run_program
 from segue.agents.local.recording import LaunchRecorder, read_recording
 from segue.domain.events import AgentRecorded
 from segue.domain.job import Job
-from segue.domain.recording import change_body
 from segue.system.http.server import drop_connection, open_server
 from segue.system.process.processes import Processes
 from segue.system.recording.child import MARK
+from segue.system.recording.exchanges import change_body
 from tests.agents.items import Items, lend, of, outcome
 from tests.agents.stand_in import LIMITS, PROMPT
 

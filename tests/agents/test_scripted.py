@@ -12,14 +12,12 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from segue.agents.scripted.acts import load_script
 from segue.agents.scripted.agent import ScriptedAgent, ScriptedOptions
-from segue.agents.scripted.entries import load_script
 from segue.domain.errors import UsageError
 from segue.domain.events import AgentOutput, AgentStarted, AgentText, AgentTool, AgentUsage
-from segue.domain.failure import FailureKind
-from segue.domain.job import Job, Limits, Mode
-from segue.domain.outcome import Outcome, Usage
-from segue.domain.prompt import Prompt
+from segue.domain.job import Job, Limits, Mode, Prompt
+from segue.domain.outcome import FailureKind, Outcome, Usage
 from segue.domain.task import Task
 from segue.prompts.task import execute_prompt
 from segue.system.process.processes import Processes

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from segue.agents.acp.lines import AcpLines
 from segue.agents.acp.profiles import Profile
 from segue.agents.claude.lines import ClaudeLines
-from segue.agents.cloud.sse import Freshness, SseFrame
+from segue.agents.cloud.calls import Freshness, SseFrame
 from segue.agents.cloud.transcript import Transcript
 from segue.agents.codex.lines import CodexLines
 from segue.agents.cursor.lines import CursorLines
-from segue.agents.cursor_cloud.reading import StreamReader
+from segue.agents.cursor_cloud.stream import StreamReader
 from segue.agents.local.launch import Reader
 from segue.agents.local.output import OutputStream
 from segue.domain.events import AgentOutput, AgentText, Event

@@ -6,7 +6,7 @@ import tomllib
 
 import pytest
 
-from segue.agents.scripted.entries import AgentScript
+from segue.agents.scripted.acts import AgentScript
 from segue.bench.cases import Pair, load_cases, read_pair
 from segue.bench.place import write_script
 from segue.config.settings import Settings

@@ -11,7 +11,7 @@ import pytest
 from segue.cli.run.demo.captions import Narrator
 from segue.cli.terminal.output import Printer
 from segue.domain import events as e
-from segue.domain.failure import Failure, FailureKind
+from segue.domain.outcome import Failure, FailureKind
 from segue.domain.proof import CheckResult, CheckState
 from segue.store import connect
 from tests.cli.place import Place

@@ -253,7 +253,7 @@ def test_agents_that_are_not_ready_are_named_with_the_fix(place: Place) -> None:
 def test_the_command_for_the_tests_is_read_from_files(
     tmp_path: Path, files: dict[str, str], command: str | None
 ) -> None:
-    from segue.runtime.suggested_check import suggest_check
+    from segue.runtime.first_run import suggest_check
 
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from segue.domain.errors import WorkspaceError
-from segue.system.git.merging import Integration
+from segue.system.git.integration import Integration
 from segue.system.git.repository import Repository
 from tests.crash.points import compiler, count_calls, kill_gits
 from tests.crash.test_points import SEED

@@ -26,7 +26,7 @@ SEED = int(os.environ.get("SEGUE_CRASH_SEED", "20772"))
 _LANE = """
 import asyncio, sys
 from pathlib import Path
-from segue.system.git.merging import Integration
+from segue.system.git.integration import Integration
 from segue.system.git.repository import Repository
 async def lane(repo, branch, work):
     own = Integration(await Repository.open(Path(repo)), branch, since=1.0)

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from segue.conformance.delivery import check_delivery
+from segue.deliveries.hosting import PullRequestOptions
 from segue.deliveries.local import BranchDelivery, MergeDelivery
-from segue.deliveries.place import PullRequestOptions
 from segue.deliveries.pull_request import PullRequestDelivery
 from segue.domain.delivery import Target
 from segue.domain.options import Options

@@ -12,7 +12,7 @@ from typing import Any
 
 from segue.deliveries.github import GitHub
 from segue.deliveries.gitlab import GitLab
-from segue.deliveries.place import HostedPlace
+from segue.deliveries.hosting import HostedPlace
 
 BRANCH = "segue/20260101-000000-abcdef"
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from segue.deliveries.place import HostedPlace, PullRequestOptions, find_place, key_names, read_remote
-from segue.deliveries.text import cut_log, is_ours, was_drafted, write_body
+from segue.deliveries.hosting import HostedPlace, PullRequestOptions, find_place, key_names, read_remote
+from segue.deliveries.pull_request import cut_log, is_ours, was_drafted, write_body
 from segue.ports import Problem
 
 

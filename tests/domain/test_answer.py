@@ -7,7 +7,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from segue.domain.answer import keep_end, keep_start
+from segue.domain.text import keep_end, keep_start
 
 
 @given(st.text("ab\n", max_size=200), st.integers(1, 100))

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from segue.domain.kinds.commands import commands_in, find_commands
+from segue.domain.kinds import commands_in, find_commands
 
 FOUND = [
     ("Run `pytest tests/us1 -q` and look", [("pytest", "tests/us1", "-q")]),

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from segue.domain.criterion import Criterion
 from segue.domain.footprint import Footprint, find_footprint, find_paths, is_listed
 from segue.domain.task import Task, TaskKind
+from segue.domain.verdict import Criterion
 
 
 def paths(text: str) -> str:

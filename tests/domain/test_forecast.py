@@ -7,8 +7,8 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from segue.domain.forecast import Holdup, make_forecast
 from segue.domain.graph import Dependency, WaitKind, Waits
+from segue.domain.schedule import Holdup, make_forecast
 from segue.domain.task import Task
 from segue.domain.waits import plan_waits
 from tests.domain.test_schedule import graphs

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from segue.domain.kinds.recognise import kind_of, read_kind, recognise_kind, stated_kind, with_kinds
+from segue.domain.kinds import kind_of, read_kind, recognise_kind, stated_kind, with_kinds
 from segue.domain.task import Task, TaskKind, TaskList
 
 BUILD, TEST_FIRST, VERIFY, DOCS, HUMAN = TaskKind

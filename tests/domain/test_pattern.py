@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from segue.domain.kinds import words
+from segue.domain import kind_words
 from segue.domain.pattern import pattern
 
 
 def _with_needs() -> Iterator[re.Pattern[str]]:
-    for value in vars(words).values():
+    for value in vars(kind_words).values():
         for one in value if isinstance(value, tuple) else (value,):
             if getattr(one, "needs", ()):
                 yield one

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from segue.domain.plain import cut_tail
+from segue.domain.text import cut_tail
 
 
 @given(st.text("ab\n"), st.integers(1, 20))

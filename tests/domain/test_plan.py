@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import convert, to_builtins
 
-from segue.domain.json_text import objects, the_object
+from segue.domain.job import AgentChoice, Role, read_agent_options, read_chain
 from segue.domain.plan import MOST_STEPS, BuildPhase, MalformedPlan, read_plan, revise
-from segue.domain.role import AgentChoice, Role, read_agent_options, read_chain
 from segue.domain.task import Task, TaskKind, TaskStatus
+from segue.domain.text import find_object, find_objects
 
 ANY_TEXT = st.text(st.characters(codec=None), max_size=200)
 WORDS = st.text(st.characters(codec=None), min_size=1, max_size=30).filter(str.strip)
@@ -45,14 +45,14 @@ def pending(*keys: str) -> dict[str, Task]:
 def test_an_object_is_found_between_any_words(before: str, after: str, more: dict[str, Any]) -> None:
     said = json.dumps({**more, "steps": [1]})
     quiet = before.replace("{", "(").replace('"', "'") + said + after.replace("{", "(")
-    assert repr(the_object(quiet, "steps")) == repr(json.loads(said))
-    list(objects(before + said + after))
+    assert repr(find_object(quiet, "steps")) == repr(json.loads(said))
+    list(find_objects(before + said + after))
 
 
 def test_only_outer_objects_count_and_equal_ones_are_one() -> None:
-    assert list(objects('{"a": {"b": 1}} {bad {"c": 2}}')) == [{"a": {"b": 1}}, {"c": 2}]
-    assert the_object('{"steps": [1]} again {"steps": [1]}', "steps") == {"steps": [1]}
-    assert "differ" in the_object('{"steps": [1]} {"steps": [2]}', "steps")
+    assert list(find_objects('{"a": {"b": 1}} {bad {"c": 2}}')) == [{"a": {"b": 1}}, {"c": 2}]
+    assert find_object('{"steps": [1]} again {"steps": [1]}', "steps") == {"steps": [1]}
+    assert "differ" in find_object('{"steps": [1]} {"steps": [2]}', "steps")
 
 
 @pytest.mark.quick("text1", "text4")
@@ -69,13 +69,13 @@ def test_only_outer_objects_count_and_equal_ones_are_one() -> None:
     ],
 )
 def test_hopeless_texts_are_given_up_soon(text: str) -> None:
-    assert isinstance(the_object(text, "steps"), str)
+    assert isinstance(find_object(text, "steps"), str)
 
 
 @pytest.mark.parametrize("depth", range(900, 1000, 10))
 def test_depth_near_the_limit_of_the_interpreter_is_no_crash(depth: int) -> None:
     nested = '{"steps": ' + "[" * depth + "]" * depth + "}"
-    the_object(nested + nested, "steps")
+    find_object(nested + nested, "steps")
 
 
 # ---- reading plans
@@ -259,4 +259,4 @@ def test_choices_that_name_nobody_are_refused(choice: str) -> None:
 def test_an_object_is_found_behind_and_before_any_code(code: list[str], size: int) -> None:
     wanted = {"steps": ['é\n"' * size, 1.5e300, True, {"x": None}]}
     around = "\n".join(code).replace('{"', "{ x")
-    assert wanted in list(objects(f"{around}\n{json.dumps(wanted)}\n{around}"))
+    assert wanted in list(find_objects(f"{around}\n{json.dumps(wanted)}\n{around}"))

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from segue.domain.signature import LONGEST, signature
+from segue.domain.outcome import LONGEST, signature
 
 SAME = [
     ("ENOENT: no such file or directory, open '/tmp/a/b.sql'", "ENOENT: no such file or directory, open 'x'"),

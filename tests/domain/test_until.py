@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from segue.domain.until import describe_until
+from segue.domain.amounts import describe_until
 
 NOW = datetime.fromisoformat("2026-11-16T05:20:10").timestamp()
 

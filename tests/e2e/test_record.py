@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from segue.agents.local.recording import read_recording, write_recording
-from segue.domain.recording import RecordedLaunch, Recording
+from segue.system.recording.exchanges import RecordedLaunch, Recording
 from segue.system.redact import Redactor
 from tests.cli.place import DEADLINE, until
 from tests.e2e.conftest import KEY, Real

@@ -10,19 +10,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Self
 
-from segue.domain.before import KnownFailures
-from segue.domain.budget import Budget
 from segue.domain.events import AgentStarted, Event, Recorded
-from segue.domain.failure import Failure, FailureKind
-from segue.domain.finding import DismissReason, Finding
-from segue.domain.job import Job, Limits
-from segue.domain.outcome import Outcome, Usage
-from segue.domain.proof import CheckResult, CheckState, Seal
-from segue.domain.role import Role
+from segue.domain.job import Job, Limits, Role
+from segue.domain.outcome import Budget, Failure, FailureKind, Outcome, Usage
+from segue.domain.proof import CheckResult, CheckState, KnownFailures, Seal
 from segue.domain.run import Run, RunSpec
 from segue.domain.scenario import Scenario
 from segue.domain.task import Completion, Task, TaskKind, TaskList, TaskStatus
-from segue.domain.verdict import Verdict
+from segue.domain.verdict import DismissReason, Finding, Verdict
 from segue.flow.context import (
     Checking,
     Judging,
@@ -49,8 +44,8 @@ from segue.ports import (
     SourceRequest,
     Store,
 )
-from segue.proof.independent import TestsApart
-from segue.proof.options import SealOptions
+from segue.proof.execute import SealOptions
+from segue.proof.independent import DetachedTests
 from segue.proof.seal import Sealer
 from segue.runtime.commit_hooks import CommitHooks
 from segue.store import connect
@@ -279,7 +274,7 @@ class Loop:
                     if self.reviewer
                     else None,
                     judging=self.judging(),
-                    testing=TestsApart(repo, self.root / "apart", run.id),
+                    testing=DetachedTests(repo, self.root / "apart", run.id),
                     resumed_by_person=self.resumed_by_person,
                     survey=Survey(self.patience),
                 )

@@ -16,9 +16,8 @@ from segue.domain.outcome import Outcome
 from segue.flow.context import RunContext
 from segue.flow.lanes import Lane, Seat, Seats
 from segue.flow.scheduler import run_tasks
-from segue.system.git.lane_tree import LaneTree
-from segue.system.git.lanes import LaneTrees
-from segue.system.git.merging import Integration
+from segue.system.git.integration import Integration
+from segue.system.git.lanes import LaneTree, LaneTrees
 from segue.system.git.repository import Repository
 from tests.flow.loop import FunctionAgent, Loop
 

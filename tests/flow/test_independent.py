@@ -7,15 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from segue.domain.criterion import CriterionVerdict
 from segue.domain.errors import NeedsHuman
-from segue.domain.evidence import Evidence
-from segue.domain.job import Job
+from segue.domain.job import Job, Role
 from segue.domain.outcome import Outcome
 from segue.domain.proof import Level, Proof
-from segue.domain.role import Role
 from segue.domain.task import Task
-from segue.domain.verdict import Action, Result, Verdict
+from segue.domain.verdict import Action, CriterionVerdict, Evidence, Result, Verdict
 from segue.flow.context import Policy
 from segue.ports import Problem
 from tests.flow.loop import Behaviour, FunctionAgent, ListSource, Loop, in_turn

@@ -12,18 +12,14 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from segue.domain.budget import Budget
 from segue.domain.errors import CredentialsError, NeedsHuman
 from segue.domain.events import AgentReplaced, CheckRun, PatchMade, RunParked, TaskEnded
-from segue.domain.evidence import Evidence
-from segue.domain.failure import FailureKind
-from segue.domain.finding import DismissReason, Finding, Review, Severity
 from segue.domain.graph import Dependency, WaitKind
 from segue.domain.job import Job
-from segue.domain.outcome import Outcome
+from segue.domain.outcome import Budget, FailureKind, Outcome
 from segue.domain.run import StepState
 from segue.domain.task import Completion, Task, TaskKind, TaskStatus
-from segue.domain.verdict import Action, Result, Verdict
+from segue.domain.verdict import Action, DismissReason, Evidence, Finding, Result, Review, Severity, Verdict
 from segue.flow.context import Policy
 from segue.flow.launch import MAX_PARKS
 from segue.ports import Problem, ReviewSubject

@@ -13,7 +13,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from segue.domain.budget import Budget
 from segue.domain.errors import NeedsHuman, SegueError
 from segue.domain.events import (
     NoticeGiven,
@@ -24,10 +23,9 @@ from segue.domain.events import (
     TaskStarted,
     TaskWaiting,
 )
-from segue.domain.failure import Failure, FailureKind
 from segue.domain.graph import Dependency, WaitKind
 from segue.domain.job import Job
-from segue.domain.outcome import Outcome
+from segue.domain.outcome import Budget, Failure, FailureKind, Outcome
 from segue.domain.task import Task, TaskKind
 from segue.flow.context import Policy
 from tests.flow.loop import ListSource, fail

@@ -9,15 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from segue.domain.criterion import CriterionVerdict
 from segue.domain.errors import NeedsHuman, Unfinished
 from segue.domain.events import TaskEnded
-from segue.domain.failure import FailureKind
 from segue.domain.job import Job
-from segue.domain.outcome import Outcome
+from segue.domain.outcome import FailureKind, Outcome
 from segue.domain.proof import CheckResult, CheckState, Level, Seal
 from segue.domain.task import TaskKind
-from segue.domain.verdict import Action, Result, Verdict
+from segue.domain.verdict import Action, CriterionVerdict, Result, Verdict
 from segue.flow.context import Policy
 from segue.flow.judging import agree
 from segue.flow.proving import level_of
@@ -89,7 +87,7 @@ def test_a_refused_commit_is_made_again_without_the_agent(tmp_path: Path) -> Non
 
 
 def test_an_agent_whose_verdict_cannot_be_used_is_asked_again_alone(tmp_path: Path) -> None:
-    from segue.domain.role import Role
+    from segue.domain.job import Role
     from segue.judges.verdict import read_verdict
 
     answers = ["nonsense", "nonsense", "nonsense"]

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from segue.domain.before import BaseCheck, BaseState, KnownFailures
 from segue.domain.errors import CheckUnready
 from segue.domain.events import BaseChecked, CheckRun, PromptSent
 from segue.domain.job import Job
 from segue.domain.outcome import Outcome
+from segue.domain.proof import BaseCheck, BaseState, KnownFailures
 from segue.domain.task import Task
 from segue.flow.survey import allow_later, is_asked_for
 from tests.flow.loop import FunctionAgent, ListSource, Loop, edit

@@ -14,7 +14,7 @@ import pytest
 from _pytest.mark import ParameterSet
 
 from segue.system.isolation.isolate import Isolation, Means
-from segue.system.isolation.toolchain import is_temporary
+from segue.system.isolation.places import is_temporary
 from tests.cli.place import Place
 
 MOUNTER = Isolation().mounter.means
@@ -77,7 +77,7 @@ def run_by(means: str, place: Place, *args: str) -> subprocess.CompletedProcess[
 def without_means(argv: Sequence[str]) -> list[str]:
     """Return a command that runs another one as on a machine that can isolate nothing: no Landlock either."""
     become = (
-        "import ctypes, os, struct, sys; from segue.system.isolation.seccomp import lay;"
+        "import ctypes, os, struct, sys; from segue.system.isolation.landlock import lay_filter as lay;"
         " ctypes.CDLL(None).prctl(38, 1, 0, 0, 0);"
         " lines = [(0x20, 0, 0, 0), (0x15, 0, 1, 444), (6, 0, 0, 0x50026), (6, 0, 0, 0x7FFF0000)];"
         " lay(b''.join(struct.pack('=HBBI', *line) for line in lines)); os.execvp(sys.argv[1], sys.argv[1:])"

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from segue.system.isolation.isolate import Isolation, SandboxOptions
+from segue.system.isolation.places import is_temporary
 from segue.system.isolation.policy import Strength
-from segue.system.isolation.toolchain import is_temporary
 from segue.system.process.capture import child_environment
 from tests.isolation.means import each
 

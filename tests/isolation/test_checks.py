@@ -9,7 +9,7 @@ from typing import Literal
 
 import pytest
 
-from segue.proof.options import SealOptions
+from segue.proof.execute import SealOptions
 from tests.isolation.means import each
 from tests.proof.projects import Checkout, needs_sandbox
 

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from docs.limits import ATTEMPTS, NOT_STOPPED
 
-from segue.system.isolation.limits import ATTEMPTS, NOT_STOPPED
-from segue.system.isolation.toolchain import is_temporary
+from segue.system.isolation.places import is_temporary
 from tests.cli.place import PLAN, Place, processes_with
 from tests.isolation.homes import CREDENTIALS, WORD, make_home
 from tests.isolation.means import each

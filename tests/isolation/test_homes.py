@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from segue.system.isolation.credentials import mask
-from segue.system.isolation.homes import find_private, own_places
+from segue.system.isolation.homes import find_private, mask, own_places
 from segue.system.isolation.places import SECRETS
 from tests.isolation.homes import CREDENTIALS, KEPT_LINES, NEEDS, SQLITE, WORD, make_home
 

@@ -17,7 +17,7 @@ import msgspec
 import pytest
 
 from segue.domain.proof import CheckState, Seal
-from segue.proof.options import SealOptions
+from segue.proof.execute import SealOptions
 from segue.proof.seal import Sealer
 from segue.system.git.lanes import LaneTrees
 from segue.system.git.repository import Repository

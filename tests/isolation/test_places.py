@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from segue.system.isolation.isolate import Isolation, SandboxOptions
+from segue.system.isolation.places import is_temporary, named_places, outermost
 from segue.system.isolation.policy import Strength
-from segue.system.isolation.toolchain import is_temporary, named_places, outermost
 from segue.system.process.capture import child_environment
 from tests.isolation.means import each
 

@@ -15,13 +15,14 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
+from docs.limits import NOT_STOPPED, VISIBLE, visible_in
 
-from segue.proof.options import SealOptions
-from segue.system.isolation import seccomp
-from segue.system.isolation.isolate import Isolation, SandboxOptions, landlock_abi
-from segue.system.isolation.limits import NOT_STOPPED, VISIBLE, visible_in
+from segue.proof.execute import SealOptions
+from segue.system.isolation import landlock
+from segue.system.isolation.isolate import Isolation, SandboxOptions
+from segue.system.isolation.landlock import landlock_abi
+from segue.system.isolation.places import is_temporary
 from segue.system.isolation.policy import Places, Strength
-from segue.system.isolation.toolchain import is_temporary
 from segue.system.process.capture import child_environment
 from tests.isolation.homes import CREDENTIALS, KEPT_LINES, NEEDS, WORD, make_home
 from tests.isolation.means import each
@@ -183,7 +184,7 @@ def test_links_do_not_lead_a_check_to_credentials(
 @pytest.mark.quick("namespaces")
 @pytest.mark.parametrize("means", each("bwrap", "namespaces", "copy"))
 def test_a_check_has_no_keyrings(root: Path, means: Literal["bwrap", "namespaces", "copy"]) -> None:
-    if not seccomp.is_there() or (means == "copy" and not landlock_abi()):
+    if not landlock.has_filters() or (means == "copy" and not landlock_abi()):
         pytest.skip("this kernel filters no system calls, or has no Landlock to begin with it")
     project = make_project(root, means)
     assert json.loads(run_check(project, {"look.py": KEYRING})) == [errno.EPERM, errno.EPERM, errno.EPERM]

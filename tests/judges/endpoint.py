@@ -10,11 +10,10 @@ from typing import Any
 
 import pytest
 
-from segue.domain.criterion import Criterion
-from segue.domain.evidence import Evidence
 from segue.domain.options import read_options
 from segue.domain.proof import CheckResult
 from segue.domain.task import Task
+from segue.domain.verdict import Criterion, Evidence
 from segue.judges.llm import LlmJudge
 from segue.judges.options import JudgeSettings
 from segue.sim.llm.app import llm_app

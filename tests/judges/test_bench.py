@@ -12,9 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from segue.domain.errors import CredentialsError, JudgeFailed
-from segue.domain.evidence import Evidence
 from segue.domain.task import Task
-from segue.domain.verdict import Action, Result, Verdict
+from segue.domain.verdict import Action, Evidence, Result, Verdict
 from segue.judges.bench.cases import Case, cases
 from segue.judges.bench.report import BenchReport, CaseRate, JudgedCase
 from segue.judges.bench.run import run_bench

@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from segue.domain.criterion import CriterionVerdict
 from segue.domain.proof import CheckResult
-from segue.domain.verdict import Action, Result, Verdict
+from segue.domain.verdict import Action, CriterionVerdict, Result, Verdict
 from segue.judges.checks import combine, result_of
 
 MET = CriterionVerdict("FR-001", True, "return 404")

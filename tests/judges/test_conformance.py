@@ -5,11 +5,9 @@ from __future__ import annotations
 import pytest
 
 from segue.conformance.judge import check_judge
-from segue.domain.criterion import CriterionVerdict
-from segue.domain.evidence import Evidence
 from segue.domain.options import Options, read_options
 from segue.domain.task import Task
-from segue.domain.verdict import Action, Result, Verdict
+from segue.domain.verdict import Action, CriterionVerdict, Evidence, Result, Verdict
 from segue.judges.checks import ChecksJudge
 from segue.judges.llm import LlmJudge
 from segue.judges.options import JudgeSettings

@@ -14,18 +14,16 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from segue.domain.criterion import Criterion
 from segue.domain.errors import CredentialsError, JudgeFailed, ServiceAway
 from segue.domain.events import Event
-from segue.domain.evidence import Evidence
 from segue.domain.options import read_options
-from segue.domain.patience import outlast
 from segue.domain.proof import CheckResult
 from segue.domain.task import Task
-from segue.domain.verdict import Action, Result, Verdict
+from segue.domain.verdict import Action, Criterion, Evidence, Result, Verdict
 from segue.judges.llm import LlmJudge
 from segue.judges.options import JudgeSettings
 from segue.sim.llm.script import LlmEntry
+from segue.system.patience import outlast
 from tests.bare import bare_python, run_bare
 from tests.judges.endpoint import DIFF, EVIDENCE, GOOD, KEY, QUOTES, TASK, Endpoint, endpoint, reply
 from tests.patience import unhurried
@@ -351,8 +349,8 @@ _CHECK = """
 import asyncio
 from pathlib import Path
 from segue.domain.errors import ToolMissing
-from segue.domain.evidence import Evidence
-from segue.domain.patience import outlast
+from segue.domain.verdict import Evidence
+from segue.system.patience import outlast
 from segue.domain.task import Task
 from segue.judges.llm import LlmJudge
 from segue.judges.options import JudgeSettings

@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from segue.domain.errors import UnusableAnswer
-from segue.judges.answer import read_answer
-from segue.judges.quotes import Quotable
+from segue.judges.verdict import Quotable, read_answer
 
 KEYS = ["US1/AC1", "FR-003"]
 SHOWN = """\

@@ -10,14 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from segue.domain.errors import UnusableAnswer
-from segue.domain.evidence import Evidence
 from segue.domain.options import Options
 from segue.domain.proof import CheckResult
 from segue.domain.task import Task
-from segue.domain.verdict import Action, Result, Verdict, without_secrets
-from segue.judges.answer import CHOICES, read_answer
+from segue.domain.verdict import Action, Evidence, Result, Verdict, without_secrets
 from segue.judges.checks import ChecksJudge, combine
-from segue.judges.verdict import verdict_of
+from segue.judges.verdict import CHOICES, read_answer, verdict_of
 from tests.services import make_services
 
 DIFF = "diff --git a/f b/f\n--- a/f\n+++ b/f\n@@ -0,0 +1 @@\n+the whole truth stands here\n"

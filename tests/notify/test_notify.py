@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from segue.conformance.notifier import check_notifier
 from segue.domain.notification import KINDS, Notification
 from segue.domain.options import OptionError, read_options
-from segue.domain.plain import plain, plain_lines
+from segue.domain.text import plain, plain_lines
 from segue.notify.desktop import build_command
 from segue.notify.mail import compose
 from segue.notify.options import EmailSettings, NotifySettings

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from segue.domain.prompt import Prompt
+from segue.domain.job import Prompt
 from segue.domain.task import Task
-from segue.prompts.fence import choose_nonce, fence
+from segue.prompts.assemble import choose_nonce, fence
 from segue.prompts.task import execute_prompt
 
 NONCE = "0123456789abcdef"

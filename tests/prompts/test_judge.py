@@ -5,13 +5,12 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from segue.domain.criterion import Criterion
-from segue.domain.diff import by_file
-from segue.domain.evidence import Evidence
-from segue.domain.prompt import Prompt
+from segue.domain.job import Prompt
 from segue.domain.proof import CheckResult
 from segue.domain.task import Task
-from segue.prompts.fence import fence
+from segue.domain.verdict import Criterion, Evidence
+from segue.domain.workspace import split_diff
+from segue.prompts.assemble import fence
 from segue.prompts.judge import judge_again_prompt, judge_prompt, quotable
 
 TASK = Task("T1", "Greet", "Write it.", criteria=(Criterion("US1/AC1", "Says “hello”."),))
@@ -103,7 +102,7 @@ def test_the_limit_holds_and_what_is_shown_is_whole(sizes: list[int], output: in
 )
 def test_the_parts_of_a_diff_are_the_diff(pieces: list[str]) -> None:
     diff = "".join(pieces)
-    assert "".join(file.text for file in by_file(diff)) == diff
+    assert "".join(file.text for file in split_diff(diff)) == diff
 
 
 def test_paths_are_read_from_every_kind_of_header() -> None:
@@ -116,4 +115,4 @@ def test_paths_are_read_from_every_kind_of_header() -> None:
         "+++ b/not-a-header\n"
         "diff --git a/x.py b/y.py\nsimilarity index 100%\nrename from x.py\nrename to y.py\n"
     )
-    assert [file.path for file in by_file(diff)] == ["old.py", "a b.txt", "f\\303\\274.py", "y.py"]
+    assert [file.path for file in split_diff(diff)] == ["old.py", "a b.txt", "f\\303\\274.py", "y.py"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from segue.domain.merge import Collision
 from segue.domain.task import Task
+from segue.domain.workspace import Collision
 from segue.prompts.merge import describe_collision, limit_diff, merge_prompt
 from segue.prompts.task import execute_prompt
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from segue.domain.finding import Finding, Severity
 from segue.domain.task import Task, TaskKind
-from segue.domain.verdict import Action, Result, Verdict
+from segue.domain.verdict import Action, Finding, Result, Severity, Verdict
 from segue.prompts.task import address_prompt, execute_prompt, resolve_prompt
 
 FINDING = Finding("1", "a.py", 1, Severity.ERROR, "rule", "message")

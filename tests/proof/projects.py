@@ -12,7 +12,7 @@ import pytest
 
 from segue.domain.proof import CheckResult
 from segue.domain.task import TaskKind
-from segue.proof.options import SealOptions
+from segue.proof.execute import SealOptions
 from segue.proof.seal import Sealer
 from segue.system.isolation.isolate import Isolation, Means
 

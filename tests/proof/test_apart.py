@@ -9,9 +9,8 @@ from typing import Literal
 import pytest
 
 from segue.domain.proof import CheckResult, CheckState
-from segue.proof.independent import TestsApart, is_in, rename
-from segue.proof.interface import describe_interface
-from segue.proof.options import SealOptions
+from segue.proof.execute import SealOptions
+from segue.proof.independent import DetachedTests, describe_interface, independent_path, is_in
 from segue.system.git.repository import Repository
 from tests.proof.projects import DISCOVER, Checkout
 
@@ -29,7 +28,7 @@ from tests.proof.projects import DISCOVER, Checkout
     ],
 )
 def test_test_files_get_names_of_their_own_and_helpers_keep_theirs(path: str, kept: str) -> None:
-    assert rename(path, "T1.2") == kept
+    assert independent_path(path, "T1.2") == kept
 
 
 def test_ids_are_found_in_their_files() -> None:
@@ -45,7 +44,7 @@ def test_only_new_test_files_are_kept_and_the_work_tree_stays_as_it_is(tmp_path:
     place.write({"work.txt": "under way\n"})
 
     async def run() -> tuple[str, ...]:
-        apart = TestsApart(await Repository.open(place.root), tmp_path / "apart", "run-1")
+        apart = DetachedTests(await Repository.open(place.root), tmp_path / "apart", "run-1")
         folder = await apart.open(place.base, "3-1")
         names = sorted(path.name for path in folder.iterdir())
         assert names == [".git", "calc.py", "test_old.py"]
@@ -99,7 +98,7 @@ def test_checks_run_tests_that_are_not_in_the_work_tree(
     head = place.commit({"calc.py": "def one():\n    return 1\n"})
 
     async def run() -> CheckResult:
-        apart = TestsApart(await Repository.open(place.root), tmp_path / "apart", "run-1")
+        apart = DetachedTests(await Repository.open(place.root), tmp_path / "apart", "run-1")
         folder = await apart.open(place.base, "1")
         text = (
             "import unittest\n\nfrom calc import one\n\n\nclass Test(unittest.TestCase):\n"

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from segue.domain.proof import CheckState, Seal
-from segue.proof.options import SealOptions
+from segue.proof.execute import SealOptions
 from tests.proof.projects import Checkout, Files, needs_sandbox
 
 

@@ -8,8 +8,9 @@ from msgspec.structs import replace
 
 from segue.domain.proof import CheckState
 from segue.domain.task import TaskKind
-from segue.proof.decide import Observed, Runs, decide
+from segue.proof.decide import decide
 from segue.proof.report import Canary, CaseResult, Reason, Report, TestOutcome
+from segue.proof.runs import Observed, Runs
 
 PASSED, FAILED, SKIPPED = TestOutcome.PASSED, TestOutcome.FAILED, TestOutcome.SKIPPED
 FILES = ("a.py", "b.py")

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from segue.domain.proof import CheckResult, CheckState, Seal
-from segue.proof.options import SealOptions
+from segue.proof.execute import SealOptions
 from tests.isolation.means import NAMED_IN_FILES
 from tests.proof.projects import Checkout, Files, needs_sandbox
 

@@ -18,8 +18,8 @@ import pytest
 from segue.domain.errors import WorkspaceError
 from segue.system.git.folders import common_dir
 from segue.system.git.guard import GitGuard
-from segue.system.git.inner import GitViolation
-from segue.system.git.merging import Integration
+from segue.system.git.integration import Integration
+from segue.system.git.nested import GitViolation
 from segue.system.git.repository import Repository
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="links and pipes are different there")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from segue.domain.proof import CheckState, Seal
-from segue.proof.options import SealOptions
+from segue.proof.execute import SealOptions
 from tests.proof.projects import Checkout, Files, needs_sandbox
 
 pytestmark = [needs_sandbox, pytest.mark.skipif(shutil.which("go") is None, reason="go is not installed")]

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from segue.domain.errors import WorkspaceError
-from segue.domain.failure import FailureKind
+from segue.domain.outcome import FailureKind
 from segue.domain.task import Notice, Task, TaskKind, TaskList, TaskStatus
 from segue.domain.workspace import Snapshot
 from segue.proof.contract import Contract, ContractFile

@@ -15,8 +15,8 @@ import pytest
 
 from segue.domain.proof import CheckResult, CheckState
 from segue.flow.proving import level_of
-from segue.proof.options import SealOptions
-from segue.system.isolation.toolchain import is_temporary
+from segue.proof.execute import SealOptions
+from segue.system.isolation.places import is_temporary
 from tests.proof.means_cases import CASES, Case, Link
 from tests.proof.projects import Checkout, Files, works
 

@@ -16,10 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from segue.domain.proof import CheckState, Seal
-from segue.proof.merge import merge_control
-from segue.proof.named import named_files, parts_of
-from segue.proof.options import SealOptions
-from segue.proof.paths import Classifier, PathKind, matches_any
+from segue.proof.compose import merge_control
+from segue.proof.execute import SealOptions
+from segue.proof.paths import Classifier, PathKind, matches_any, named_files, parts_of
 from segue.proof.report import Reason, TestOutcome, explain
 from segue.proof.runners import Stage
 from segue.proof.runners.junit import read_junit

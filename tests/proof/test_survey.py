@@ -13,7 +13,7 @@ from _pytest.mark import ParameterSet
 
 from segue.domain.task import Task
 from segue.flow.survey import allow_later
-from segue.proof.options import SealOptions
+from segue.proof.execute import SealOptions
 from tests.isolation.means import NAMED_IN_FILES
 from tests.proof.projects import DISCOVER, PYTEST, Checkout
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from segue.domain.proof import Seal
-from segue.proof.options import SealOptions
+from segue.proof.execute import SealOptions
 from segue.proof.trees import list_tree, write_tree
 from segue.system.git.folders import GitPlace
 from segue.system.git.objects import Objects

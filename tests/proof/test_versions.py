@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from segue.proof.versions import find_bumps
+from segue.proof.environments import find_bumps
 
 
 def python(folder: Path, name: str, version: str, needs: str = "", files: tuple[str, ...] = ()) -> None:

@@ -12,8 +12,7 @@ import pytest
 
 from segue.domain.proof import CheckState, Seal
 from segue.domain.task import TaskKind
-from segue.proof.execute import find_program
-from segue.proof.options import SealOptions
+from segue.proof.execute import SealOptions, find_program
 from tests.isolation.means import NAMED_IN_FILES
 from tests.patience import unhurried
 from tests.proof.projects import PYTEST, UNITTEST, Checkout, Files, needs_sandbox

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import msgspec
 
-from segue.domain.criterion import Criterion, CriterionVerdict
 from segue.domain.events import CheckRun, Event, Tampered, TaskEnded, VerdictGiven, event_data
 from segue.domain.proof import (
     CheckResult,
@@ -17,7 +16,7 @@ from segue.domain.proof import (
     Tampering,
 )
 from segue.domain.task import Task
-from segue.domain.verdict import Action, Result
+from segue.domain.verdict import Action, Criterion, CriterionVerdict, Result
 from tests.reports.dataset import Written, WrittenRun
 
 RUN = "20261115-024657-97ec"

@@ -11,11 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from segue.domain.criterion import CriterionVerdict
 from segue.domain.events import TaskEnded, VerdictGiven
 from segue.domain.proof import CheckState, IndependentTests, Level, Proof, Seal, Tampering
 from segue.domain.task import TaskKind
-from segue.domain.verdict import Action, Result
+from segue.domain.verdict import Action, CriterionVerdict, Result
 from segue.reports.card.build import build_cards
 from segue.reports.card.card import CheckCard, ContestedCard, CriterionCard, ProofCard
 from segue.reports.card.layout import lay_out

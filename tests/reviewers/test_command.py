@@ -11,8 +11,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from segue.domain.finding import Review, Severity
 from segue.domain.options import Argv, read_options
+from segue.domain.verdict import Review, Severity
 from segue.reviewers.command import CommandReviewer
 from segue.reviewers.options import CommandReviewOptions
 from tests.reviewers.place import EVAL, Place, preset

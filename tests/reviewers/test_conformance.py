@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from segue.conformance.reviewer import check_reviewer
-from segue.domain.finding import DismissReason, Finding, Review, Severity
 from segue.domain.options import read_options
+from segue.domain.verdict import DismissReason, Finding, Review, Severity
 from segue.ports import Problem, Reviewer, ReviewSubject
 from segue.reviewers.command import CommandReviewer
 from segue.reviewers.options import StetOptions

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from segue.domain.finding import Severity
-from segue.reviewers.formats.read import PARSERS, Format, MalformedOutput, exit_code_finding, parse
+from segue.domain.verdict import Severity
+from segue.reviewers.formats import PARSERS, Format, MalformedOutput, exit_code_finding, parse
 
 ROOT = PurePosixPath("/srv/repo")
 FORMATS: tuple[Format, ...] = get_args(Format)

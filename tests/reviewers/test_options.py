@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from segue.domain.argv import fill, split
-from segue.domain.options import OptionError, read_options
+from segue.domain.options import OptionError, fill_placeholders, read_options, split_command
 from segue.reviewers.options import PRESETS, CommandReviewOptions, StetOptions
 from tests.reviewers.place import preset
 
@@ -88,13 +87,13 @@ def test_mistakes_in_the_commands_options(wrong: dict[str, Any]) -> None:
 
 @given(st.lists(st.text(min_size=1, alphabet=st.characters(blacklist_characters="'\0\n")), min_size=1))
 def test_quoted_words_come_through_whole(words: list[str]) -> None:
-    assert split(" ".join(f"'{word}'" for word in words)) == words
+    assert split_command(" ".join(f"'{word}'" for word in words)) == words
 
 
 @given(st.text())
 def test_splitting_ends_in_words_or_in_an_error(command: str) -> None:
     try:
-        words = split(command)
+        words = split_command(command)
     except ValueError:
         return
     assert words
@@ -102,7 +101,7 @@ def test_splitting_ends_in_words_or_in_an_error(command: str) -> None:
 
 @given(st.text())
 def test_a_value_is_never_looked_at_again(value: str) -> None:
-    assert fill("{{{base}}}", {"base": value}) == "{" + value + "}"
+    assert fill_placeholders("{{{base}}}", {"base": value}) == "{" + value + "}"
 
 
 @pytest.mark.parametrize("name", PRESETS)

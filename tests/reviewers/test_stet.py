@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from segue.domain.finding import DismissReason, Finding, Review, Severity
 from segue.domain.options import read_options
+from segue.domain.verdict import DismissReason, Finding, Review, Severity
 from segue.reviewers.options import StetOptions
 from segue.reviewers.stet.reviewer import StetReviewer
 from segue.reviewers.stet.session import Ownership

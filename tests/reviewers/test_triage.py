@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from segue.domain.finding import DismissReason, Finding, Severity
 from segue.domain.options import OptionError, read_options
+from segue.domain.verdict import DismissReason, Finding, Severity
 from segue.reviewers.triage import DismissRule, at_least, subject_of, triage
 
 

@@ -11,7 +11,7 @@ import pytest
 from segue.config.settings import Settings
 from segue.domain.errors import NeedsHuman
 from segue.domain.options import read_options
-from segue.runtime.lanes import LaneSetup
+from segue.runtime.parallel import LaneSetup
 from segue.system.git.lanes import LaneTrees
 from segue.system.git.repository import Repository
 from segue.system.isolation.isolate import Isolation
@@ -37,13 +37,13 @@ class Place:
         git(repo, "add", "--all")
         git(repo, "commit", "--quiet", "-m", "Ignore")
 
-    def furnish(self, **settings: object) -> Path:
+    def prepare(self, **settings: object) -> Path:
         """Open the lane and give it what the settings say."""
 
         async def work() -> Path:
             home = await Repository.open(self.repo)
             lane = await LaneTrees(home, self.state, "run").open(1, "HEAD")
-            await self.setup(home, settings).furnish(lane)
+            await self.setup(home, settings).prepare(lane)
             return lane.root
 
         return asyncio.run(work())
@@ -70,12 +70,12 @@ def test_files_are_copied_once_and_are_then_the_lanes_own(place: Place) -> None:
     (place.repo / "data").mkdir()
     (place.repo / "data" / "link").symlink_to("rows")
     (place.repo / "data" / "rows").write_text("1")
-    lane = place.furnish(lane_copy=[".env*", "data"])
+    lane = place.prepare(lane_copy=[".env*", "data"])
     assert (lane / ".env").read_text() == "A=1"
     assert (lane / "data" / "link").read_text() == "1"
     (lane / ".env").write_text("A=2")
     (place.repo / "data" / "rows").write_text("2")
-    assert place.furnish(lane_copy=[".env*", "data"]) == lane
+    assert place.prepare(lane_copy=[".env*", "data"]) == lane
     assert (lane / ".env").read_text() == "A=2"
     assert (lane / "data" / "rows").read_text() == "1"
     assert git(lane, "status", "--porcelain") == ""
@@ -84,9 +84,9 @@ def test_files_are_copied_once_and_are_then_the_lanes_own(place: Place) -> None:
 def test_folders_are_linked(place: Place) -> None:
     (place.repo / "node_modules").mkdir()
     (place.repo / "node_modules" / "one").write_text("1")
-    lane = place.furnish(lane_link=["node_modules"])
+    lane = place.prepare(lane_link=["node_modules"])
     assert (lane / "node_modules").readlink() == place.repo / "node_modules"
-    assert place.furnish(lane_link=["node_modules"]) == lane
+    assert place.prepare(lane_link=["node_modules"]) == lane
     assert git(lane, "status", "--porcelain") == ""
 
 
@@ -96,7 +96,7 @@ def test_nothing_from_outside_gets_into_a_lane(place: Place, name: str) -> None:
     (place.repo / ".env").symlink_to(place.state / "secret")
     (place.repo / "data").symlink_to(place.state)
     patterns = [".env", "data/secret", "../state*/secret", str(place.state / "secret"), ".git/config"]
-    lane = place.furnish(**{name: patterns})
+    lane = place.prepare(**{name: patterns})
     assert sorted(path.name for path in lane.iterdir()) == [".git", ".gitignore", "file", "package-lock.json"]
 
 
@@ -106,38 +106,38 @@ def test_what_git_would_commit_is_refused(place: Place, name: str, path: str) ->
     (place.repo / path).mkdir()
     (place.repo / path / "one").write_text("1")
     with pytest.raises(NeedsHuman, match="does not ignore") as refused:
-        place.furnish(**{name: [path]})
+        place.prepare(**{name: [path]})
     assert f"/{path}" in refused.value.hint
 
 
 def test_setup_runs_when_a_lane_is_new_and_when_a_lock_file_differs(place: Place) -> None:
-    lane = place.furnish(lane_setup=[COUNT])
-    place.furnish(lane_setup=[COUNT])
+    lane = place.prepare(lane_setup=[COUNT])
+    place.prepare(lane_setup=[COUNT])
     count = lane / "node_modules" / ".count"
     assert count.read_text().count("run") == 1
     (lane / "package-lock.json").write_text('{"changed": 1}')
-    place.furnish(lane_setup=[COUNT])
-    place.furnish(lane_setup=[COUNT])
+    place.prepare(lane_setup=[COUNT])
+    place.prepare(lane_setup=[COUNT])
     assert count.read_text().count("run") == 2
-    place.furnish(lane_setup=[COUNT, ["true"]])
+    place.prepare(lane_setup=[COUNT, ["true"]])
     assert count.read_text().count("run") == 3, "other commands were named"
 
 
 def test_a_setup_that_fails_says_so_and_is_repeated(place: Place) -> None:
     failing = ["sh", "-c", "test -e node_modules || { echo no network >&2; exit 7; }"]
     with pytest.raises(NeedsHuman, match="exit code 7\nno network") as failed:
-        place.furnish(lane_setup=[failing])
+        place.prepare(lane_setup=[failing])
     assert "test -e node_modules" in failed.value.message
     assert "segue resume" in failed.value.hint
     with pytest.raises(NeedsHuman):
-        place.furnish(lane_setup=[failing])
+        place.prepare(lane_setup=[failing])
     lane = place.state / "run-lane-1"
     (lane / "node_modules").mkdir()
-    assert place.furnish(lane_setup=[failing]) == lane
+    assert place.prepare(lane_setup=[failing]) == lane
 
 
 def test_a_setup_knows_its_lane(place: Place) -> None:
-    lane = place.furnish(lane_setup=[["sh", "-c", "echo $SEGUE_LANE $SEGUE_PORT > .env"]])
+    lane = place.prepare(lane_setup=[["sh", "-c", "echo $SEGUE_LANE $SEGUE_PORT > .env"]])
     number, port = (lane / ".env").read_text().split()
     assert number == "1"
     assert int(port) % 20 == 0

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from segue.domain.errors import UsageError
-from segue.domain.role import AgentChoice, Role
+from segue.domain.job import AgentChoice, Role
 from segue.domain.run import RunKind
 from segue.domain.task import Task, TaskList, TaskStatus
 from segue.runtime.app import App
 from segue.runtime.first_run import find_agent
 from segue.runtime.plan import PlanChanged, RunPlan, plan_run
-from segue.runtime.units import Units, select_tasks
+from segue.runtime.task_choice import TaskChoice, select_tasks
 from tests.flow.loop import ListSource
 
 PLAN = "## Task 1\n\nDo one thing.\n\n## Task 2\n\nDo another.\n\n## Task 3\n\nDo the last.\n"
@@ -39,7 +39,7 @@ def plan(folder: Path, named: str | None = "plan.md", only: tuple[str, ...] = ()
     """Plan a run in a folder, with settings as on the command line."""
     (folder / "plan.md").write_text(PLAN)
     app = App.load(folder, None, {"agent": "scripted", **settings})
-    return plan_run(app, app.source(named, folder), only)
+    return plan_run(app, app.source(named, folder), TaskChoice(only))
 
 
 def feature(folder: Path) -> Path:
@@ -173,17 +173,17 @@ def test_a_source_without_tasks_is_refused(tmp_path: Path) -> None:
 
 def test_filters_that_leave_no_task_are_refused(tmp_path: Path) -> None:
     listing = plan(tmp_path).listing
-    assert select_tasks(listing, ["3", "1"], "2") == ("3",)
+    assert select_tasks(listing, TaskChoice(("3", "1"), "2")) == ("3",)
     with pytest.raises(UsageError, match="No task is in all of these parts"):
-        select_tasks(listing, ["1"], "3")
+        select_tasks(listing, TaskChoice(("1",), "3"))
 
 
 def test_tasks_are_selected_by_name_and_from_a_start(tmp_path: Path) -> None:
     listing = plan(tmp_path).listing
-    assert select_tasks(listing, ("2",), None) == ("2",)
-    assert select_tasks(listing, (), "2") == ("2", "3")
+    assert select_tasks(listing, TaskChoice(("2",))) == ("2",)
+    assert select_tasks(listing, TaskChoice(start="2")) == ("2", "3")
     with pytest.raises(UsageError, match="There is no task '9'"):
-        select_tasks(listing, ("9",), None)
+        select_tasks(listing, TaskChoice(("9",)))
 
 
 def test_tasks_are_selected_by_story_phase_and_checkpoint() -> None:
@@ -196,25 +196,24 @@ def test_tasks_are_selected_by_story_phase_and_checkpoint() -> None:
         )
     )
 
-    def chosen(units: Units, *only: str) -> tuple[str, ...]:
-        return select_tasks(listing, only, None, units)
+    def chosen(choice: TaskChoice) -> tuple[str, ...]:
+        return select_tasks(listing, choice)
 
-    assert chosen(Units()) == ()
-    assert chosen(Units(stories=("US1",))) == ("T002", "T003")
-    assert chosen(Units(stories=("us2",))) == chosen(Units(stories=("2",))) == ("T003", "T004")
-    assert (
-        chosen(Units(phases=("2",))) == chosen(Units(phases=("phase 2: user story 1",))) == ("T002", "T003")
-    )
-    assert chosen(Units(phases=("1", "3"))) == ("T001", "T004")
-    assert chosen(Units(until_checkpoint=True)) == ("T002", "T003")
-    assert chosen(Units(stories=("US1",), phases=("2",)), "T003") == ("T003",)
+    assert chosen(TaskChoice()) == ()
+    assert chosen(TaskChoice(stories=("US1",))) == ("T002", "T003")
+    assert chosen(TaskChoice(stories=("us2",))) == chosen(TaskChoice(stories=("2",))) == ("T003", "T004")
+    by_name = chosen(TaskChoice(phases=("phase 2: user story 1",)))
+    assert chosen(TaskChoice(phases=("2",))) == by_name == ("T002", "T003")
+    assert chosen(TaskChoice(phases=("1", "3"))) == ("T001", "T004")
+    assert chosen(TaskChoice(until_checkpoint=True)) == ("T002", "T003")
+    assert chosen(TaskChoice(("T003",), stories=("US1",), phases=("2",))) == ("T003",)
     with pytest.raises(UsageError, match="There is no story 'US9'") as caught:
-        chosen(Units(stories=("US9",)))
+        chosen(TaskChoice(stories=("US9",)))
     assert caught.value.hint == "There are: US1, US2"
     with pytest.raises(UsageError, match="There is no phase '7'"):
-        chosen(Units(phases=("7",)))
+        chosen(TaskChoice(phases=("7",)))
     with pytest.raises(UsageError, match="No task is in all of these"):
-        chosen(Units(stories=("US1",), phases=("3",)))
+        chosen(TaskChoice(stories=("US1",), phases=("3",)))
     rest = TaskList(listing.tasks[3:])
     with pytest.raises(UsageError, match="no checkpoint after task T004"):
-        select_tasks(rest, (), None, Units(until_checkpoint=True))
+        select_tasks(rest, TaskChoice(until_checkpoint=True))

@@ -9,10 +9,10 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from segue.domain.recording import ModelExchange, RecordedLaunch, Recording
 from segue.runtime.replay.player import RecordedModel
 from segue.runtime.replay.requests import LaunchPlaces, find_difference, normalise, slug
 from segue.system.http.server import start_server
+from segue.system.recording.exchanges import ModelExchange, RecordedLaunch, Recording
 from segue.system.redact import Redactor
 from tests import loopback
 from tests.agents.stand_in import VALUES

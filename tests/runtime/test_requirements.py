@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from segue.domain.errors import UsageError
-from segue.domain.role import Role
+from segue.domain.job import Role
 from segue.runtime.app import App
 from segue.runtime.plan import RunPlan, plan_run
 

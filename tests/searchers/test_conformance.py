@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from segue.conformance.searcher import check_searcher
-from segue.domain.evidence import Hit
 from segue.domain.options import read_options
+from segue.domain.verdict import Hit
 from segue.ports import Searcher
 from segue.runtime import registry
 from segue.searchers.options import SearchSettings

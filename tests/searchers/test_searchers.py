@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from segue.domain.errors import CredentialsError, SearchFailed, UsageError
-from segue.domain.evidence import Hit
 from segue.domain.options import read_options
+from segue.domain.verdict import Hit
 from segue.ports import Searcher
 from segue.runtime import registry
 from segue.searchers.asking import hits

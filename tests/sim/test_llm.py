@@ -10,10 +10,9 @@ from typing import Any
 import httpx2
 import pytest
 
-from segue.domain.criterion import Criterion
-from segue.domain.evidence import Evidence
 from segue.domain.proof import CheckResult
 from segue.domain.task import Task
+from segue.domain.verdict import Criterion, Evidence
 from segue.prompts.judge import judge_again_prompt, judge_prompt
 from segue.sim.llm.app import llm_app
 from segue.system.http.server import start_server

@@ -11,11 +11,11 @@ from msgspec.structs import replace
 
 from segue.domain.graph import WaitKind
 from segue.sources.markdown.lines import read_lines
-from segue.sources.markdown.stated import TaskNames, read_relations, wait_by_text
+from segue.sources.markdown.relations import TaskNames, read_relations, wait_by_text
 from segue.sources.plan.usual import parse as parse_plan
 from segue.sources.speckit.dependencies import find_waits
 from segue.sources.speckit.tasks import parse
-from segue.view.graph import TaskGraph, draw_mermaid, print_waits
+from segue.view.graph import TaskGraph, describe_graph, draw_mermaid
 from tests.sources.speckit_files import feature, speckit
 
 NAMES = TaskNames.of({f"T{n:03d}": f"T{n:03d}" for n in range(1, 21)})
@@ -163,7 +163,7 @@ def test_the_graph_as_text_and_as_a_diagram(tmp_path: Path) -> None:
     feature(tmp_path, TEXT)
     tasks = speckit(tmp_path).tasks().tasks
     graph = TaskGraph.of(tasks, {"T006": ["src/a.py"], "T008": ["src/a.py"]})
-    text = print_waits(graph)
+    text = describe_graph(graph)
     assert "T005 Sign in (depends on T004) (pending)\n  waits for T004: it says so" in text
     assert "T006 Model (pending)\n  touched src/a.py before\n  waits for T004, T005: phase 3" in text
     diagram = draw_mermaid(graph).split("\n")

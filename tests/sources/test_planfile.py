@@ -18,7 +18,7 @@ from segue.domain.task import Completion, Task, TaskStatus
 from segue.ports import Source, SourceRequest
 from segue.sources.plan.source import CONTEXT_BYTES, PlanFile
 from segue.sources.plan.state import state_path
-from segue.sources.restore import CorruptState
+from segue.sources.state_file import CorruptState
 
 PLAN = "# Plan\n\nUse tabs.\n\n## Task 1\n\nOne.\n\n## Task 3\n\nThree.\n\n## Task 2\n\nTwo.\n"
 TITLED = "# Plan\n\n## Task 1: One\n\na\n\n### Task 1.1: Two\n\nb\n\n## Task 4b: Three\n\nc\n"

@@ -21,11 +21,10 @@ from segue.sources.plan.state import (
     load,
     pair_key,
     save,
-    set_aside,
     state_path,
     update,
 )
-from segue.sources.restore import CorruptState
+from segue.sources.state_file import CorruptState, set_aside
 
 MINIMAL = {"plan_path": "/p/plan.md", "repo_path": "/r", "completed_task_indices": [1, 3]}
 

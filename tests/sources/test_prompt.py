@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from segue.conformance.source import check_source
-from segue.domain.criterion import Criterion
 from segue.domain.errors import SourceError
 from segue.domain.task import Completion, Task, TaskStatus
+from segue.domain.verdict import Criterion
 from segue.ports import SourceRequest
 from segue.sources.prompt import PromptSource, pair_key, state_path
 

@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from segue.domain.history import SourceHistory
+from segue.domain.source import SourceHistory
 from segue.domain.task import Completion, Task, TaskStatus
 from segue.ports import Source
 from segue.sources.plan.source import PlanFile
 from segue.sources.prompt import PromptSource
-from segue.sources.restore import CorruptState
 from segue.sources.speckit.source import SpecKit
+from segue.sources.state_file import CorruptState
 
 KEYS = ("1", "2", "3", "4")
 

@@ -13,13 +13,13 @@ import pytest
 
 from segue.conformance.source import check_source
 from segue.domain.errors import SourceError, TwoLists
-from segue.domain.history import SourceHistory
+from segue.domain.source import SourceHistory
 from segue.domain.task import Completion, Task, TaskStatus
 from segue.ports import Source, SourceRequest
-from segue.sources.restore import CorruptState
 from segue.sources.speckit import state as speckit_state
 from segue.sources.speckit.context import MOST_BYTES
 from segue.sources.speckit.source import SpecKit
+from segue.sources.state_file import CorruptState
 from tests.sources.speckit_files import SPEC, TASKS, feature, speckit
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from segue.domain.criterion import Criterion
+from segue.domain.verdict import Criterion
 from segue.sources.speckit.spec import Story, parse_constitution, parse_plan, parse_spec
 from tests.sources.speckit_files import PLAN, SPEC
 

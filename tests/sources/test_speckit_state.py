@@ -11,11 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from segue.domain.criterion import CriterionVerdict
 from segue.domain.task import Completion, TaskStatus
-from segue.domain.verdict import Action, Result, Verdict
-from segue.sources.restore import CorruptState
+from segue.domain.verdict import Action, CriterionVerdict, Result, Verdict
 from segue.sources.speckit.state import CANNOT_PROCEED, SpecState, load, save, unusable
+from segue.sources.state_file import CorruptState
 
 PASSED = Verdict(Result.PASS, Action.PROCEED, "all is well", (CriterionVerdict("US1/AC2", True, "seen"),))
 

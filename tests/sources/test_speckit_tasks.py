@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from segue.domain.errors import SourceError
-from segue.domain.kinds.recognise import recognise_kind
+from segue.domain.kinds import recognise_kind
 from segue.domain.task import TaskStatus
 from segue.sources.plan.usual import parse as parse_plan
 from segue.sources.speckit.tasks import BoxTask, ParsedTasks, mark_task, parse, refusal

@@ -15,11 +15,7 @@ import pytest
 from msgspec.structs import replace
 
 from segue.domain import events as e
-from segue.domain.criterion import CriterionVerdict
-from segue.domain.evidence import Hit
-from segue.domain.failure import Failure, FailureKind
-from segue.domain.finding import DismissReason, Finding, Severity
-from segue.domain.outcome import Usage
+from segue.domain.outcome import Failure, FailureKind, Usage
 from segue.domain.proof import CheckResult, CheckState, Level, Proof
 from segue.domain.results import (
     ChoiceOutput,
@@ -36,7 +32,16 @@ from segue.domain.results import (
     StepResult,
 )
 from segue.domain.run import RunKind
-from segue.domain.verdict import Action, Result, Verdict
+from segue.domain.verdict import (
+    Action,
+    CriterionVerdict,
+    DismissReason,
+    Finding,
+    Hit,
+    Result,
+    Severity,
+    Verdict,
+)
 from segue.ports import Journal, QueryLimits, StepFacts, Store
 from segue.store import connect
 from segue.store.flat import FLAT_TABLES

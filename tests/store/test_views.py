@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from segue.domain.criterion import CriterionVerdict
 from segue.domain.errors import StoreError
 from segue.domain.events import AgentTool, CheckRun, DiagnosticRun, Event, VerdictGiven, read_event
-from segue.domain.verdict import Action, Result
+from segue.domain.verdict import Action, CriterionVerdict, Result
 from segue.ports import StepFacts
 from segue.store import connect, migrate
 from segue.store.database import open_database

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from segue.system.git.allowed import AllowedPrograms, Sign, allowed_filters, allowed_signing
+from segue.system.git.config import AllowedPrograms, Sign, allowed_filters, allowed_signing
 
 PROGRAMS = {
     name: f"/usr/bin/{name}" for name in ("git-lfs", "gpg", "gpgsm", "ssh-keygen", "python3", "jq", "sed")

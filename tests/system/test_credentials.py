@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from segue.system import credentials
-from segue.system.credentials import repository_secrets, user_secrets
+from segue.system import sensitive
+from segue.system.sensitive import repository_secrets, user_secrets
 
 TOKEN = "t0K3n-a1B2c3D4e5F6g7H8"
 PASSWORD = "correct-horse"
@@ -121,7 +121,7 @@ def test_an_address_without_a_secret_has_none(tmp_path: Path) -> None:
 
 
 def test_pages_do_not_read_them_again(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(credentials, "_FRESH", 1e9)
+    monkeypatch.setattr(sensitive, "_FRESH", 1e9)
     (home / ".netrc").write_text(FILES[".netrc"])
     assert user_secrets() == [PASSWORD]
     (home / ".netrc").unlink()

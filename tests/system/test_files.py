@@ -26,7 +26,7 @@ from segue.system.files import (
     write_atomic,
     write_error,
 )
-from segue.system.process.table import start_time
+from segue.system.identity import start_time
 
 
 def names(folder: Path) -> list[str]:

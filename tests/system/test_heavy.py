@@ -11,7 +11,7 @@ import pytest
 
 from segue.domain.errors import WorkspaceError
 from segue.system.git import outside
-from segue.system.git.heavy import allow_bytes, find_heavy
+from segue.system.git.index import allow_bytes, find_heavy
 from segue.system.git.repository import Repository
 from tests.system.test_git import git
 

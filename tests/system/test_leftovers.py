@@ -16,11 +16,10 @@ import pytest
 
 from segue.domain.errors import Unfinished, WorkspaceError
 from segue.domain.workspace import Snapshot
-from segue.system.git.beginning import new_repository
 from segue.system.git.branches import LocalBranches, RemoteBranches
-from segue.system.git.leftovers import clear_leftovers, wait_for_git
+from segue.system.git.recovery import clear_stale_locks, undo_killed_merge, wait_for_git
 from segue.system.git.repository import Repository
-from segue.system.git.undo import undo_killed_merge
+from segue.system.git.scratch import new_repository
 from tests.cli.place import until
 from tests.system.test_git import git, repo
 from tests.system.test_worktree import enter, worktree
@@ -70,7 +69,7 @@ def test_nobody_waits_for_a_git_of_somebody_else(repo: Path) -> None:
             other.stdin.write(b"HEAD\n")
             other.stdin.flush()
             other.stdout.readline()  # it is at work
-            assert _as_nobody(lambda: clear_leftovers(Path(place), folder, folder, 0.0, 5.0)) == 0
+            assert _as_nobody(lambda: clear_stale_locks(Path(place), folder, folder, 0.0, 5.0)) == 0
             assert (ours.exists(), theirs.exists()) == (False, True)
             other.stdin.close()
 

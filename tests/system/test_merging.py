@@ -19,9 +19,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from segue.domain.errors import WorkspaceError
-from segue.domain.merge import Merged
-from segue.system.git.collecting import no_gc
-from segue.system.git.merging import Integration, catch_up, parse_merge
+from segue.domain.workspace import Merged
+from segue.system.git.integration import Integration, catch_up, no_gc, parse_merge
 from segue.system.git.repository import Repository
 from tests.system.test_git import git, repo
 
@@ -422,8 +421,8 @@ _RACE = """
 import asyncio, sys
 from itertools import count
 from pathlib import Path
-from segue.system.git.collecting import no_gc
-from segue.system.git.merging import Integration
+from segue.system.git.integration import no_gc
+from segue.system.git.integration import Integration
 from segue.system.git.repository import Repository
 async def race(repo, old, new):
     own = Integration(await Repository.open(Path(repo)), "segue/run")

@@ -15,16 +15,15 @@ import pytest
 
 from segue.domain.errors import WorkspaceError
 from segue.proof.inputs import Trees, list_inputs
-from segue.reviewers.changes import in_changed_files
+from segue.reviewers.tool import in_changed_files
 from segue.system.git import outside
 from segue.system.git.branches import LocalBranches, RemoteBranches
-from segue.system.git.gitlinks import find_gitlinks
+from segue.system.git.index import find_gitlinks, take_snapshot
+from segue.system.git.integration import Integration
 from segue.system.git.lanes import LaneTrees
-from segue.system.git.looking import take_snapshot
-from segue.system.git.merging import Integration
+from segue.system.git.remotes import name_unseen
 from segue.system.git.repository import Repository
 from segue.system.git.scratch import clone_at
-from segue.system.git.upstream import name_unseen
 from segue.system.git.worktree import Worktree
 from segue.system.lane import list_shared
 from tests.system.test_git import git, repo
@@ -536,7 +535,7 @@ def test_a_filter_of_the_repository_is_named_where_files_need_it(trap: Trap) -> 
     trap.config("filter.strip.clean", "strip-notebooks")
 
     async def named() -> tuple[str, ...]:
-        return await (await Repository.open(trap.repo)).name_refused()
+        return await outside.name_refused((await Repository.open(trap.repo)).place)
 
     assert asyncio.run(named()) == (), "no file needs it"
     trap.attributes("*.ipynb filter=strip")

@@ -14,11 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from segue.system.identity import identify, is_dead
-from segue.system.interrupts import on_interrupt
-from segue.system.process.group import PORTABLE, windows_argv
-from segue.system.process.orphans import end_orphans
-from segue.system.process.table import find_survivors, portable_start_time, start_time
+from segue.system.identity import find_survivors, identify, is_dead, portable_start_time, start_time
+from segue.system.process.folder import end_orphans
+from segue.system.process.group import PORTABLE, on_interrupt, windows_argv
 from tests.system.process_driver import PATIENCE, kill_driver, left_behind, start_driver, wait_for
 
 EXTENSIONS = ".COM;.EXE;.BAT;.CMD"
@@ -35,9 +33,7 @@ def test_psutil_knows_a_process_by_its_start_and_sees_its_death(sleeper: subproc
     assert began
     assert "/" not in began
     assert portable_start_time(sleeper.pid) == began
-    code = (
-        "import sys; from segue.system.process.table import *; print(portable_start_time(int(sys.argv[1])))"
-    )
+    code = "import sys; from segue.system.identity import *; print(portable_start_time(int(sys.argv[1])))"
     other = subprocess.run([sys.executable, "-c", code, str(sleeper.pid)], capture_output=True, check=True)
     assert other.stdout.decode().strip() == began, "every process gives it the same name"
     sleeper.kill()

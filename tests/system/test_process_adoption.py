@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from segue.system.process.container import containment
+from segue.system.process.cgroup import containment
 from segue.system.process.processes import Chunk, Processes, end_orphans
 from tests.system.process_driver import (
     PATIENCE,

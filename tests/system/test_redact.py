@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from segue.domain.plain import clean, strip_control
+from segue.domain.text import clean, strip_control
 from segue.system.redact import MARK, Redactor
 from tests.system.spelling import SECRETS, WHOLE, encoded, spelt
 

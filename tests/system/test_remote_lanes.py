@@ -11,8 +11,8 @@ import pytest
 from segue.domain.errors import WorkspaceError
 from segue.domain.workspace import Snapshot
 from segue.system.git.branches import RemoteBranches, forget_lanes
-from segue.system.git.merging import Integration
-from segue.system.git.pushing import PushRemote
+from segue.system.git.integration import Integration
+from segue.system.git.remotes import PushRemote
 from segue.system.git.repository import Repository
 from tests.system.test_git import git, repo
 from tests.system.test_merging import RUN, commit

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from segue.system.rights import take_back_rights
+from segue.proof.rights import take_back_rights
 from tests.system.test_git import git, repo
 
 __all__ = ["repo"]

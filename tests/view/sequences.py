@@ -33,8 +33,7 @@ from segue.domain.events import (
     TaskWaiting,
     VerdictGiven,
 )
-from segue.domain.failure import Failure, FailureKind
-from segue.domain.outcome import Usage
+from segue.domain.outcome import Failure, FailureKind, Usage
 from segue.domain.proof import Level, Proof, Tampering
 from segue.domain.task import TaskKind
 from segue.domain.verdict import Action, Result

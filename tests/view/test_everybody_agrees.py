@@ -17,10 +17,10 @@ from msgspec.structs import replace
 from segue.cli.terminal.progress import Progress
 from segue.cli.terminal.task_table import format_cost, task_lines
 from segue.domain.amounts import format_duration
-from segue.domain.budget import Budget
 from segue.domain.events import Recorded, RunEnded, TaskEnded, TaskMarked
 from segue.domain.installed import import_name, is_installed
 from segue.domain.notification import Notification
+from segue.domain.outcome import Budget
 from segue.domain.run import Run, RunKind, RunSpec, RunState
 from segue.flow.launch import Launcher, LaunchRequest, OverBudget
 from segue.notify.observer import RunNotifier
@@ -37,8 +37,7 @@ from segue.view.data import run_data
 from segue.view.load import load_view
 from segue.view.run import RunView
 from segue.web.routes import PageRequest
-from segue.web.run import query_run
-from segue.web.runs import query_runs
+from segue.web.runs import query_run, query_runs
 from tests.view.sequences import FACTS, TITLES, histories
 
 SPEC = RunSpec("planfile", *FACTS, titles=TITLES, kind=RunKind.PLAN)
@@ -87,7 +86,7 @@ def figures(view: RunView) -> dict[str, Any]:
         for task in view.tasks.values()
     }
     usage = view.usage
-    return {"run": (view.launches, usage.tokens, usage.cost_usd, view.work_ms / 1000), "tasks": tasks}
+    return {"run": (view.launches, usage.tokens, usage.cost_usd, view.work.ms / 1000), "tasks": tasks}
 
 
 def shown(used: dict[str, Any], tasks: list[dict[str, Any]]) -> dict[str, Any]:
@@ -108,7 +107,7 @@ def compare_summary(view: RunView) -> None:
     total = task_lines(view, None, False, brief=False)[-1]
     used = view.usage
     for known in (
-        format_duration(view.work_ms / 1000),
+        format_duration(view.work.ms / 1000),
         f"{view.launches} launch",
         format_cost(used.cost_usd),
     ):
@@ -132,7 +131,7 @@ def compare_reports(store: Store, run: Run, view: RunView) -> None:
     assert used.launches == view.launches
     assert used.usage.tokens == view.usage.tokens
     assert used.usage.cost_usd == pytest.approx(view.usage.cost_usd)
-    assert work == view.work_ms
+    assert work == view.work.ms
     assert dict(used.attempts) == {task.key: task.attempts for task in view.tasks.values() if task.attempts}
     rows = {row["task"]: row for row in dataset.ask("tasks")}
     for key, row in rows.items():

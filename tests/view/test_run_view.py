@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from msgspec.structs import replace
 
 from segue.domain.amounts import format_duration, format_quantity
-from segue.domain.criterion import CriterionVerdict
 from segue.domain.events import (
     AgentEnded,
     Committed,
@@ -38,7 +37,7 @@ from segue.domain.outcome import Usage
 from segue.domain.proof import Level, Proof, Tampering
 from segue.domain.run import Run, RunSpec, RunState
 from segue.domain.task import TaskKind
-from segue.domain.verdict import Action, Result
+from segue.domain.verdict import Action, CriterionVerdict, Result
 from segue.system import identity
 from segue.view.load import state_of
 from segue.view.run import FOLDED, RunView
@@ -68,8 +67,8 @@ def test_the_parts_add_up(events: list[Recorded]) -> None:
     assert sum(task.attempts for task in tasks) == view.launches == sum(view.phases.values())
     assert sum(task.usage.tokens for task in tasks) == view.usage.tokens
     most = 3 if any(isinstance(event.event, TaskStarted) and event.event.lane for event in events) else 1
-    assert max(task.work_ms for task in tasks) <= view.work_ms <= events[-1].ts - events[0].ts
-    assert sum(task.work_ms for task in tasks) <= most * view.work_ms
+    assert max(task.work_ms for task in tasks) <= view.work.ms <= events[-1].ts - events[0].ts
+    assert sum(task.work_ms for task in tasks) <= most * view.work.ms
     launched = {event.step for event in events if isinstance(event.event, PromptSent)}
     assert view.launches >= len(launched)
 
@@ -163,7 +162,7 @@ def test_tasks_in_lanes_are_worked_on_at_the_same_time() -> None:
     assert rests.seconds(500) == 8, "all that is under way is parked"
     view = RunView.of(TITLES, events)
     assert [task.seconds for task in view.tasks.values()] == [6, 3 + 3, 2]
-    assert (view.work_ms, view.lanes, view.waiting, view.done) == (8_000 + 3_000, {}, {}, 3)
+    assert (view.work.ms, view.lanes, view.waiting, view.done) == (8_000 + 3_000, {}, {}, 3)
     assert (view.tasks["1"].merged, view.tasks["1"].merge_seconds) == ("d" * 40, 1.0)
     stretches = [(one.task, one.lane, one.start, one.end, one.after) for one in view.work.stretches]
     assert stretches == [
@@ -218,7 +217,7 @@ def test_waiting_for_the_turn_to_be_merged_is_no_work() -> None:
         (0, 2000, ""),
         (9000, 10000, "1"),
     ]
-    assert view.work_ms == 10_000
+    assert view.work.ms == 10_000
 
 
 def test_all_lanes_of_a_killed_session_wait_for_the_next_one() -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import logging
 import time
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -10,6 +12,8 @@ from urllib.parse import urlsplit
 import pytest
 from starlette.requests import HTTPConnection
 
+from segue.runtime.app import App
+from segue.web.app import serve_pages
 from segue.web.auth import LINK_SECONDS, PageKeys
 from tests import loopback
 from tests.cli.place import Place
@@ -159,3 +163,27 @@ def test_of_many_who_use_a_link_at_once_one_gets_in(tmp_path: Path) -> None:
         found = list(pool.map(keys.redeem, [key] * 32))
     assert found.count("/runs") == 1
     assert found.count(None) == 31
+
+
+def test_the_log_says_who_was_refused_and_contains_no_key(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "segue.web")
+    app = App.load(tmp_path, None, {"state_dir": str(tmp_path / "state")})
+
+    async def visit() -> str:
+        async with serve_pages(app, "127.0.0.1", 0) as make_link:
+            link = make_link("/runs")
+            host = urlsplit(link).netloc
+            for where in (link, f"http://{host}/runs", f"http://{host}/nothing"):
+                await asyncio.to_thread(fetch, where)
+            return link
+
+    link = urlsplit(asyncio.run(visit()))
+    said = caplog.text
+    assert f"serving the page at http://127.0.0.1:{link.port}" in said
+    assert "a browser came with a link: let in" in said
+    assert "refused GET /runs of 127.0.0.1: it is not known" in said
+    assert "is not served any more" in said
+    assert link.query.removeprefix("key=") not in said
+    assert str(link.hostname) not in said, "its name is for those who have a link"

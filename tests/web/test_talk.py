@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from segue.domain import events as e
-from segue.domain.failure import Failure, FailureKind
-from segue.domain.outcome import Usage
-from segue.web.turns import TurnReader, list_edits
+from segue.domain.outcome import Failure, FailureKind, Usage
+from segue.web.talk import TurnReader, list_edits
 from tests.cli.place import Place
 from tests.web.place import SPEC, Served, make_run
 from tests.web.test_server import HOSTILE

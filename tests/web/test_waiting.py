@@ -15,7 +15,7 @@ from segue.domain.run import Run, RunKind, RunSpec, RunState
 from segue.system import identity
 from segue.view.load import state_of
 from segue.view.run import RunView
-from segue.web.waiting import InboxItem, list_waiting, refuse_request
+from segue.web.inbox import InboxItem, list_waiting, refuse_request
 
 SPEC = RunSpec("planfile", "plan.md", "/nowhere", "scripted", "execute", titles={"1": "One", "2": "Two"})
 NOW = round(time.time() * 1000)

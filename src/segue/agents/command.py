@@ -10,11 +10,10 @@ from typing import Annotated
 from msgspec import Meta
 
 from segue.agents.local.launch import PlainOutput, make_command, run_program
-from segue.domain.argv import fill
 from segue.domain.errors import ToolMissing
 from segue.domain.events import Event
 from segue.domain.job import Job, Mode
-from segue.domain.options import OptionError, Options
+from segue.domain.options import OptionError, Options, fill_placeholders
 from segue.domain.outcome import Outcome
 from segue.ports import Capabilities, Installation, Problem
 from segue.system.process.processes import inside_environment
@@ -43,7 +42,7 @@ class CommandOptions(Options, frozen=True):
             if "\0" in argument:
                 raise OptionError(f"argv[{index}]", "an argument cannot contain a null character")
             try:
-                fill(argument, dict.fromkeys(_PLACEHOLDERS, ""))
+                fill_placeholders(argument, dict.fromkeys(_PLACEHOLDERS, ""))
             except ValueError as error:
                 raise OptionError(f"argv[{index}]", str(error)) from None
 
@@ -104,7 +103,7 @@ class CommandAgent:
             "session": job.session or "",
             "prompt": job.prompt.text.replace("\0", ""),
         }
-        program, *arguments = (fill(argument, values) for argument in self._options.argv)
+        program, *arguments = (fill_placeholders(argument, values) for argument in self._options.argv)
         if _has_folder(program):
             program = str(job.workspace / program)
         return (program, *arguments)

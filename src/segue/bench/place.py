@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from segue.bench.cases import ProofCase
 from segue.system.process.capture import Captured, capture, inside_environment
-from segue.system.program import frozen, segue_command
+from segue.system.process.segue import frozen, segue_command
 
 USER_COMMIT = "What the user wrote"
 _TIMEOUT = 180.0

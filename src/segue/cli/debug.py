@@ -8,10 +8,9 @@ from functools import cached_property
 from pathlib import Path
 
 from segue.domain.errors import UsageError
-from segue.domain.plain import clean
-from segue.system.credentials import user_secrets
+from segue.domain.text import clean
 from segue.system.redact import Redactor
-from segue.system.sensitive import secrets_of
+from segue.system.sensitive import secrets_of, user_secrets
 
 VARIABLE = "SEGUE_LOG"
 _LEVELS = ("debug", "info", "warning", "error")

@@ -63,7 +63,7 @@ def _command_help(place: click.Context, words: Sequence[str], *, is_topic: bool)
     """Return the help of a command; empty for a topic that is no command."""
     from segue.cli.main import unknown_command
     from segue.cli.topics import find_topics
-    from segue.domain.nearest import suggest
+    from segue.domain.text import suggest
 
     command = place.command
     for word in words:

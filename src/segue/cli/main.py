@@ -131,7 +131,7 @@ def _is_file(name: str) -> bool:
 
 def unknown_command(name: str, ctx: click.Context) -> click.UsageError:
     """Return the error for a command that the group of this context does not have."""
-    from segue.domain.nearest import suggest
+    from segue.domain.text import suggest
 
     names = ctx.command.list_commands(ctx) if isinstance(ctx.command, click.Group) else []
     hint = suggest(name, names, f"`{ctx.command_path} {{}}`")

@@ -33,7 +33,7 @@ def read_past(app: App, source: Source, read: Callable[[Store, str], dict[str, T
 
 def unknown_task(run: Run, task: str, keys: Iterable[str]) -> UsageError:
     """Return the refusal of a task that a run does not have."""
-    from segue.domain.nearest import suggest
+    from segue.domain.text import suggest
 
     return UsageError(
         f"There is no task {task!r} in run {run.id}.{suggest(task, keys)}",

@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import Struct
 
 from segue.domain.errors import UsageError
-from segue.domain.settings_text import LARGEST, SHARED_FILE, has_settings, parse_settings
+from segue.domain.options import LARGEST, SHARED_FILE, has_settings, parse_settings
 from segue.system.reading import UnsafeFile, explain_unreadable, read_file, work_tree
 
 

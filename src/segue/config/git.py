@@ -3,7 +3,6 @@
 from typing import Literal
 
 from segue.domain.options import Count, Options
-from segue.system.git.allowed import Sign
 
 
 class GitSettings(Options, frozen=True):
@@ -12,7 +11,7 @@ class GitSettings(Options, frozen=True):
     hooks: Literal["check", "off"] = "check"
     """Run the repository's own hooks (`pre-commit`, `prepare-commit-msg`, `commit-msg`) in the sandbox before
     each commit, as they were before the task; `off` leaves them out."""
-    sign: Sign = "user"
+    sign: Literal["user", "repository", "off"] = "user"
     """Whose program signs commits where `commit.gpgSign` asks for that: the one of your own configuration,
     also one that only the `repository`'s names, or none (`off`)."""
     add_bytes: Count = 2 * 1024**3

@@ -35,9 +35,9 @@ from segue.config.tree import (
 from segue.config.trust import ProjectFile
 from segue.domain.errors import UsageError
 from segue.domain.installed import known_table
-from segue.domain.nearest import find_nearest, suggest
 from segue.domain.options import OptionError, Secret, option_values, read_options
 from segue.domain.pattern import pattern
+from segue.domain.text import find_nearest, suggest
 from segue.store.address import is_path
 from segue.system.reading import suggest_path, work_tree
 

@@ -8,7 +8,6 @@ from msgspec import Meta
 from segue.config.git import GitSettings
 from segue.config.worker import WorkerSettings
 from segue.domain.diagnostic import ALLOWED, parse
-from segue.domain.finding import Severity
 from segue.domain.options import (
     Amount,
     Argv,
@@ -25,15 +24,16 @@ from segue.domain.options import (
 )
 from segue.domain.proof import Level
 from segue.domain.scenario import Scenario
+from segue.domain.verdict import Severity
 from segue.judges.options import JudgeSettings
 from segue.notify.options import NotifySettings
 from segue.reviewers.triage import DismissRule
 from segue.searchers.options import SearchSettings
-from segue.sources.options import GithubSettings
+from segue.sources.github.options import GithubSettings
 
 if TYPE_CHECKING:
-    from segue.domain.budget import Budget
     from segue.domain.job import Limits
+    from segue.domain.outcome import Budget
 
 T = TypeVar("T")
 
@@ -109,7 +109,7 @@ class LimitSettings(Options, frozen=True):
 
     def budget(self) -> "Budget":
         """Return the limits of a whole run."""
-        from segue.domain.budget import Budget
+        from segue.domain.outcome import Budget
 
         return Budget(self.launches, self.tokens, self.cost_usd)
 

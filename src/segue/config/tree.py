@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from segue.domain.errors import UsageError
-from segue.domain.nearest import suggest
+from segue.domain.text import suggest
 
 PREFIX = "SEGUE_"
 NOT_SETTINGS = {

@@ -22,8 +22,8 @@ from segue.config.settings import Settings
 from segue.domain.amounts import list_some
 from segue.domain.errors import UsageError
 from segue.domain.installed import known_table
+from segue.domain.options import PROJECT_FILES
 from segue.domain.part import PartTable
-from segue.domain.settings_text import PROJECT_FILES
 from segue.system.reading import UnsafeFile, read_file, work_tree
 
 VARIABLE = "SEGUE_TRUST"

@@ -21,10 +21,8 @@ from msgspec.structs import fields, replace
 
 from segue.conformance.trial import check_promises, describe_repository, expect_ready, git
 from segue.domain.events import AgentEnded, AgentStarted, Event, event_data
-from segue.domain.failure import FailureKind
-from segue.domain.job import Job, Limits, Mode
-from segue.domain.outcome import Outcome
-from segue.domain.prompt import Prompt
+from segue.domain.job import Job, Limits, Mode, Prompt
+from segue.domain.outcome import FailureKind, Outcome
 from segue.domain.task import Task
 from segue.ports import Agent
 from segue.prompts.task import execute_prompt

@@ -15,12 +15,10 @@ from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
 from segue.conformance.trial import check_promises, describe_repository, expect, expect_ready
-from segue.domain.criterion import Criterion
 from segue.domain.errors import JudgeFailed, Unavailable
-from segue.domain.evidence import Evidence
 from segue.domain.proof import CheckResult
 from segue.domain.task import Task
-from segue.domain.verdict import Action, Result, Verdict
+from segue.domain.verdict import Action, Criterion, Evidence, Result, Verdict
 from segue.ports import Judge
 from segue.system.services import Services
 

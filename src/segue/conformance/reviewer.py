@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 from msgspec import Struct
 
 from segue.conformance.trial import check_promises, describe_repository, expect, expect_ready, git
-from segue.domain.finding import DismissReason, Finding, Review, Severity
+from segue.domain.verdict import DismissReason, Finding, Review, Severity
 from segue.ports import Reviewer, ReviewSubject
 from segue.system.services import Services
 

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from segue.conformance.trial import check_promises, expect
 from segue.domain.errors import SearchFailed
-from segue.domain.evidence import Hit
+from segue.domain.verdict import Hit
 from segue.ports import Searcher
 from segue.system.services import Services
 

@@ -14,8 +14,8 @@ from msgspec.structs import replace
 
 from segue.conformance.trial import expect
 from segue.domain.errors import SegueError
-from segue.domain.history import SourceHistory
 from segue.domain.run import RunKind
+from segue.domain.source import SourceHistory
 from segue.domain.task import Completion, Task, TaskList, TaskStatus
 from segue.ports import Source, SourceRequest
 

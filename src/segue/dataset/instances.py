@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from pathlib import PurePath
 from typing import Any
 
-from segue.domain.diff import by_file
 from segue.domain.run import Run
+from segue.domain.workspace import split_diff
 from segue.ports import Store
 from segue.proof.paths import Classifier, PathKind
 
@@ -74,7 +74,7 @@ def split_tests(diff: str) -> tuple[str, str]:
     """Return the part of a diff that changes the product, and the part that changes tests."""
     classify = Classifier()
     parts: dict[bool, list[str]] = {True: [], False: []}
-    for one in by_file(diff):
+    for one in split_diff(diff):
         parts[classify.kind(one.path) is PathKind.TEST].append(one.text)
     return "".join(parts[False]), "".join(parts[True])
 

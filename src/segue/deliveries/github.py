@@ -8,14 +8,21 @@ from typing import Any
 
 from msgspec import Struct
 
-from segue.deliveries.hosting import WORDS, CiReport, FailedJob, PullRequest, ReviewComment, ReviewThread
-from segue.deliveries.place import HostedPlace, explain_unseen
+from segue.deliveries.hosting import (
+    WORDS,
+    CiReport,
+    FailedJob,
+    HostedPlace,
+    PullRequest,
+    ReviewComment,
+    ReviewThread,
+    explain_unseen,
+)
 from segue.domain.errors import SegueError
 from segue.ports import Problem
-from segue.system.github import GithubAccess, open_graphql, open_rest
+from segue.system.github import MEMBERS, GithubAccess, GithubLabel, GithubUser, open_graphql, open_rest
 from segue.system.http.rest import Refused
 
-_MEMBERS = frozenset({"OWNER", "MEMBER", "COLLABORATOR"})
 _FAILED = frozenset({"failure", "timed_out", "startup_failure"})
 _STUCK = frozenset({"cancelled", "action_required", "stale"})
 """Ends that no change of the code helps with: a person must start the job again or allow it."""
@@ -32,10 +39,6 @@ query($owner: String!, $name: String!, $number: Int!) {
 }"""
 
 
-class _Person(Struct, frozen=True):
-    login: str = "ghost"
-
-
 class _Home(Struct, frozen=True):
     full_name: str = ""
 
@@ -44,10 +47,6 @@ class _Ref(Struct, frozen=True):
     ref: str
     sha: str
     repo: _Home | None = None
-
-
-class _Label(Struct, frozen=True):
-    name: str
 
 
 class _Pull(Struct, frozen=True, kw_only=True):
@@ -61,7 +60,7 @@ class _Pull(Struct, frozen=True, kw_only=True):
     merged_at: str | None = None
     head: _Ref
     base: _Ref
-    labels: tuple[_Label, ...] = ()
+    labels: tuple[GithubLabel, ...] = ()
     mergeable: bool | None = None
 
 
@@ -115,7 +114,7 @@ class _Remark(Struct, frozen=True, kw_only=True):
 
     id: int
     body: str | None = None
-    user: _Person | None = None
+    user: GithubUser | None = None
     html_url: str = ""
     author_association: str = "NONE"
     state: str = ""
@@ -255,7 +254,7 @@ class GitHub:
                     author=(one.get("author") or {}).get("login") or "ghost",
                     text=one.get("body") or "",
                     url=one.get("url") or "",
-                    member=one.get("authorAssociation") in _MEMBERS,
+                    member=one.get("authorAssociation") in MEMBERS,
                 )
                 for one in node["comments"]["nodes"]
             )
@@ -372,5 +371,5 @@ def _comment(one: _Remark) -> ReviewComment:
         author=one.user.login if one.user else "ghost",
         text=one.body or "",
         url=one.html_url,
-        member=one.author_association in _MEMBERS,
+        member=one.author_association in MEMBERS,
     )

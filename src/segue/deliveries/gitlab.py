@@ -8,8 +8,16 @@ from urllib.parse import quote
 
 from msgspec import Struct
 
-from segue.deliveries.hosting import WORDS, CiReport, FailedJob, PullRequest, ReviewComment, ReviewThread
-from segue.deliveries.place import HostedPlace, explain_unseen
+from segue.deliveries.hosting import (
+    WORDS,
+    CiReport,
+    FailedJob,
+    HostedPlace,
+    PullRequest,
+    ReviewComment,
+    ReviewThread,
+    explain_unseen,
+)
 from segue.domain.errors import SegueError
 from segue.ports import Problem
 from segue.system.http.rest import Refused, Rest

@@ -1,9 +1,10 @@
-"""Formats durations, quantities and lists, and parses durations, the same way everywhere."""
+"""Formats durations, instants, quantities and lists, and parses durations, the same way everywhere."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+import time
+from collections.abc import Iterable, Sequence
 
 _DURATION = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,6})?)\s*([mhdw])")
 _UNITS = {"m": 60, "h": 3600, "d": 86400, "w": 604800}
@@ -45,3 +46,42 @@ def list_some(names: Sequence[str], most: int) -> str:
     """Return the first names, and how many more there are: `a, b and 3 more`."""
     more = len(names) - most
     return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
+
+
+def list_all(names: Iterable[str], most: int) -> str:
+    """Return the names as in a sentence, `a, b and c`; of more than `most`, the first, and how many more."""
+    listed = list(names)
+    if len(listed) > most:
+        return list_some(listed, most)
+    return " and ".join(filter(None, (", ".join(listed[:-1]), *listed[-1:])))
+
+
+_DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_LARGEST_FIRST = (("d", 86400), ("h", 3600), ("min", 60), ("s", 1))
+_NEAR = 3600.0
+
+
+def describe_until(until: float, now: float | None = None) -> str:
+    """Return `until Tue 18 Nov 09:33, in 2 d 4 h`; the time has seconds if it is near."""
+    now = time.time() if now is None else now
+    moment, seconds = time.localtime(until), until - now
+    year = "" if moment.tm_year == time.localtime(now).tm_year else f" {moment.tm_year}"
+    clock = time.strftime("%H:%M:%S" if seconds < _NEAR else "%H:%M", moment)
+    date = f"{_DAYS[moment.tm_wday]} {moment.tm_mday} {_MONTHS[moment.tm_mon - 1]}{year}"
+    return f"until {date} {clock}, {_describe_distance(seconds)}"
+
+
+def _describe_distance(seconds: float) -> str:
+    """Return `in 2 d 4 h`: the two largest units."""
+    left = round(seconds)
+    if left <= 0:
+        return "now"
+    parts: list[str] = []
+    for name, size in _LARGEST_FIRST:
+        count, left = divmod(left, size)
+        if count or parts:
+            parts.append(f"{count} {name}" if count else "")
+        if len(parts) == 2:
+            break
+    return f"in {' '.join(filter(None, parts))}"

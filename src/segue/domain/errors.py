@@ -96,7 +96,7 @@ class ServiceAway(SegueError):
 
 
 class WaitsElsewhere(ServiceAway):
-    """A usage limit ends later than a worker waits for it: the run gives its seat away until then."""
+    """A usage limit ends later than a worker waits for it: the run gives up its slot until then."""
 
     def __init__(self, message: str, until: float) -> None:
         super().__init__(message, kept="Everything recorded so far is saved.")

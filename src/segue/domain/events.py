@@ -8,22 +8,18 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 import msgspec
 
-from segue.domain.before import BaseCheck
-from segue.domain.criterion import CriterionVerdict
-from segue.domain.evidence import Hit
-from segue.domain.failure import Failure, FailureKind
 from segue.domain.installed import event_names, find_event
-from segue.domain.outcome import Outcome, Usage
-from segue.domain.proof import CheckResult, Level, Proof, Tampering
+from segue.domain.outcome import Failure, FailureKind, Outcome, Usage
+from segue.domain.proof import BaseCheck, CheckResult, Level, Proof, Tampering
 from segue.domain.task import Task, TaskKind
-from segue.domain.verdict import Action, Result, Verdict
+from segue.domain.verdict import Action, CriterionVerdict, Hit, Result, Verdict
 
 NOT_ISOLATED = "not isolated"
 """What is said everywhere about agents that worked without a sandbox."""
 
 
 def join_isolation(before: str, now: str) -> str:
-    """Return what is said about the sandbox of a run after another session: once without one is without."""
+    """Return the sandbox of a run after another session: one session without counts for the whole run."""
     if before == NOT_ISOLATED or now == "none":  # older runs have another word for it
         return NOT_ISOLATED
     return now
@@ -343,7 +339,7 @@ class VerdictGiven(Event, frozen=True):
 
 
 class ErrorSeen(Event, frozen=True):
-    """A failure in one form for all: what the dataset is asked about most."""
+    """A failure, in the same form whoever had it: most questions to the dataset are about these."""
 
     type: ClassVar[str] = "error"
     kind: str
@@ -719,7 +715,7 @@ def event_schema() -> dict[str, Any]:
 
 
 def parse_event(name: str, text: str) -> Event | None:
-    """Return the event whose JSON this is, as `read_event` does and three times as fast; None: it cannot."""
+    """Decode an event, three times as fast as `read_event`; None if that is not possible."""
     decoder = _find_decoder(name)
     try:
         return None if decoder is None else decoder.decode(text)

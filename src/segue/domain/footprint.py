@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from msgspec import Struct
 
-from segue.domain.kinds.words import FRAMEWORK, words
+from segue.domain.kind_words import FRAMEWORK, words
 from segue.domain.pattern import pattern
 from segue.domain.task import Task, TaskKind
 
@@ -107,7 +107,7 @@ class Footprint(Struct, frozen=True):
 
 
 def find_footprint(task: Task, touched: Sequence[str] = ()) -> Footprint:
-    """Return the paths of a task; one that only looks changes nothing, so all it names is referred to."""
+    """Return the paths of a task; one that only verifies changes nothing, so it only refers to them."""
     named: dict[str, bool] = {}
     more = (task.title, *(criterion.text for criterion in task.criteria))
     for text in (task.text, *(one for one in more if one not in task.text)):
@@ -128,11 +128,11 @@ def _remember(text: str) -> tuple[tuple[str, bool], ...]:
 
 
 def is_listed(path: str, patterns: Sequence[str]) -> bool:
-    """Return whether one of the patterns, which are like those of `.gitattributes`, means the path."""
-    return any(_means(pattern, path) for pattern in patterns)
+    """Return whether a path matches one of the patterns, which are written as in `.gitattributes`."""
+    return any(_matches(pattern, path) for pattern in patterns)
 
 
-def _means(pattern: str, path: str) -> bool:
+def _matches(pattern: str, path: str) -> bool:
     if pattern.endswith("/"):
         pattern += "**"
     if "/" not in pattern:

@@ -1,4 +1,4 @@
-"""Which tasks wait for which, and why."""
+"""Dependencies: which tasks wait for which, and why."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def find_cycles(waits: Waits) -> list[tuple[str, ...]]:
 
 
 def sort_tasks(waits: Waits) -> list[str]:
-    """Return the tasks in their order, but each after those that it cannot be done without."""
+    """Return the tasks in their order, but each after those that it depends on."""
     return _walk(waits)[0]
 
 

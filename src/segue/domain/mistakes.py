@@ -10,8 +10,9 @@ from typing import Annotated, Any, Union, get_args, get_origin
 import msgspec
 from msgspec import inspect
 
-from segue.domain.nearest import find_nearest
+from segue.domain.amounts import format_count
 from segue.domain.options import OptionError, Secret, convert, option_fields
+from segue.domain.text import find_nearest
 
 _QUOTED_CHARS = 60
 UNKNOWN = "is not an option"
@@ -20,11 +21,6 @@ UNKNOWN = "is not an option"
 def find_mistake(kind: Any, values: Any) -> OptionError:
     """Return the first mistake in a table that could not be read."""
     return _explain(kind, values, "") or OptionError("", "cannot be read")
-
-
-def find_unknown(kind: type[Any], values: Mapping[str, Any]) -> OptionError | None:
-    """Return the first key of a table that is none of its options, whether or not the rest is complete."""
-    return _find_unknown(kind, values, "")
 
 
 def _explain(kind: Any, value: Any, path: str) -> OptionError | None:
@@ -36,7 +32,7 @@ def _explain(kind: Any, value: Any, path: str) -> OptionError | None:
     else:
         return None
     plain = _choose(kind, value)
-    if _is_struct(plain) and isinstance(value, Mapping) and (unknown := _find_unknown(plain, value, path)):
+    if _is_struct(plain) and isinstance(value, Mapping) and (unknown := find_unknown(plain, value, path)):
         return unknown
     for part in _split(plain, value, path):
         if found := _explain(*part):
@@ -59,7 +55,9 @@ def _choose(kind: Any, value: Any) -> Any:
     if isinstance(value, Mapping) and structs:
         tags = [member.__struct_config__ for member in structs]
         fits = [value.get(tag.tag_field) == tag.tag for tag in tags]
-        return structs[fits.index(True)] if True in fits else (structs[0] if len(structs) == 1 else kind)
+        if True in fits:
+            return structs[fits.index(True)]
+        return structs[0] if len(structs) == 1 else kind
     others = [member for member in members if member not in structs]
     return _choose(others[0], value) if len(others) == 1 else kind
 
@@ -84,7 +82,8 @@ def _split(kind: Any, value: Any, path: str) -> Iterator[tuple[Any, Any, str]]:
             yield arguments[0], inner, f"{path}[{place}]"
 
 
-def _find_unknown(kind: Any, value: Mapping[str, Any], path: str) -> OptionError | None:
+def find_unknown(kind: Any, value: Mapping[str, Any], path: str = "") -> OptionError | None:
+    """Return the first key of a table that is not an option, whether or not the rest is complete."""
     config = kind.__struct_config__
     known = {config.tag_field, *kind.__struct_encode_fields__}
     unknown = next((name for name in value if name not in known), None)
@@ -140,7 +139,7 @@ def _describe(info: inspect.Type) -> str:
         return f"text that matches {info.pattern}" if info.pattern else empty
     name = next((name for kind, name in _NAMES.items() if isinstance(info, kind)), "text")
     few = getattr(info, "min_length", None)
-    return f"{name} with at least {few} element{'s' if few > 1 else ''}" if few and name == "a list" else name
+    return f"{name} with at least {format_count(few, 'element')}" if few and name == "a list" else name
 
 
 _NAMES: dict[type[inspect.Type], str] = {

@@ -1,7 +1,9 @@
-"""Options: typed tables that people write in TOML and that variants and plug-ins declare."""
+"""Options: typed tables that people write in TOML and that variants declare, and the commands in them."""
 
 from __future__ import annotations
 
+import shlex
+import string
 import sys
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -12,7 +14,51 @@ from typing import Annotated, Any, Self, TypeVar, get_args
 import msgspec
 from msgspec import Meta, Struct
 
-from segue.domain.argv import split
+_SHELL_OPERATORS = frozenset("();<>|&")
+
+
+def fill_placeholders(argument: str, values: Mapping[str, str]) -> str:
+    """Replace the placeholders of an argument; `{{` and `}}` stand for braces. It stays one argument."""
+    parts = []
+    for literal, name, spec, conversion in string.Formatter().parse(argument):
+        parts.append(literal)
+        if name is None:
+            continue
+        if name not in values or spec or conversion:
+            known = ", ".join("{" + known + "}" for known in values)
+            raise ValueError(
+                f"unknown placeholder {{{name}}} in {argument!r}; known: {known}; a brace is {{{{"
+            )
+        parts.append(values[name])
+    return "".join(parts)
+
+
+def split_command(command: str) -> list[str]:
+    """Split a command into words; raises ValueError for what only a shell understands."""
+    try:
+        raw, words = _raw_words(command), shlex.split(command)
+    except ValueError:
+        raise ValueError(f"a quotation mark in {command!r} is not closed") from None
+    if any(map(_needs_shell, raw)) or "\n" in command.strip():
+        raise ValueError(
+            f"{command!r} needs a shell, and Segue never uses one: write a list of commands "
+            'such as ["npm ci", "npm test"], or put it into a script'
+        )
+    if not words:
+        raise ValueError("a command cannot be empty")
+    return words
+
+
+def _raw_words(command: str) -> list[str]:
+    """Return the words with their quotes, so that a quoted `|` is not mistaken for an operator."""
+    lexer = shlex.shlex(command, posix=False, punctuation_chars=True)
+    lexer.whitespace_split = True
+    lexer.commenters = ""
+    return list(lexer)
+
+
+def _needs_shell(word: str) -> bool:
+    return bool(word) and (set(word) <= _SHELL_OPERATORS or (word[0] not in "'\"" and "`" in word))
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -83,7 +129,7 @@ class Argv(tuple[str, ...]):
     @classmethod
     def read_option(cls, value: Any) -> Self:
         """Read a list or text; raises ValueError when there is no program."""
-        words = split(value) if isinstance(value, str) else value
+        words = split_command(value) if isinstance(value, str) else value
         if not isinstance(words, list | tuple) or not all(isinstance(word, str) for word in words):
             raise ValueError('expected a command: ["pytest", "-q"] or "pytest -q"')
         if not words or not words[0]:
@@ -257,3 +303,44 @@ def _schema(kind: type[Any]) -> dict[str, Any]:
     if kind is Path:
         return {"type": "string", "format": "path"}
     raise NotImplementedError(kind)
+
+
+SHARED_FILE = "pyproject.toml"
+"""The file that has settings of other tools beside Segue's, which are its table `tool.segue`."""
+PROJECT_FILES = ("segue.toml", SHARED_FILE)
+"""The names under which a project's settings are found; the first counts where a folder has both."""
+
+LARGEST = 1024**2
+"""Bytes that a file of settings may have."""
+
+
+def parse_settings(name: str, data: bytes) -> dict[str, Any] | None:
+    """Return the settings in a file of this name; None if it has no table for them.
+
+    Raises ValueError where it is too large, or cannot be read as TOML.
+    """
+    if len(data) > LARGEST:
+        raise ValueError(f"it is larger than {LARGEST // 1024**2} MiB")
+    import tomllib  # commands that read no settings start without it
+
+    try:
+        found = tomllib.loads(data.decode("utf-8"))
+    except RecursionError as error:
+        raise ValueError(str(error)) from error
+    if name != SHARED_FILE:
+        return found
+    tool = found.get("tool")
+    own = tool.get("segue") if isinstance(tool, dict) else None
+    return own if isinstance(own, dict) else None
+
+
+def has_settings(data: bytes) -> bool:
+    """Return whether a pyproject.toml has a table for Segue; if it is not valid, whether it may have one."""
+    if b"segue" not in data and b"\\" not in data:  # no other spelling is possible: parsing takes longer
+        return False
+    try:
+        return parse_settings(SHARED_FILE, data) is not None
+    except ValueError:
+        import re
+
+        return re.search(rb"\btool[\s.\"'\]]+segue\b", data) is not None

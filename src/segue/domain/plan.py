@@ -9,12 +9,10 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from segue.domain.answer import is_too_long
-from segue.domain.criterion import Criterion
 from segue.domain.graph import Dependency, WaitKind
-from segue.domain.json_text import the_object
-from segue.domain.plain import plain
 from segue.domain.task import Task, TaskKind, TaskStatus
+from segue.domain.text import find_object, is_too_long, plain
+from segue.domain.verdict import Criterion
 
 MOST_STEPS = 100
 _TITLE = 200
@@ -51,7 +49,7 @@ def read_plan(text: str, pending: Mapping[str, Task], last: int) -> tuple[Task, 
     """
     if is_too_long(text):
         raise MalformedPlan("The answer is too long.")
-    answer = the_object(text, "steps")
+    answer = find_object(text, "steps")
     if isinstance(answer, str):
         raise MalformedPlan(answer)
     steps = answer["steps"]

@@ -7,14 +7,10 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from segue.domain.before import BaseCheck
-from segue.domain.evidence import Hit
-from segue.domain.failure import Failure
-from segue.domain.finding import DismissReason, Finding, Severity
-from segue.domain.outcome import Usage
-from segue.domain.proof import CheckResult, Proof, Tampering
+from segue.domain.outcome import Failure, Usage
+from segue.domain.proof import BaseCheck, CheckResult, Proof, Tampering
 from segue.domain.task import Task
-from segue.domain.verdict import Action, Verdict
+from segue.domain.verdict import Action, DismissReason, Finding, Hit, Severity, Verdict
 from segue.domain.workspace import Snapshot
 
 
@@ -116,8 +112,8 @@ class HookOutput(Output, frozen=True):
     """The files that they changed."""
 
     @property
-    def is_content(self) -> bool:
-        """Whether nothing speaks against the commit."""
+    def is_allowed(self) -> bool:
+        """Whether the hooks allow the commit."""
         return self.check is None or self.check.ok
 
 

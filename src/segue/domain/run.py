@@ -62,7 +62,7 @@ TASK_RUNS = (*USUAL_RUNS, RunKind.TRIAL)
 
 
 class Origin(Struct, frozen=True):
-    """Where a run comes from that any machine may work on, and who asked for it."""
+    """Where a run that any machine may work on comes from, and who submitted it."""
 
     url: str
     """The repository's URL; `local:NAME` if the database itself contains what the run begins with."""
@@ -88,7 +88,7 @@ LOCAL = "local:"
 
 
 class TrialSpec(Struct, frozen=True):
-    """Which trial of an experiment a run is."""
+    """The trial of an experiment that a run is."""
 
     experiment: str
     """The name of the experiment: that of its file."""

@@ -8,10 +8,9 @@ from enum import StrEnum
 from msgspec import Struct
 from msgspec.structs import replace
 
-from segue.domain.criterion import Criterion
 from segue.domain.errors import SegueError
 from segue.domain.graph import Dependency
-from segue.domain.verdict import Verdict
+from segue.domain.verdict import Criterion, Verdict
 
 
 class TaskStatus(StrEnum):
@@ -69,7 +68,7 @@ class Task(Struct, frozen=True):
 
 
 def text_digest(text: str) -> str:
-    """Return what tells the text of a task from another one."""
+    """Return a short digest of the text of a task."""
     import hashlib  # loads OpenSSL
 
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
@@ -96,7 +95,7 @@ class Notice(Struct, frozen=True):
     text: str
 
     def show(self, address: str) -> str:
-        """Return it with its place."""
+        """Return the notice with its place."""
         return f"{address}: {self.text}" if self.line is None else f"{address}:{self.line}: {self.text}"
 
 

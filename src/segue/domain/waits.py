@@ -4,10 +4,93 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from segue.domain.collisions import Claims
+from segue.domain.amounts import list_all
 from segue.domain.footprint import Footprint, find_footprint
 from segue.domain.graph import Dependency, WaitKind, Waits, sort_tasks
 from segue.domain.task import Task, TaskKind, TaskStatus
+
+
+class _Place:
+    """A file or folder that somebody has named, or that contains one."""
+
+    __slots__ = ("inside", "path", "task")
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.task = ""
+        """Who named it last; empty: nobody, or somebody who has named a folder around it since then."""
+        self.inside: dict[str, _Place] = {}
+
+
+class Claims:
+    """The paths that the tasks so far would change.
+
+    A task that collides with a path waits for the last one that claimed it; those before are waited for by
+    that one already. So each path is a chain, however many tasks name it.
+    """
+
+    def __init__(self) -> None:
+        self._root = _Place("")
+
+    def collide(self, footprint: Footprint) -> dict[str, list[tuple[str, str]]]:
+        """Return the tasks that this one collides with, each with the paths: its own, and the one claimed."""
+        found: dict[str, list[tuple[str, str]]] = {}
+        for path in _outermost(footprint.changes):
+            for place in self._nearest(path, and_inside=True):
+                found.setdefault(place.task, []).append((path, place.path))
+        for path in footprint.refers:
+            for place in self._nearest(path, and_inside=False):
+                found.setdefault(place.task, []).append((path, place.path))
+        return found
+
+    def claim(self, task: str, footprint: Footprint) -> None:
+        """Claim the paths of a task, so that later tasks collide with it."""
+        for path in _outermost(footprint.changes):
+            place = self._root
+            for part in _parts(path):
+                place = place.inside.setdefault(part, _Place(""))
+            place.task, place.path, place.inside = task, path, {}
+
+    def _nearest(self, path: str, and_inside: bool) -> Iterator[_Place]:
+        """Yield the last claim of the path or of a folder around it, else those of what is inside."""
+        nearest, place = None, self._root
+        for part in _parts(path):
+            below = place.inside.get(part)
+            if below is None:
+                break
+            place = below
+            nearest = place if place.task else nearest
+        else:
+            inside = list(_innermost(place)) if and_inside else []
+            if inside:
+                yield from inside
+                return
+        if nearest is not None:
+            yield nearest
+
+
+def _innermost(place: _Place) -> Iterator[_Place]:
+    """Yield the claims inside that no deeper claim has waited for."""
+    waiting = list(place.inside.values())
+    while waiting:
+        below = waiting.pop()
+        if below.inside:
+            waiting += below.inside.values()
+        elif below.task:
+            yield below
+
+
+def _outermost(paths: Sequence[str]) -> Iterator[str]:
+    """Yield the paths without those that are inside another one."""
+    own = {_parts(path): path for path in paths}
+    for parts, path in own.items():
+        if not any(parts[:size] in own for size in range(1, len(parts))):
+            yield path
+
+
+def _parts(path: str) -> tuple[str, ...]:
+    return tuple(path.strip("/").split("/"))
+
 
 _MOST_NAMED = 3
 _NOTHING: Mapping[str, Sequence[str]] = {}
@@ -159,16 +242,11 @@ def _explain(
     ]
     if shared:
         marked = ", although both are marked [P]" if task.parallel and other.parallel else ""
-        return f"both name {_list(shared)}{marked}"
+        return f"both name {list_all(dict.fromkeys(shared), _MOST_NAMED)}{marked}"
     path, claimed = places[0]
     before = f"{other.key} {'names' if claimed in theirs.names else 'touched'} {claimed}"
-    verb = "names" if path in own.names else "touched" if path in own.touched else "refers to"
+    verb = "touched" if path in own.touched else "refers to"
+    if path in own.names:
+        verb = "names"
     more = f" ({len(places) - 1} more in common)" if len(places) > 1 else ""
     return f"{before} and it {verb} {'it' if path == claimed else path}{more}"
-
-
-def _list(paths: Sequence[str]) -> str:
-    shown = list(dict.fromkeys(paths))
-    if len(shown) > _MOST_NAMED:
-        return f"{', '.join(shown[:_MOST_NAMED])} and {len(shown) - _MOST_NAMED} more"
-    return " and ".join(filter(None, (", ".join(shown[:-1]), shown[-1])))

@@ -1,7 +1,8 @@
-"""A snapshot: what a work tree looks like at one moment, small enough to be written down."""
+"""A work tree: a snapshot of it, what changed between two, what a merge gave, and diffs file by file."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from msgspec import Struct
@@ -39,3 +40,75 @@ class WorkChanges(Struct, frozen=True):
     """Files with conflict markers in them."""
     heavy: tuple[str, ...] = ()
     """Files that are too large for git, each with its size: a commit would be without them."""
+
+
+class Merged(Struct, frozen=True):
+    """Two commits put together, or why that is not possible."""
+
+    tree: str = ""
+    """The tree that contains the work of both; empty if they collide."""
+    conflicts: tuple[str, ...] = ()
+    """The files that both have changed in ways that do not fit; sorted."""
+    said: str = ""
+    """What git says about it."""
+    marked: str = ""
+    """Where they collide: the tree with everything that fits, and conflict markers in the files that do not.
+
+    Empty if the two have no history in common."""
+    ours: str = ""
+    """The commit of the branch that was merged into."""
+    theirs: str = ""
+    """The commit that was merged."""
+
+
+class Collision(Struct, frozen=True):
+    """Why the work of a task does not fit what others have merged while it was done."""
+
+    others: Mapping[str, str]
+    """The titles of the tasks that were merged meanwhile, by their keys; empty if a person committed."""
+    files: tuple[str, ...] = ()
+    """The files that both have changed; empty if the work can be merged, but is not right then."""
+    reason: str = ""
+    """What was wrong when it was merged, such as checks that fail; empty if it could not be merged."""
+    diff: str = ""
+    """The change that does not fit."""
+
+
+_HEADER = "diff --git "
+
+
+class FileDiff(Struct, frozen=True):
+    """What changed in one file; the texts of all files together are the diff."""
+
+    path: str
+    text: str
+
+
+def split_diff(diff: str) -> list[FileDiff]:
+    """Return the parts of a diff. Lines before the first header have no path."""
+    parts: list[list[str]] = [[]]
+    # Only "\n" ends a line of a diff: a file may contain every other character that Python takes for one.
+    for line in diff.split("\n"):
+        if line.startswith(_HEADER):
+            parts.append([])
+        parts[-1].append(line)
+    ends = ["\n"] * (len(parts) - 1) + [""]
+    texts = ["\n".join(lines) + end for lines, end in zip(parts, ends, strict=True) if lines]
+    return [FileDiff(_path(text), text) for text in texts if text]
+
+
+def _path(text: str) -> str:
+    """Return the path after the change, or before it when the file is gone."""
+    head = text.partition("\n@@")[0].split("\n")
+    for mark in ("+++ ", "--- "):
+        for line in head:
+            if line.startswith(mark) and line != f"{mark}/dev/null":
+                return _bare(line.removeprefix(mark))
+    # Without hunks, as for an empty file, only the header names it: `a/x b/x`, quoted where git must.
+    name = head[0].removeprefix(_HEADER).replace('"b/', "b/")
+    return _bare(name.rpartition(" b/")[2]) if head[0].startswith(_HEADER) else ""
+
+
+def _bare(path: str) -> str:
+    """Return the path without git's quotes and its `a/` or `b/`."""
+    return path.rstrip("\t").strip('"').removeprefix("a/").removeprefix("b/")

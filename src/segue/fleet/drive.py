@@ -40,7 +40,7 @@ from segue.system.git.portable import unpack
 from segue.system.git.repository import Repository
 from segue.system.git.worktree import branch_of
 from segue.system.lock import RepoLock
-from segue.system.process.orphans import end_orphans
+from segue.system.process.folder import end_orphans
 
 OVER = (RunState.DONE, RunState.FAILED, RunState.NEEDS_HUMAN, RunState.STOPPED)
 """States in which a run waits for nobody, or for a person."""

@@ -20,8 +20,8 @@ from segue.runtime.app import App
 from segue.runtime.arms import Arm
 from segue.runtime.experiment import Experiment, Trial, find_far, fleet_id, refuse_changed, trials
 from segue.runtime.registry import check_name
-from segue.system.git.beginning import new_repository
 from segue.system.git.repository import Repository
+from segue.system.git.scratch import new_repository
 
 if TYPE_CHECKING:
     import procrastinate

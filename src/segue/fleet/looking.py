@@ -9,12 +9,12 @@ from contextlib import asynccontextmanager
 from pathlib import Path, PurePath
 
 from segue.domain.errors import SegueError
-from segue.domain.kinds.recognise import with_kinds
+from segue.domain.kinds import with_kinds
 from segue.domain.run import Origin, Run
 from segue.domain.task import Task
 from segue.runtime.app import App
 from segue.runtime.plan import kind_rules
-from segue.runtime.stored import load_run_app, read_source
+from segue.runtime.sources import load_run_app, read_source
 from segue.system.git.folders import git_dirs
 from segue.system.git.objects import Objects
 

@@ -11,7 +11,7 @@ from msgspec import Struct
 from segue.config.settings import Settings
 from segue.config.worker import WorkerSettings
 from segue.domain.errors import UsageError
-from segue.domain.role import read_chain
+from segue.domain.job import read_chain
 from segue.domain.run import RunSpec
 from segue.fleet.queue import ANY, HAS, QueueKey, is_allowed
 from segue.runtime.app import App

@@ -30,7 +30,7 @@ from segue.runtime.wiring import make_run_notifier
 from segue.store.database import Watch
 from segue.system import identity
 from segue.system.lock import RepoLock
-from segue.system.process.orphans import end_orphans
+from segue.system.process.folder import end_orphans
 
 BEAT = 10.0
 """Seconds between two signs of life."""

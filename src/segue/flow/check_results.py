@@ -6,10 +6,9 @@ import time
 
 import msgspec
 
-from segue.domain.criterion import CriterionVerdict
 from segue.domain.events import CheckRun
 from segue.domain.proof import CheckResult
-from segue.domain.verdict import Action, Result, Verdict
+from segue.domain.verdict import Action, CriterionVerdict, Result, Verdict
 from segue.flow.context import Examination, RunContext
 from segue.flow.errors import ErrorRecorder
 from segue.flow.state import TaskState

@@ -14,10 +14,10 @@ from msgspec.structs import replace
 
 from segue.domain.errors import Unfinished, WorkspaceError
 from segue.domain.events import NoticeGiven, VerdictGiven
-from segue.domain.hook import HookedFile, HookRun
+from segue.domain.job import Role
 from segue.domain.proof import CheckResult, CheckState
 from segue.domain.results import HookOutput, StepResult, read_as
-from segue.domain.role import Role
+from segue.domain.source import HookedFile, HookRun
 from segue.domain.task import TaskKind
 from segue.domain.verdict import Action
 from segue.flow.actions import what_follows
@@ -47,7 +47,7 @@ async def pass_hooks(context: RunContext, state: TaskState, label: str) -> Phase
         tree = await context.workspace.tree(state.now)
         if state.base.head and tree == await context.workspace.tree_of(state.base.head):
             return PhaseEnd(True)
-        if state.hooked is not None and state.hooked.is_content and state.hooked.tree == tree:
+        if state.hooked is not None and state.hooked.is_allowed and state.hooked.tree == tree:
             return PhaseEnd(True)
         state.hooked = await _run_once(context, state, run, label, tree)
         result = state.hooked.check

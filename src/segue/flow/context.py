@@ -9,16 +9,13 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from msgspec import Struct, field
 
-from segue.domain.before import BaseCheck, KnownFailures
 from segue.domain.events import Event
-from segue.domain.evidence import Evidence
-from segue.domain.finding import DismissReason, Finding
-from segue.domain.hook import HookRun
-from segue.domain.proof import CheckResult, Level
-from segue.domain.role import Role
+from segue.domain.job import Role
+from segue.domain.proof import BaseCheck, CheckResult, KnownFailures, Level
 from segue.domain.scenario import Scenario
+from segue.domain.source import HookRun
 from segue.domain.task import TaskKind
-from segue.domain.verdict import Verdict
+from segue.domain.verdict import DismissReason, Evidence, Finding, Verdict
 from segue.ports import Journal, Judge, Outline, Reviewer, Searcher, Source, Workspace
 from segue.view.run import RunView
 

@@ -6,10 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from segue.domain.events import AgentTool, ErrorSeen, Event
-from segue.domain.failure import Failure, FailureKind
-from segue.domain.outcome import Outcome
+from segue.domain.outcome import Failure, FailureKind, Outcome, signature
 from segue.domain.proof import CheckResult
-from segue.domain.signature import signature
 from segue.ports import Journal
 
 _KINDS = {

@@ -6,17 +6,16 @@ from msgspec.structs import replace
 
 from segue.domain.errors import WorkspaceError
 from segue.domain.events import NoticeGiven, PatchMade
-from segue.domain.failure import Failure, FailureKind
-from segue.domain.outcome import Outcome
+from segue.domain.job import Role
+from segue.domain.outcome import Failure, FailureKind, Outcome
 from segue.domain.results import LaunchOutput
-from segue.domain.role import Role
 from segue.domain.verdict import Action, Result, Verdict
 from segue.domain.workspace import Snapshot, WorkChanges
 from segue.flow.context import RunContext
 from segue.flow.launch import Conclude, seen_before
 from segue.flow.pushed import name_pushed
 from segue.flow.state import TaskState
-from segue.system.git.heavy import name_heavy
+from segue.system.git.index import name_heavy
 
 RETRIED = {FailureKind.CRASH, FailureKind.RATE_LIMIT, FailureKind.NO_RESULT, FailureKind.TRUNCATED}
 RETRIED |= {FailureKind.TIMEOUT, FailureKind.HANG, FailureKind.NO_CHANGE, FailureKind.LOST}

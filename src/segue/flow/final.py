@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from msgspec import Struct
 
 from segue.domain.events import FinalCommandRun
-from segue.domain.plain import cut_tail
 from segue.domain.results import FinalOutput, StepResult
+from segue.domain.text import cut_tail
 from segue.ports import Journal, StepFacts
 
 _KEPT = 64 * 1024

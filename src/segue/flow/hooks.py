@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 
 from segue.domain.errors import NeedsHuman
 from segue.domain.events import FinalCommandRun
-from segue.domain.hook import HookTime, SourceHook
-from segue.domain.plain import cut_tail
 from segue.domain.results import FinalOutput, StepResult
 from segue.domain.run import StepState
+from segue.domain.source import HookTime, SourceHook
+from segue.domain.text import cut_tail
 from segue.flow.final import RunHere
 from segue.ports import Journal, StepFacts
 

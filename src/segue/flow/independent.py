@@ -7,10 +7,8 @@ from collections.abc import Collection, Sequence
 import msgspec
 from msgspec.structs import replace
 
-from segue.domain.criterion import Criterion
-from segue.domain.evidence import Evidence
 from segue.domain.proof import CheckResult, CheckState, IndependentTests, Proof
-from segue.domain.verdict import Result
+from segue.domain.verdict import Criterion, Evidence, Result
 from segue.flow.context import RunContext
 from segue.flow.judging import ask_judges, no_verdict
 from segue.flow.phase import Phase

@@ -4,18 +4,13 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from segue.domain.criterion import CriterionVerdict
 from segue.domain.errors import Unfinished, UnusableAnswer
 from segue.domain.events import Event, VerdictGiven
-from segue.domain.evidence import Evidence
-from segue.domain.failure import Failure, FailureKind
-from segue.domain.job import Mode
-from segue.domain.outcome import Outcome
-from segue.domain.patience import outlast
+from segue.domain.job import Mode, Role
+from segue.domain.outcome import Failure, FailureKind, Outcome
 from segue.domain.results import JudgeOutput, LaunchInput, LaunchOutput, StepResult, read_as, to_json
-from segue.domain.role import Role
 from segue.domain.task import Task
-from segue.domain.verdict import Result, Verdict, without_secrets
+from segue.domain.verdict import CriterionVerdict, Evidence, Result, Verdict, without_secrets
 from segue.flow.context import Judging, RunContext
 from segue.flow.evidence import tree_before, undo_edits, verdict_after
 from segue.flow.launch import LaunchRequest, Series, Try
@@ -23,6 +18,7 @@ from segue.flow.phase import Phase
 from segue.flow.state import TaskState
 from segue.ports import Judge, StepFacts
 from segue.prompts.judge import criteria_of, judge_prompt
+from segue.system.patience import outlast
 
 
 async def ask_judges(

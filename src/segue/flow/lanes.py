@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
 
-from segue.domain.collisions import Claims
 from segue.domain.footprint import Footprint
-from segue.domain.merge import Merged
-from segue.domain.workspace import Snapshot
+from segue.domain.waits import Claims
+from segue.domain.workspace import Merged, Snapshot
 
 if TYPE_CHECKING:
     from segue.flow.context import Checking, RunContext

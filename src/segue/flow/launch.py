@@ -12,8 +12,6 @@ import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from segue.domain.answer import LONGEST_ANSWER, is_too_long
-from segue.domain.budget import Budget
 from segue.domain.errors import WaitsElsewhere
 from segue.domain.events import (
     AgentEnded,
@@ -24,15 +22,13 @@ from segue.domain.events import (
     Tampered,
     VerdictGiven,
 )
-from segue.domain.failure import Failure, FailureKind
-from segue.domain.job import Job, Limits, Mode
-from segue.domain.outcome import Outcome
-from segue.domain.prompt import Prompt
+from segue.domain.job import AgentChoice, Job, Limits, Mode, Prompt
+from segue.domain.outcome import Budget, Failure, FailureKind, Outcome
 from segue.domain.proof import Tampering
 from segue.domain.results import LaunchInput, LaunchOutput, StepResult, read_as
-from segue.domain.role import AgentChoice
 from segue.domain.run import StepState
 from segue.domain.task import Task
+from segue.domain.text import LONGEST_ANSWER, is_too_long
 from segue.domain.verdict import Action, Result
 from segue.flow.errors import ErrorRecorder
 from segue.flow.lanes import Seat

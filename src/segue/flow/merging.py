@@ -7,10 +7,9 @@ from typing import Literal
 from msgspec.structs import replace
 
 from segue.domain.events import NoticeGiven, TaskCollided, TaskMerged
-from segue.domain.merge import Collision
 from segue.domain.results import MergeOutput, SnapshotOutput, StepResult
 from segue.domain.task import Task
-from segue.domain.workspace import Snapshot
+from segue.domain.workspace import Collision, Snapshot
 from segue.flow.context import RunContext
 from segue.flow.lanes import Lane
 from segue.flow.phase import Phase

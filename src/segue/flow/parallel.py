@@ -8,7 +8,7 @@ from pathlib import Path
 from segue.domain.errors import SegueError
 from segue.domain.events import TaskWaiting
 from segue.domain.footprint import find_footprint
-from segue.domain.kinds.recognise import with_kind
+from segue.domain.kinds import with_kind
 from segue.domain.results import EndOutput, SnapshotOutput, read_as
 from segue.domain.run import StepState
 from segue.domain.schedule import Schedule

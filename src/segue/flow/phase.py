@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from segue.domain.errors import UsageError
-from segue.domain.nearest import suggest
-from segue.domain.role import Role
+from segue.domain.job import Role
+from segue.domain.text import suggest
 
 if TYPE_CHECKING:
     from segue.flow.context import RunContext

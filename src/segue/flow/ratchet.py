@@ -13,8 +13,7 @@ from collections.abc import Iterator
 import msgspec
 from msgspec import Struct
 
-from segue.domain.kinds.commands import commands_in
-from segue.domain.kinds.recognise import with_kind
+from segue.domain.kinds import commands_in, with_kind
 from segue.domain.proof import CheckResult
 from segue.domain.results import LaunchOutput, read_as
 from segue.domain.scenario import Scenario

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from segue.domain.errors import CredentialsError, NeedsHuman
-from segue.domain.failure import Failure
+from segue.domain.outcome import Failure
 
 
 class OverBudget(NeedsHuman):

@@ -10,7 +10,7 @@ from segue.domain.delivery import is_feedback
 from segue.domain.errors import NeedsHuman
 from segue.domain.events import TaskBlocked
 from segue.domain.graph import Blocked, find_block
-from segue.domain.kinds.recognise import with_kind
+from segue.domain.kinds import with_kind
 from segue.domain.results import EndOutput, StepResult
 from segue.domain.run import Step, StepState
 from segue.domain.task import Task, TaskKind, TaskStatus, without_secrets

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from msgspec import Struct, field
 
-from segue.domain.merge import Collision
 from segue.domain.proof import CheckResult, IndependentTests, Proof
 from segue.domain.results import HookOutput, LaunchOutput
 from segue.domain.task import Task
 from segue.domain.verdict import Verdict
-from segue.domain.workspace import Snapshot
+from segue.domain.workspace import Collision, Snapshot
 from segue.flow.launch import ChosenAgent
 
 

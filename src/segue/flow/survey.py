@@ -15,10 +15,10 @@ from collections.abc import Collection, Iterable
 import msgspec
 from msgspec.structs import replace
 
-from segue.domain.before import BaseCheck, BaseState, KnownFailures
 from segue.domain.errors import CheckUnready
 from segue.domain.events import BaseChecked
-from segue.domain.kinds.recognise import with_kind
+from segue.domain.kinds import with_kind
+from segue.domain.proof import BaseCheck, BaseState, KnownFailures
 from segue.domain.results import BaseOutput, StepResult
 from segue.domain.task import Task, TaskKind, TaskStatus
 from segue.flow.context import RunContext

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from segue.domain.criterion import CriterionVerdict
-from segue.domain.evidence import Evidence
 from segue.domain.options import Options
 from segue.domain.proof import CheckResult, CheckState
 from segue.domain.task import Task
-from segue.domain.verdict import Action, Result, Verdict
+from segue.domain.verdict import Action, CriterionVerdict, Evidence, Result, Verdict
 from segue.ports import Problem
 from segue.system.services import Services
 

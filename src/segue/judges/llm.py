@@ -12,15 +12,23 @@ import msgspec
 from msgspec.structs import replace
 
 from segue.domain.errors import CredentialsError, UnusableAnswer
-from segue.domain.evidence import Evidence
 from segue.domain.task import Task
-from segue.domain.verdict import Verdict
-from segue.judges.answer import JudgeAnswer, read_answer, schema_of
-from segue.judges.endpoint import ModelMessage, ModelQuestion, ask_endpoint
+from segue.domain.verdict import Evidence, Verdict
+from segue.judges.endpoint import (
+    EXTRA,
+    KEPT,
+    MISSING,
+    PREFIX,
+    ModelMessage,
+    ModelQuestion,
+    QuestionRefused,
+    ask_endpoint,
+    ask_vendor,
+    failed,
+    is_installed,
+)
 from segue.judges.options import JudgeSettings
-from segue.judges.trouble import KEPT, QuestionRefused, failed
-from segue.judges.vendors import EXTRA, MISSING, PREFIX, ask_vendor, is_installed
-from segue.judges.verdict import verdict_of
+from segue.judges.verdict import JudgeAnswer, read_answer, schema_of, verdict_of
 from segue.ports import Problem
 from segue.prompts.judge import criteria_of, judge_again_prompt, judge_prompt
 from segue.system.extras import install_line

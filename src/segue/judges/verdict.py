@@ -2,17 +2,159 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Sequence
+from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 
-from segue.domain.criterion import CriterionVerdict
-from segue.domain.evidence import Evidence
-from segue.domain.verdict import Action, Result, Verdict
-from segue.judges.answer import CriterionAnswer, JudgeAnswer, read_answer
+from segue.domain.errors import UnusableAnswer
+from segue.domain.text import find_object
+from segue.domain.verdict import Action, CriterionVerdict, Evidence, Result, Verdict
 from segue.judges.checks import combine, result_of
-from segue.judges.quotes import Quotable
 from segue.prompts.judge import MAX_BYTES, quotable
+
+_LONGEST = 200_000
+CHOICES = [action for action in Action if action is not Action.STOP]
+"""The actions a judge may ask for."""
+
+
+class CriterionAnswer(msgspec.Struct, frozen=True):
+    """The model's answer for one criterion."""
+
+    key: str
+    met: bool
+    evidence: str | None = None
+
+
+class JudgeAnswer(msgspec.Struct, frozen=True):
+    """The model's answer. If it also claims a result, that is ignored."""
+
+    criteria: list[CriterionAnswer]
+    reasoning: str | None = None
+    action: str | None = None
+    request: str | None = None
+    caveats: list[str] | None = None
+
+
+def schema_of(keys: Sequence[str], actions: bool = False) -> dict[str, Any]:
+    """Return the JSON Schema of an answer, as strict as endpoints allow."""
+    entry = {"key": {"type": "string", "enum": sorted(set(keys))}, "met": {"type": "boolean"}}
+    entries = {"type": "array", "items": _object({**entry, "evidence": {"type": "string"}})}
+    asked = {"criteria": entries, "reasoning": {"type": "string"}}
+    if actions:
+        asked["action"] = {"type": "string", "enum": [str(action) for action in CHOICES]}
+        asked["request"] = {"type": "string"}
+        asked["caveats"] = {"type": "array", "items": {"type": "string"}}
+    return _object(asked)
+
+
+def _object(properties: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def read_answer(text: str, keys: Sequence[str], actions: bool = False) -> JudgeAnswer:
+    """Return the answer with its entries in the order of the keys; raises UnusableAnswer."""
+    if len(text) > _LONGEST:
+        raise UnusableAnswer("The answer is too long.")
+    found = find_object(text, "criteria")
+    if isinstance(found, str):
+        raise UnusableAnswer(found)
+    if not actions:  # a model may offer more than it was asked for
+        found = {name: found[name] for name in ("criteria", "reasoning") if name in found}
+    try:
+        answer = msgspec.convert(_strip(found), JudgeAnswer)
+    except msgspec.ValidationError as error:
+        raise UnusableAnswer(_locate(error)) from None
+    _check_complete(answer.criteria, keys)
+    if actions and answer.action not in [str(action) for action in CHOICES]:
+        raise UnusableAnswer(f"The action {answer.action!r} is not one of {', '.join(CHOICES)}.")
+    order = {key: place for place, key in enumerate(keys)}
+    ordered = sorted(answer.criteria, key=lambda entry: order[entry.key])
+    return msgspec.structs.replace(answer, criteria=ordered)
+
+
+def _strip(value: Any) -> Any:
+    """Return JSON data without blanks around its texts."""
+    if isinstance(value, dict):
+        return {key: _strip(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_strip(inner) for inner in value]
+    return value.strip() if isinstance(value, str) else value
+
+
+def _check_complete(entries: Sequence[CriterionAnswer], keys: Sequence[str]) -> None:
+    asked, given = Counter(keys), Counter(entry.key for entry in entries)
+    problems = []
+    if missing := asked - given:
+        problems.append(f"There is no entry for: {', '.join(missing)}.")
+    if further := given - asked:
+        problems.append(f"{further.total()} entries have a key that was not asked for, or repeat one.")
+    if bare := [entry.key for entry in entries if entry.met and not entry.evidence]:
+        problems.append(f"Met without a quote: {', '.join(bare)}.")
+    if problems:
+        raise UnusableAnswer(" ".join(problems))
+
+
+def _locate(error: msgspec.ValidationError) -> str:
+    message, _, place = str(error).partition(" - at `$.")
+    return f"{place.rstrip('`')}: {message}." if place else f"{message}."
+
+
+_SHORTEST = 3
+"""A quote such as `}` occurs everywhere and shows nothing."""
+
+_SHORTEST_INSIDE = 8
+"""A short word in quotation marks inside a sentence is usually a name, not a quote."""
+
+_SIGNS = re.compile(r"^[ \t+-]+", re.MULTILINE)
+_ESCAPED = re.compile(r"\\[nrt]")
+_ELISION = re.compile(r"…|\.\.\.|\[…\]")
+_INSIDE = re.compile(r"`([^`]+)`|\"([^\"]+)\"")
+_TYPOGRAPHY = str.maketrans({"“": '"', "”": '"', "‘": "'", "’": "'", "\\": None})
+
+
+class Quotable:
+    """A text that may be quoted."""
+
+    def __init__(self, text: str) -> None:
+        self._text = _plain(text)
+
+    def contains(self, quote: str) -> bool:
+        """Return whether the quote occurs, or every longer quote inside it if other words surround them."""
+        whole = quote.strip().strip("`\"'")
+        if self._occurs(whole):
+            return True
+        inside = [first or second for first, second in _INSIDE.findall(quote)]
+        long = [piece for piece in inside if len(_plain(piece)) >= _SHORTEST_INSIDE]
+        return bool(long) and all(self._occurs(piece) for piece in long)
+
+    def _occurs(self, quote: str) -> bool:
+        """Return whether the pieces between elisions occur one after the other."""
+        pieces = [_plain(piece) for piece in _ELISION.split(quote)]
+        if max(map(len, pieces)) < _SHORTEST:
+            return False
+        place = 0
+        for piece in pieces:
+            found = self._text.find(piece, place)
+            if found < 0:
+                return False
+            place = found + len(piece)
+        return True
+
+
+def _plain(text: str) -> str:
+    """Remove the signs of a diff, escapes and typographic marks, and collapse white space."""
+    unsigned = _SIGNS.sub("", _ESCAPED.sub("\n", text).translate(_TYPOGRAPHY))
+    return " ".join(unsigned.split())
+
 
 _MADE_UP = "the quoted evidence occurs neither in the diff nor in the checks"
 

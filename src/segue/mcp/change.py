@@ -20,7 +20,8 @@ from segue.runtime.comments import comment as store_comment
 from segue.runtime.open import open_run
 from segue.runtime.overrides import decide as decide_task
 from segue.runtime.plan import NO_TASKS
-from segue.runtime.simulated import refuse_simulated
+from segue.runtime.rehearsal import refuse_simulated
+from segue.runtime.task_choice import TaskChoice
 from segue.view.load import ACTIVE, state_of
 
 _VIA = "through MCP"
@@ -141,7 +142,7 @@ async def _start(app: App, source: str, tasks: Sequence[str], simulated: bool) -
     def confirm() -> None:
         refuse_simulated(app, simulated, "Name another agent, or say that you want this: simulated = true")
 
-    async with open_run(app, source or None, tuple(tasks), None, confirm=confirm) as opened:
+    async with open_run(app, source or None, TaskChoice(tuple(tasks)), confirm=confirm) as opened:
         if opened is None:
             return {"run": None, "state": "done", "note": NO_TASKS}
         await detach(opened)

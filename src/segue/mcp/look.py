@@ -13,7 +13,7 @@ from pydantic import Field
 
 from segue.domain.errors import UsageError
 from segue.domain.events import PLAN_GATE
-from segue.domain.kinds.recognise import with_kinds
+from segue.domain.kinds import with_kinds
 from segue.domain.run import USUAL_RUNS, Run
 from segue.fleet.looking import read_tasks
 from segue.mcp.project import ServedProject

@@ -11,7 +11,7 @@ from mcp.server import MCPServer
 from mcp.server.mcpserver.exceptions import ResourceNotFoundError
 
 from segue.domain.errors import SegueError
-from segue.domain.plain import clean
+from segue.domain.text import clean
 from segue.mcp.look import read_cards, read_status
 from segue.mcp.project import ServedProject
 from segue.reports.card.layout import lay_out

@@ -16,7 +16,7 @@ from mcp.types import ToolAnnotations
 
 from segue import __version__
 from segue.domain.errors import SegueError
-from segue.domain.plain import clean
+from segue.domain.text import clean
 from segue.mcp.change import ChangeTools
 from segue.mcp.look import LookTools
 from segue.mcp.project import ServedProject
@@ -26,7 +26,7 @@ from segue.runtime.app import App
 from segue.system.files import explain_full_disk
 from segue.system.http.guard import LOOPBACK_HOSTS, RequestGuard
 from segue.system.http.server import open_server
-from segue.system.interrupts import on_interrupt
+from segue.system.process.group import on_interrupt
 from segue.system.secrets import keep_secret
 
 _MAX_BODY = 1024**2

@@ -10,8 +10,8 @@ from typing import Annotated
 from mcp.server.mcpserver import Context
 from pydantic import Field
 
+from segue.domain.amounts import describe_until
 from segue.domain.run import Run
-from segue.domain.until import describe_until
 from segue.mcp.look import Data, RunName, describe
 from segue.mcp.project import ServedProject
 from segue.ports import Store

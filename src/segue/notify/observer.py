@@ -13,11 +13,11 @@ from collections.abc import Callable, Collection, Mapping
 from msgspec import Struct
 from msgspec.structs import replace
 
+from segue.domain.amounts import describe_until
 from segue.domain.errors import SegueError
 from segue.domain.events import Recorded, RunEnded, RunParked, TaskEnded
 from segue.domain.notification import Notification, NotificationKind
 from segue.domain.run import RunState
-from segue.domain.until import describe_until
 from segue.notify.answers import AnswerSigner
 from segue.notify.send import notify
 from segue.ports import Notifier, Store

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from msgspec.structs import replace
 
 from segue.domain.notification import KINDS, Notification, NotificationKind, NotifyError
-from segue.domain.plain import plain, plain_lines
+from segue.domain.text import plain, plain_lines
 from segue.ports import Notifier
 from segue.system.redact import Redactor
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from segue.domain.notification import Notification
-from segue.domain.plain import plain
+from segue.domain.text import plain
 from segue.notify.options import TerminalSettings
 from segue.system.services import Services
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from segue.domain.prompt import Prompt
+from segue.domain.job import Prompt
 
 _PUSH = """\
 The repository is {repository}. Your platform leaves commits and branches to you, so this replaces what is \

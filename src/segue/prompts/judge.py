@@ -8,12 +8,11 @@ from collections.abc import Sequence
 import msgspec
 from msgspec.structs import replace
 
-from segue.domain.criterion import Criterion
-from segue.domain.diff import by_file
-from segue.domain.evidence import Evidence
-from segue.domain.prompt import Prompt
+from segue.domain.job import Prompt
 from segue.domain.proof import CheckResult, Contested
 from segue.domain.task import Task
+from segue.domain.verdict import Criterion, Evidence
+from segue.domain.workspace import split_diff
 from segue.prompts.assemble import WHOLE_TASK, assemble, criterion_text, task_text
 
 MAX_BYTES = 200_000
@@ -154,7 +153,7 @@ def limit_evidence(evidence: Evidence, max_bytes: int) -> tuple[Evidence, list[s
 
     Text is never cut: half a file would look like a file that was half written.
     """
-    files = by_file(evidence.diff)
+    files = split_diff(evidence.diff)
     names = [
         *(f"the diff of {file.path}" for file in files),
         *(f"the output of `{check.command}`" for check in evidence.checks),

@@ -1,14 +1,13 @@
-"""The words for work that does not fit what others have merged: do it again, or merge the two versions."""
+"""Prompts for work that does not fit what others have merged: do it again, or merge the two versions."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from segue.domain.amounts import list_some
-from segue.domain.diff import by_file
-from segue.domain.merge import Collision
-from segue.domain.prompt import Prompt
+from segue.domain.job import Prompt
 from segue.domain.task import Task
+from segue.domain.workspace import Collision, split_diff
 from segue.prompts.assemble import assemble, house_rules, task_text
 from segue.prompts.task import kind_rules
 
@@ -64,7 +63,7 @@ def merge_prompt(
 
 def limit_diff(collision: Collision, most: int = _MOST_DIFF) -> tuple[str, list[str]]:
     """Return as much of the diff as fits, whole files and colliding ones first, and the files left out."""
-    files = by_file(collision.diff)
+    files = split_diff(collision.diff)
     room, kept = most, set()
     for number in sorted(range(len(files)), key=lambda n: (files[n].path not in collision.files, n)):
         if len(files[number].text) <= room:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from segue.domain.job import Prompt
 from segue.domain.plan import MOST_STEPS, BuildPhase
-from segue.domain.prompt import Prompt
 from segue.domain.task import Task
 from segue.prompts.assemble import assemble
 

@@ -1,14 +1,14 @@
-"""The prompts about one task: plan it, execute it, fix it, address its review, look something up."""
+"""The prompts about one task: plan it, execute it, fix it, address its review or what came back, test it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
 from segue.domain.amounts import list_some
-from segue.domain.finding import Finding
-from segue.domain.prompt import Prompt
+from segue.domain.delivery import FeedbackKind
+from segue.domain.job import Prompt
 from segue.domain.task import Task, TaskKind
-from segue.domain.verdict import Verdict
+from segue.domain.verdict import Finding, Verdict
 from segue.prompts.assemble import assemble, criterion_text, house_rules, task_text
 
 _PLAN = """\
@@ -217,3 +217,85 @@ def _describe(finding: Finding) -> str:
     place = f"{finding.file}:{finding.line}" if finding.line else finding.file
     text = f"- {place} [{finding.severity}, {finding.rule}] {finding.message}"
     return f"{text}\n  Suggestion: {finding.suggestion}" if finding.suggestion else text
+
+
+_FEEDBACK_HEAD = """\
+You are working in a git repository, in the current working directory. The work on this branch was proposed \
+as a pull request, and something came back: it is between the request markers below. {what}
+
+- Change only what this needs, and only inside the current working directory.
+{rules}
+{kind}
+- Nobody can answer questions. Where the request leaves a choice open, choose the simplest option.
+- Finish with one paragraph: {last}"""
+
+_CI = """\
+CI has failed on this branch; you see the end of each log. Find the cause and fix it. Never make a job pass \
+by weakening or skipping what it checks."""
+
+_REVIEW = """\
+A reviewer has commented. Do what the comment asks for, if it is about this work and right; if it is wrong, \
+or a question, change nothing and answer it."""
+
+_CONFLICT = """\
+The branch that the work is for has changed meanwhile. It was merged into this one, and where both changed \
+the same lines the files contain git's conflict markers: lines between `<<<<<<<` and `=======` are this \
+branch's, those up to `>>>>>>>` are the other's. Keep the intention of both, and leave no marker."""
+
+_FEEDBACK_WHAT = {FeedbackKind.CI: _CI, FeedbackKind.REVIEW: _REVIEW, FeedbackKind.CONFLICT: _CONFLICT}
+_FEEDBACK_LAST = {
+    FeedbackKind.CI: "what was wrong, and what you changed.",
+    FeedbackKind.REVIEW: "what you changed, or why you changed nothing. It is posted as the answer.",
+    FeedbackKind.CONFLICT: "how you merged each file.",
+}
+
+
+def feedback_prompt(
+    task: Task,
+    kind: FeedbackKind,
+    context: str,
+    feedback: str | None = None,
+    nonce: str | None = None,
+    cloud: bool = False,
+) -> Prompt:
+    """Ask to address one thing that came back; its words are those of others."""
+    instructions = _FEEDBACK_HEAD.format(
+        what=_FEEDBACK_WHAT[kind], rules=house_rules(cloud), kind=kind_rules(task), last=_FEEDBACK_LAST[kind]
+    )
+    blocks = {"request": task.text, "context": context, "feedback": feedback}
+    return assemble(instructions, blocks, nonce)
+
+
+_WRITE_TESTS = """\
+You are in a git repository, in the current working directory, as it was before the task between the task \
+markers below. Somebody else does the task; you do not see how. Write tests that tell from outside whether \
+what the task asks for is done.
+
+- Write tests only, in new files, where and as the project has its tests. Everything else you change is lost.
+- Test what the task and its criteria say, nothing more: behaviour that others can see, not how it is done. \
+Where they leave something open, do not test it.
+- Use the names that the task gives, and the public names that exist. Do not guess others.
+- Each test must fail now, because something is missing, and pass once the task is done.
+- Leave out tests that need the network, other services, or a certain time.
+- Do not do the task. Do not commit.
+- Nobody can answer questions. Finish with one sentence about what you tested."""
+
+
+def independent_prompt(
+    task: Task,
+    context: str,
+    interface: str,
+    commands: Sequence[str],
+    feedback: str | None = None,
+    nonce: str | None = None,
+) -> Prompt:
+    """Ask for tests of a task, by its text and criteria alone."""
+    blocks = {
+        "task": task_text(task),
+        "criteria": "\n".join(f"- {criterion_text(criterion, task)}" for criterion in task.criteria),
+        "interface": interface,
+        "commands": "\n".join(commands),
+        "context": context,
+        "feedback": feedback,
+    }
+    return assemble(_WRITE_TESTS, blocks, nonce)

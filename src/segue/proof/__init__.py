@@ -1,1 +1,1 @@
-"""What makes "done" worth the name: the contract, guards around launches, sealed checks."""
+"""Proves that "done" is true: the contract, guards around launches, sealed checks."""

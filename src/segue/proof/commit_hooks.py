@@ -10,26 +10,97 @@ from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from segue.domain.hook import HookedFile, HookRun
-from segue.domain.plain import cut_tail
 from segue.domain.proof import NOT_EXERCISED, CheckResult, CheckState
+from segue.domain.source import HookedFile, HookRun
+from segue.domain.text import cut_tail
+from segue.proof.command import SHARED_OBJECTS
 from segue.proof.compose import Comparison, Composed, Recipe
 from segue.proof.copies import make_git
-from segue.proof.decide import Observed
-from segue.proof.execute import SHARED_OBJECTS, Laid, Sandbox, environment
-from segue.proof.named import find_named
+from segue.proof.execute import Prepared, Sandbox, SealOptions, environment
 from segue.proof.obstacles import find_network, find_obstacle, last_line, last_lines
-from segue.proof.options import SealOptions
-from segue.proof.paths import Classifier
+from segue.proof.paths import Classifier, find_named
+from segue.proof.runs import Observed
 from segue.proof.trees import TreeEntry, list_tree, read_text
 from segue.system.beneath import Beneath, UnsafeFile
-from segue.system.files import read_start
-from segue.system.git.hooks import COMMIT_HOOKS, KeptHooks
+from segue.system.files import private_folder, read_start, write_atomic
 from segue.system.git.objects import Objects
-from segue.system.isolation.toolchain import program_places
+from segue.system.isolation.places import program_places
+
+COMMIT_HOOKS = ("pre-commit", "prepare-commit-msg", "commit-msg")
+"""Those that decide about a commit before it is made, in the order in which git runs them."""
+GIT_HOOKS = ".git/hooks"
+_LARGEST_HOOK = 8 * 1024**2
+_MOST_HOOKS = 500
+
+
+class KeptHooks(Struct, frozen=True):
+    """Where the hooks of a repository are."""
+
+    place: str
+    """Their folder, from the top of the work tree; those from elsewhere run as if they were git's own."""
+    kept: str | None = None
+    """The copy; None: the folder is in the work tree, and the tree that a task began with has it."""
+    source: str | None = None
+    """The folder itself, if it is neither git's own nor in the work tree."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is none, for all that is known without looking into a tree."""
+        return self.kept is not None and not any(
+            os.path.lexists(f"{self.kept}/{name}") for name in COMMIT_HOOKS
+        )
+
+
+def keep_hooks(root: Path, common_dir: Path, configured: str, folder: Path) -> KeptHooks:
+    """Copy the hooks; `configured` is what git's setting `core.hooksPath` says, if it says anything."""
+    shutil.rmtree(folder, ignore_errors=True)
+    real, place = os.path.realpath(root), os.path.realpath(common_dir / "hooks")
+    source = None
+    if configured:
+        place = os.path.realpath(root / Path(configured).expanduser())
+        if place.startswith(f"{real}{os.sep}") and not place.startswith(f"{real}{os.sep}.git{os.sep}"):
+            found = KeptHooks(os.path.relpath(place, real).replace(os.sep, "/"))
+            return _note(folder, found)
+        source = place
+    kept = private_folder(folder / "files")
+    _copy_hooks(Path(place), kept, real)
+    return _note(folder, KeptHooks(GIT_HOOKS, str(kept), source))
+
+
+def kept_hooks(folder: Path) -> KeptHooks | None:
+    """Return what was kept before; None if nothing was."""
+    try:
+        return msgspec.json.decode((folder / "hooks.json").read_bytes(), type=KeptHooks)
+    except (OSError, msgspec.MsgspecError):
+        return None
+
+
+def _note(folder: Path, found: KeptHooks) -> KeptHooks:
+    write_atomic(private_folder(folder) / "hooks.json", msgspec.json.encode(found))
+    return found
+
+
+def _copy_hooks(source: Path, target: Path, root: str) -> None:
+    """Copy files, with the folders that they are in; a link into the work tree stays one."""
+    count = 0
+    for here, _, files in os.walk(source):
+        inside = os.path.relpath(here, source)
+        (target / inside).mkdir(parents=True, exist_ok=True)
+        for name in sorted(files):
+            file, copy = Path(here, name), target / inside / name
+            leads = Path(os.path.realpath(file))
+            if name.endswith(".sample") or count >= _MOST_HOOKS:
+                continue
+            if file.is_symlink() and leads.is_relative_to(root) and not leads.is_relative_to(source.parent):
+                copy.symlink_to(os.path.relpath(leads, Path(root, GIT_HOOKS, inside)))
+            elif leads.is_file() and leads.stat().st_size <= _LARGEST_HOOK:
+                shutil.copy2(leads, copy)
+            count += 1
+
 
 _SETTINGS = (
     *(".husky/**", ".pre-commit-config.yaml", "lefthook*.y*ml", ".lefthook*.y*ml", "lefthook*.toml"),
@@ -165,16 +236,16 @@ class HookCheck(Struct, frozen=True):
         own = {path for path, entry in composed.entries.items() if head.get(path) == entry}
         own -= set(composed.texts)
 
-        def lay(work: Path) -> Laid:
-            laid = self._lay(work, commit)
+        def prepare(work: Path) -> Prepared:
+            prepared = self._prepare(work, commit)
             before.update((path, _facts(work / "tree" / path)) for path in own)
-            return laid
+            return prepared
 
-        async with place.visit(composed, lay) as (work, ended):
+        async with place.run_prepared(composed, prepare) as (work, ended):
             seen = _read_reports(work / "reports", ended.exit_code, f"{ended.out}\n{ended.err}")
             return seen if seen.code is None else replace(seen, files=_changed(work, before, set(head)))
 
-    def _lay(self, work: Path, commit: Commit) -> Laid:
+    def _prepare(self, work: Path, commit: Commit) -> Prepared:
         """Give a tree a git folder of its own, with the hooks in it."""
         git = work / "tree" / ".git"
         make_git(git, self.git_dir, self.objects)
@@ -191,7 +262,7 @@ class HookCheck(Struct, frozen=True):
         script = work / "hooks" / "run-hooks"
         script.write_text(_RUN)
         words = (str(work / "reports"), commit.tree, self.hooks.place, str(len(commit.messages)))
-        return Laid(("sh", str(script), *words), self._readable(), self.objects.common_dir / "objects")
+        return Prepared(("sh", str(script), *words), self._readable(), self.objects.common_dir / "objects")
 
     def _readable(self) -> list[Path]:
         """Return what hooks need of places that are hidden: their own folder, tools, and what these keep."""

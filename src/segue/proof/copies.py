@@ -7,6 +7,7 @@ all name the copy. Landlock, where the kernel has it, keeps the check from readi
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import shutil
@@ -14,13 +15,18 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from segue.proof.command import KEPT_OUTPUT, SHARED_OBJECTS, TreeCommand, run_bounded
+from segue.proof.inputs import Trees
+from segue.proof.runners import Ended
 from segue.system.files import private_folder, read_start
 from segue.system.git.objects import Objects
+from segue.system.isolation.commands import DEVICES, landlocked
 from segue.system.isolation.homes import PrivateParts
-from segue.system.isolation.isolate import DEVICES, landlock_abi, landlocked
-from segue.system.isolation.places import TOOLS
-from segue.system.isolation.toolchain import SHARED, program_places
+from segue.system.isolation.landlock import landlock_abi
+from segue.system.isolation.places import SHARED, TOOLS, program_places
+from segue.system.process.capture import capture
 
 _LARGEST_TEXT = 1024**2
 _NOT_LINKED = frozenset(("__pycache__", ".cache", ".vite", ".vite-temp"))
@@ -42,34 +48,32 @@ class Renamed(Struct, frozen=True):
         return text
 
     def concerns(self, data: bytes) -> bool:
-        """Return whether something names an old path."""
+        """Return whether the data names an old path."""
         return any(old.encode("utf-8", "surrogateescape") in data for old, _ in self.pairs)
 
 
 class CopiedTree(Struct, frozen=True):
     """A composed tree in a folder of its own, and what belongs to it."""
 
-    tree: Path
-    work: Path
-    """The folder of this run, with the tree in it."""
+    order: TreeCommand
     renamed: Renamed
-    shown: tuple[Path, ...] = ()
+    shown: tuple[Path, ...]
     """What the check reads of places that are hidden."""
-    private: PrivateParts = PrivateParts()
+    private: PrivateParts
     """The user's credentials."""
 
-    def command(self, argv: Sequence[str], env: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:
+    def command(self) -> tuple[list[str], dict[str, str]]:
         """Return the command and its environment as they are in the copy."""
-        words = [self.renamed.text(word) for word in argv]
-        variables = {name: self.renamed.text(value) for name, value in env.items()}
-        variables |= {"HOME": str(self._home()), "TMPDIR": str(private_folder(self.work / "tmp"))}
+        words = [self.renamed.text(word) for word in self.order.argv]
+        variables = {name: self.renamed.text(value) for name, value in self.order.env.items()}
+        variables |= {"HOME": str(self._home()), "TMPDIR": str(private_folder(self.order.work / "tmp"))}
         if landlock_abi():
             words = landlocked({"rules": self._rules(words, variables)}, words)
         return words, variables
 
     def _home(self) -> Path:
         """Make a home that is empty but for toolchains, and what the user shows."""
-        real, home = Path(os.path.realpath(Path.home())), self.work / "home"
+        real, home = Path(os.path.realpath(Path.home())), self.order.work / "home"
         if not home.exists():
             opened = [place.relative_to(real) for place in self.private.opened if place.is_relative_to(real)]
             for name in (*TOOLS, ".local/lib", *map(str, opened)):
@@ -83,7 +87,7 @@ class CopiedTree(Struct, frozen=True):
         roots = [Path(old) for old, _ in self.renamed.pairs]
         # Nothing can be seen in the place of a file, so one with a secret is hidden.
         hidden = [*roots, real, *self.private.hidden, *(place for place, _ in self.private.masked)]
-        own = (self.work, self.tree)
+        own = (self.order.work, self.order.tree)
         opened = (*self.private.opened, *own)
         shown = [*(real / name for name in TOOLS), *self.shown, *program_places(argv, env), *opened]
         closed = (*roots, real)
@@ -97,53 +101,71 @@ class CopiedTree(Struct, frozen=True):
         }
 
 
-def furnish_copy(
-    tree: Path,
-    work: Path,
-    roots: Sequence[Path],
-    inputs: Mapping[str, Path],
-    git_dir: Path,
-    objects: Objects,
-    command: tuple[Sequence[str], Mapping[str, str]],
-    guarded: Iterable[str],
-    private: PrivateParts,
-) -> CopiedTree:
-    """Give a tree its dependencies and a git folder, and return it; `roots` are where it seems to be.
+class Copied(Struct, frozen=True):
+    """Runs commands where the tree is, in a folder of its own."""
 
-    Tests and control files that name these paths name the copy then; of the others, links do.
-    """
-    renamed = Renamed(tuple((str(root), str(tree)) for root in dict.fromkeys(roots)))
-    environments = list(_environments(*command, renamed, tree))
-    pairs = [(str(place), str(work / "environments" / str(at))) for at, place in enumerate(environments)]
-    renamed = Renamed((*pairs, *renamed.pairs))
-    _rename_within(tree, renamed, guarded)  # before there are links to what is not copied
-    for environment, (_, clone) in zip(environments, pairs, strict=True):
-        _mirror(environment, Path(clone), renamed)
-    for path, source in inputs.items():
-        if source.is_dir() and not os.path.lexists(tree / path):
-            _mirror(source, tree / path, renamed)
-    if not os.path.lexists(tree / ".git"):
-        make_git(tree / ".git", git_dir, objects)
-    shown = (*inputs.values(), *environments, objects.common_dir / "objects")
-    return CopiedTree(tree, work, renamed, shown, private)
+    trees: Trees
+    git_dir: Path
+    objects: Objects
+    private: PrivateParts
+
+    def seen_at(self, tree: Path) -> Path:
+        """Return where the tree is."""
+        return tree
+
+    async def run(self, order: TreeCommand) -> Ended:
+        """Run a command on the tree, once what names the user's work tree names the tree instead."""
+        copied = await asyncio.to_thread(self._prepare, order)
+        if order.objects is not None:  # now, because links that name the work tree were made to name the copy
+            (order.tree / SHARED_OBJECTS).symlink_to(order.objects)
+        argv, env = copied.command()
+        if paths := _editable_paths(order, copied.renamed):
+            env["PYTHONPATH"] = os.pathsep.join(filter(None, (env.get("PYTHONPATH"), *paths)))
+        before = await asyncio.to_thread(_read_all, order.tree, order.guarded)
+        ended = await run_bounded(capture(argv, order.tree, env, order.timeout, limit=KEPT_OUTPUT))
+        after = await asyncio.to_thread(_read_all, order.tree, order.guarded)
+        changed = tuple(path for path in before if before[path] != after[path])
+        return replace(ended, changed=changed)
+
+    def _prepare(self, order: TreeCommand) -> CopiedTree:
+        """Give a tree its dependencies and a git folder, and return it.
+
+        Tests and control files that name the paths where it seems to be name the copy then; of the others,
+        links do.
+        """
+        tree = order.tree
+        roots = [self.trees.home, self.trees.root, *([order.built_at] if order.built_at else [])]
+        renamed = Renamed(tuple((str(root), str(tree)) for root in dict.fromkeys(roots)))
+        environments = list(_environments(order, renamed))
+        clones = [order.work / "environments" / str(at) for at in range(len(environments))]
+        pairs = [(str(place), str(clone)) for place, clone in zip(environments, clones, strict=True)]
+        renamed = Renamed((*pairs, *renamed.pairs))
+        _rename_within(tree, renamed, order.guarded)  # before there are links to what is not copied
+        for environment, clone in zip(environments, clones, strict=True):
+            _mirror(environment, clone, renamed)
+        for path, source in order.inputs.items():
+            if source.is_dir() and not os.path.lexists(tree / path):
+                _mirror(source, tree / path, renamed)
+        if not os.path.lexists(tree / ".git"):
+            make_git(tree / ".git", self.git_dir, self.objects)
+        shown = (*order.inputs.values(), *environments, self.objects.common_dir / "objects")
+        return CopiedTree(order, renamed, shown, self.private)
 
 
-def editable_paths(argv: Sequence[str], env: Mapping[str, str], renamed: Renamed) -> list[str]:
+def _editable_paths(order: TreeCommand, renamed: Renamed) -> list[str]:
     """Return where the copy has what is installed as editable in a Python that is no virtual environment."""
     found: dict[str, None] = {}
-    for prefix in program_places(argv, env):
+    for prefix in program_places(order.argv, order.env):
         if not (prefix / "pyvenv.cfg").exists():
             for site in _sites(prefix):
                 found |= dict.fromkeys(_editable(site, renamed))
     return list(found)
 
 
-def _environments(
-    argv: Sequence[str], env: Mapping[str, str], renamed: Renamed, tree: Path
-) -> Iterator[Path]:
+def _environments(order: TreeCommand, renamed: Renamed) -> Iterator[Path]:
     """Yield virtual environments elsewhere in which something of the work tree is installed as editable."""
-    for prefix in program_places(argv, env):
-        is_inside = renamed.text(str(prefix)) != str(prefix) or prefix.is_relative_to(tree)
+    for prefix in program_places(order.argv, order.env):
+        is_inside = renamed.text(str(prefix)) != str(prefix) or prefix.is_relative_to(order.tree)
         is_apart = not is_inside and (prefix / "pyvenv.cfg").is_file()
         if is_apart and any(True for site in _sites(prefix) for _ in _editable(site, renamed)):
             yield prefix
@@ -243,7 +265,7 @@ def make_git(folder: Path, git_dir: Path, objects: Objects) -> None:
             shutil.copytree(common / "refs" / name, folder / "refs" / name)
 
 
-def read_all(tree: Path, paths: Iterable[str]) -> dict[str, bytes]:
+def _read_all(tree: Path, paths: Iterable[str]) -> dict[str, bytes]:
     """Return the content of files, to see later whether they are what they were."""
     return {path: _read(tree / path) for path in paths}
 

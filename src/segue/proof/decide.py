@@ -4,78 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-import msgspec
 from msgspec import Struct, field
 
 from segue.domain.amounts import list_some
-from segue.domain.before import KnownFailures
 from segue.domain.proof import CheckState
 from segue.domain.task import TaskKind
-from segue.proof.before import Before
 from segue.proof.paths import matches_any
 from segue.proof.report import Canary, CaseResult, Report, TestOutcome
+from segue.proof.runs import Observed, Runs
 
 PASSED, FAILED, SKIPPED = TestOutcome.PASSED, TestOutcome.FAILED, TestOutcome.SKIPPED
 _SHOWN = 10
-
-
-class Observed(msgspec.Struct, frozen=True, omit_defaults=True):
-    """How a check ended on one tree."""
-
-    exit_code: int | None
-    """None: it took too long."""
-    report: Report | None = None
-    output: str = ""
-    runners: tuple[str, ...] = ()
-    """How it was asked for its report."""
-    hook_failed: bool = False
-    """Whether a hook could not be loaded, so that another way must be tried."""
-    changed: tuple[str, ...] = ()
-    """Tests and control files that were rewritten while it ran."""
-
-    @property
-    def tests(self) -> int:
-        """How many tests ran, files that could not be loaded included."""
-        return len(self.report.tests) if self.report else 0
-
-
-class Runs(Struct, frozen=True):
-    """What a check said on the trees that it ran on."""
-
-    base: Observed
-    """Code and tests of the base."""
-    regress: Observed
-    """New code, tests and control files of the base."""
-    new: Observed
-    """New code and new tests."""
-    old_code: Observed | None = None
-    """Code of the base with the new tests; None: no test was added or changed, or no code."""
-    sabotage: Observed | None = None
-    """Like `new`, but the changed code raises; None: not tried."""
-    kind: TaskKind = TaskKind.BUILD
-    touched: Collection[str] = ()
-    """Tests and control files that the agent changed, added or removed."""
-    control_touched: bool = False
-    """Whether control files are among them."""
-    command_is_new: bool = False
-    """Whether the base has none of the files that the command names."""
-    code_changed: bool = True
-    allowed: Collection[str] = ()
-    """Globs of tests that may fail."""
-    expected_red: Collection[str] = ()
-    """Tests of earlier test-first tasks, which may fail."""
-    command: str = ""
-    known: KnownFailures = KnownFailures()
-    """What was red before the run."""
-    unready: bool = False
-    """Whether the command could not start on the base."""
-    still_unready: bool = False
-    """Whether it cannot start on the new code either."""
-
-    @property
-    def before(self) -> Before:
-        """What was red before, and what is forgiven because of it."""
-        return Before(self.command, self.base.report, self.base.exit_code, self.known, self.touched)
 
 
 class Decision(Struct, frozen=True):
@@ -100,7 +39,7 @@ def decide(runs: Runs) -> Decision:
     """Return what the runs say about the task."""
     for name, run in (("regress", runs.regress), ("new", runs.new)):
         if rewritten := sorted(set(run.changed) - set(runs.base.changed)):
-            reason = f"The check's own files were rewritten while it ran: {some(rewritten)}."
+            reason = f"The check's own files were rewritten while it ran: {list_ids(rewritten)}."
             return Decision(CheckState.REFUTED, reason, name)
     if runs.new.report is None and runs.base.report is None:
         return _by_exit_code(runs)
@@ -121,11 +60,19 @@ def _by_exit_code(runs: Runs) -> Decision:
     """Without test ids, the exit code counts; the command proves something if it failed on the base."""
     if runs.regress.exit_code == 0 and runs.new.exit_code == 0:
         proved = ("",) if runs.base.exit_code not in (0, None) else ()
-        return Decision(CheckState.PASSED, proved=proved, noticed=_noticed(runs), repaired=_repaired(runs))
+        return Decision(
+            CheckState.PASSED,
+            proved=proved,
+            noticed=_noticed(runs),
+            repaired=runs.repaired(),
+        )
     if runs.new.exit_code == 0 and (runs.command_is_new or runs.unready):
         weak = "the command's own files are new, so the agent wrote its own check"
         return Decision(
-            CheckState.PASSED, noticed=_noticed(runs), weaknesses=(weak,), repaired=_repaired(runs)
+            CheckState.PASSED,
+            noticed=_noticed(runs),
+            weaknesses=(weak,),
+            repaired=runs.repaired(),
         )
     if _is_known(runs):
         return _says_nothing(runs)
@@ -137,7 +84,7 @@ def _by_exit_code(runs: Runs) -> Decision:
 
 def _is_known(runs: Runs) -> bool:
     """Return whether the command fails as it did before the run, so that its exit code says nothing."""
-    if not runs.before.fails or runs.new.exit_code in (0, None) or runs.new.report is not None:
+    if not runs.failed_before or runs.new.exit_code in (0, None) or runs.new.report is not None:
         return False
     # A check that the task made able to start, and that fails then, is about the task.
     return not runs.command_is_new and (runs.still_unready or not runs.unready)
@@ -150,16 +97,12 @@ def _says_nothing(runs: Runs) -> Decision:
     return Decision(CheckState.NOTHING, reason, known=(runs.command,), weaknesses=(weak,))
 
 
-def _repaired(runs: Runs) -> tuple[str, ...]:
-    return runs.before.repaired(*((run.report, run.exit_code) for run in (runs.regress, runs.new)))
-
-
 def _exit_words(run: Observed) -> str:
     return "It took too long." if run.exit_code is None else f"It failed with exit code {run.exit_code}."
 
 
 def _nothing(runs: Runs) -> Decision:
-    if runs.new.exit_code in (0, 5) or (runs.before.fails and runs.new.exit_code is not None):
+    if runs.new.exit_code in (0, 5) or (runs.failed_before and runs.new.exit_code is not None):
         return Decision(CheckState.NOTHING, "There are no tests yet.")
     return Decision(CheckState.FAILED, f"No tests ran. {_exit_words(runs.new)}")
 
@@ -173,11 +116,11 @@ def _doubt(runs: Runs) -> Decision | None:
             return Decision(CheckState.REFUTED, reason, name)
     gone = _missing(runs.base.report, runs.regress.report)
     if gone and not _admits(runs.regress, runs):
-        reason = f"Tests that passed before the task did not run: {some(gone)}."
+        reason = f"Tests that passed before the task did not run: {list_ids(gone)}."
         return Decision(CheckState.REFUTED, reason, "regress", broken=gone)
     skipped = _skipped(runs)
     if skipped:
-        reason = f"Tests that passed before the task are skipped now: {some(skipped)}."
+        reason = f"Tests that passed before the task are skipped now: {list_ids(skipped)}."
         return Decision(CheckState.REFUTED, reason, "regress", broken=skipped)
     return None
 
@@ -233,9 +176,11 @@ def _broken(runs: Runs) -> Decision | None:
         return None
     sure = tuple(key for key in broken if not _is_disputed(base.tests[key], runs))
     if sure:
-        reason = f"Tests that passed before the task fail now: {some(sure)}."
+        reason = f"Tests that passed before the task fail now: {list_ids(sure)}."
         return Decision(CheckState.FAILED, reason, "regress", failing=broken, broken=broken)
-    reason = f"These tests fail unless the agent's changes to tests and control files count: {some(broken)}."
+    reason = (
+        f"These tests fail unless the agent's changes to tests and control files count: {list_ids(broken)}."
+    )
     return Decision(CheckState.CONTESTED, reason, "regress", broken=broken, contested=broken)
 
 
@@ -266,12 +211,12 @@ def _by_tests(runs: Runs) -> Decision:
         return Decision(CheckState.FAILED, f"No test reported its end. {_exit_words(runs.new)}")
     failing = _unexpected(report, runs)
     if failing:
-        return Decision(CheckState.FAILED, f"{count(failing)}: {some(failing)}.", failing=failing)
+        return Decision(CheckState.FAILED, f"{count_failing(failing)}: {list_ids(failing)}.", failing=failing)
     also: tuple[str, ...] = ()
     if runs.new.exit_code != 0 and not report.failed:
         reason = f"All tests passed, but the command failed. {_exit_words(runs.new)}"
         was_empty = runs.base.report is not None and not runs.base.tests
-        if not runs.before.fails or was_empty or runs.new.exit_code is None:
+        if not runs.failed_before or was_empty or runs.new.exit_code is None:
             return Decision(CheckState.FAILED, reason)
         also = (f"`{runs.command}` failed before the run too, although its tests passed",)
     proved, idle = _shown(runs)
@@ -283,18 +228,18 @@ def _by_tests(runs: Runs) -> Decision:
         noticed=_noticed(runs),
         weaknesses=(*_removed(runs), *report.weaknesses, *also),
         known=(*_known(report, runs), *((runs.command,) if also else ())),
-        repaired=_repaired(runs),
+        repaired=runs.repaired(),
     )
 
 
 def _known(report: Report, runs: Runs) -> tuple[str, ...]:
     """Return what fails and did before the run."""
-    return tuple(sorted(key for key in report.failed if runs.before.forgives(report.tests[key])))
+    return tuple(sorted(key for key in report.failed if runs.forgives(report.tests[key])))
 
 
 def _removed(runs: Runs) -> tuple[str, ...]:
     gone = _missing(runs.base.report, runs.new.report)
-    return (f"tests were removed or renamed: {some(gone)}",) if gone else ()
+    return (f"tests were removed or renamed: {list_ids(gone)}",) if gone else ()
 
 
 def _test_first(runs: Runs) -> Decision:
@@ -308,13 +253,13 @@ def _test_first(runs: Runs) -> Decision:
     red = [key for key in added if report.tests[key].outcome is FAILED]
     other = tuple(key for key in _unexpected(report, runs) if key not in red)
     if other:
-        return Decision(CheckState.FAILED, f"{count(other)}: {some(other)}.", failing=other)
+        return Decision(CheckState.FAILED, f"{count_failing(other)}: {list_ids(other)}.", failing=other)
     if not added:
         return Decision(CheckState.FAILED, "No test was added.")
     wrong = tuple(key for key in red if not _is_right(report.tests[key]))
     if wrong:
         why = "; ".join(sorted({(report.tests[key].reason or "other") for key in wrong}))
-        reason = f"New tests must fail because something is missing, not for this ({why}): {some(wrong)}."
+        reason = f"New tests must fail because something is missing, not for this ({why}): {list_ids(wrong)}."
         return Decision(CheckState.FAILED, reason, failing=wrong)
     if not red:
         reason = "The new tests pass already, so they do not test what is missing."
@@ -334,7 +279,7 @@ def _unexpected(report: Report, runs: Runs) -> tuple[str, ...]:
 
 def _may_fail(case: CaseResult, runs: Runs) -> bool:
     red = case.id in runs.expected_red or (bool(case.file) and case.file in runs.expected_red)
-    return red or matches_any(case.id, runs.allowed) or runs.before.forgives(case)
+    return red or matches_any(case.id, runs.allowed) or runs.forgives(case)
 
 
 def _shown(runs: Runs) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -385,11 +330,11 @@ def _noticed(runs: Runs) -> bool | None:
     return bool(now.ids(PASSED) - broken.ids(PASSED))
 
 
-def count(ids: Collection[str]) -> str:
+def count_failing(ids: Collection[str]) -> str:
     """Return how many tests fail, in words."""
     return "1 test fails" if len(ids) == 1 else f"{len(ids)} tests fail"
 
 
-def some(ids: Iterable[str]) -> str:
+def list_ids(ids: Iterable[str]) -> str:
     """Return the first ids, and how many more there are."""
     return list_some(list(ids), _SHOWN)

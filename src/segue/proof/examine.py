@@ -13,20 +13,73 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from segue.domain.before import KnownFailures
-from segue.domain.proof import NOT_EXERCISED, CheckResult, CheckState, Contested
+from segue.domain.proof import NOT_EXERCISED, CheckResult, CheckState, Contested, KnownFailures
 from segue.domain.task import TaskKind
+from segue.domain.text import cut_tail
 from segue.proof.compose import Comparison, Control, Recipe
-from segue.proof.decide import Decision, Observed, Runs, decide, some
-from segue.proof.execute import Sandbox
+from segue.proof.decide import Decision, decide, list_ids
+from segue.proof.execute import Sandbox, SealOptions
 from segue.proof.obstacles import find_obstacle
-from segue.proof.options import SealOptions
 from segue.proof.paths import PathKind, matches_any
-from segue.proof.report import Reason
+from segue.proof.report import Reason, TestOutcome
 from segue.proof.runners import FALLBACKS, LAST, RUNNERS, Project, Runner
+from segue.proof.runs import Observed, Runs
 from segue.proof.sabotage import sabotage
-from segue.proof.words import describe
 from segue.system.files import private_folder, write_atomic
+
+_MESSAGE = 1500
+_MOST_TESTS = 10
+_TAIL = 4000
+
+
+def describe(
+    command: str, decision: Decision, runs: Runs, changed: Sequence[str], contested: tuple[Contested, ...]
+) -> CheckResult:
+    """Return the result of a check."""
+    run = runs.regress if decision.decisive == "regress" else runs.new
+    report = runs.new.report
+    return CheckResult(
+        command,
+        run.exit_code,
+        _output(decision, run, runs),
+        decision.state,
+        _reason(decision, changed),
+        ", ".join(report.runners) if report else "",
+        len(report.ids(TestOutcome.PASSED)) if report else 0,
+        decision.failing,
+        decision.broken,
+        tuple(key or command for key in decision.proved),
+        decision.idle,
+        contested,
+        decision.noticed,
+        weaknesses=decision.weaknesses,
+        changed=tuple(changed),
+        known=decision.known,
+        repaired=decision.repaired,
+    )
+
+
+def _reason(decision: Decision, changed: Sequence[str]) -> str:
+    if decision.state in (CheckState.PASSED, CheckState.NOTHING) or not changed:
+        return decision.reason
+    return f"{decision.reason} The check used the base's version of: {', '.join(changed[:10])}."
+
+
+def _output(decision: Decision, run: Observed, runs: Runs) -> str:
+    """Return the messages of failed tests, and the end of the output unless it also names known failures."""
+    parts = []
+    report = run.report
+    if decision.state is not CheckState.PASSED and report is not None:
+        shown = [key for key in (decision.failing or decision.broken) if key in report.tests]
+        for key in shown[:_MOST_TESTS]:
+            message = report.tests[key].message.strip()
+            parts.append(f"{key}\n{cut_tail(message, _MESSAGE)}" if message else key)
+    if not parts:
+        parts.append(cut_tail(run.output.strip(), _TAIL))
+    elif report is not None and not any(runs.forgives(report.tests[key]) for key in report.failed):
+        parts.append("\n".join(run.output.strip().splitlines()[-10:]))
+    return "\n\n".join(part for part in parts if part)
+
 
 CONTESTED_BYTES = 20 * 1024
 _NOTHING_RAN = Observed(None)
@@ -50,9 +103,9 @@ class SealedCheck(Struct):
     base_place: Sandbox
     """Where the base is tried: in its own environment."""
     options: SealOptions
-    kind: TaskKind
-    expected_red: frozenset[str]
     redact: Redact
+    kind: TaskKind = TaskKind.BUILD
+    expected_red: frozenset[str] = frozenset()
     known: KnownFailures = KnownFailures()
     """What was red before the run."""
     armed: tuple[Runner, ...] = ()
@@ -65,7 +118,7 @@ class SealedCheck(Struct):
         control = await self.comparison.control_changed()
         is_old = cache.exists() and time.time() - cache.stat().st_mtime > _OLD
         calibrated = await self.observe_base(cache, base)
-        runs, recipe = await self._wave(calibrated, control)
+        runs, recipe = await self._run_new_code(calibrated, control)
         decision = decide(runs)
         if is_old and decision.state not in (CheckState.PASSED, CheckState.NOTHING):
             # What was true then may not be now, such as the date; nobody is blamed for that.
@@ -90,8 +143,7 @@ class SealedCheck(Struct):
         if not decision.repaired:
             return decision
         base, new = await _together(self._run(_BASE), self._run(recipe))
-        before = replace(runs.before, report=base.report, exit_code=base.exit_code)
-        sure = set(before.repaired((new.report, new.exit_code))).intersection(decision.repaired)
+        sure = set(replace(runs, base=base).repaired(new)).intersection(decision.repaired)
         flaky = tuple(key for key in decision.repaired if key not in sure)
         if not flaky:
             return decision
@@ -100,7 +152,7 @@ class SealedCheck(Struct):
             decision,
             repaired=tuple(sorted(sure)),
             proved=tuple(key for key in decision.proved if key not in dropped),
-            weaknesses=(*decision.weaknesses, f"flaky, so it proves nothing: {some(flaky)}"),
+            weaknesses=(*decision.weaknesses, f"flaky, so it proves nothing: {list_ids(flaky)}"),
         )
 
     async def observe_base(self, cache: Path, base: str) -> Observed:
@@ -145,7 +197,7 @@ class SealedCheck(Struct):
         place = self.base_place if recipe == _BASE else self.place
         return await place.run(self.argv, composed, self.armed)
 
-    async def _wave(self, base: Observed, control: Sequence[str]) -> tuple[Runs, Recipe]:
+    async def _run_new_code(self, base: Observed, control: Sequence[str]) -> tuple[Runs, Recipe]:
         """Run the new code with the old tests and with the new ones."""
         recipe = Recipe("head", "head")
         young = base is _NOTHING_RAN or (base.report is not None and not base.tests)

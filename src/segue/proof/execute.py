@@ -8,69 +8,63 @@ import os
 import secrets
 import shutil
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import Protocol
+from typing import Literal
 
-from msgspec import Struct, field
-from msgspec.structs import replace
+from msgspec import Struct
 
-from segue.domain.errors import ToolMissing
-from segue.domain.plain import cut_tail
+from segue.domain.text import cut_tail
+from segue.proof.command import TreeCommand
 from segue.proof.compose import Composed
-from segue.proof.copies import editable_paths, furnish_copy, read_all
-from segue.proof.decide import Observed
-from segue.proof.inputs import Dependencies, Inputs, Trees, caches_within, place_copies, user_site_places
-from segue.proof.mounts import Mounts, wrap
-from segue.proof.options import SealOptions
+from segue.proof.copies import Copied
+from segue.proof.inputs import Dependencies, Inputs, Trees, place_copies, user_site_places
+from segue.proof.mounts import Mounted
 from segue.proof.runners import Ended, Runner, Stage, read_report
+from segue.proof.runs import Observed
 from segue.proof.setup import Entries, Environment, Setup, place_installed
 from segue.proof.trees import write_tree
 from segue.system.beneath import Beneath
 from segue.system.files import private_folder
 from segue.system.git.objects import Objects
 from segue.system.identity import start_time
-from segue.system.isolation.homes import PrivateParts
-from segue.system.isolation.isolate import SandboxChoice
-from segue.system.isolation.policy import git_link
 from segue.system.lane import lane_variables
-from segue.system.process.capture import Captured, TookTooLong, capture, inside_environment
+from segue.system.process.capture import inside_environment
 from segue.system.programs import find_inside
 
 _SIDE_BY_SIDE = 2
-_KEPT_OUTPUT = 8 * 1024**2
 TEMPORARY_CHECK = "segue-check-"
 """How the names of folders begin in which copies are."""
-SHARED_OBJECTS = ".git/shared"
 _DROPPED = ("TMPDIR", "TEMP", "TMP", "SSH_AUTH_SOCK", "XDG_RUNTIME_DIR", "SHELL")
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy")
 
 
-class TreeCommand(Struct, frozen=True):
-    """A command on a tree."""
+class SealOptions(Struct, frozen=True):
+    """How checks are sealed."""
 
-    argv: tuple[str, ...]
-    env: Mapping[str, str]
-    work: Path
-    """The folder of this run."""
-    tree: Path
-    network: bool
-    timeout: float
-    inputs: Mapping[str, Path] = field(default_factory=dict)
-    """Folders of dependencies by their path in the tree."""
-    built_at: Path | None = None
-    """Where dependencies were installed, if that was in another folder."""
-    guarded: Sequence[str] = ()
-    """Files that the command must not change."""
-    readable: Sequence[Path] = ()
-    writable: Sequence[Path] = ()
-    objects: Path | None = None
-    """Git's objects, where the tree has a git folder of its own, which reads them as `.git/shared`."""
+    control_files: tuple[str, ...] = ()
+    """Globs of further control files."""
+    known_failures: tuple[str, ...] = ()
+    """Globs of the ids of tests that may fail."""
+    setup: tuple[tuple[str, ...], ...] = ()
+    """Commands that make the tree ready, such as `npm ci`; they may use the network."""
+    teardown: tuple[tuple[str, ...], ...] = ()
+    """Commands that run after each check; with any of them, `setup` runs before each check too."""
+    network: bool = False
+    """Whether checks may use the network."""
+    means: Literal["auto", "bwrap", "namespaces", "copy"] = "auto"
+    """How checks are kept apart: `auto` takes the first of the others that works here."""
+    timeout: float = 600
+    """Seconds that one run of a check may take."""
+    bases: Path | None = None
+    """Where results on trees that nobody works on are kept for all runs; None: with the run."""
+    setups: Path | None = None
+    """Where what setup commands make is kept for all lanes of a run; None: with each."""
 
 
-class Laid(Struct, frozen=True):
+class Prepared(Struct, frozen=True):
     """What was added to a tree before a command runs on it."""
 
     argv: tuple[str, ...]
@@ -78,104 +72,12 @@ class Laid(Struct, frozen=True):
     objects: Path | None = None
 
 
-class CheckMeans(Protocol):
-    """How a command is kept away from what it must not see and change."""
-
-    def seen_at(self, tree: Path) -> Path:
-        """Return the path at which a command sees the tree."""
-        ...
-
-    async def run(self, order: TreeCommand) -> Ended:
-        """Run a command on a tree."""
-        ...
-
-
-class Mounted(Struct, frozen=True):
-    """Shows the tree at the repository's own path."""
-
-    choice: SandboxChoice
-    trees: Trees
-    private: PrivateParts
-
-    def seen_at(self, tree: Path) -> Path:  # noqa: ARG002 - wherever it is
-        """Return the path of the user's work tree."""
-        return self.trees.home
-
-    async def run(self, order: TreeCommand) -> Ended:
-        """Run a command in namespaces of its own."""
-        git, inputs = None, dict(order.inputs)
-        if order.objects is not None:
-            private_folder(order.tree / SHARED_OBJECTS)
-            inputs[SHARED_OBJECTS] = order.objects
-        else:
-            git = self._git_for(order.work)
-            inputs = {**self._git_entry(order.work), **inputs}
-        empty = private_folder(order.work / "empty")
-        inputs |= dict.fromkeys(caches_within(order.inputs), empty)
-        mounts = Mounts(
-            self.trees.home,
-            order.tree,
-            order.work,
-            self.private,
-            order.guarded,
-            inputs,
-            order.readable,
-            order.writable,
-            git,
-        )
-        line = wrap(self.choice, order.argv, mounts, order.env, order.network)
-        # Its variables are in the line: what sets up the mounts is no check.
-        return await run_bounded(capture(line, order.work, timeout=order.timeout, limit=_KEPT_OUTPUT))
-
-    def _git_for(self, work: Path) -> Path | None:
-        """Return git's folder, and write a `.git` that leads there, if the work tree is seen elsewhere."""
-        if self.trees.root == self.trees.home or not (self.trees.root / ".git").is_file():
-            return None
-        common, text = git_link(self.trees.root)
-        (work / "git-link").write_text(text)
-        return common
-
-    def _git_entry(self, work: Path) -> dict[str, Path]:
-        link, own = work / "git-link", self.trees.home / ".git"
-        return {".git": link if link.exists() else own} if own.exists() else {}
-
-
-class Copied(Struct, frozen=True):
-    """Runs commands where the tree is, in a folder of its own."""
-
-    trees: Trees
-    git_dir: Path
-    objects: Objects
-    private: PrivateParts
-
-    def seen_at(self, tree: Path) -> Path:
-        """Return where the tree is."""
-        return tree
-
-    async def run(self, order: TreeCommand) -> Ended:
-        """Run a command on the tree, after what names the user's work tree was made to name the tree."""
-        command = (order.argv, order.env)
-        roots = [self.trees.home, self.trees.root, *([order.built_at] if order.built_at else [])]
-        places = (order.tree, order.work, roots, order.inputs, self.git_dir, self.objects)
-        copied = await asyncio.to_thread(furnish_copy, *places, command, order.guarded, self.private)
-        if order.objects is not None:  # now, because links that name the work tree were made to name the copy
-            (order.tree / SHARED_OBJECTS).symlink_to(order.objects)
-        argv, env = copied.command(*command)
-        if paths := editable_paths(order.argv, order.env, copied.renamed):
-            env["PYTHONPATH"] = os.pathsep.join(filter(None, (env.get("PYTHONPATH"), *paths)))
-        before = await asyncio.to_thread(read_all, order.tree, order.guarded)
-        ended = await run_bounded(capture(argv, order.tree, env, order.timeout, limit=_KEPT_OUTPUT))
-        after = await asyncio.to_thread(read_all, order.tree, order.guarded)
-        changed = tuple(path for path in before if before[path] != after[path])
-        return replace(ended, changed=changed)
-
-
 class Sandbox:
     """Runs checks on trees of their own."""
 
     def __init__(
         self,
-        means: CheckMeans,
+        means: Mounted | Copied,
         trees: Trees,
         scratch: Path,
         options: SealOptions,
@@ -224,12 +126,12 @@ class Sandbox:
             return (await self._run(words, composed, (), work, token))[1]
 
     @asynccontextmanager
-    async def visit(
-        self, composed: Composed, lay: Callable[[Path], Laid]
+    async def run_prepared(
+        self, composed: Composed, prepare: Callable[[Path], Prepared]
     ) -> AsyncIterator[tuple[Path, Ended]]:
-        """Run what `lay` adds to the folder of a run, and yield that folder and how the command ended."""
+        """Run what `prepare` adds to the folder of a run, and yield that folder and how the command ended."""
         async with self._slots, self._workplace() as (work, token):
-            _, ended = await self._run((), composed, (), work, token, lay)
+            _, ended = await self._run((), composed, (), work, token, prepare)
             yield work, ended
 
     async def _run(
@@ -239,22 +141,22 @@ class Sandbox:
         armed: Sequence[Runner],
         work: Path,
         token: str,
-        lay: Callable[[Path], Laid] | None = None,
+        prepare: Callable[[Path], Prepared] | None = None,
     ) -> tuple[Stage, Ended]:
         tree, hooks, reports = work / "tree", work / "hooks", work / "reports"
         # Git's own hooks see what git has: another git compares it with its index.
-        await self._write(composed, tree, as_stored=lay is not None)
+        await self._write(composed, tree, as_stored=prepare is not None)
         inputs = {path: self._trees.find(path) for path in self._dependencies.visible}
         inputs = {path: place for path, place in inputs.items() if place.exists()}
         built_at = None
         if self._environment is not None:
             inputs |= await asyncio.to_thread(place_installed, self._environment, tree)
             built_at = self._environment.place / "tree"
-        laid = await asyncio.to_thread(lay, work) if lay is not None else Laid(argv)
-        stage = Stage(laid.argv, self._means.seen_at(tree), tree, hooks, reports, token, composed.tests)
+        prepared = await asyncio.to_thread(prepare, work) if prepare is not None else Prepared(argv)
+        stage = Stage(prepared.argv, self._means.seen_at(tree), tree, hooks, reports, token, composed.tests)
         env = self._variables(join_variables(runner.arm(stage) for runner in armed), token)
         order = TreeCommand(
-            laid.argv,
+            prepared.argv,
             env,
             work,
             tree,
@@ -265,10 +167,10 @@ class Sandbox:
             guarded=composed.guarded,
             readable=(
                 *(hooks, *self._dependencies.linked, *user_site_places(self._dependencies)),
-                *laid.readable,
+                *prepared.readable,
             ),
             writable=(reports,),
-            objects=laid.objects,
+            objects=prepared.objects,
         )
         return stage, await self._means.run(order)
 
@@ -355,17 +257,6 @@ def with_script(argv: Sequence[str], script: Path | None, folder: Path) -> tuple
     copy = folder / script.name
     copy.write_bytes(script.read_bytes())
     return (argv[0], str(copy), *argv[1:])
-
-
-async def run_bounded(running: Awaitable[Captured]) -> Ended:
-    """Return how a command ends; one that takes too long has no exit code."""
-    try:
-        done = await running
-    except TookTooLong as late:
-        return Ended(None, late.out.decode("utf-8", "replace"), late.err.decode("utf-8", "replace"))
-    except ToolMissing as error:
-        return Ended(127, "", error.message)
-    return Ended(done.exit_code, done.out.decode("utf-8", "replace"), done.err.decode("utf-8", "replace"))
 
 
 def observe(stage: Stage, armed: Sequence[Runner], ended: Ended) -> Observed:

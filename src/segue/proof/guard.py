@@ -10,16 +10,16 @@ from pathlib import Path
 
 import msgspec
 
-from segue.domain.failure import Failure, FailureKind
+from segue.domain.outcome import Failure, FailureKind
 from segue.domain.proof import Tampering
 from segue.domain.task import Task, TaskList
 from segue.proof.contract import Contract, ContractFile
-from segue.proof.notes import decode_note, encode_note
+from segue.proof.inputs import decode_note, encode_note
+from segue.proof.rights import take_back_rights
 from segue.system.files import is_led, private_folder
 from segue.system.git.guard import GitGuard, GitState, settle_surroundings
-from segue.system.git.inner import GitViolation
+from segue.system.git.nested import GitViolation
 from segue.system.originals import Original
-from segue.system.rights import take_back_rights
 
 _ABOUT_GIT = re.compile(r"\b(hooks?|husky|lefthook|pre-commit|git config\w*|lfs)\b", re.IGNORECASE)
 

@@ -1,7 +1,8 @@
-"""Where independent tests are written, out of sight of the work, and how they are kept."""
+"""Independent tests: written out of sight of the work, from what their author may see, and kept by git."""
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import shutil
@@ -11,11 +12,63 @@ from pathlib import Path
 from msgspec import Struct
 
 from segue.domain.pattern import pattern
-from segue.proof.interface import describe_interface
 from segue.proof.paths import Classifier, PathKind
-from segue.system.git.apart import export, keep_files, lay_over
+from segue.system.beneath import read_below
 from segue.system.git.repository import Repository
+from segue.system.git.scratch import export, keep_files, lay_over
 from segue.system.lane import is_dependency
+
+_NAMED = re.compile(r"[\w.-]+(?:/[\w.-]+)*\.\w+")
+_LARGEST_SOURCE = 256 * 1024
+_MOST_DESCRIBED = 20
+
+
+def describe_interface(folder: Path, text: str) -> str:
+    """Return the public names in the files of a folder that a text names."""
+    parts = []
+    for name in dict.fromkeys(_NAMED.findall(text)):
+        path = folder / name.rstrip(".")
+        if (
+            ".." in path.parts
+            or not path.is_file()
+            or path.is_symlink()
+            or path.stat().st_size > _LARGEST_SOURCE
+        ):
+            continue
+        data = read_below(folder, path, _LARGEST_SOURCE)
+        names = list(_public_names(data)) if path.suffix == ".py" else []
+        parts.append("\n".join([f"{path.relative_to(folder)}:", *(f"  {one}" for one in names)]))
+    return "\n".join(parts[:_MOST_DESCRIBED])
+
+
+def _public_names(data: bytes) -> Iterator[str]:
+    try:
+        tree = ast.parse(data)
+    except (SyntaxError, ValueError, RecursionError):
+        return
+    for node in tree.body:
+        yield from _names_of(node)
+
+
+def _names_of(node: ast.stmt, indent: str = "") -> Iterator[str]:
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and _is_public(node.name):
+        returns = f" -> {ast.unparse(node.returns)}" if node.returns else ""
+        yield f"{indent}def {node.name}({ast.unparse(node.args)}){returns}"
+    elif isinstance(node, ast.ClassDef) and _is_public(node.name):
+        bases = ", ".join(map(ast.unparse, node.bases))
+        yield f"{indent}class {node.name}({bases})" if bases else f"{indent}class {node.name}"
+        for inner in node.body:
+            yield from _names_of(inner, f"{indent}  ")
+    elif isinstance(node, ast.Assign | ast.AnnAssign):
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        yield from (
+            f"{indent}{one.id}" for one in targets if isinstance(one, ast.Name) and _is_public(one.id)
+        )
+
+
+def _is_public(name: str) -> bool:
+    return not name.startswith("_") or name == "__init__"
+
 
 _LARGEST = 1024**2
 _MOST_FILES = 100
@@ -29,7 +82,7 @@ class KeptTests(Struct, frozen=True):
     files: tuple[str, ...]
 
 
-class TestsApart:
+class DetachedTests:
     """A place for tests that belong to no work tree."""
 
     __test__ = False
@@ -63,7 +116,7 @@ class TestsApart:
             for path in _files_in(folder)
             if path not in known and classifier.kind(path, new=True) is PathKind.TEST
         )
-        files = {rename(path, task): folder / path for path in found[:_MOST_FILES]}
+        files = {independent_path(path, task): folder / path for path in found[:_MOST_FILES]}
         if not files:
             return None
         ref = f"{self._refs}/{_slug(task)}"
@@ -75,7 +128,7 @@ class TestsApart:
         return await lay_over(self._repo, tree, tests)
 
 
-def rename(path: str, task: str) -> str:
+def independent_path(path: str, task: str) -> str:
     """Return a path that neither the work nor the tests of other tasks use; files that help keep theirs."""
     folder, _, name = path.rpartition("/")
     match = _TEST_FILE.fullmatch(name)

@@ -8,21 +8,39 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import json
 import os
 import shutil
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
-from segue.proof.notes import decode_note, encode_note
 from segue.system.beneath import Beneath
 from segue.system.files import private_folder, read_start, write_atomic
 from segue.system.git.folders import find_place
 from segue.system.git.outside import run_outside
-from segue.system.isolation.toolchain import follow, prefixes
+from segue.system.isolation.places import follow, prefixes
 from segue.system.lane import has_content, is_dependency
+
+T = TypeVar("T")
+
+
+def encode_note(value: object) -> bytes:
+    """Return a value as JSON, in ASCII: bytes of a path that are no text survive as escapes."""
+    return json.dumps(msgspec.to_builtins(value)).encode()
+
+
+def decode_note(data: bytes, kind: type[T]) -> T:
+    """Return the value; raises msgspec.MsgspecError if it is not of this kind."""
+    try:
+        found = json.loads(data)
+    except ValueError as error:
+        raise msgspec.DecodeError(str(error)) from None
+    return msgspec.convert(found, kind)
+
 
 _CACHES_AND_RESULTS = """
     __pycache__ .pytest_cache .mypy_cache .ruff_cache .hypothesis .tox .nox .cache target coverage htmlcov
@@ -281,3 +299,36 @@ def place_copies(inputs: Inputs, scratch: Path, tree: Path) -> None:
                 if folder.status(path) is None:
                     folder.make_folders(os.path.dirname(path), clear=False)  # noqa: PTH120 - a text
                     folder.copy(path, scratch / "inputs" / path)
+
+
+_OF_THE_SESSION = ("TERM", "COLORTERM", "XDG_SE", "XDG_VTNR")
+"""Beginnings of variables that differ from terminal to terminal."""
+_INSTALLED = ("lib/python*/site-packages", "lib/python3/dist-packages", "lib/node_modules")
+"""Where packages are installed beside a folder of programs; the folder's time changes with them."""
+
+
+def input_facts(inputs: Inputs, scratch: Path) -> list[object]:
+    """Return what tells these dependencies and copied files from others.
+
+    Compiled files are left out: programs write them as they run, and they say the same.
+    """
+    copies = [(name, *_place_facts(scratch / "inputs" / name)) for name in inputs.copied]
+    return [inputs.folders, copies, inputs.user_site]
+
+
+def machine_facts(env: Mapping[str, str]) -> list[object]:
+    """Return what tells this machine's programs and variables from what they were at another time."""
+    variables = {name: env[name] for name in sorted(env) if not name.startswith(_OF_THE_SESSION)}
+    folders = [Path(name) for name in dict.fromkeys(env.get("PATH", "").split(os.pathsep)) if name]
+    beside = [
+        place for folder in folders for glob in _INSTALLED for place in sorted(folder.parent.glob(glob))
+    ]
+    return [variables, [(str(place), *_place_facts(place)) for place in (*folders, *dict.fromkeys(beside))]]
+
+
+def _place_facts(place: Path) -> tuple[int, int]:
+    try:
+        found = place.stat()
+    except OSError:
+        return 0, 0
+    return (0 if place.is_dir() else found.st_size), found.st_mtime_ns

@@ -8,63 +8,97 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from msgspec import Struct, field
+from msgspec import Struct
 
+from segue.proof.command import KEPT_OUTPUT, SHARED_OBJECTS, TreeCommand, run_bounded
+from segue.proof.inputs import Trees, caches_within
+from segue.proof.runners import Ended
+from segue.system.files import private_folder
 from segue.system.isolation.homes import PrivateParts
 from segue.system.isolation.isolate import Means, SandboxChoice
 from segue.system.isolation.mounting import CONTAINED, copy_masked, filtered, hide, mounter, proc_mounts
-from segue.system.isolation.places import TOOLS
-from segue.system.isolation.policy import GIT_FOLDER
-from segue.system.isolation.toolchain import SHARED, named_places, outermost, program_places
+from segue.system.isolation.places import SHARED, TOOLS, named_places, outermost, program_places
+from segue.system.isolation.policy import GIT_FOLDER, git_link
+from segue.system.process.capture import capture
 
 _MOST_FILES = 300
 """Mounts cost more the more there are; beyond this, whole folders are made read-only."""
 _NAMESPACES = (*CONTAINED, "--disable-userns", "--new-session", "--clearenv")
 
 
+class Mounted(Struct, frozen=True):
+    """Shows the tree at the repository's own path."""
+
+    choice: SandboxChoice
+    trees: Trees
+    private: PrivateParts
+
+    def seen_at(self, tree: Path) -> Path:  # noqa: ARG002 - wherever it is
+        """Return the path of the user's work tree."""
+        return self.trees.home
+
+    async def run(self, order: TreeCommand) -> Ended:
+        """Run a command in namespaces of its own."""
+        git, inputs = None, dict(order.inputs)
+        if order.objects is not None:
+            private_folder(order.tree / SHARED_OBJECTS)
+            inputs[SHARED_OBJECTS] = order.objects
+        else:
+            git = self._git_for(order.work)
+            inputs = {**self._git_entry(order.work), **inputs}
+        empty = private_folder(order.work / "empty")
+        inputs |= dict.fromkeys(caches_within(order.inputs), empty)
+        line = wrap(self.choice, Mounts(order, self.trees.home, self.private, inputs, git))
+        # Its variables are in the line: what sets up the mounts is no check.
+        return await run_bounded(capture(line, order.work, timeout=order.timeout, limit=KEPT_OUTPUT))
+
+    def _git_for(self, work: Path) -> Path | None:
+        """Return git's folder, and write a `.git` that leads there, if the work tree is seen elsewhere."""
+        if self.trees.root == self.trees.home or not (self.trees.root / ".git").is_file():
+            return None
+        common, text = git_link(self.trees.root)
+        (work / "git-link").write_text(text)
+        return common
+
+    def _git_entry(self, work: Path) -> dict[str, Path]:
+        link, own = work / "git-link", self.trees.home / ".git"
+        return {".git": link if link.exists() else own} if own.exists() else {}
+
+
 class Mounts(Struct, frozen=True):
     """What a check sees instead of the user's files."""
 
+    order: TreeCommand
     root: Path
-    tree: Path
-    """Mounted at the root."""
-    work: Path
-    """The folder of this run, which the check does not see."""
-    private: PrivateParts = PrivateParts()
+    """Where the tree is mounted."""
+    private: PrivateParts
     """The user's credentials."""
-    guarded: Sequence[str] = ()
-    """Files of the tree that stay read-only."""
-    inputs: Mapping[str, Path] = field(default_factory=dict)
-    """Folders of dependencies by their path in the tree; mounted read-only."""
-    readable: Sequence[Path] = ()
-    """Further places that stay visible, read-only."""
-    writable: Sequence[Path] = ()
-    """Further places that the check may write, under their own paths."""
+    inputs: Mapping[str, Path]
+    """Folders of dependencies, and git's, by their path in the tree; mounted read-only."""
     git: Path | None = None
     """Git's folder, where `.git` is a file that names it at another place."""
 
 
-def wrap(
-    choice: SandboxChoice, argv: Sequence[str], mounts: Mounts, env: Mapping[str, str], network: bool
-) -> list[str]:
-    """Return the command that runs `argv` in the sandbox."""
-    line = filtered(mounter(choice.means is Means.BWRAP), mounts.work)
+def wrap(choice: SandboxChoice, mounts: Mounts) -> list[str]:
+    """Return the command that runs another one in the sandbox."""
+    order = mounts.order
+    line = filtered(mounter(choice.means is Means.BWRAP), order.work)
     line += ["--ro-bind", "/", "/", "--dev", "/dev", *proc_mounts(choice.own_proc)]
     for place in hidden_places():
         line += ["--tmpfs", str(place)]
-    rules = _rules(argv, env, mounts, network)
+    rules = _rules(mounts)
     # From the outside in, so that the innermost rule about a place counts.
     for place in sorted(rules, key=lambda path: len(path.parts)):
         line += rules[place]
-    line += ["--bind", str(mounts.tree), str(mounts.root), *_guards(mounts)]
-    for place in mounts.writable:
+    line += ["--bind", str(order.tree), str(mounts.root), *_guards(mounts)]
+    for place in order.writable:
         line += ["--bind", str(place), str(place)]
     line += ["--ro-bind", str(mounts.git), str(GIT_FOLDER)] if mounts.git is not None else []
     line += _NAMESPACES
-    line += [] if network else ["--unshare-net"]
-    for name, value in env.items():
+    line += [] if order.network else ["--unshare-net"]
+    for name, value in order.env.items():
         line += ["--setenv", name, value]
-    return [*line, "--chdir", str(mounts.root), "--", *argv]
+    return [*line, "--chdir", str(mounts.root), "--", *order.argv]
 
 
 def hidden_places() -> tuple[Path, ...]:
@@ -80,20 +114,18 @@ def hidden_places() -> tuple[Path, ...]:
     return tuple(sorted(found, key=lambda place: len(place.parts)))
 
 
-def _rules(
-    argv: Sequence[str], env: Mapping[str, str], mounts: Mounts, network: bool
-) -> dict[Path, list[str]]:
+def _rules(mounts: Mounts) -> dict[Path, list[str]]:
     """Return what is seen again although it is hidden, and what of the rest is a credential, by place."""
     private, covers = mounts.private, hidden_places()
-    names = [Path(os.path.realpath("/etc/resolv.conf"))] if network else []
-    shown = [*_visible(argv, env, mounts), *names]
+    names = [Path(os.path.realpath("/etc/resolv.conf"))] if mounts.order.network else []
+    shown = [*_visible(mounts), *names]
     seen: dict[Path, list[str]] = {}
     masked: dict[Path, list[str]] = {}
     for place in private.hidden:
         seen |= {seen_at: hide(place, seen_at) for seen_at in _seen_at(place, shown, covers, mounts.root)}
     for number, (place, text) in enumerate(private.masked):
         for seen_at in _seen_at(place, shown, covers, mounts.root):
-            masked[seen_at] = ["--ro-bind", str(copy_masked(mounts.work, number, text)), str(seen_at)]
+            masked[seen_at] = ["--ro-bind", str(copy_masked(mounts.order.work, number, text)), str(seen_at)]
     return {**seen, **{place: ["--ro-bind-try", str(place), str(place)] for place in shown}, **masked}
 
 
@@ -109,13 +141,13 @@ def _seen_at(place: Path, shown: Iterable[Path], covers: Iterable[Path], root: P
             yield other / place.relative_to(real)
 
 
-def _visible(argv: Sequence[str], env: Mapping[str, str], mounts: Mounts) -> Iterator[Path]:
+def _visible(mounts: Mounts) -> Iterator[Path]:
     """Yield what must be seen again although it is hidden: toolchains, and what the command names."""
     home, covers = Path(os.path.realpath(Path.home())), (*hidden_places(), *SHARED)
-    private = mounts.private.hidden
-    wanted = [*(home / name for name in TOOLS), *program_places(argv, env), *mounts.readable]
+    order, private = mounts.order, mounts.private.hidden
+    wanted = [*(home / name for name in TOOLS), *program_places(order.argv, order.env), *order.readable]
     wanted += mounts.private.opened
-    named = named_places(argv, env, (mounts.root, mounts.tree))
+    named = named_places(order.argv, order.env, (mounts.root, order.tree))
     # What the command only names is no reason to show a credential.
     wanted += [place for place in named if not any(place.is_relative_to(one) for one in private)]
     covers = (*covers, *private)
@@ -127,11 +159,8 @@ def _visible(argv: Sequence[str], env: Mapping[str, str], mounts: Mounts) -> Ite
 
 def _guards(mounts: Mounts) -> Iterator[str]:
     """Yield mounts that keep files from being written, removed, or renamed away with their folder."""
-    tree, root = mounts.tree, mounts.root
-    if len(mounts.guarded) > _MOST_FILES:
-        files, sealed = _whole_folders(mounts.guarded)
-    else:
-        files, sealed = list(mounts.guarded), []
+    tree, root, guarded = mounts.order.tree, mounts.root, mounts.order.guarded
+    files, sealed = _whole_folders(guarded) if len(guarded) > _MOST_FILES else (list(guarded), [])
     for folder in _ancestors([*files, *sealed]):
         yield from ("--bind", f"{tree}/{folder}", f"{root}/{folder}")
     for place in (*sealed, *files):

@@ -9,13 +9,12 @@ import ast
 import asyncio
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from segue.proof.compose import Composed
-from segue.proof.runners import Ended
+from segue.proof.execute import Sandbox
 from segue.proof.sabotage import changed_lines
 
 _PATIENCE = (10.0, 5.0)
@@ -31,15 +30,8 @@ class Mutant(Struct, frozen=True):
     text: str
 
 
-class MutantPlace(Protocol):
-    """Where commands run on trees, sealed."""
-
-    async def try_out(self, argv: Sequence[str], composed: Composed) -> Ended:
-        """Run a command on a tree."""
-
-
 async def count_noticed(
-    place: MutantPlace, commands: Sequence[Sequence[str]], head: Composed, mutants: Sequence[Mutant]
+    place: Sandbox, commands: Sequence[Sequence[str]], head: Composed, mutants: Sequence[Mutant]
 ) -> tuple[int, int] | None:
     """Return how many mutants were tried and noticed; None if no command passes without one."""
     timed = []

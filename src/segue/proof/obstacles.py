@@ -1,4 +1,4 @@
-"""Find out from how a command ended that it never got to check anything."""
+"""Finds out from how a command ended that it never got to check anything."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from msgspec import Struct
 
-from segue.proof.decide import Observed
+from segue.proof.runs import Observed
 
 _SHOWN = 12
 """Lines at the end of the output that may say what is wrong."""
@@ -53,7 +53,7 @@ class Obstacle(Struct, frozen=True):
 
 
 def find_obstacle(argv: Sequence[str], seen: Observed, paths: Collection[str] = ()) -> Obstacle | None:
-    """Return why a command could not start, as far as its end alone tells; None: it did, for all we know.
+    """Return why a command could not start, as far as its output tells; None if it probably did.
 
     `paths` are the files of the project: a script of its own may say of anything that it is missing.
     """
@@ -82,17 +82,17 @@ def find_obstacle(argv: Sequence[str], seen: Observed, paths: Collection[str] = 
 
 
 def find_network(lines: Sequence[str]) -> str:
-    """Return the last line that speaks of a network that cannot be reached; empty if none does."""
+    """Return the last line about a network that cannot be reached; empty if there is none."""
     return next((line.strip() for line in reversed(lines) if _NETWORK.search(line)), "")
 
 
 def has_run(seen: Observed) -> bool:
-    """Return whether some test ran; a file that could not be loaded is none."""
+    """Return whether a test ran; a file that could not be loaded does not count."""
     return seen.report is not None and any(not case.whole_file for case in seen.report.tests.values())
 
 
 def is_same(seen: Observed, alone: Observed) -> bool:
-    """Return whether a command says the same about a project as about an empty folder."""
+    """Return whether a command prints the same for a project as for an empty folder."""
     said, other = (_NOISE.sub("", one.output).split() for one in (seen, alone))
     return bool(said) and seen.exit_code == alone.exit_code and said == other
 

@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 import msgspec
 
-from segue.domain.plain import cut_text
+from segue.domain.text import cut_text
 
 _MESSAGE = 2000
 _MISSING = frozenset(("ImportError", "ModuleNotFoundError", "AttributeError", "NameError", "ReferenceError"))

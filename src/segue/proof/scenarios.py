@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 
-from segue.domain.plain import cut_tail, cut_text
 from segue.domain.proof import CheckResult, CheckState
 from segue.domain.scenario import Scenario
+from segue.domain.text import cut_tail, cut_text
 from segue.proof.runners import Ended
 from segue.system.programs import find
 
@@ -22,11 +22,8 @@ _PATIENCE = 30.0
 _SHOWN = 2000
 
 
-class TryOut(Protocol):
-    """Runs a command on a tree, sealed."""
-
-    async def __call__(self, argv: Sequence[str], tree: str, script: Path | None = None) -> Ended:
-        """Run it; with a script, Python runs the script with these arguments."""
+TryOut = Callable[[Sequence[str], str, Path | None], Awaitable[Ended]]
+"""Runs a command on a tree, sealed; with a script, Python runs the script with these arguments."""
 
 
 class Seen(msgspec.Struct, frozen=True):
@@ -72,7 +69,7 @@ async def run_scenario(try_out: TryOut, scenario: Scenario, base: str | None, he
 
 async def _try(try_out: TryOut, scenario: Scenario, tree: str) -> Seen:
     if scenario.run is not None:
-        ended = await try_out(scenario.run, tree)
+        ended = await try_out(scenario.run, tree, None)
         failure = "it took too long" if ended.exit_code is None else ""
         return Seen(failure, ended.exit_code, ended.out, ended.err)
     assert scenario.request is not None

@@ -13,15 +13,14 @@ from pathlib import Path
 
 import msgspec
 
-from segue.domain.before import BaseCheck, BaseState, KnownFailures
-from segue.domain.hook import HookRun
-from segue.domain.proof import CheckResult, CheckState, Contested, Seal
+from segue.domain.proof import BaseCheck, BaseState, CheckResult, CheckState, Contested, KnownFailures, Seal
 from segue.domain.scenario import Scenario
+from segue.domain.source import HookRun
 from segue.domain.task import TaskKind
-from segue.proof.bases import input_facts, machine_facts
-from segue.proof.commit_hooks import Commit, HookCheck
+from segue.proof.commit_hooks import COMMIT_HOOKS, Commit, HookCheck, KeptHooks
 from segue.proof.compose import Comparison, Composed
-from segue.proof.decide import some
+from segue.proof.copies import Copied
+from segue.proof.decide import list_ids
 from segue.proof.environments import (
     Environments,
     add_doubts,
@@ -33,12 +32,19 @@ from segue.proof.environments import (
     name_first,
 )
 from segue.proof.examine import CONTESTED_BYTES, Redact, SealedCheck
-from segue.proof.execute import Copied, Mounted, Sandbox, environment, find_program, sweep
-from segue.proof.inputs import Dependencies, Inputs, Trees, compare_inputs, list_inputs
+from segue.proof.execute import Sandbox, SealOptions, environment, find_program, sweep
+from segue.proof.inputs import (
+    Dependencies,
+    Inputs,
+    Trees,
+    compare_inputs,
+    input_facts,
+    list_inputs,
+    machine_facts,
+)
+from segue.proof.mounts import Mounted
 from segue.proof.mutants import count_noticed, make_mutants
-from segue.proof.named import find_named
-from segue.proof.options import SealOptions
-from segue.proof.paths import Classifier, PathKind
+from segue.proof.paths import Classifier, PathKind, find_named
 from segue.proof.runners import Ended
 from segue.proof.scenarios import run_scenario
 from segue.proof.setup import CheckSetupFailed, Entries, Environment
@@ -46,7 +52,6 @@ from segue.proof.survey import Surroundings, conclude
 from segue.proof.trees import TreeEntry, list_tree, read_text
 from segue.system.files import private_folder
 from segue.system.git.folders import GitPlace, common_dir
-from segue.system.git.hooks import COMMIT_HOOKS, KeptHooks
 from segue.system.git.objects import Objects
 from segue.system.isolation.isolate import Isolation, Means, SandboxChoice
 
@@ -115,17 +120,10 @@ class Sealer:
 
         async def examine(base_place: Sandbox, place: Sandbox) -> Examined:
             check = SealedCheck(
-                tuple(argv),
-                named,
-                comparison,
-                place,
-                base_place,
-                self._options,
-                kind,
-                frozenset(expected_red),
-                self._redact,
-                before or KnownFailures(),
+                tuple(argv), named, comparison, place, base_place, self._options, self._redact
             )
+            check.kind, check.expected_red = kind, frozenset(expected_red)
+            check.known = before or KnownFailures()
             try:
                 return await check.run(cache, base), check.wrong
             finally:
@@ -181,8 +179,8 @@ class Sealer:
             await asyncio.to_thread(shutil.rmtree, own.place / "new", ignore_errors=True)
             own.keep(same=base.place.name, doubts=base.facts.doubts)
             return Environments(base)
-        parts = (self._objects, classifier, (base, own), (before, after))
-        difference = await find_versions(difference, *parts)
+        trees = (before, after)
+        difference = await find_versions(difference, self._objects, classifier, (base, own), trees)
         own = own.keep(doubts=add_doubts(base, difference.rewritten))
         return Environments(base, own, difference, find_inputs(base, own, before, after))
 
@@ -208,15 +206,15 @@ class Sealer:
         place, known = await self._place(after)
 
         async def examine(base_place: Sandbox, place: Sandbox) -> Examined:
-            async def try_out(argv: Sequence[str], tree: str, script: Path | None = None) -> Ended:
+            async def try_out(argv: Sequence[str], tree: str, script: Path | None) -> Ended:
                 where = place if tree == head else base_place
                 return await where.try_out(argv, Composed(await list_tree(self._objects, tree)), script)
 
             return await run_scenario(try_out, scenario, base, head), ()
 
         classifier = Classifier((), self._options.control_files)
-        parts = (place, known, (before, after), classifier, examine, scenario.command)
-        return await self._judge(*parts, scenario=True)
+        trees = (before, after)
+        return await self._judge(place, known, trees, classifier, examine, scenario.command, scenario=True)
 
     async def try_mutants(
         self, commands: Sequence[Sequence[str]], base: str, head: str, most: int
@@ -268,8 +266,10 @@ class Sealer:
         private = await asyncio.to_thread(self._isolation.find_hidden, self._trees.home)
         copies = Copied(self._trees, self._git_dir, self._objects, private)
         means = copies if copied else Mounted(self._choice, self._trees, private)
-        parts = (self._trees, self._scratch, self._options, self._objects, self._inputs, known)
-        return Sandbox(means, *parts), known
+        sandbox = Sandbox(
+            means, self._trees, self._scratch, self._options, self._objects, self._inputs, known
+        )
+        return sandbox, known
 
     def _label(self, result: CheckResult, dependencies: Dependencies, found: Environments) -> CheckResult:
         """Say how well the check was sealed."""
@@ -282,7 +282,7 @@ class Sealer:
             weaknesses.append(f"dependencies not sealed, files were added: {', '.join(extended)}")
         if rewritten := found.not_made(dependencies.rewritten):
             seal = Seal.NONE
-            weaknesses.append(f"dependencies not sealed, files were changed: {some(rewritten)}")
+            weaknesses.append(f"dependencies not sealed, files were changed: {list_ids(rewritten)}")
         if self._options.network or self._choice.means is Means.NONE:
             weaknesses.append("the network was open")
         return msgspec.structs.replace(result, seal=seal, weaknesses=tuple(dict.fromkeys(weaknesses)))
@@ -304,8 +304,7 @@ class Sealer:
         is_known = cache.exists()
         try:
             place = place.within(await place.build(tree))
-            parts = (tuple(argv), named, comparison, place, place, self._options, TaskKind.BUILD)
-            check = SealedCheck(*parts, frozenset(), self._redact)
+            check = SealedCheck(tuple(argv), named, comparison, place, place, self._options, self._redact)
             alone = partial(place.run, argv, Composed({}), ())
             around = Surroundings(tuple(argv), frozenset(tree), tests, read, alone, self._options.timeout)
             try:

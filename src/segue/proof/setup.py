@@ -15,9 +15,9 @@ import msgspec
 from msgspec.structs import replace
 
 from segue.domain.errors import SegueError
-from segue.domain.plain import cut_tail
 from segue.domain.proof import CheckResult, CheckState
-from segue.proof.notes import decode_note, encode_note
+from segue.domain.text import cut_tail
+from segue.proof.inputs import decode_note, encode_note
 from segue.proof.runners import Ended
 from segue.proof.trees import TreeEntry
 from segue.system.files import private_folder, write_atomic

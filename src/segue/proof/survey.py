@@ -1,4 +1,4 @@
-"""Say what a check says about a tree that nobody has worked on yet: green, red, empty, or unable to start."""
+"""Surveys a tree that nobody has worked on yet: is a check green, red, empty, or unable to start?"""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from segue.domain.before import BaseCheck, BaseState
-from segue.proof.decide import Observed
+from segue.domain.proof import BaseCheck, BaseState
 from segue.proof.obstacles import (
     Obstacle,
     absent_paths,
@@ -23,6 +22,7 @@ from segue.proof.obstacles import (
     last_lines,
 )
 from segue.proof.report import CaseResult, Report, TestOutcome
+from segue.proof.runs import Observed
 
 _TESTS = {
     ".py": re.compile(r"^\s*(?:async )?def test|^class \w*(?:Test|Case)", re.M),

@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from segue.domain import events as e
-from segue.domain.amounts import format_count, format_duration
-from segue.domain.until import describe_until
+from segue.domain.amounts import describe_until, format_count, format_duration
 from segue.domain.verdict import Result
-from segue.view.levels import describe_proof
+from segue.view.task import describe_proof
 
 
 def describe_event(recorded: e.Recorded) -> str | None:

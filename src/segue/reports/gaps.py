@@ -6,8 +6,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from statistics import fmean
 
+from segue.domain.outcome import signature
 from segue.domain.plan import BuildPhase
-from segue.domain.signature import signature
 from segue.reports.formatting import format_cell, format_percent
 from segue.reports.pivot import find_average, is_gap
 from segue.reports.report import Cell, DatasetReport, ReportTable, RunIds

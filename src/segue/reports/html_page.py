@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from segue.domain.plain import plain
+from segue.domain.text import plain
 from segue.reports.card.layout import CardLayout, quote_lines
 from segue.reports.charts import escape_text
 from segue.reports.figures.scatter import Link

@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from segue.domain.amounts import format_count, format_duration
-from segue.domain.plain import cut_text
+from segue.domain.text import cut_text
 from segue.reports.charts import draw_cell, find_scale
 from segue.reports.figures.forest import draw_forest
 from segue.reports.figures.scatter import Link, draw_scatter

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from html import escape
 
 from segue.domain.amounts import format_duration, format_quantity
-from segue.domain.plain import plain
 from segue.domain.run import Run, RunState
+from segue.domain.text import plain
 from segue.reports.card.card import ProofCard
 from segue.reports.card.layout import lay_out
 from segue.reports.card.markdown import escape_markdown, render_markdown

@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from pathlib import PurePath
 
 from segue.domain.errors import SegueError
-from segue.domain.finding import DismissReason, Finding, Review
+from segue.domain.verdict import DismissReason, Finding, Review
 from segue.ports import Problem, ReviewSubject
-from segue.reviewers.changes import in_changed_files
-from segue.reviewers.formats.read import MalformedOutput, exit_code_finding, parse
+from segue.reviewers.formats import MalformedOutput, exit_code_finding, parse
 from segue.reviewers.options import PRESETS, CommandReviewOptions
-from segue.reviewers.tool import ReviewTool, ToolResult, fill_argv, find_missing
+from segue.reviewers.tool import ReviewTool, ToolResult, fill_argv, find_missing, in_changed_files
 from segue.reviewers.triage import at_least
 from segue.system.process.processes import inside_environment
 from segue.system.services import Services

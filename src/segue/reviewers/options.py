@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from segue.domain.argv import fill
-from segue.domain.finding import Severity
-from segue.domain.options import Argv, Commands, OptionError, Options, Seconds, Text
-from segue.reviewers.formats.read import Format
+from segue.domain.options import Argv, Commands, OptionError, Options, Seconds, Text, fill_placeholders
+from segue.domain.verdict import Severity
+from segue.reviewers.formats import Format
 from segue.reviewers.tool import PLACEHOLDERS
 
 
 def _check_placeholders(name: str, argv: Argv | None) -> None:
     try:
         for argument in argv or ():
-            fill(argument, dict.fromkeys(PLACEHOLDERS, ""))
+            fill_placeholders(argument, dict.fromkeys(PLACEHOLDERS, ""))
     except ValueError as error:
         raise OptionError(name, str(error)) from None
 

@@ -7,7 +7,7 @@ import json
 from pathlib import PurePath, PurePosixPath
 from typing import Any
 
-from segue.domain.finding import Finding, Severity
+from segue.domain.verdict import Finding, Severity
 
 _LINE_MAX = 2**31 - 1
 _SEVERITIES = {

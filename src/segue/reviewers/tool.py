@@ -1,17 +1,21 @@
-"""Runs a review tool and returns its output without secrets."""
+"""Runs a review tool, returns its output without secrets, and filters findings by what has changed."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct, field
 
-from segue.domain.argv import fill
-from segue.domain.errors import ToolMissing
-from segue.domain.plain import cut_tail
+from segue.domain.errors import ToolMissing, WorkspaceError
+from segue.domain.options import fill_placeholders
+from segue.domain.text import cut_tail
+from segue.domain.verdict import Finding
 from segue.ports import Problem, ReviewSubject
+from segue.system.git.folders import find_place
+from segue.system.git.outside import PLAIN_DIFF, run_outside
 from segue.system.isolation.isolate import Isolation, capture_inside
 from segue.system.programs import find_inside
 from segue.system.redact import Redactor
@@ -76,7 +80,7 @@ def fill_argv(argv: Sequence[str], subject: ReviewSubject) -> list[str]:
         "repo": str(subject.repo),
         "task": subject.task,
     }
-    return [fill(argument, values) for argument in argv]
+    return [fill_placeholders(argument, values) for argument in argv]
 
 
 def locate(program: str, repo: Path) -> str:
@@ -90,3 +94,47 @@ def find_missing(program: str, repo: Path, env: Mapping[str, str], setting: str)
         return []
     fix = f"Install it, or set {setting} to the program's full path."
     return [Problem(f"{program} was not found.", fix, ToolMissing.exit_code)]
+
+
+_HUNK = re.compile(rb"^@@ -\d+(?:,\d+)? \+(\d+)(?:,(\d+))? @@", re.MULTILINE)
+
+
+async def in_changed_files(repo: Path, base: str, findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Return the findings in files changed or added since the base, committed or not, or in no file."""
+    names = await _git(repo, "diff", "--name-only", "-z", *PLAIN_DIFF, base, "--")
+    names += await _git(repo, "ls-files", "--others", "--exclude-standard", "-z")
+    changed = {name.decode("utf-8", "replace") for name in names.split(b"\0") if name}
+    return tuple(finding for finding in findings if not finding.file or finding.file in changed)
+
+
+async def in_changed_hunks(repo: Path, base: str, findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Return the findings on or near lines that the commits since the base have changed."""
+    hunks: dict[str, list[range]] = {}
+    kept: list[Finding] = []
+    for finding in findings:
+        if finding.file not in hunks:
+            hunks[finding.file] = await _hunks(repo, base, finding.file)
+        line = finding.line
+        if not finding.file or line is None or any(line in hunk for hunk in hunks[finding.file]):
+            kept.append(finding)
+    return tuple(kept)
+
+
+async def _hunks(repo: Path, base: str, file: str) -> list[range]:
+    if not file or file.startswith(("/", "../")):
+        return []
+    options = ("--unified=3", "--no-color", "--no-renames", *PLAIN_DIFF)
+    diff = await _git(repo, "--literal-pathspecs", "diff", *options, base, "HEAD", "--", file)
+    found = ((int(match[1]), int(match[2] or 1)) for match in _HUNK.finditer(diff))
+    return [range(start, start + count) for start, count in found]
+
+
+async def _git(repo: Path, *arguments: str) -> bytes:
+    place = find_place(repo)
+    if place is None:
+        raise WorkspaceError(f"git cannot tell what has changed: {repo} is not in a git repository")
+    done = await run_outside(place, *arguments)
+    if done.exit_code != 0:
+        said = done.err.decode("utf-8", "replace").strip()
+        raise WorkspaceError(f"git cannot tell what has changed: {said or done.exit_code}")
+    return done.out

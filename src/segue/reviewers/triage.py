@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
-from segue.domain.finding import DismissReason, Finding, Severity
 from segue.domain.options import OptionError, Options, Text
+from segue.domain.verdict import DismissReason, Finding, Severity
 
 _REGEX = "re:"
 

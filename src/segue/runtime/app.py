@@ -158,7 +158,7 @@ class App(Struct, frozen=True):
         request = self._request_source(named, repo)
         name = kind or self._find_source(request)
         kind_of_source: type[Source] = registry.load("sources", name)
-        self._refuse_idle(kind_of_source.uses)
+        self._refuse_unused(kind_of_source.uses)
         return registry.check_members("sources", name, kind_of_source.open(self._with_options(request, name)))
 
     def plans_tasks(self, named: str | None) -> bool:
@@ -187,7 +187,7 @@ class App(Struct, frozen=True):
     def _find_source(self, request: SourceRequest) -> str:
         return self.loaded.settings.source_kind or recognise(request) or self._ask_plugins(request)
 
-    def _refuse_idle(self, uses: Collection[str]) -> None:
+    def _refuse_unused(self, uses: Collection[str]) -> None:
         """Refuse options of the command line that the source does not use."""
         for setting, what in _OF_SOURCES.items():
             if setting not in uses and self.loaded.origin(setting) == "command line":
@@ -278,8 +278,7 @@ class App(Struct, frozen=True):
         return Redactor(found, later=self._secrets_in_files)
 
     def _secrets_in_files(self) -> list[str]:
-        from segue.system.credentials import repository_secrets, user_secrets
-        from segue.system.sensitive import project_secrets
+        from segue.system.sensitive import project_secrets, repository_secrets, user_secrets
 
         return [*project_secrets(self.repo), *repository_secrets(self.repo), *user_secrets()]
 

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from segue.config.load import join_settings
 from segue.domain.errors import UsageError
-from segue.domain.role import AgentChoice, read_chain
+from segue.domain.job import AgentChoice, read_chain
 from segue.system.reading import explain_unreadable, read_file
 
 Table = dict[str, Any]

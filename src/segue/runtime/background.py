@@ -11,7 +11,7 @@ from segue.domain.run import Run, RunState
 from segue.runtime.app import App
 from segue.runtime.open import OpenRun
 from segue.runtime.session import resume_in_background
-from segue.system.program import has_ended
+from segue.system.process.segue import has_ended
 from segue.view.load import ACTIVE, state_of
 
 _START_TIMEOUT = 120.0

@@ -49,7 +49,7 @@ class Behaviour(Struct, frozen=True):
     usage: Literal["per launch", "total of the session"] | None = None
     """What a continued session reports; None: that could not be seen."""
     commands: bool = False
-    """Whether a command of the agent ran, in the sandbox that a run would have."""
+    """True if a command of the agent ran, in the sandbox that a run would have."""
     tools: tuple[str, ...] = ()
     """The tools that it offers to its model."""
     problem: str = ""

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from segue.domain.hook import HookRun
+from segue.domain.source import HookRun
+from segue.proof.commit_hooks import KeptHooks, keep_hooks, kept_hooks
 from segue.system.git.folders import common_dir
-from segue.system.git.hooks import KeptHooks, keep_hooks, kept_hooks
 from segue.system.git.repository import Repository
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ class CommitHooks:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there are none."""
+        """True if there are none."""
         self._found = self._found or kept_hooks(self._folder)
         return self._found is None or self._found.is_empty
 

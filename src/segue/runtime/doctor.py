@@ -24,10 +24,10 @@ from segue.ports import Agent, Installation, Problem
 from segue.proof.seal import choose_means, seal_strength
 from segue.runtime.app import App
 from segue.runtime.behaviour import known_behaviour, see_behaviour
+from segue.runtime.first_run import suggest_check
 from segue.runtime.plan import has_model_judge
 from segue.runtime.preconditions import SETTINGS
-from segue.runtime.suggested_check import suggest_check
-from segue.runtime.verdict import (
+from segue.runtime.readiness import (
     COMMIT,
     INTRODUCE,
     FoundWork,
@@ -38,10 +38,10 @@ from segue.runtime.verdict import (
 )
 from segue.runtime.wiring import agent_names, check_programs, make_agent
 from segue.store.address import is_postgres, masked, sqlite_path
-from segue.system.git.looking import look
-from segue.system.git.repository import NOT_A_REPOSITORY, Repository
+from segue.system.git.outside import NOT_A_REPOSITORY
+from segue.system.git.repository import Repository, look
 from segue.system.isolation.isolate import MOUNTING, Means
-from segue.system.process.container import containment
+from segue.system.process.cgroup import containment
 from segue.system.process.processes import Processes
 from segue.system.programs import describe_missing, find, reach
 from segue.system.reading import work_tree

@@ -27,7 +27,7 @@ from segue.system import identity
 from segue.system.files import private_folder
 from segue.system.git.repository import Repository
 from segue.system.git.scratch import clone_whole
-from segue.system.program import run_segue
+from segue.system.process.segue import run_segue
 from segue.system.reading import explain_unreadable, read_file
 from segue.view.load import ACTIVE
 

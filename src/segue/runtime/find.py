@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from segue.domain.errors import UsageError
-from segue.domain.nearest import suggest
 from segue.domain.run import USUAL_RUNS, Run, RunState
+from segue.domain.text import suggest
 from segue.view.load import ACTIVE
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from segue.config.load import LoadedSettings
 from segue.domain.errors import UsageError
-from segue.domain.nearest import suggest
-from segue.domain.role import Role
+from segue.domain.job import Role
+from segue.domain.text import suggest
 from segue.flow.phase import PRESETS, Flow, Phase, make_flow, with_phase
 
 if TYPE_CHECKING:

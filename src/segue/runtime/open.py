@@ -14,19 +14,14 @@ from msgspec.structs import replace
 
 from segue.domain.delivery import FeedbackItem
 from segue.domain.errors import Locked, UsageError, WorkspaceError
+from segue.domain.events import NoticeGiven
 from segue.domain.run import Run, RunSpec, RunState
-from segue.ports import Carrier, Source, Store
+from segue.ports import Carrier, Journal, Source, Store
 from segue.proof.guard import settle_settings
 from segue.runtime.app import App
-from segue.runtime.delivering import aim, is_merged
+from segue.runtime.delivery import Delivering, choose_target, is_merged
 from segue.runtime.past import Past, look_back, refuse_absent, settle_resume, settle_start
-from segue.runtime.plan import (
-    RunPlan,
-    check_rewritten,
-    draft_run,
-    plan_run,
-    replan_run,
-)
+from segue.runtime.plan import RunPlan, check_rewritten, draft_run, plan_run, replan_run
 from segue.runtime.preconditions import check_isolated
 from segue.runtime.ready import (
     Confirm,
@@ -39,15 +34,16 @@ from segue.runtime.ready import (
     make_ready,
     unfinished,
 )
-from segue.runtime.units import ALL, Units
-from segue.sources.restore import CorruptState
+from segue.runtime.task_choice import ALL, TaskChoice
+from segue.sources.state_file import CorruptState
 from segue.system import identity
 from segue.system.files import exclusive, private_folder
-from segue.system.git.beginning import is_new_place
-from segue.system.git.heavy import allow_bytes
+from segue.system.git.branches import REMOTE, RemoteBranches
+from segue.system.git.config import Trust
+from segue.system.git.index import allow_bytes
 from segue.system.git.outside import trust_programs
-from segue.system.git.own_config import Trust
 from segue.system.git.repository import Repository
+from segue.system.git.scratch import is_new_place
 from segue.system.git.worktree import Worktree, branch_of
 from segue.system.lock import RepoLock
 
@@ -83,7 +79,7 @@ class OpenRun(Struct, frozen=True):
 
     @property
     def is_first(self) -> bool:
-        """Whether it is certainly the first session of its source: each run of a fleet has its own."""
+        """True if it is certainly the first session of its source: each run of a fleet has its own."""
         return self.fresh and self.carrier is not None
 
     @property
@@ -101,17 +97,22 @@ class OpenRun(Struct, frozen=True):
         """Where its tasks come from."""
         return self.plan.source
 
+    def delivering(self, store: Store, journal: Journal) -> Delivering | None:
+        """Return what delivers its work; None if it works in the user's work tree or elsewhere."""
+        if self.tree is None:
+            return None
+        services = self.parts.services
+        return Delivering(self.app, services, self.spec, self.tree, self.source, store, journal)
+
 
 @asynccontextmanager
 async def open_run(
     app: App,
     named: str | None,
-    only: tuple[str, ...] = (),
-    start: str | None = None,
+    chosen: TaskChoice = ALL,
     kind: str | None = None,
     *,
     restart: bool = False,
-    units: Units = ALL,
     confirm: Confirm = lambda: None,
 ) -> AsyncIterator[OpenRun | None]:
     """Check everything, lock the repository, find or create the run; None when there is nothing to do.
@@ -133,12 +134,12 @@ async def open_run(
             before = await look_back(app, known, home, source, last, continues=bool(run), restart=restart)
             if not restart:
                 _try(lambda: check_rewritten(source, app.loaded.settings.plan_changed))
-            draft = _try(lambda: draft_run(app, source, only, start, units))
+            draft = _try(lambda: draft_run(app, source, chosen))
             ready = None
             if draft is not None and (restart or _has_work(draft, run)):
                 ready = await make_ready(draft, home, last, held, undo, confirm)
             past = settle_start(app, source, before, last, restart)
-        plan = plan_run(app, source, only, start, units)
+        plan = plan_run(app, source, chosen)
         if not _has_work(plan, run):
             _tell_nothing(app, source, plan, past)
             yield None
@@ -202,7 +203,7 @@ async def _ready_again(plan: RunPlan, home: Repository, run: Run) -> tuple[Parts
     parts, warnings = await build_parts(plan, home)
     if not parts.cloud:
         check_isolated(plan.app, parts.services.isolation)
-    await aim(plan.app, parts.services, home, run.spec)
+    await choose_target(plan.app, parts.services, home, run.spec)
     return parts, warnings
 
 
@@ -331,3 +332,16 @@ def _refuse_taken(store: Store, run: Run) -> None:
 
 def _last(store: Store, key: str) -> Run | None:
     return next(iter(store.runs(source_key=key, limit=1)), None)
+
+
+def make_remote(opened: OpenRun, journal: Journal, run: str = "") -> RemoteBranches:
+    """Return the branches of the remote on which cloud agents work; `run` is the one that lanes share."""
+    told = set()
+
+    async def tell(said: str) -> None:
+        if said not in told:
+            told.add(said)
+            await journal.emit(NoticeGiven(said))
+
+    scratch, spec = opened.app.state_dir.absolute() / "worktrees", opened.spec
+    return RemoteBranches(opened.repo, REMOTE, scratch, spec.base, run, address=spec.remote, tell=tell)

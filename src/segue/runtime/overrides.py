@@ -1,4 +1,4 @@
-"""What a person decides about a task that Segue could not finish: it is done, or it is skipped."""
+"""What a person decides about a run that nobody works on: a task is done or skipped, work is proposed."""
 
 from __future__ import annotations
 
@@ -8,23 +8,76 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from segue.domain.delivery import Delivered
 from segue.domain.errors import UsageError
 from segue.domain.events import TaskMarked
 from segue.domain.proof import Level, Proof
-from segue.domain.results import EndOutput, LaunchOutput, StepResult, read_as
-from segue.domain.run import Run
+from segue.domain.results import EndOutput, LaunchOutput, SnapshotOutput, StepResult, read_as
+from segue.domain.run import Run, RunState
 from segue.domain.task import Completion, Task, TaskStatus
 from segue.flow.phases.registry import PHASES
 from segue.ports import Journal, Source, StepFacts
-from segue.runtime.accepting import accept_lane
 from segue.runtime.app import App
-from segue.runtime.following import find_returned
-from segue.runtime.history import read_history
+from segue.runtime.delivery import Delivering, choose_target
+from segue.runtime.past import read_history
+from segue.runtime.pull_request import find_returned
+from segue.system.git.integration import Integration
+from segue.system.git.lanes import LaneTrees
 from segue.system.git.repository import Repository
-from segue.system.git.worktree import workplace
+from segue.system.git.worktree import Worktree, branch_of, workplace
 from segue.system.lock import RepoLock
+from segue.system.process.processes import Processes
 from segue.view.load import ACTIVE, state_of
+
+
+async def accept_lane(
+    app: App, journal: Journal, home: Repository, repo: Repository, task: Task, pushed: str | None
+) -> tuple[str | None, str | None]:
+    """Merge what a task has left in its lane, or a cloud agent has pushed; return its commit and the branch.
+
+    Raises UsageError if it does not fit what others have merged.
+    """
+    run = journal.run
+    branch = Integration(repo, branch_of(run.id), app.loaded.settings.merge_union, run.created / 1000)
+    commit, place = pushed, str(home.root)
+    if run.spec.worktree is not None:
+        trees = LaneTrees(home, app.state_dir.absolute() / "worktrees", run.id, run.created / 1000)
+        number = _lane_of(journal, task)
+        if not number or not trees.path(number).is_dir():
+            return None, None
+        lane = await trees.open(number, await branch.head())
+        lane.own = home.own
+        await lane.commit(f"Task {task.key}: {task.title}\n\nSegue-Run: {run.id}\nSegue-Task: {task.key}\n")
+        commit, place = await lane.head(), str(lane.root)
+    if commit is not None:
+        await _merge(branch, commit, task, place)
+    return commit, branch.branch
+
+
+def _lane_of(journal: Journal, task: Task) -> int:
+    """Return the lane in which a task was worked on last; 0 if it never was."""
+    steps = journal.steps(f"task/{task.key}/base")
+    return read_as(SnapshotOutput, steps[-1].output).lane if steps else 0
+
+
+async def _merge(branch: Integration, commit: str, task: Task, place: str) -> None:
+    objects = branch.repo.objects()
+    while not await branch.contains(commit):
+        before, new = await branch.head(), commit
+        if not await objects.is_ancestor(before, commit):
+            merged = await branch.merge(before, commit)
+            if not merged.tree:
+                names = ", ".join(merged.conflicts[:5]) or merged.said
+                raise UsageError(
+                    f"The work of task {task.key} does not fit what was merged meanwhile: "
+                    f"both changed {names}.",
+                    kept=f"It is committed in {place}; the task is still open.",
+                    hint=f"Merge it there: git -C {place} merge {branch.branch}   then accept it again",
+                )
+            new = await branch.join(before, commit, merged.tree, f"Merge task {task.key}: {task.title}\n")
+        await branch.advance(before, new)
 
 
 class HeldRun(Struct, frozen=True):
@@ -82,7 +135,7 @@ def find_task(source: Source, key: str) -> Task:
 async def decide(app: App, run: Run, key: str, reason: str, *, skip: bool, via: str = "") -> None:
     """Write the decision into the source and the journal."""
     if run.spec.origin is not None:
-        await _decide_far(app, run, key, reason, skip, via)
+        await _decide_in_fleet(app, run, key, reason, skip, via)
         return
     with app.store(read_only=True) as known:
         returned = find_returned(known, run, key)
@@ -105,16 +158,16 @@ def _already_done(run: Run, key: str) -> UsageError:
     )
 
 
-async def _decide_far(app: App, run: Run, key: str, reason: str, skip: bool, via: str) -> None:
+async def _decide_in_fleet(app: App, run: Run, key: str, reason: str, skip: bool, via: str) -> None:
     """Write the decision into the journal alone: the worker that continues the run tells the source."""
-    async with hold_far(app, run, via) as (journal, by):
-        task = find_far_task(journal, key)
+    async with hold_fleet_run(app, run, via) as (journal, by):
+        task = find_fleet_task(journal, key)
         left = (None, None) if skip else _left(journal, task)
         await _write(journal, task, by, reason, skip, None, left)
 
 
 @asynccontextmanager
-async def hold_far(app: App, run: Run, via: str = "") -> AsyncIterator[tuple[Journal, str]]:
+async def hold_fleet_run(app: App, run: Run, via: str = "") -> AsyncIterator[tuple[Journal, str]]:
     """Hold the journal of a fleet's run, and say who decides; its source and its work are elsewhere."""
     with app.store() as store:
         journal = await store.open(run.id)
@@ -124,7 +177,7 @@ async def hold_far(app: App, run: Run, via: str = "") -> AsyncIterator[tuple[Jou
             await store.close(journal)
 
 
-def find_far_task(journal: Journal, key: str) -> Task:
+def find_fleet_task(journal: Journal, key: str) -> Task:
     """Return a task of a fleet's run that is not done; raises UsageError if there is none."""
     run = journal.run
     title = run.spec.titles.get(key)
@@ -170,3 +223,39 @@ def _left(journal: Journal, task: Task) -> tuple[str | None, str | None]:
     launches = [read_as(LaunchOutput, step.output) for step in steps]
     left = next((launch for launch in reversed(launches) if launch.branch), None)
     return (left.head or None, left.branch) if left else (None, None)
+
+
+async def propose(app: App, run: Run) -> Delivered:
+    """Push the branch of a run that nobody works on and open a pull request; a draft while it is not done.
+
+    The run continues as one that ends as this pull request.
+    """
+    if run.spec.worktree is None:
+        raise UsageError(
+            f"Run {run.id} works in your own work tree: it has no branch to propose.",
+            kept="Nothing was changed.",
+            hint="Start the next one with --pr",
+        )
+    own = App.load_for(run, command_line={**app.place(), "delivery": "pr"})
+    async with hold_run(own, run) as held:
+        tree = Worktree.of(held.home, run)
+        assert tree is not None
+        services = own.services(Processes(), held.home.root)
+        spec, _ = await choose_target(own, services, held.home, run.spec)
+        with own.store(read_only=True) as store:
+            delivering = Delivering(own, services, spec, tree, held.source, store, held.journal)
+            if not await delivering.has_work():
+                raise UsageError(
+                    f"There is nothing to propose: branch {tree.branch} has nothing that {spec.into} lacks.",
+                    kept="Nothing was changed.",
+                )
+            await held.journal.respec(replace(spec, settings={**spec.settings, "delivery": "pr"}))
+            found = await delivering.deliver(delivering.delivery, _explain_draft(run))
+        if run.state is RunState.DONE:
+            await tree.remove()
+    return found
+
+
+def _explain_draft(run: Run) -> str:
+    """Say why the work is not ready; empty: it is."""
+    return "" if run.state is RunState.DONE else run.note or "The run is not done yet."

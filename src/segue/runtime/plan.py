@@ -11,22 +11,20 @@ import msgspec
 from msgspec import Struct
 
 from segue.config.settings import Settings
-from segue.domain.budget import Budget
 from segue.domain.errors import SourceError, UsageError
 from segue.domain.graph import refuse_cycles
-from segue.domain.role import AgentChoice, Role, read_chain
+from segue.domain.job import AgentChoice, Role, read_chain
 from segue.domain.run import Run, RunKind, RunSpec, TrialSpec
 from segue.domain.task import Task, TaskKind, TaskList, TaskStatus
 from segue.flow.context import Policy
-from segue.flow.launch import AgentChain
 from segue.flow.phase import PRESETS, Flow, make_flow
-from segue.ports import Capabilities, Source
+from segue.ports import Source
 from segue.runtime import registry
 from segue.runtime.app import App
-from segue.runtime.delivering import check_delivery
+from segue.runtime.delivery import check_delivery
 from segue.runtime.flows import choose_flow, roles_of
-from segue.runtime.requirements import check_proof
-from segue.runtime.units import ALL, Units, select_tasks
+from segue.runtime.preconditions import check_proof
+from segue.runtime.task_choice import ALL, TaskChoice, select_tasks
 from segue.runtime.wiring import agent_kind, make_agent
 from segue.system.process.processes import Processes
 
@@ -62,7 +60,7 @@ class RunPlan(Struct, frozen=True):
 
     @property
     def is_planned(self) -> bool:
-        """Whether the tasks are known; False before an agent has planned them."""
+        """True if the tasks are known; False before an agent has planned them."""
         return self.source.outline is None or self.source.outline.is_planned()
 
     @property
@@ -91,7 +89,7 @@ class RunPlan(Struct, frozen=True):
 
     @property
     def agent_judges_by_default(self) -> bool:
-        """Whether the agent judges only because nobody else can."""
+        """True if the agent judges only because nobody else can."""
         settings, planned = self.app.loaded.settings, self.source.outline is not None
         return self.judge == "agent" and not (settings.judged_by or settings.roles.verify or planned)
 
@@ -129,25 +127,17 @@ def _read_trial() -> TrialSpec | None:
 
 
 def plan_run(
-    app: App,
-    source: Source,
-    only: Sequence[str] = (),
-    start: str | None = None,
-    units: Units = ALL,
-    *,
-    listing: TaskList | None = None,
+    app: App, source: Source, chosen: TaskChoice = ALL, *, listing: TaskList | None = None
 ) -> RunPlan:
     """Plan a run of a source; raises UsageError for everything that does not fit together.
 
     Who only looks gives the `listing`: reading tasks for a run may repair what a crash left in their file.
     """
     check_rewritten(source, app.loaded.settings.plan_changed)
-    return _plan_listed(app, source, source.tasks() if listing is None else listing, only, start, units)
+    return _plan_listed(app, source, source.tasks() if listing is None else listing, chosen)
 
 
-def draft_run(
-    app: App, source: Source, only: Sequence[str] = (), start: str | None = None, units: Units = ALL
-) -> RunPlan:
+def draft_run(app: App, source: Source, chosen: TaskChoice = ALL) -> RunPlan:
     """Plan a run from what the source shows: nothing is written, so the run may still be refused.
 
     Which tasks are done is known for certain once the source and the journal agree.
@@ -155,12 +145,10 @@ def draft_run(
     listing = source.look()
     if listing.refusal is not None:
         raise listing.refusal
-    return _plan_listed(app, source, listing, only, start, units)
+    return _plan_listed(app, source, listing, chosen)
 
 
-def _plan_listed(
-    app: App, source: Source, listing: TaskList, only: Sequence[str], start: str | None, units: Units
-) -> RunPlan:
+def _plan_listed(app: App, source: Source, listing: TaskList, chosen: TaskChoice) -> RunPlan:
     if not listing.tasks and source.outline is None:
         why = " ".join(notice.text for notice in listing.notices[:_MOST_NOTICES])
         raise SourceError(
@@ -170,7 +158,7 @@ def _plan_listed(
         )
     agent = agent_text(app)
     flow = find_flow(app, source)
-    plan = _plan(app, source, flow, agent, listing, select_tasks(listing, only, start, units))
+    plan = _plan(app, source, flow, agent, listing, select_tasks(listing, chosen))
     _check_asked(plan)
     return plan
 
@@ -372,48 +360,3 @@ def pending_tasks(listing: TaskList, chosen: Sequence[str]) -> list[Task]:
     """Return the tasks that are still to be done."""
     wanted = set(chosen)
     return [t for t in listing.tasks if t.status is TaskStatus.PENDING and (not wanted or t.key in wanted)]
-
-
-def check_chains(chains: Mapping[Role, AgentChain], budget: Budget) -> None:
-    """Refuse agents that cannot work together."""
-    editing = [one for role in (Role.EXECUTE, Role.ADDRESS, Role.PLAN) for one in chains.get(role, ())]
-    if len({chosen.agent.can.cloud for chosen in editing}) > 1:
-        names = ", ".join(sorted({chosen.agent.name for chosen in editing}))
-        raise UsageError(
-            f"Cloud agents and local ones cannot take turns at the same work: {names}.",
-            hint="Name agents of one kind for the roles plan, execute and address",
-        )
-    for chosen in chains.get(Role.PLAN, ()):
-        if chosen.agent.can.cloud and not chosen.agent.can.plan_mode:
-            raise UsageError(
-                f"Agent {chosen.agent.name} cannot plan: it has no mode in which it changes nothing.",
-                hint="Choose a flow without a plan, such as --flow execute, or another cloud agent",
-            )
-    for chosen in chains.get(Role.TEST, ()):
-        if chosen.agent.can.cloud:
-            raise UsageError(
-                f"Agent {chosen.agent.name} cannot write independent tests: it works elsewhere.",
-                hint="--agent test=NAME names one that works here",
-            )
-    for chosen in chains.get(Role.VERIFY, ()):
-        if not chosen.agent.can.ask_mode:
-            raise UsageError(
-                f"Agent {chosen.agent.name} cannot judge: it has no mode in which it only answers.",
-                hint='--agent verify=NAME names another one; judged_by = "llm" lets a model judge',
-            )
-    for agent in {one.agent.name: one.agent for chain in chains.values() for one in chain}.values():
-        check_caps(budget, agent.can, agent.name)
-
-
-def check_caps(budget: Budget, can: Capabilities, name: str) -> None:
-    """Refuse a cap that cannot be enforced."""
-    if budget.tokens is not None and not can.reports_usage:
-        raise UsageError(
-            f"limits.tokens cannot be enforced: agent {name} does not report tokens.",
-            hint="Cap the launches instead: limits.launches",
-        )
-    if budget.cost_usd is not None and not can.reports_cost:
-        raise UsageError(
-            f"limits.cost_usd cannot be enforced: agent {name} does not report cost.",
-            hint="Cap the launches instead: limits.launches",
-        )

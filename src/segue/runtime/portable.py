@@ -16,6 +16,7 @@ from segue.runtime.past import look_back, settle_first, settle_resume
 from segue.runtime.plan import plan_run, replan_run
 from segue.runtime.preconditions import check_isolated, check_preconditions
 from segue.runtime.ready import build_parts, exclude_state_files, lock_repository
+from segue.runtime.task_choice import TaskChoice
 from segue.system.git.repository import Repository
 
 
@@ -36,7 +37,7 @@ async def open_portable(
         past = settle_first(source, run)
     else:
         past = settle_resume(source, await look_back(app, known, home, source, run))
-    plan = plan_run(app, source, run.spec.tasks) if fresh else replan_run(app, source, run)
+    plan = plan_run(app, source, TaskChoice(run.spec.tasks)) if fresh else replan_run(app, source, run)
     refuse_lanes(app)
     refuse_delivery(app)
     said = check_preconditions(app.loaded.settings, source) if fresh else []

@@ -1,25 +1,31 @@
-"""Every reason not to start a run, found before anything is made; and the parts of one that can."""
+"""Every reason not to start a run, found before anything is made; and the parts of one that can.
+
+Cloud agents start on the pushed branch of the user: what is not there yet is named.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from segue.domain.errors import UsageError, WorkspaceError
-from segue.domain.role import Role
+from segue.domain.job import Role
+from segue.domain.outcome import Budget
 from segue.domain.run import Run, RunSpec, RunState
 from segue.flow.context import Building, Judging, Reviewing
 from segue.flow.launch import AgentChain
-from segue.ports import Source
-from segue.runtime.delivering import aim
-from segue.runtime.plan import RunPlan, check_chains, judges_of
+from segue.ports import Capabilities, Source
+from segue.runtime.app import App
+from segue.runtime.delivery import choose_target
+from segue.runtime.plan import RunPlan, judges_of
 from segue.runtime.preconditions import (
     SETTINGS,
+    Undecided,
     check_clean,
     check_isolated,
     check_preconditions,
@@ -35,8 +41,10 @@ from segue.runtime.wiring import (
     make_reviewing,
 )
 from segue.system.files import clear_temporary
-from segue.system.git.beginning import is_new_place, new_repository, undo_of, without_new_refs
+from segue.system.git.branches import REMOTE, RemoteBranches
+from segue.system.git.remotes import name_unseen, pushed_branch
 from segue.system.git.repository import Repository
+from segue.system.git.scratch import is_new_place, new_repository, undo_of, without_new_refs
 from segue.system.git.worktree import branch_of, no_commit, unmerged
 from segue.system.lock import RepoLock
 from segue.system.process.processes import Processes
@@ -59,7 +67,7 @@ class Parts(Struct, frozen=True):
 
     @property
     def cloud(self) -> bool:
-        """Whether the agents that edit work elsewhere."""
+        """True if the agents that edit work elsewhere."""
         return self.agents[Role.EXECUTE][0].agent.can.cloud
 
     @property
@@ -96,7 +104,7 @@ async def make_ready(
         await home.recover(time.time())
     async with without_new_refs(home, wanted=parts.cloud or app.loaded.settings.delivery is not None):
         spec, placed = await _choose_place(plan, parts, home, last)
-        spec, aimed = await aim(app, parts.services, home, spec)
+        spec, aimed = await choose_target(app, parts.services, home, spec)
         clean = run is None and not parts.cloud and not app.loaded.settings.allow_dirty
 
         def settle() -> None:
@@ -203,9 +211,8 @@ async def _choose_base(
     plan: RunPlan, home: Repository, spec: RunSpec, last: Run | None
 ) -> tuple[RunSpec, str]:
     """Return the spec with the branch that cloud agents start from, and what to say about it."""
-    from segue.runtime.base import choose_base
     from segue.system.git.branches import REMOTE
-    from segue.system.git.pushing import PushRemote
+    from segue.system.git.remotes import PushRemote
 
     before = None
     if last is not None and last.spec.base:
@@ -252,3 +259,91 @@ def lock_repository(repo: Repository, run: str) -> Iterator[RepoLock]:
 def unfinished(last: Run | None) -> Run | None:
     """Return the last run of a source, if the same command continues it."""
     return last if last and last.state is not RunState.DONE else None
+
+
+_KEPT = "Nothing was launched."
+
+
+async def choose_base(app: App, repo: Repository, source: Source, before: str | None) -> tuple[str, str]:
+    """Return the branch of the remote to start from, and a warning about what is not seen there.
+
+    It is the one that was named, or that of the user; as long as it lacks earlier work, the branch of that.
+    `before` is the branch that the last run of this source ended with, if cloud agents did it. Raises
+    Undecided if something is not seen and no branch was named.
+    """
+    scratch = app.state_dir / "worktrees"
+    named = (app.loaded.settings.base or "").removeprefix(f"{REMOTE}/")
+    base = named or await pushed_branch(repo, REMOTE)
+    base = base or await RemoteBranches(repo, REMOTE, scratch).default_branch()
+    remote = RemoteBranches(repo, REMOTE, scratch, base)
+    if await remote.fetch(base) is None:
+        raise WorkspaceError(
+            f"Branch {base} does not exist on {REMOTE}, where the agent would start.",
+            kept=_KEPT,
+            hint=f"Push it: git push --set-upstream {REMOTE} {base}   or name another one with --base",
+        )
+    chain = source.head_branch()
+    if chain is None and before and await remote.fetch(before) is not None:
+        chain = before
+    begun = await remote.begin("", chain)
+    start = begun.branch
+    if named and start != named:
+        raise UsageError(
+            f"The work so far is on branch {start}, which {base} does not contain.",
+            kept=_KEPT,
+            hint=f"Merge {start} into {base} and push it, or leave --base out to continue from {start}",
+        )
+    unseen = await name_unseen(repo, begun.head, source.documents)
+    if not unseen:
+        return start, ""
+    message = f"The agent starts from branch {start} of {REMOTE} and does not see: {'; '.join(unseen)}."
+    if named:
+        return start, message
+    push = "Push your work" if start == base else f"Merge {start} and your work into one branch, and push it"
+    hint = f"{push}; or start there anyway: --base {start}"
+    raise Undecided(message, hint, "Start anyway?", {"base": start})
+
+
+def check_chains(chains: Mapping[Role, AgentChain], budget: Budget) -> None:
+    """Refuse agents that cannot work together."""
+    editing = [one for role in (Role.EXECUTE, Role.ADDRESS, Role.PLAN) for one in chains.get(role, ())]
+    if len({chosen.agent.can.cloud for chosen in editing}) > 1:
+        names = ", ".join(sorted({chosen.agent.name for chosen in editing}))
+        raise UsageError(
+            f"Cloud agents and local ones cannot take turns at the same work: {names}.",
+            hint="Name agents of one kind for the roles plan, execute and address",
+        )
+    for chosen in chains.get(Role.PLAN, ()):
+        if chosen.agent.can.cloud and not chosen.agent.can.plan_mode:
+            raise UsageError(
+                f"Agent {chosen.agent.name} cannot plan: it has no mode in which it changes nothing.",
+                hint="Choose a flow without a plan, such as --flow execute, or another cloud agent",
+            )
+    for chosen in chains.get(Role.TEST, ()):
+        if chosen.agent.can.cloud:
+            raise UsageError(
+                f"Agent {chosen.agent.name} cannot write independent tests: it works elsewhere.",
+                hint="--agent test=NAME names one that works here",
+            )
+    for chosen in chains.get(Role.VERIFY, ()):
+        if not chosen.agent.can.ask_mode:
+            raise UsageError(
+                f"Agent {chosen.agent.name} cannot judge: it has no mode in which it only answers.",
+                hint='--agent verify=NAME names another one; judged_by = "llm" lets a model judge',
+            )
+    for agent in {one.agent.name: one.agent for chain in chains.values() for one in chain}.values():
+        check_caps(budget, agent.can, agent.name)
+
+
+def check_caps(budget: Budget, can: Capabilities, name: str) -> None:
+    """Refuse a cap that cannot be enforced."""
+    if budget.tokens is not None and not can.reports_usage:
+        raise UsageError(
+            f"limits.tokens cannot be enforced: agent {name} does not report tokens.",
+            hint="Cap the launches instead: limits.launches",
+        )
+    if budget.cost_usd is not None and not can.reports_cost:
+        raise UsageError(
+            f"limits.cost_usd cannot be enforced: agent {name} does not report cost.",
+            hint="Cap the launches instead: limits.launches",
+        )

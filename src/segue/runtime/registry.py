@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from segue.domain.errors import ToolMissing, UsageError
 from segue.domain.installed import import_name, other_variants, refuse_missing, socket_variants
-from segue.domain.nearest import suggest
+from segue.domain.text import suggest
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint

@@ -1,4 +1,7 @@
-"""A rehearsal: the same run with simulated agents, in a throw-away clone with a state folder of its own."""
+"""A rehearsal: the same run with simulated agents, in a throw-away clone with a state folder of its own.
+
+A run with the simulated agent would use up a source: `only_writes_notes` says when.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import glob
 import os
 import shutil
 import tempfile
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -24,8 +27,8 @@ from segue.config.settings import (
     RoleSettings,
 )
 from segue.domain.errors import UsageError
-from segue.domain.kinds.recognise import with_kinds
-from segue.domain.role import Role
+from segue.domain.job import Role
+from segue.domain.kinds import with_kinds
 from segue.domain.task import Task, TaskKind
 from segue.domain.workspace import Snapshot
 from segue.notify.options import NotifySettings
@@ -35,15 +38,12 @@ from segue.runtime.app import App
 from segue.runtime.first_run import needs_agent
 from segue.runtime.plan import RunPlan, draft_run, judges_of, kind_rules
 from segue.runtime.preconditions import SETTINGS
-from segue.runtime.units import ALL, Units
+from segue.runtime.task_choice import ALL, TaskChoice
 from segue.searchers.options import SearchSettings
 from segue.system import identity
-from segue.system.git.apart import UNSIGNED
-from segue.system.git.beginning import is_new_place
-from segue.system.git.looking import look
-from segue.system.git.repository import FALLBACK_IDENTITY, Repository, init_repository
-from segue.system.git.scratch import clone_at
-from segue.system.process.orphans import end_orphans
+from segue.system.git.repository import FALLBACK_IDENTITY, Repository, look
+from segue.system.git.scratch import UNSIGNED, clone_at, init_repository, is_new_place
+from segue.system.process.folder import end_orphans
 from segue.system.programs import record_nothing
 from segue.system.reading import work_tree
 from segue.system.sweep import delete
@@ -62,8 +62,8 @@ class Rehearsal(Struct, frozen=True):
     """The settings of the rehearsal."""
     named: str
     """Its source, in the clone."""
-    tasks: tuple[str, ...]
-    """The tasks it is limited to; empty: all."""
+    chosen: TaskChoice
+    """The tasks it is limited to."""
     real: RunPlan
     """What the real run would do; its agent is the simulated one where nobody has chosen another."""
     uncommitted: tuple[str, ...] = ()
@@ -89,9 +89,7 @@ class Rehearsal(Struct, frozen=True):
 
 
 @asynccontextmanager
-async def rehearse(
-    app: App, named: str | None, only: Sequence[str] = (), start: str | None = None, units: Units = ALL
-) -> AsyncIterator[Rehearsal | None]:
+async def rehearse(app: App, named: str | None, chosen: TaskChoice = ALL) -> AsyncIterator[Rehearsal | None]:
     """Prepare a rehearsal, and remove everything of it at the end; None when there is nothing to do.
 
     Raises what would keep the real run from starting, except for agents that are missing.
@@ -102,7 +100,7 @@ async def rehearse(
     _refuse_services(app.find_kind(named))
     source = app.source(named, root)
     home, now = (None, None) if is_new else await look(app.repo)
-    plan = draft_run(real, source, only, start, units)
+    plan = draft_run(real, source, chosen)
     if plan.is_planned and not plan.pending:
         yield None
         return
@@ -121,7 +119,7 @@ async def rehearse(
             assert outline is not None
             outline.revise(plan.listing.tasks, "")
         keys = tuple(task.key for task in plan.pending) if plan.is_planned else ()
-        yield Rehearsal(own, place, keys, plan, _list_uncommitted(plan, root, now))
+        yield Rehearsal(own, place, TaskChoice(keys), plan, _list_uncommitted(plan, root, now))
     finally:
         await remove_rehearsal(folder)
 
@@ -280,3 +278,27 @@ def _simulated_kinds(app: App, plan: RunPlan) -> dict[str, str]:
         return {"*": TaskKind.DOCS}
     tasks = with_kinds(plan.listing, kind_rules(app)).tasks
     return {glob.escape(task.key): kind(task) for task in tasks}
+
+
+WHY = (
+    "The scripted agent is simulated: it writes a note for each task, its commits are not real work, and the "
+    "tasks are marked done."
+)
+
+
+def only_writes_notes(app: App) -> bool:
+    """Return whether the simulated agent plays a role, and nobody has said how.
+
+    Who has given it a script wants what the script says, and so does an experiment.
+    """
+    settings, roles = app.loaded.settings, app.loaded.settings.roles
+    named = [settings.agent, *(getattr(roles, name) for name in roles.__struct_fields__)]
+    chains = (name.split(",") for name in named if name)
+    used = any(choice.split(":")[0].strip() == SIMULATED for chain in chains for choice in chain)
+    return used and not settings.agents.get(SIMULATED, {}).get("script") and not os.environ.get("SEGUE_TRIAL")
+
+
+def refuse_simulated(app: App, yes: bool, hint: str) -> None:
+    """Refuse the simulated agent for a real source where nobody can be asked; `hint` says how to say yes."""
+    if not yes and only_writes_notes(app):
+        raise UsageError(WHY, kept="Nothing was started.", hint=hint)

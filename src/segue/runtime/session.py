@@ -29,9 +29,9 @@ from segue.domain.errors import (
     WaitsElsewhere,
 )
 from segue.domain.events import NoticeGiven, RunEnded, RunResumed, RunStarted, StateImported, TaskMarked
-from segue.domain.hook import HookTime
 from segue.domain.results import read_launch
 from segue.domain.run import Run, RunState
+from segue.domain.source import HookTime
 from segue.domain.task import TaskStatus
 from segue.flow.context import RunContext
 from segue.flow.earlier import read_earlier, read_touched
@@ -42,23 +42,22 @@ from segue.flow.scheduler import run_tasks
 from segue.flow.survey import end_survey
 from segue.ports import Journal, Observer, ReviewSubject, Store, Workspace
 from segue.proof.guard import LaunchGuard
-from segue.proof.independent import TestsApart
+from segue.proof.independent import DetachedTests
 from segue.runtime.app import App
-from segue.runtime.delivering import Delivering
-from segue.runtime.following import Returned
-from segue.runtime.guarding import make_contract, make_guard
-from segue.runtime.open import OpenRun
+from segue.runtime.guard import make_contract, make_guard
+from segue.runtime.open import OpenRun, make_remote
 from segue.runtime.preconditions import hook_commands
+from segue.runtime.pull_request import PullRequestFeedback
 from segue.runtime.wiring import command_runner, examine_project, hook_runner, make_checking
 from segue.system import identity
 from segue.system.files import explain_full_disk
 from segue.system.git.branches import LocalBranches
-from segue.system.git.delivery import find_missing
 from segue.system.git.outside import read_config
+from segue.system.git.remotes import find_missing
 from segue.system.git.worktree import WorktreeResult
-from segue.system.interrupts import on_interrupt
-from segue.system.process.orphans import end_orphans
-from segue.system.program import start_in_background
+from segue.system.process.folder import end_orphans
+from segue.system.process.group import on_interrupt
+from segue.system.process.segue import start_in_background
 from segue.view.run import FOLDED, RunView
 
 if TYPE_CHECKING:
@@ -116,7 +115,7 @@ class _Session:
         self._journal = journal
         self._view = view
         self._before = view.done
-        self._returned = Returned.of(opened, store, journal, view)
+        self._returned = PullRequestFeedback.of(opened, store, journal, view)
 
     async def run(self) -> SessionEnd:
         """Run the tasks, and turn whatever ends that into a state of the run."""
@@ -304,7 +303,7 @@ class _Session:
             judging=parts.judging,
             building=parts.building,
             resumed_by_person=self._is_resumed_by_person(),
-            testing=TestsApart(opened.repo, folder / "independent", opened.run.id),
+            testing=DetachedTests(opened.repo, folder / "independent", opened.run.id),
             earlier={} if opened.is_first else read_earlier(self._store, opened.run.source_key),
             touched=read_touched(self._store, opened.run.source_key) if opened.spec.lanes else {},
         )
@@ -318,7 +317,11 @@ class _Session:
     def _launcher(self, guard: LaunchGuard) -> Launcher:
         limits, carrier = self._opened.app.loaded.settings.limits, self._opened.carrier
         launcher = Launcher(
-            *(self._journal, self._view, limits.launch(), limits.budget(), limits.attempts),
+            self._journal,
+            self._view,
+            limits.launch(),
+            limits.budget(),
+            limits.attempts,
             guard=guard,
             slots=limits.slots,
         )
@@ -367,12 +370,12 @@ class _Session:
 
     async def _finish_worktree(self) -> WorktreeResult | None:
         """Deliver what a run has done in a work tree of its own, and remove that."""
-        delivering = Delivering.of(self._opened, self._store, self._journal)
+        delivering = self._opened.delivering(self._store, self._journal)
         return None if delivering is None else await delivering.finish(self._opened.lock.release)
 
     async def _propose_part(self, why: NeedsHuman) -> None:
         """Propose what is done so far as a draft, where the run goes out as a pull request."""
-        delivering = Delivering.of(self._opened, self._store, self._journal)
+        delivering = self._opened.delivering(self._store, self._journal)
         if delivering is not None and (self._returned is None or await self._returned.may_propose()):
             await delivering.propose_part(why)
 
@@ -384,8 +387,6 @@ def make_workspace(opened: OpenRun, journal: Journal) -> Workspace:
     """
     prefix = opened.source.branch_prefix
     if opened.parts.cloud:
-        from segue.runtime.base import make_remote  # other runs start sooner
-
         return make_remote(opened, journal)
     if opened.tree is not None or prefix is None:
         return opened.repo

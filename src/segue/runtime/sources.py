@@ -1,4 +1,4 @@
-"""The sources in a repository: everything there that `segue run` could be given."""
+"""The sources in a repository that `segue run` could be given, and that of a stored run as it is now."""
 
 from __future__ import annotations
 
@@ -10,8 +10,11 @@ from msgspec import Struct
 
 from segue.domain.errors import SegueError
 from segue.domain.installed import built_in_parts
-from segue.domain.task import TaskStatus
+from segue.domain.kinds import with_kinds
+from segue.domain.run import Run
+from segue.domain.task import Task, TaskStatus
 from segue.runtime.app import App
+from segue.runtime.plan import kind_rules
 from segue.sources.recognise import TASKS, find_features
 from segue.system.reading import work_tree
 
@@ -72,3 +75,18 @@ def _read(app: App, repo: Path, named: str | None) -> FoundSource | None:
     done = sum(task.status is not TaskStatus.PENDING for task in listing.tasks)
     problem = listing.refusal.message if listing.refusal is not None else ""
     return FoundSource(shown, source.kind, len(listing.tasks), done, problem)
+
+
+def load_run_app(app: App, run: Run) -> App:
+    """Load the settings the run was started with, for the database that is looked at."""
+    return App.load_for(run, command_line=app.place(), need="nothing")
+
+
+def read_source(app: App, run: Run) -> tuple[list[Task], str]:
+    """Return the tasks the source contains now, and why it cannot be read."""
+    try:
+        own = load_run_app(app, run)
+        source = own.source(run.spec.source, Path(run.spec.repo), run.spec.source_kind)
+        return list(with_kinds(source.look(), kind_rules(own)).tasks), ""
+    except (SegueError, OSError, ValueError) as error:
+        return [], str(error)

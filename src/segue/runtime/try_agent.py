@@ -18,19 +18,19 @@ from msgspec.structs import replace
 
 from segue.domain.errors import Interrupted, SegueError, UsageError, WorkspaceError
 from segue.domain.events import Event
-from segue.domain.failure import Failure, FailureKind
 from segue.domain.job import Job, Mode
-from segue.domain.outcome import Outcome
+from segue.domain.outcome import Failure, FailureKind, Outcome
 from segue.flow.launch import run_agent
 from segue.ports import Agent
 from segue.prompts.task import try_prompt
 from segue.runtime.app import App
 from segue.runtime.wiring import make_agent, raise_problems
 from segue.system.git.outside import PLAIN_DIFF
-from segue.system.git.repository import Repository, init_repository
-from segue.system.interrupts import on_interrupt
+from segue.system.git.repository import Repository
+from segue.system.git.scratch import init_repository
 from segue.system.lines import LineFramer, OutputLine
 from segue.system.process.folder import Stream
+from segue.system.process.group import on_interrupt
 from segue.system.process.processes import Processes
 from segue.system.redact import Redactor
 

@@ -10,17 +10,16 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from segue.config.load import LoadedSettings
-from segue.domain.before import BaseCheck, KnownFailures
 from segue.domain.errors import CredentialsError, SegueError, ToolMissing, UsageError
-from segue.domain.finding import DismissReason, Finding
 from segue.domain.installed import import_name, socket_variants
+from segue.domain.job import AgentChoice, Role
 from segue.domain.options import OptionError, Options, read_options
-from segue.domain.plain import cut_tail
-from segue.domain.proof import CheckResult
-from segue.domain.role import AgentChoice, Role
+from segue.domain.proof import BaseCheck, CheckResult, KnownFailures
 from segue.domain.run import RunKind, RunSpec
 from segue.domain.scenario import Scenario
 from segue.domain.task import TaskKind
+from segue.domain.text import cut_tail
+from segue.domain.verdict import DismissReason, Finding
 from segue.flow.context import Building, Checking, Examination, Examine, Judging, Reviewing, RunCommand
 from segue.flow.final import RunHere
 from segue.flow.launch import AgentChain, ChosenAgent
@@ -197,7 +196,7 @@ def make_checking(
 
     @cache
     def sealer() -> Sealer:  # imported when it is needed: runs without checks start sooner
-        from segue.proof.options import SealOptions
+        from segue.proof.execute import SealOptions
         from segue.proof.seal import Sealer
         from segue.system.lane import is_beside, top_of
 
@@ -268,7 +267,7 @@ def make_building(app: App, outline: Outline | None, services: Services) -> Buil
         searcher=_make_searcher(app, services),
         diagnostics=tuple(diagnostics.allow),
         run_diagnostic=command_runner(
-            *(services, diagnostics.timeout, diagnostics.output_bytes), network=settings.check_network
+            services, diagnostics.timeout, diagnostics.output_bytes, network=settings.check_network
         ),
         replan=settings.replan,
         replans=settings.limits.replans,

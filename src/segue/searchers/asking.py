@@ -12,7 +12,7 @@ from typing import Any
 from msgspec import Struct
 
 from segue.domain.errors import CredentialsError, SearchFailed
-from segue.domain.evidence import Hit
+from segue.domain.verdict import Hit
 from segue.searchers.options import SearchSettings
 from segue.system.http.client import HttpClient, HttpError, HttpPolicy, HttpResponse
 from segue.system.redact import Redactor

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from segue.domain.evidence import Hit
+from segue.domain.verdict import Hit
 from segue.searchers.asking import ask, clean_query, document, hits, open_keyed, words_of
 from segue.searchers.options import SearchSettings
 from segue.system.services import Services

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from segue.domain.errors import SearchFailed, UsageError
-from segue.domain.evidence import Hit
+from segue.domain.verdict import Hit
 from segue.searchers.asking import Service, ask, clean_query, document, hits
 from segue.searchers.options import SearchSettings
 from segue.system.services import Services

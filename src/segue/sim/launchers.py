@@ -7,7 +7,8 @@ import shlex
 import sys
 from pathlib import Path
 
-from segue.system.program import frozen
+from segue.system.process.segue import frozen
+from segue.system.programs import CHILD
 
 PROGRAMS = {
     "agent": "cursor",
@@ -32,7 +33,7 @@ from segue.sim.launchers import run
 
 sys.exit(run([{name!r}, str(Path(__file__).resolve().parent), *sys.argv[1:]]))
 """
-_FLAG = "--segue-sim"
+_FROZEN = (CHILD, "segue.sim.launchers:run")
 """Selects `run` in a one-file build."""
 _SHEBANG_MAX = 127
 
@@ -49,7 +50,7 @@ def write_launchers(folder: Path) -> list[Path]:
 
 def _write_script(folder: Path, name: str) -> Path:
     if frozen():
-        words = [sys.executable, _FLAG, name, str(folder)]
+        words = [sys.executable, *_FROZEN, name, str(folder)]
         text = f'#!/bin/sh\n# {_NOTE}\nexec {shlex.join(words)} "$@"\n'
     else:
         text = _shebang() + _PYTHON.format(note=_NOTE, root=_root(), name=name)
@@ -60,7 +61,7 @@ def _write_script(folder: Path, name: str) -> Path:
 
 
 def _write_batch(folder: Path, name: str) -> Path:
-    command = f'"{sys.executable}" {_FLAG} {name} "%~dp0."'
+    command = f'"{sys.executable}" {" ".join(_FROZEN)} {name} "%~dp0."'
     if not frozen():
         text = _PYTHON.format(note=_NOTE, root=_root(), name=name)
         (folder / f"{name}.py").write_text(text, encoding="utf-8")

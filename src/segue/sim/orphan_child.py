@@ -6,14 +6,14 @@ import subprocess
 import time
 
 from segue.system.process.group import own_group
-from segue.system.program import own_environment, part_command
+from segue.system.process.segue import own_environment, part_command
 
 _SECONDS = 600
 
 
 def leave_orphan() -> None:
     """Start one and do not wait for it."""
-    argv = part_command("--segue-sim-orphan", "segue.sim.orphan_child")
+    argv = part_command("segue.sim.orphan_child")
     subprocess.Popen(argv, env=own_environment(), stdin=subprocess.DEVNULL, **own_group())
 
 

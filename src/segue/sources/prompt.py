@@ -13,14 +13,13 @@ from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
 from segue.domain.errors import SourceError
-from segue.domain.history import SourceHistory
 from segue.domain.plan import revise
 from segue.domain.run import RunKind
+from segue.domain.source import SourceHistory
 from segue.domain.task import Completion, Task, TaskList, TaskStatus
 from segue.ports import Outline, Source, SourceRequest
-from segue.sources.plan.state import set_aside
 from segue.sources.recognise import recognise
-from segue.sources.restore import CorruptState, read_document, read_fields, restore_state
+from segue.sources.state_file import CorruptState, read_document, read_fields, restore_state, set_aside
 from segue.system.files import exclusive, private_folder, signature, write_atomic
 
 SCHEMA: Literal[1] = 1

@@ -9,11 +9,11 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Self
 
-from segue.domain.criterion import Criterion
 from segue.domain.errors import SourceError, UsageError
 from segue.domain.graph import Dependency, WaitKind
-from segue.domain.plain import plain
 from segue.domain.task import Notice, Task, TaskStatus
+from segue.domain.text import plain
+from segue.domain.verdict import Criterion
 from segue.ports import SourceRequest
 from segue.sources.listed import KEPT, ListedFile, Reading
 from segue.sources.recognise import is_table

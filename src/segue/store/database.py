@@ -10,9 +10,9 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from segue.domain.amounts import describe_until
 from segue.domain.errors import StoreAway, StoreError
 from segue.domain.log import Log
-from segue.domain.until import describe_until
 from segue.store.address import is_postgres, sqlite_path
 from segue.store.encoding import DLE, escape, unescape
 

@@ -11,7 +11,7 @@ from shlex import quote
 from urllib.parse import unquote, urlsplit
 
 from segue.domain.errors import ToolMissing
-from segue.system.program import frozen
+from segue.system.process.segue import frozen
 
 _TOOLS = {"uv-receipt.toml": "uv tool install", "pipx_metadata.json": "pipx install --force"}
 """The file that each tool leaves in the environment that it made → its command."""

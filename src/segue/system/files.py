@@ -12,11 +12,12 @@ import tempfile
 import time
 from collections.abc import Iterator
 from functools import cache
+from itertools import islice
 from pathlib import Path
 
 from segue.domain.errors import SegueError
+from segue.system.identity import start_time
 from segue.system.process.notes import BINARY, replace
-from segue.system.process.table import start_time
 
 if sys.platform == "win32":
     import msvcrt
@@ -102,10 +103,13 @@ def create_new(path: Path, data: bytes) -> bool:
     return True
 
 
-def read_start(path: str | Path, limit: int = 1024**2) -> bytes:
-    """Return the beginning of a file; nothing if it cannot be read. Cheaper than a file object."""
+def read_start(path: str | Path, limit: int = 1024**2, *, follow: bool = True) -> bytes:
+    """Return the beginning of a file; nothing if it cannot be read, or is a link that is not to be followed.
+
+    Cheaper than a file object.
+    """
     try:
-        handle = os.open(path, os.O_RDONLY | BINARY | _AT_ONCE)
+        handle = os.open(path, os.O_RDONLY | BINARY | _AT_ONCE | (0 if follow else _NO_LINK))
     except OSError:
         return b""
     try:
@@ -130,6 +134,15 @@ def read_end(path: Path, limit: int) -> bytes:
             return b""
         file.seek(max(0, found.st_size - limit))
         return file.read(limit)
+
+
+def list_folder(folder: Path, most: int | None = None) -> list[os.DirEntry[str]]:
+    """Return what is in a folder, or the first of it; nothing if it cannot be read."""
+    try:
+        with os.scandir(folder) as found:
+            return list(islice(found, most))
+    except OSError:
+        return []
 
 
 def signature(path: str | Path) -> tuple[int, int, int, int] | None:
@@ -326,6 +339,11 @@ def _sync_folder(folder: Path) -> None:
 
 def _lock(handle: int, path: Path, until: float) -> None:
     """Wait for the lock; it is released when the file is closed, also by a crash."""
+    if _try_lock(handle, wait=False):
+        return
+    import logging  # most commands wait for nothing
+
+    logging.getLogger(__name__).info("waiting for the lock %s", path)
     while not _try_lock(handle, wait=until == float("inf")):
         if time.monotonic() > until:
             raise write_error(OSError(errno.EAGAIN, "another process holds its lock"), path)

@@ -20,6 +20,23 @@ _GH_PASSED = ("GH_", "XDG_", "DBUS_SESSION_BUS_ADDRESS")
 """How variables begin by which gh finds where it keeps its login."""
 
 
+MEMBERS = frozenset({"OWNER", "MEMBER", "COLLABORATOR"})
+"""Authors who may write to the repository, or belong to its organisation."""
+
+
+class GithubUser(Struct, frozen=True):
+    """Who wrote something."""
+
+    login: str = "ghost"
+    type: str = "User"
+
+
+class GithubLabel(Struct, frozen=True):
+    """A label of an issue or a pull request."""
+
+    name: str = ""
+
+
 class GithubAccess(Struct, frozen=True):
     """An address and a token. Printing it shows no token."""
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import os
 import sys
 from pathlib import Path
@@ -18,6 +19,8 @@ from msgspec import Struct
 
 from segue.domain.errors import Locked, WorkspaceError
 from segue.system import identity
+
+_log = logging.getLogger(__name__)
 
 _NAME = "segue.lock"
 _ENDING_SECONDS = 30.0
@@ -57,6 +60,7 @@ class RepoLock(Struct):
     async def take_after(cls, git_dir: Path, run: str) -> RepoLock:
         """Take the lock after a run has ended, whose process may be about to release it."""
         deadline = asyncio.get_running_loop().time() + _ENDING_SECONDS
+        _log.debug("taking the lock of %s", git_dir)
         while True:
             try:
                 return cls.take(git_dir, run)
@@ -75,6 +79,8 @@ class RepoLock(Struct):
     async def ensure(self) -> None:
         """Wait for the lock before a launch: an orphaned agent of this run may just be ending."""
         deadline = asyncio.get_running_loop().time() + _ENDING_SECONDS
+        if not self.held:
+            _log.info("waiting for the lock %s: an agent of this run may still be ending", self.path)
         while not self.held and not self._try():
             if asyncio.get_running_loop().time() > deadline:
                 raise _locked(_read_holder(self.path))

@@ -19,6 +19,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+CHILD = "--segue-child"
+"""Makes a one-file build run `main`, or another function, of the module that follows: `MODULE[:NAME]`."""
 INSIDE = "SEGUE_INSIDE"
 """Tells a Segue that is started by another one what was cut from its environment, as JSON."""
 _MOST_RECORDED = 200

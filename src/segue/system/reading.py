@@ -6,7 +6,7 @@ import os
 from itertools import islice
 from pathlib import Path
 
-from segue.domain.nearest import find_nearest
+from segue.domain.text import find_nearest
 from segue.system.beneath import UnsafeFile as UnsafeFile
 from segue.system.beneath import read_open, read_still, write_still
 from segue.system.process.notes import BINARY

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from segue.domain.pattern import pattern
-from segue.domain.plain import strip_control
+from segue.domain.text import strip_control
 from segue.system.shapes import find_shapes, hints_at_shape, unfinished
 from segue.system.spellings import (
     Span,
@@ -24,12 +24,12 @@ from segue.system.spellings import (
     has_hidden,
     lower,
     spell,
+    unpack,
     view_decoded,
     view_folded,
     view_joined,
     view_unwrapped,
 )
-from segue.system.unpacking import unpack
 
 T = TypeVar("T")
 

@@ -1,16 +1,26 @@
-"""Find the secrets to redact: in the environment, in a project's `.env` files, in addresses."""
+"""Find the secrets to redact: in the environment, in addresses, in files of projects, git and tools.
+
+Files of tools are read by a rule and not by a parser for each, in order to remove what is secret in them.
+Nothing is waited for: whatever is no plain file of a usual size is left out.
+"""
 
 from __future__ import annotations
 
+import base64
+import binascii
 import os
 import re
-import stat
+import time
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 from urllib.parse import unquote, unquote_plus
 
 from segue.domain.pattern import pattern
+from segue.system.files import list_folder, read_start
 from segue.system.redact import SHORTEST
+from segue.system.shapes import looks_random
 
 _SECRET_NAME = pattern(
     r"SECRET|PASSWORD|PASSWD|PASSPHRASE|PASSCODE|CREDENTIAL|CONNECTION_?STRING|WEBHOOK|BEARER|COOKIE"
@@ -112,7 +122,7 @@ def _env_files(folder: Path) -> list[Path]:
 
 def _variables(path: Path) -> Iterator[tuple[str, str]]:
     """Yield the variables of a file; a value in quotes may go over several lines."""
-    text = _read(path)
+    text = read_start(path, _FILE_BYTES, follow=False).decode("utf-8", "replace")
     place = 0
     while found := _LINE.search(text, place):
         name, value, place = found[1], found[2].strip(), found.end()
@@ -128,12 +138,102 @@ def _variables(path: Path) -> Iterator[tuple[str, str]]:
 
 
 def _read(path: Path) -> str:
-    """Return what a file contains, if it is a plain one of a usual size; nothing else is opened."""
-    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    """Return what a plain file contains, of a usual size; links of the user's are followed."""
+    data = read_start(path, _FILE_BYTES + 1)
+    return data.decode("utf-8", "replace") if len(data) <= _FILE_BYTES else ""
+
+
+_OWN = (
+    *(".netrc", "_netrc", ".git-credentials", ".config/git/credentials", ".npmrc", ".yarnrc", ".yarnrc.yml"),
+    *(".pypirc", ".pip/pip.conf", ".config/pip/pip.conf", ".m2/settings.xml", ".docker/config.json"),
+    *(".pgpass", ".my.cnf", ".gradle/gradle.properties", ".nuget/NuGet/NuGet.Config"),
+    *(".config/containers/auth.json", ".config/uv/uv.toml", ".config/glab-cli/config.yml", ".config/hub"),
+    *(".kube/config", ".cache/huggingface/token"),
+)
+"""Files of tools that are known to have credentials and whose names do not say so."""
+
+_NAMED = pattern(r"(?i)(?:^|[._-])(?:credentials?|auth|tokens?|secrets?|hosts)(?:\.\w{2,7}){0,2}$")
+"""Names of files that say that they have credentials, in the folder of a tool."""
+
+_FOLDERS, _ENTRIES, _TOOL_FILES = 300, 100, 200
+_FRESH = 60.0
+"""Seconds for which what was found is used again: pages are shown by the dozen."""
+
+_USER_TOKEN = pattern(r"://([^\s:/?#@\"']{8,})(?::x-oauth-basic)?@")
+_HEADER = pattern(r"(?i)authorization\s*[:=]\s*[\"']?\s*(?:basic|bearer|token)\s+([^\s\"',]{8,})")
+_PAIR = pattern(
+    r"([A-Za-z_][\w.-]*)[\"']?(?:\s*[=:>]\s*|[ \t]+)(?:\"((?:[^\"\\\n]|\\.)*)\"|'([^'\n]*)'|([^\s\"'<>,;]+))"
+)
+_WORD = pattern(r"[^\s\"'<>,;=]{16,}")
+_ELSEWHERE = pattern(r"^(?:\$|~?/|file:|\w+\.exe$)|\$\{")
+"""Values that say where a secret is."""
+
+
+def repository_secrets(folder: Path) -> list[str]:
+    """Return the secrets in the configuration of a folder's repository: in addresses and headers."""
+    git = next((place / ".git" for place in (folder, *folder.parents) if (place / ".git").exists()), None)
+    if git is None:
+        return []
+    return keep_secret_values(one for path in _configurations(git) for one in _in_addresses(_read(path)))
+
+
+def user_secrets() -> list[str]:
+    """Return the secrets in the files of the user's tools, as they were less than a minute ago."""
+    home = os.path.expanduser("~")  # noqa: PTH111 - Path.home() fails where there is none
+    return _user_secrets(Path(home), int(time.monotonic() / _FRESH))
+
+
+@lru_cache(maxsize=1)
+def _user_secrets(home: Path, _minute: int) -> list[str]:
+    settings = (home / ".gitconfig", home / ".config" / "git" / "config")
+    found = [one for path in settings for one in _in_addresses(_read(path))]
+    files = dict.fromkeys([*(home / name for name in _OWN), *islice(_named_files(home), _TOOL_FILES)])
+    return keep_secret_values([*found, *(one for path in files for one in _in_credentials(_read(path)))])
+
+
+def _configurations(git: Path) -> Iterator[Path]:
+    """Yield the files with the configuration of a repository, of a work tree and of submodules."""
+    if not git.is_dir():
+        pointed = _read(git).removeprefix("gitdir:").strip()
+        git = git.parent / pointed if pointed else git
+    shared = _read(git / "commondir").strip()
+    for place in dict.fromkeys((git, git / shared)):
+        yield from (place / "config", place / "config.worktree")
+        yield from islice(place.glob("modules/**/config"), _TOOL_FILES)
+
+
+def _named_files(home: Path) -> Iterator[Path]:
+    """Yield the files in the folders of tools whose names say that they have credentials."""
+    tools = [one for one in list_folder(home, _FOLDERS) if one.name.startswith(".")]
+    for place in (*tools, *list_folder(home / ".config", _FOLDERS)):
+        named = (one for one in list_folder(Path(place.path), _ENTRIES) if _NAMED.search(one.name))
+        yield from (Path(one.path) for one in named)
+
+
+def _in_addresses(text: str) -> Iterator[str]:
+    """Yield what addresses and headers have: passwords, and tokens in place of a user."""
+    for line in text.splitlines() if "://" in text or "uthorization" in text.lower() else ():
+        yield from passwords_in(line)
+        yield from (name for name in _USER_TOKEN.findall(line) if len(name) >= 20 or looks_random(name))
+        for value in _HEADER.findall(line):
+            yield from (value, *_behind_user(value))
+
+
+def _in_credentials(text: str) -> Iterator[str]:
+    """Yield the values in a file of credentials: those named like secrets, and whatever looks random."""
+    yield from _in_addresses(text)
+    for found in _PAIR.finditer(text):
+        name, value = found[1], found[2] or found[3] or found[4] or ""
+        if is_secret_name(name) and not _ELSEWHERE.search(value):
+            yield from (value, *_behind_user(value))
+    yield from (word for word in _WORD.findall(text) if looks_random(word))
+
+
+def _behind_user(value: str) -> Iterable[str]:
+    """Return the password in what is sent for one: the base64 of `user:password`."""
     try:
-        with os.fdopen(os.open(path, flags), "rb") as file:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                return ""
-            return file.read(_FILE_BYTES).decode("utf-8", "replace")
-    except OSError:
-        return ""
+        text = base64.b64decode(value, validate=True).decode()
+    except (binascii.Error, UnicodeDecodeError, ValueError):
+        return ()
+    user, colon, password = text.partition(":")
+    return (password,) if colon and re.fullmatch(r"[\w.@ -]{0,100}", user) else ()

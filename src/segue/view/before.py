@@ -6,8 +6,8 @@ from typing import Any
 
 from msgspec import Struct, field, to_builtins
 
-from segue.domain.before import BaseCheck, KnownFailures
 from segue.domain.events import BaseChecked, TaskEnded
+from segue.domain.proof import BaseCheck, KnownFailures
 
 
 class RedBefore(Struct):

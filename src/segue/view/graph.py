@@ -1,4 +1,4 @@
-"""Which tasks wait for which, as text, as a Mermaid diagram and as data."""
+"""The graph of tasks: what each waits for, as text, as a Mermaid diagram and as data."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class TaskGraph(Struct, frozen=True):
         return find_cycles(self.waits)
 
 
-def print_waits(graph: TaskGraph) -> str:
+def describe_graph(graph: TaskGraph) -> str:
     """Return one paragraph per task: what it names, what it waits for, and why."""
     return "\n".join(line for task in graph.tasks for line in _describe(task, graph))
 

@@ -1,4 +1,4 @@
-"""Several tasks at once, looking back: how many at a time, and what kept them from being more."""
+"""How parallel a run was: tasks at a time, and what serialised them."""
 
 from __future__ import annotations
 

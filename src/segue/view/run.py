@@ -16,7 +16,7 @@ from segue.domain.task import TaskKind
 from segue.domain.verdict import Result
 from segue.view.before import RedBefore
 from segue.view.task import TaskView, end_state, end_verdict
-from segue.view.work import Work
+from segue.view.work import LaunchView, Work, total_usage
 
 _UNDER_WAY = ("running", "parked", "stopped")
 
@@ -66,8 +66,8 @@ class RunView(Struct):
     """What the checks said before the first launch."""
     asked: bool = False
     """Whether the last session ended because a person has to look, and nobody has continued since."""
-    _steps: dict[str, _StepView] = field(default_factory=dict)
-    _reports: list[tuple[TaskView | None, _StepView]] = field(default_factory=list)
+    _steps: dict[str, LaunchView] = field(default_factory=dict)
+    _reports: list[tuple[TaskView | None, LaunchView]] = field(default_factory=list)
 
     @classmethod
     def of(cls, titles: Mapping[str, str], events: Iterable[e.Recorded] = ()) -> RunView:
@@ -79,7 +79,10 @@ class RunView(Struct):
 
     def apply(self, recorded: e.Recorded) -> None:
         """Take the next event into account."""
-        fold = _FOLDS.get(type(recorded.event))
+        kind = type(recorded.event)
+        if kind in _TIMED:
+            self.work.tick(recorded.ts)
+        fold = _FOLDS.get(kind)
         if fold is not None:
             fold(self, recorded.event, recorded)
 
@@ -87,11 +90,6 @@ class RunView(Struct):
     def done(self) -> int:
         """How many tasks are done or skipped."""
         return sum(task.state in ("done", "skipped") for task in self.tasks.values())
-
-    @property
-    def work_ms(self) -> int:
-        """How long the run was worked on, however many tasks at once."""
-        return self.work.ms
 
     @property
     def lanes(self) -> dict[int, TaskView]:
@@ -111,7 +109,7 @@ class RunView(Struct):
     def seconds(self, now: float) -> float:
         """Return how long the run has worked, with the time since the last event while it works."""
         since = max(0.0, now * 1000 - self.work.clock) if self.work.clock is not None else 0.0
-        return (self.work_ms + since) / 1000
+        return (self.work.ms + since) / 1000
 
     def task_seconds(self, task: TaskView, now: float) -> float | None:
         """Return how long a task was worked on until now."""
@@ -152,7 +150,6 @@ class RunView(Struct):
         self.asked = False
 
     def _ended(self, event: e.RunEnded, at: e.Recorded) -> None:
-        self.work.tick(at.ts)
         for task in self.work.under_way.values():
             if task.state in _UNDER_WAY:
                 task.state = "parked" if event.state == RunState.PARKED else "stopped"
@@ -167,14 +164,12 @@ class RunView(Struct):
         self.waits.pop(event.service, None)
 
     def _parked(self, event: e.RunParked, at: e.Recorded) -> None:
-        self.work.tick(at.ts)
         if event.task in self.tasks:
             task = self.tasks[event.task]
             task.state, task.wake = "parked", event.until
         self.work.park(event.task, at.ts)
 
     def _task_started(self, event: e.TaskStarted, at: e.Recorded) -> None:
-        self.work.tick(at.ts)
         task = self._task(event.task, event.title)
         task.started = task.started or at.ts
         task.ended = task.proof = None
@@ -196,13 +191,10 @@ class RunView(Struct):
         task.waits_for, task.waits_why = (), ""
         self.waiting.pop(task.key, None)
 
-    def _task_merged(self, event: e.TaskMerged, at: e.Recorded) -> None:
-        self.work.tick(at.ts)
-        task = self._task(event.task)
-        task.merged = event.commit
+    def _task_merged(self, event: e.TaskMerged, _at: e.Recorded) -> None:
+        self._task(event.task).merged = event.commit
 
     def _task_collided(self, event: e.TaskCollided, at: e.Recorded) -> None:
-        self.work.tick(at.ts)
         task = self._task(event.task)
         task.collisions += 1
         self.collisions += 1
@@ -220,8 +212,7 @@ class RunView(Struct):
     def _commented(self, event: e.TaskCommented, _at: e.Recorded) -> None:
         self.comments[event.task] = (*self.comments.get(event.task, ()), event.text)
 
-    def _task_blocked(self, event: e.TaskBlocked, at: e.Recorded) -> None:
-        self.work.tick(at.ts)
+    def _task_blocked(self, event: e.TaskBlocked, _at: e.Recorded) -> None:
         task = self._task(event.task, event.title)
         self._wait_no_more(task)
         task.state, task.blocked_by = "blocked", event.by
@@ -247,7 +238,6 @@ class RunView(Struct):
                 task.proof = task.commit = task.verdict = None
 
     def _task_ended(self, event: e.TaskEnded, at: e.Recorded) -> None:
-        self.work.tick(at.ts)
         task = self._task(event.task)
         task.ended, task.reason, task.remaining = at.ts, event.reason, event.remaining
         task.commit = event.commit or task.commit
@@ -275,7 +265,7 @@ class RunView(Struct):
             return
         self.work.tick(at.ts)
         name = f"{event.agent}:{event.model}" if event.model else event.agent or ""
-        self._steps[at.step or ""] = _StepView(event.phase or "", name)
+        self._steps[at.step or ""] = LaunchView(event.phase or "", name)
         task = self._owner(at.step)
         if task is None or event.phase in (None, "commit", "revise"):
             return
@@ -302,7 +292,6 @@ class RunView(Struct):
             task.state, task.ended = ("done" if event.ok else "needs_human"), at.ts
 
     def _prompted(self, _event: e.PromptSent, at: e.Recorded) -> None:
-        self.work.tick(at.ts)
         step = self._steps.get(at.step or "")
         if step is None or step.launched:  # an adopted launch is the same launch
             return
@@ -315,8 +304,7 @@ class RunView(Struct):
             task.verdict = None
 
     def _agent_ended(self, event: e.AgentEnded, at: e.Recorded) -> None:
-        self.work.tick(at.ts)
-        step = self._steps.setdefault(at.step or "", _StepView("", ""))
+        step = self._steps.setdefault(at.step or "", LaunchView("", ""))
         if event.failure is not None and event.failure.until is not None:
             self.limits[step.agent] = event.failure.until
         first, step.usage = step.usage is None, event.usage or Usage()
@@ -327,12 +315,11 @@ class RunView(Struct):
             if task is not None:
                 task.usage += step.usage
         else:  # an adopted launch reports its end again: the last report counts
-            self.usage = _total(self._reports)
+            self.usage = total_usage(step for _, step in self._reports)
             if task is not None:
-                task.usage = _total(report for report in self._reports if report[0] is task)
+                task.usage = total_usage(step for owner, step in self._reports if owner is task)
 
     def _verdict(self, event: e.VerdictGiven, at: e.Recorded) -> None:
-        self.work.tick(at.ts)
         task = self._owner(at.step)
         if task is not None:
             task.reason = event.reason
@@ -342,15 +329,13 @@ class RunView(Struct):
         self._task(event.task).tampering += len(event.findings)
 
     def _committed(self, event: e.Committed, at: e.Recorded) -> None:
-        self.work.tick(at.ts)
         task = self._task(event.task)
         task.commit = event.commit
         if task.lane:
             task.phase = "merge"  # unless another phase follows
             self.work.pause(task, at.ts)
 
-    def _plan_revised(self, event: e.PlanRevised, at: e.Recorded) -> None:
-        self.work.tick(at.ts)
+    def _plan_revised(self, event: e.PlanRevised, _at: e.Recorded) -> None:
         self.plans += 1
         begun = {key: task for key, task in self.tasks.items() if task.started or key in event.titles}
         new = {key: TaskView(key, title) for key, title in event.titles.items() if key not in begun}
@@ -358,21 +343,11 @@ class RunView(Struct):
         for key, title in event.titles.items():
             self.tasks[key].title = title
 
-    def _replaced(self, _event: e.AgentReplaced, at: e.Recorded) -> None:
-        self.work.tick(at.ts)
+    def _replaced(self, _event: e.AgentReplaced, _at: e.Recorded) -> None:
         self.fallbacks += 1
 
-    def _searched(self, _event: e.SearchDone, at: e.Recorded) -> None:
-        self.work.tick(at.ts)
+    def _searched(self, _event: e.SearchDone, _at: e.Recorded) -> None:
         self.searches += 1
-
-
-class _StepView(Struct):
-    phase: str
-    agent: str
-    launched: bool = False
-    usage: Usage | None = None
-    """What it used, as last reported."""
 
 
 def _is_decision(at: e.Recorded) -> bool:
@@ -380,41 +355,42 @@ def _is_decision(at: e.Recorded) -> bool:
     return (at.step or "").endswith("/end")
 
 
-def _total(reports: Iterable[tuple[TaskView | None, _StepView]]) -> Usage:
-    return sum((step.usage for _, step in reports if step.usage is not None), Usage())
-
-
-_FOLDS: dict[type[e.Event], Callable[[RunView, Any, e.Recorded], None]] = {
-    e.RunStarted: RunView._session,
-    e.RunResumed: RunView._session,
+_Fold = Callable[[RunView, Any, e.Recorded], None]
+_TIMED: dict[type[e.Event], _Fold] = {
     e.RunEnded: RunView._ended,
     e.RunParked: RunView._parked,
-    e.WaitBegan: RunView._wait_began,
-    e.WaitEnded: RunView._wait_ended,
     e.TaskStarted: RunView._task_started,
-    e.TaskWaiting: RunView._task_waiting,
     e.TaskMerged: RunView._task_merged,
     e.TaskCollided: RunView._task_collided,
-    e.GateReached: RunView._gate_reached,
-    e.GatePassed: RunView._gate_passed,
-    e.TaskCommented: RunView._commented,
     e.TaskBlocked: RunView._task_blocked,
-    e.TaskMarked: RunView._task_marked,
-    e.StateImported: RunView._imported,
     e.TaskEnded: RunView._task_ended,
-    e.StepStarted: RunView._step_started,
-    e.StepEnded: RunView._step_ended,
     e.PromptSent: RunView._prompted,
     e.AgentEnded: RunView._agent_ended,
     e.VerdictGiven: RunView._verdict,
-    e.Tampered: RunView._tampered,
     e.Committed: RunView._committed,
     e.PlanRevised: RunView._plan_revised,
     e.AgentReplaced: RunView._replaced,
     e.SearchDone: RunView._searched,
+    e.DiagnosticRun: lambda _view, _event, _at: None,
+}
+"""Events up to which the time since the last one counts as work."""
+_FOLDS: dict[type[e.Event], _Fold] = {
+    **_TIMED,
+    e.RunStarted: RunView._session,
+    e.RunResumed: RunView._session,
+    e.WaitBegan: RunView._wait_began,
+    e.WaitEnded: RunView._wait_ended,
+    e.TaskWaiting: RunView._task_waiting,
+    e.GateReached: RunView._gate_reached,
+    e.GatePassed: RunView._gate_passed,
+    e.TaskCommented: RunView._commented,
+    e.TaskMarked: RunView._task_marked,
+    e.StateImported: RunView._imported,
+    e.StepStarted: RunView._step_started,
+    e.StepEnded: RunView._step_ended,
+    e.Tampered: RunView._tampered,
     e.BaseChecked: lambda view, event, _at: view.before.know(event),
     e.WorkDelivered: lambda view, event, _at: setattr(view, "delivery", event),
-    e.DiagnosticRun: lambda view, _event, at: view.work.tick(at.ts),
 }
 FOLDED: tuple[type[e.Event], ...] = tuple(_FOLDS)
 """The kinds of events a view is computed from. All others change nothing in it."""

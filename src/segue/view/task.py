@@ -6,10 +6,32 @@ from msgspec import Struct, field
 
 from segue.domain.events import TaskEnded
 from segue.domain.outcome import Usage
-from segue.domain.proof import Proof
+from segue.domain.proof import Level, Proof
 from segue.domain.task import TaskKind
 from segue.domain.verdict import Result
-from segue.view.levels import describe_proof, is_pass
+
+MEANINGS: dict[Level, str] = {
+    Level.CHANGED: "The agent changed something; nothing more is known.",
+    Level.JUDGED: "A judge found every criterion met and quoted the evidence; no check confirms it.",
+    Level.CHECKED: "Checks that the agent could not touch passed.",
+    Level.TESTED: "Tests that failed before this task pass now, or what its kind asks for instead was shown.",
+    Level.INDEPENDENT: "Tests by somebody who never saw the change, or a black-box scenario, say the same.",
+    Level.HELD: "All of that, and the proofs of all earlier tasks still hold.",
+    Level.ACCEPTED: "A person decided that it is done.",
+}
+"""What each level means, in one sentence."""
+
+
+def is_pass(proof: Proof) -> bool:
+    """Return whether PASS may be said: evidence proves the task, not a person's word."""
+    return proof.level.proven and proof.level is not Level.ACCEPTED
+
+
+def describe_proof(proof: Proof) -> str:
+    """Return what people read about a task that is done: PASS only from `checked` on."""
+    if proof.level is Level.CHANGED:
+        return "changed, not verified"
+    return f"PASS ({proof.words})" if is_pass(proof) else proof.words
 
 
 class TaskView(Struct):

@@ -1,10 +1,28 @@
-"""Who works when: the clock of a run, the tasks under way, and the stretches of work they add up to."""
+"""The clock of a run: who works when, the stretches of work that this adds up to, and what launches used."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from msgspec import Struct, field
 
+from segue.domain.outcome import Usage
 from segue.view.task import TaskView
+
+
+class LaunchView(Struct):
+    """The launch of a step: whose it is, and what it used."""
+
+    phase: str
+    agent: str
+    launched: bool = False
+    usage: Usage | None = None
+    """What it used, as last reported."""
+
+
+def total_usage(launches: Iterable[LaunchView]) -> Usage:
+    """Return what launches used together."""
+    return sum((launch.usage for launch in launches if launch.usage is not None), Usage())
 
 
 class Stretch(Struct):

@@ -13,8 +13,8 @@ from segue.runtime.app import App
 from segue.runtime.comments import comment as store_comment
 from segue.runtime.comments import edit_plan
 from segue.runtime.overrides import decide
-from segue.runtime.proposing import propose as propose_run
-from segue.runtime.stored import load_run_app
+from segue.runtime.overrides import propose as propose_run
+from segue.runtime.sources import load_run_app
 from segue.view.load import state_of
 from segue.web import queries
 from segue.web.routes import ActionResult, ActionRoute

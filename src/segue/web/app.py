@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -19,13 +20,14 @@ from segue.domain.errors import UsageError
 from segue.runtime.app import App
 from segue.system.http.guard import LOOPBACK_HOSTS, AsgiApp, RequestGuard
 from segue.system.http.server import open_server
-from segue.system.interrupts import on_interrupt
+from segue.system.process.group import on_interrupt
 from segue.web.auth import ENTRY, AuthMiddleware, PageKeys, host_of, is_shared
 from segue.web.filters import load_assets
 from segue.web.live import LiveUpdates, to_sse
 from segue.web.render import PageRenderer, explain_bugs, refuse, render_template
 from segue.web.routes import ActionRoute, PageRoute, list_actions, list_pages
 
+_log = logging.getLogger(__name__)
 HOME = "/runs"
 _BOTH = {"127.0.0.1": "::1", "localhost": "::1", "::1": "127.0.0.1"}
 """A browser looks for NAME.localhost at either address of this machine: nobody else may listen at one."""
@@ -67,10 +69,12 @@ async def serve_pages(app: App, host: str, port: int) -> AsyncIterator[Callable[
         number = int(url.rpartition(":")[2])
         shown = f"http://{web.keys.host}:{number}" if is_shared(host) else url
         note = web.keys.announce(shown, number, os.getpid())
+        _log.info("serving the page at %s; its state folder is %s", url, app.state_dir)
         warming = asyncio.create_task(run_in_threadpool(web.renderer.warm_up))
         try:
             yield lambda where: f"{shown}{web.keys.make_link(where)}"
         finally:
+            _log.info("the page at %s is not served any more", url)
             note.unlink(missing_ok=True)
             await warming
             await asyncio.to_thread(web.close)
@@ -139,6 +143,7 @@ def _route_action(action: ActionRoute, app: App, renderer: PageRenderer) -> Rout
         body = (await request.body()).decode("utf-8", "replace")
         with explain_bugs():
             result = await action.run(app, request.path_params, dict(parse_qsl(body, keep_blank_values=True)))
+        _log.info("POST %s: done", request.url.path)
         return renderer.result(request, result)
 
     return Route(action.path, post, methods=["POST"])
@@ -148,7 +153,9 @@ def _stream_updates(live: LiveUpdates) -> Endpoint:
     async def endpoint(request: Request) -> Response:
         last = request.headers.get("last-event-id") or request.query_params.get("after", "")
         after = int(last) if last.isascii() and last.isdecimal() and len(last) < 19 else None
-        messages = to_sse(live.stream(request.query_params.get("run", ""), after))
+        run = request.query_params.get("run", "")
+        _log.debug("a page listens for changes of %s, after event %s", run or "all runs", after)
+        messages = to_sse(live.stream(run, after))
         return StreamingResponse(messages, media_type="text/event-stream")
 
     return endpoint
@@ -164,6 +171,10 @@ def _let_in(keys: PageKeys) -> Endpoint:
         if request.method == "HEAD" and keys.find_link(key):
             return HTMLResponse("")  # whoever only looks whether a link works does not use it up
         where = keys.redeem(key)
+        # Neither the key nor the address with it is logged: whoever has them gets in.
+        _log.info(
+            "a browser came with a link: %s", "let in" if where else "it was used before, or is too old"
+        )
         if where is None:
             if keys.is_known(request):
                 return RedirectResponse(HOME, 303)

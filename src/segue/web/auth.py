@@ -12,6 +12,7 @@ import contextlib
 import hashlib
 import hmac
 import ipaddress
+import logging
 import re
 import secrets
 import time
@@ -29,9 +30,10 @@ from segue.system.http.guard import (
     has_token,
     without_port,
 )
-from segue.system.process.table import start_time
+from segue.system.identity import start_time
 from segue.system.secrets import keep_secret, make_secret_folder, read_secret, write_secret
 
+_log = logging.getLogger(__name__)
 ENTRY = "/enter"
 LINK_SECONDS = 600
 _SESSION_SECONDS = 14 * 86_400
@@ -176,6 +178,10 @@ class AuthMiddleware:
             and not {"origin", "authorization"} & set(request.headers)
         ):
             scope["segue.refused"] = "origin"
+        if scope["segue.refused"]:
+            client = (scope.get("client") or ("an unknown address",))[0]
+            why = "it is not known" if not known else "the request came from another page"
+            _log.info("refused %s %s of %s: %s", scope["method"], scope["path"], client, why)
         inner = self._refuse if scope["segue.refused"] else self._app
         await inner(scope, receive, _add_headers(send, cached=scope["path"].startswith("/static/")))
 

@@ -10,11 +10,11 @@ from typing import Any
 
 from msgspec import ValidationError
 
-from segue.domain.diff import by_file
 from segue.domain.errors import SegueError
 from segue.domain.events import PatchMade, read_event
 from segue.domain.results import Output, read_as
 from segue.domain.run import Run
+from segue.domain.workspace import split_diff
 from segue.fleet.looking import read_far_diff
 from segue.flow.phases.registry import PHASES
 from segue.ports import Store
@@ -121,7 +121,7 @@ def read_diff(app: App, run: Run, base: str, head: str) -> tuple[str, str]:
 
 def split_by_file(diff: str) -> list[dict[str, Any]]:
     """Split a diff by file, each line with its kind."""
-    return [{"path": file.path, "lines": _classify_lines(file.text)} for file in by_file(diff)]
+    return [{"path": file.path, "lines": _classify_lines(file.text)} for file in split_diff(diff)]
 
 
 def _classify_lines(text: str) -> list[dict[str, str]]:

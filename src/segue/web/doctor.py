@@ -11,8 +11,8 @@ from msgspec import to_builtins
 
 from segue.runtime.app import App
 from segue.runtime.doctor import HealthCheck, examine
+from segue.web.cache import VersionedCache
 from segue.web.routes import ActionResult, ActionRoute, Data, PageRequest, PageRoute
-from segue.web.shared import VersionedCache
 
 _EXAMINED = VersionedCache[Data](8)
 """The last examination: it starts a dozen programs, so it runs once, and again on request."""

@@ -9,8 +9,8 @@ from typing import Any
 
 from segue.domain.events import EVENTS, ErrorSeen, Recorded, read_event
 from segue.domain.installed import event_names
-from segue.domain.plain import plain
 from segue.domain.run import USUAL_RUNS
+from segue.domain.text import plain
 from segue.ports import Store
 from segue.web.live import make_line
 from segue.web.routes import Data, PageRequest, PageRoute

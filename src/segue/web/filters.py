@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import time
+import tomllib
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
@@ -14,52 +15,15 @@ from jinja2 import ChoiceLoader, Environment, PackageLoader
 from markupsafe import Markup
 from msgspec import Struct
 
-from segue.domain.amounts import format_count, format_duration, format_quantity
+from segue.domain.amounts import describe_until, format_count, format_duration, format_quantity
 from segue.domain.events import NOT_ISOLATED
 from segue.domain.installed import built_in_parts
-from segue.domain.plain import clean, plain
 from segue.domain.proof import Level
-from segue.domain.until import describe_until
+from segue.domain.text import clean, plain
 from segue.reports import html_page
 from segue.reports.figures.timeline import colour_phase, label_phase
 
-SIGNS = {
-    "queued": "⋯",
-    "running": "▶",
-    "working": "▶",
-    "idle": "○",
-    "silent": "!",
-    "ended": "■",
-    "started": "▶",
-    "parked": "⏸",
-    "pending": "○",
-    "done": "✓",
-    "PASS": "✓",
-    "met": "✓",
-    "ok": "✓",
-    "failed": "✗",
-    "FAIL": "✗",
-    "not met": "✗",
-    "stopped": "■",
-    "needs_human": "!",
-    "blocked": "⊘",
-    "PARTIAL": "◐",
-    "skipped": "↷",
-    "cancelled": "↷",
-    "replanned": "↻",
-    "refused": "✗",
-    "sent": "✓",
-    "set": "⏸",
-}
-"""A sign for every state, so that colour is never the only cue."""
-
-_TONES = {
-    "good": ("done", "PASS", "met", "ok", "sent"),
-    "busy": ("running", "started", "working"),
-    "bad": ("failed", "FAIL", "needs_human", "not met", "refused", "silent"),
-    "wait": ("queued", "parked", "stopped", "blocked", "PARTIAL", "set"),
-}
-
+_GOOD, _PARTLY = "✓", "◐"
 
 MEDIA_TYPES = {
     "segue.css": "text/css",
@@ -194,8 +158,8 @@ def make_badge(state: str | None) -> Any:
     """Format a state as a coloured word with a sign."""
     if not state:
         return ""
-    tone = next((tone for tone, states in _TONES.items() if state in states), "calm")
-    return _draw_badge(tone, SIGNS.get(state, "·"), split_words(state))
+    tone, sign = _load_signs().get(state, ("calm", "·"))
+    return _draw_badge(tone, sign, split_words(state))
 
 
 def make_task_badge(task: Mapping[str, Any]) -> Any:
@@ -204,15 +168,15 @@ def make_task_badge(task: Mapping[str, Any]) -> Any:
     if task["state"] != "done":
         return make_badge(task["state"])
     if count:
-        return _draw_badge("wait", SIGNS["PARTIAL"], f"done, {format_count(count, 'finding')} open")
+        return _draw_badge("wait", _PARTLY, f"done, {format_count(count, 'finding')} open")
     proven = task["proof"] is None or verdict == "PASS"
-    return _draw_badge("good" if proven else "calm", SIGNS["done"], "done")
+    return _draw_badge("good" if proven else "calm", _GOOD, "done")
 
 
 def make_run_badge(run: Mapping[str, Any]) -> Any:
     """Format the state of a run; one that is done with open findings is not simply good."""
     if run["state"] == "done" and run["findings"]:
-        return _draw_badge("wait", SIGNS["PARTIAL"], f"done, {format_count(run['findings'], 'finding')} open")
+        return _draw_badge("wait", _PARTLY, f"done, {format_count(run['findings'], 'finding')} open")
     return make_badge(run["state"])
 
 
@@ -222,7 +186,7 @@ def make_proof_badge(task: Mapping[str, Any]) -> Any:
         return ""
     proven = task["verdict"] == "PASS"
     tone = "good" if proven else "wait" if task["proof"] == Level.CHANGED else "calm"
-    return _draw_badge(tone, SIGNS["PASS"] if proven else "·", task["conclusion"])
+    return _draw_badge(tone, _GOOD if proven else "·", task["conclusion"])
 
 
 def make_tampering_badge(count: int) -> Any:
@@ -233,6 +197,13 @@ def make_tampering_badge(count: int) -> Any:
 def make_sandbox_badge(isolation: str) -> Any:
     """Format the sandbox that agents worked in; that there was none is not to be missed."""
     return _draw_badge("bad", "!", isolation) if isolation == NOT_ISOLATED else isolation
+
+
+@cache
+def _load_signs() -> dict[str, tuple[str, str]]:
+    """Return the tone and the sign of every state, from `badges.toml`."""
+    tones = tomllib.loads((files("segue.web") / "badges.toml").read_text("utf-8"))
+    return {state: (tone, sign) for tone, signs in tones.items() for state, sign in signs.items()}
 
 
 def _draw_badge(tone: str, sign: str, text: str) -> Any:

@@ -7,8 +7,8 @@ from typing import Any
 from segue.ports import Store
 from segue.runtime.app import App
 from segue.store.address import is_postgres
+from segue.web.cache import VersionedCache
 from segue.web.routes import Data, NotFound, PageRequest, PageRoute
-from segue.web.shared import VersionedCache
 
 _PREPARED = VersionedCache[bool](8, max_age=30.0)
 """Whether a database was prepared for a fleet: somebody may do that while the page is open."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import threading
 import time
 from collections import deque
@@ -15,11 +16,12 @@ from msgspec import Struct, field
 
 from segue.domain.errors import SegueError
 from segue.domain.events import Recorded
-from segue.domain.plain import clean, plain
+from segue.domain.text import clean, plain
 from segue.ports import Store
 from segue.reports.event_text import describe_event, locate_event
 from segue.runtime.app import App
 
+_log = logging.getLogger(__name__)
 BATCH = 100
 """Events in one message."""
 
@@ -54,7 +56,7 @@ class Listener(Struct, eq=False):
     seq: int
     """The last event it received."""
     waiting: deque[StreamMessage] = field(default_factory=deque)
-    bell: asyncio.Event = field(default_factory=asyncio.Event)
+    arrived: asyncio.Event = field(default_factory=asyncio.Event)
 
     def put(self, message: StreamMessage) -> None:
         """Queue a message; called on the loop of the page."""
@@ -64,7 +66,7 @@ class Listener(Struct, eq=False):
             self.waiting.clear()
             message = StreamMessage("reset", id=message.id)
         self.waiting.append(message)
-        self.bell.set()
+        self.arrived.set()
 
 
 class LiveUpdates:
@@ -104,11 +106,11 @@ class LiveUpdates:
             while not self._ended.is_set():
                 try:
                     async with asyncio.timeout(BEAT):
-                        await listener.bell.wait()
+                        await listener.arrived.wait()
                 except TimeoutError:
                     yield StreamMessage("beat")
                     continue
-                listener.bell.clear()
+                listener.arrived.clear()
                 while listener.waiting:
                     yield listener.waiting.popleft()
 
@@ -137,7 +139,8 @@ class LiveUpdates:
             try:
                 with self._app.store(read_only=True) as store:
                     self._follow(store)
-            except SegueError:
+            except SegueError as error:
+                _log.info("changes cannot be read now: %s", error.message)
                 self._ended.wait(_WATCH)  # the database is unavailable; pages see that when they request data
 
     def _follow(self, store: Store) -> None:

@@ -6,13 +6,13 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from segue.domain.budget import Budget
 from segue.domain.errors import SegueError, UsageError
+from segue.domain.outcome import Budget
 from segue.domain.run import Run
 from segue.ports import Store
 from segue.reports.selection import Rows
 from segue.runtime.app import App
-from segue.runtime.stored import load_run_app
+from segue.runtime.sources import load_run_app
 from segue.store.rows import CHATTY
 from segue.view.data import task_data
 from segue.view.load import ACTIVE as ACTIVE
@@ -20,7 +20,7 @@ from segue.view.load import AT_WORK as AT_WORK
 from segue.view.load import load_view, state_of
 from segue.view.run import RunView
 from segue.view.task import TaskView
-from segue.web.shared import VersionedCache
+from segue.web.cache import VersionedCache
 
 
 class NotFound(UsageError):

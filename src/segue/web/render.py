@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -20,11 +21,12 @@ from segue.ports import Store
 from segue.runtime.app import App
 from segue.system.http.guard import Receive, Scope, Send
 from segue.view.run import RunView
+from segue.web.cache import StorePool, VersionedCache
 from segue.web.filters import create_environment
 from segue.web.live import LiveUpdates
 from segue.web.routes import ActionResult, Data, NotFound, PageRequest, PageRoute, list_menu, list_pages
-from segue.web.shared import StorePool, VersionedCache
 
+_log = logging.getLogger(__name__)
 PART = "x-segue-part"
 """The header with which the script requests the content of a page without its frame."""
 
@@ -109,6 +111,7 @@ class PageRenderer:
 
     def _render_error(self, request: Request, error: SegueError, status: int) -> Response:
         facts = self._describe(error)
+        _log.info("%s %s failed with %s: %s", request.method, request.url.path, status, facts["message"])
         if _wants_json(request) or request.url.path.endswith(".json"):
             return JSONResponse({"schema": 1, "error": facts}, status)
         body = self._render_in_frame("failed.html", title="Something went wrong", error=facts)
@@ -132,7 +135,9 @@ class PageRenderer:
                 with explain_bugs():
                     content = self._render_page(page, request, part=True)
             except SegueError as error:
-                content = self._render_in_frame("failed.html", part=True, error=self._describe(error))
+                facts = self._describe(error)
+                _log.info("GET %s failed after its frame was sent: %s", request.url.path, facts["message"])
+                content = self._render_in_frame("failed.html", part=True, error=facts)
             yield f"{content}{tail}".encode("utf-8", "replace")
 
         return send()

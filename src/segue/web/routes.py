@@ -17,17 +17,28 @@ from segue.domain.run import Run
 from segue.ports import Store
 from segue.runtime.app import App
 from segue.view.run import RunView
+from segue.web.cache import VersionedCache
 from segue.web.queries import NotFound as NotFound
 from segue.web.queries import get_view
-from segue.web.shared import VersionedCache
 
 T = TypeVar("T")
 Data = dict[str, Any]
 """The data of a page as JSON values, so that the page and its `.json` twin agree."""
 
 MODULES = (
-    *("inbox", "runs", "tasks", "run", "talk", "step", "task", "actions", "reports", "experiments", "steps"),
-    *("events", "fleet", "doctor", "palette"),
+    "inbox",
+    "runs",
+    "tasks",
+    "talk",
+    "step",
+    "actions",
+    "reports",
+    "experiments",
+    "steps",
+    "events",
+    "fleet",
+    "doctor",
+    "palette",
 )
 """The modules of this package with pages, in the order of the menu."""
 

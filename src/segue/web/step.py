@@ -10,9 +10,8 @@ from typing import Any
 import msgspec
 from msgspec import to_builtins
 
-from segue.domain.events import Recorded
-from segue.domain.failure import Failure
-from segue.domain.outcome import Usage
+from segue.domain.events import CheckRun, DiagnosticRun, Recorded
+from segue.domain.outcome import Failure, Usage
 from segue.domain.proof import CheckResult
 from segue.domain.results import Output, to_json
 from segue.domain.run import Run
@@ -20,12 +19,73 @@ from segue.domain.verdict import Result, Verdict
 from segue.fleet.looking import read_tasks
 from segue.ports import Store
 from segue.reports.figures.timeline import label_phase
+from segue.store.rows import CHATTY
 from segue.web import queries
-from segue.web.commands import list_commands
 from segue.web.diffs import find_commits, read_diff, read_patch, split_by_file
 from segue.web.events import EVENT_ROWS, read_events
 from segue.web.live import make_line
 from segue.web.routes import Data, NotFound, PageRequest, PageRoute
+
+COMMANDS = 200
+"""Commands shown; the events contain all of them."""
+
+# `seq + 0`: an index leads to the calls of a step, and their order must not lead past it.
+_CALLS = """SELECT seq, ts, data->>'id' AS id, data->'input'->>'command' AS command,
+ data->>'status' AS status, data->'result' AS result FROM orchestrator_events
+ WHERE type = 'agent.tool' AND coalesce(data->>'state', '') <> 'started' AND run_id = ? AND step = ?
+ AND data->>'name' = 'Bash' AND seq >= ? AND seq <= ? ORDER BY seq + 0 LIMIT ?"""
+_BEGUN = """SELECT ts, data->>'id' AS id FROM orchestrator_events
+ WHERE type = 'agent.tool' AND data->>'state' = 'started' AND run_id = ? AND step = ?
+ AND seq >= ? AND seq <= ? ORDER BY seq"""
+_OURS = "run_id = ? AND step = ? AND seq >= ? AND seq <= ?"
+_OURS += " AND (type = 'check' OR type = 'diagnostic')" + "".join(f" AND type <> '{n}'" for n in CHATTY)
+
+
+def list_commands(store: Store, step: Mapping[str, Any], end: int) -> Data:
+    """Return the commands of a step that ends with this event, the first ones if there are many."""
+    place = [step["run_id"], step["key"], step["seq"], end]
+    calls = store.query(_CALLS, [*place, COMMANDS + 1])
+    last = calls[-1]["seq"] if calls else step["seq"]
+    begun = {row["id"]: row["ts"] for row in store.query(_BEGUN, [*place[:3], last])} if calls else {}
+    agents = [_describe_call(row, begun.get(row["id"])) for row in calls]
+    ours = [
+        _describe_ours(one.seq, one.event)
+        for one in read_events(store, _OURS, place, "seq", COMMANDS + 1)
+        if isinstance(one.event, CheckRun | DiagnosticRun)
+    ]
+    found = sorted([*agents, *ours], key=lambda one: one["seq"])
+    return {"commands": found[:COMMANDS], "more_commands": len(found) > COMMANDS}
+
+
+def _describe_call(row: Mapping[str, Any], began: int | None) -> dict[str, Any]:
+    result = _read_result(row["result"])
+    code = result.get("exit_code", result.get("exitCode"))
+    return {
+        **{"seq": row["seq"], "origin": "agent", "command": row["command"], "status": row["status"]},
+        "exit_code": code if isinstance(code, int) else None,
+        "seconds": None if began is None else (row["ts"] - began) / 1000,
+    }
+
+
+def _read_result(result: Any) -> Mapping[str, Any]:
+    """Return the result of a tool if it has fields; SQLite returns JSON as text."""
+    if isinstance(result, str):
+        try:
+            result = json.loads(result)
+        except ValueError:
+            return {}
+    return result if isinstance(result, Mapping) else {}
+
+
+def _describe_ours(seq: int, event: CheckRun | DiagnosticRun) -> dict[str, Any]:
+    refused = isinstance(event, DiagnosticRun) and not event.allowed
+    return {
+        **{"seq": seq, "origin": event.type, "command": event.command},
+        "status": "refused" if refused else None,
+        "exit_code": event.exit_code,
+        "seconds": event.seconds,
+    }
+
 
 TEXT = 40_000
 """Characters of a long text on one page."""

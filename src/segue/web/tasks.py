@@ -1,18 +1,29 @@
-"""The tasks of a source as a board: pending, running, needs a human, done."""
+"""The tasks of a source as a board, and the pages of one task: criteria, findings, diff, proof."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
+from segue.domain.errors import SegueError
 from segue.domain.run import USUAL_RUNS, Run
 from segue.domain.task import Task, TaskStatus
+from segue.fleet.looking import read_tasks
 from segue.ports import Store
+from segue.reports.card.build import build_cards
+from segue.reports.card.card import ProofCard
+from segue.reports.card.layout import lay_out
 from segue.reports.selection import select_kinds
-from segue.runtime.stored import read_source
+from segue.reports.timeline import HIDDEN
+from segue.runtime.sources import read_source
 from segue.view.run import RunView
 from segue.view.task import TaskView
 from segue.web import queries
-from segue.web.routes import Data, PageRequest, PageRoute, slice_page
+from segue.web.diffs import find_task_commits, read_diff, read_patch, split_by_file
+from segue.web.routes import Data, NotFound, PageRequest, PageRoute, slice_page
+from segue.web.runs import describe_step
+from segue.web.step import cut_piece
 
 SIZE = 50
 """Cards of a column on one page."""
@@ -106,4 +117,91 @@ def _decide_state(listed: Task | None, task: TaskView) -> str:
     return task.state
 
 
-PAGES = (PageRoute("/tasks", "tasks.html", "Tasks", query_board, menu=True, live=True),)
+_CARD = ("criteria", "findings", "missing", "reasons", "judge", "agents", "isolation", "open_findings")
+
+
+def query_task(request: PageRequest) -> Data:
+    """Return everything about one task that fits on a page; the diff is fetched when it is opened."""
+    run, view, key = find_task(request)
+    steps = queries.list_steps(request.store, run.id, [key])
+    known = _build_card(request, run, key).to_json()
+    return {
+        "title": view.tasks[key].title,
+        "run": queries.describe_place(run),
+        "task": queries.describe_task(view, view.tasks[key]),
+        "card": {name: known[name] for name in _CARD},
+        "comments": list(view.comments.get(key, ())),
+        "steps": [describe_step(step) for step in steps if step["phase"] not in HIDDEN],
+        "self": f"/runs/{run.id}/tasks/{key}",
+    }
+
+
+def query_diff(request: PageRequest) -> Data:
+    """Return everything that the work on one task has changed, a piece at a time."""
+    run, view, key = find_task(request)
+    text, why, cut = _read_work(request, run, key)
+    part = cut_piece(text, request.number("from"))
+    return {
+        "title": f"Diff of task {key}",
+        "run": queries.describe_place(run),
+        "task": queries.describe_task(view, view.tasks[key]),
+        "diff": {**part, "text": "", "files": split_by_file(part["text"])} if part["total"] else None,
+        "no_diff": why,
+        "cut": cut,
+        "self": f"/runs/{run.id}/tasks/{key}/diff",
+    }
+
+
+def find_task(request: PageRequest) -> tuple[Run, RunView, str]:
+    """Find the run and the task that an address names."""
+    run = queries.get_run(request.store, request.path["run"])
+    view, key = request.view(run), request.path["task"]
+    if key not in view.tasks:
+        raise NotFound(f"There is no task {key[:60]!r} in run {run.id}.", hint=f"See /runs/{run.id}")
+    return run, view, key
+
+
+def query_proof(request: PageRequest) -> Data:
+    """Return the card of one task, and what the badges beside it need."""
+    run, view, key = find_task(request)
+    return {
+        "title": f"Proof of task {key}",
+        "run": run.id,
+        "task": queries.describe_task(view, view.tasks[key]),
+        "card": _build_card(request, run, key).to_json(),
+    }
+
+
+def present_proof(data: Data) -> Data:
+    """Arrange the card for people."""
+    return {"layout": lay_out(msgspec.convert(data["card"], ProofCard))}
+
+
+def _build_card(request: PageRequest, run: Run, key: str) -> ProofCard:
+    [card] = build_cards(request.store, run, read_tasks(request.app, run)[0], keys=(key,))
+    return card
+
+
+def _read_work(request: PageRequest, run: Run, key: str) -> tuple[str, str, int]:
+    """Return the diff of a task, or why there is none, and how many characters were not recorded."""
+    patch = read_patch(request.store, run.id, key)
+    if patch is not None:
+        return patch.diff, "" if patch.diff else "The last attempt left nothing changed.", patch.cut
+    commits = find_task_commits(request.store, run.id, key)
+    if commits is None:
+        return "", "No change was recorded.", 0
+    try:
+        return *read_diff(request.app, run, *commits), 0
+    except SegueError as error:
+        return "", str(error), 0
+
+
+_TASK = "/runs/{run}/tasks/{task}"
+PAGES = (
+    PageRoute("/tasks", "tasks.html", "Tasks", query_board, menu=True, live=True),
+    PageRoute(_TASK, "task.html", "Task", query_task, section="/runs", live=True),
+    PageRoute(f"{_TASK}/diff", "diff.html", "Diff", query_diff, section="/runs"),
+    PageRoute(
+        f"{_TASK}/proof", "proof.html", "Proof", query_proof, present_proof, section="/runs", live=True
+    ),
+)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from segue.domain.answer import LONGEST_ANSWER
 from segue.domain.events import AgentStarted, AgentText
-from segue.domain.failure import Failure, FailureKind
-from segue.domain.outcome import Outcome
+from segue.domain.outcome import Failure, FailureKind, Outcome
+from segue.domain.text import LONGEST_ANSWER
 from segue.parts.bridge.context import TurnTranscript
 
 PIECE = 16 * 1024

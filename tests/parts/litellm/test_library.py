@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from segue.prompts.transcript import ChatMessage, Speaker, write_transcript
+from segue.parts.litellm.prompts import ChatMessage, Speaker, write_transcript
 from tests.cli.place import until
 from tests.parts.litellm.place import HELLO, MODEL, Asking, agents_of, at_work, litellm, provider
 from tests.shebang import shebang

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from psycopg.conninfo import make_conninfo
 
-from segue.system.postgres.server import throwaway
+from segue.parts.supabase.postgres import throwaway
 
 
 @pytest.fixture(scope="session")

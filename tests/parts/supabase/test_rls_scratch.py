@@ -13,10 +13,10 @@ import psycopg
 import pytest
 
 from segue.domain.options import read_options
+from segue.parts.supabase.postgres import programs, throwaway
 from segue.parts.supabase.rls import examine
 from segue.parts.supabase.rls.options import RlsOptions
 from segue.parts.supabase.rls.report import RlsLevel
-from segue.system.postgres.server import programs, throwaway
 from tests.cli.place import processes_with, until
 from tests.parts.supabase.place import ON, RIGHT, TODOS, allowed, checked, found, project
 
@@ -107,7 +107,7 @@ def test_a_throw_away_server(tmp_path: Path) -> None:
 @pytest.mark.thorough
 def test_the_server_goes_when_segue_is_killed(tmp_path: Path) -> None:
     code = (
-        "import sys, pathlib; from segue.system.postgres.server import throwaway\n"
+        "import sys, pathlib; from segue.parts.supabase.postgres import throwaway\n"
         f"with throwaway(pathlib.Path({str(tmp_path)!r})) as server:\n"
         "    print(server.parameters['host'], flush=True); sys.stdin.read()\n"
     )

@@ -17,6 +17,7 @@ from msgspec import Struct, structs
 from segue import __version__
 from segue.agents.acp.lines import AcpLines
 from segue.agents.acp.profiles import ModeNames, Profile, ToolPolicy, load_profiles
+from segue.agents.limits import SHORT_RETRY
 from segue.agents.local.launch import SessionUsage, make_command, run_program
 from segue.agents.local.program import (
     InstalledProgram,
@@ -30,13 +31,12 @@ from segue.domain.events import AgentStarted, Event
 from segue.domain.job import Job, Mode
 from segue.domain.options import NonNegativeFloat, Options, Seconds
 from segue.domain.outcome import Outcome
-from segue.domain.signals import SHORT_RETRY
 from segue.ports import Capabilities
 from segue.system.files import write_atomic
+from segue.system.isolation.places import program_places
 from segue.system.isolation.policy import Places
-from segue.system.isolation.toolchain import program_places
 from segue.system.process.processes import Command
-from segue.system.program import part_command
+from segue.system.process.segue import part_command
 from segue.system.services import Services
 
 
@@ -116,7 +116,7 @@ class AcpAgent:
             place.parent.mkdir(parents=True, exist_ok=True)
             write_atomic(place, file.text.encode())
         stdin = json.dumps({**self._document(job), "not_before": self._not_before(job, shared)})
-        argv = part_command("--segue-acp", "segue.agents.acp.child")
+        argv = part_command("segue.agents.acp.child")
         variables = self._variables(job, folder)
         own = Places((folder, *in_home(*self._profile.home)), tuple(program_places(self._argv(), variables)))
         return make_command(job, argv, self._passed(), variables, stdin, own)

@@ -10,19 +10,17 @@ from typing import Any
 
 from segue.agents.acp.client import AUTH_REQUIRED, INTERNAL_ERROR
 from segue.agents.acp.profiles import Profile
+from segue.agents.classify import classify, plain
+from segue.agents.limits import read_signal, reset_time
 from segue.agents.local.failures import FailureTable
 from segue.agents.local.launch import ProcessEnd, SessionUsage
 from segue.agents.local.lines import LineReader, raw_event, read_id, thinking_event
 from segue.agents.local.speech import Hear
 from segue.agents.local.values import TEXT_CHARS, Json, as_count, as_money, as_table, as_text, shrink, split
-from segue.domain.answer import AnswerText
-from segue.domain.classify import classify, plain
 from segue.domain.events import AgentText, AgentTool, AgentUsage, Event
-from segue.domain.failure import Failure, FailureKind
 from segue.domain.job import Mode
-from segue.domain.outcome import Outcome, Usage
-from segue.domain.resets import reset_time
-from segue.domain.signals import read_signal
+from segue.domain.outcome import Failure, FailureKind, Outcome, Usage
+from segue.domain.text import AnswerText
 
 _STATUS = re.compile(r"(?:^|\b(?:status|code|error|api)\W{1,6}(?:code\W{1,3})?)([45]\d\d)\b", re.IGNORECASE)
 _STAGES = {

@@ -8,42 +8,22 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
-from segue.agents.local.failures import FailureTable
+from segue.agents.classify import classify, meaning_of
+from segue.agents.limits import Refusal, reset_at, reset_time
+from segue.agents.local.failures import FailureTable, load_sentences
 from segue.agents.local.launch import ProcessEnd, SessionUsage, count_usage
 from segue.agents.local.lines import LineReader, raw_event, read_id, start_tool, thinking_event
 from segue.agents.local.speech import Hear
-from segue.agents.local.values import (
-    Json,
-    as_count,
-    as_list,
-    as_money,
-    as_table,
-    as_text,
-    clip,
-    shrink,
-)
-from segue.domain.classify import classify, meaning_of
+from segue.agents.local.values import Json, as_count, as_list, as_money, as_table, as_text, clip, shrink
 from segue.domain.events import AgentUsage, Event
-from segue.domain.failure import Failure, FailureKind
 from segue.domain.job import Limits, Mode
-from segue.domain.outcome import Outcome, Usage
-from segue.domain.resets import reset_time
-from segue.domain.signals import Refusal, reset_at
+from segue.domain.outcome import Failure, FailureKind, Outcome, Usage
 
 LOGIN = "Run `claude auth login`, or set ANTHROPIC_API_KEY."
-FAILURES = FailureTable(
-    "Claude",
-    LOGIN,
-    at_start={
-        FailureKind.NOT_STARTED: {
-            r"^No conversation found.*$": "Claude does not know the session to continue",
-            r"^.*cannot be used with root.*$": "Claude refuses this permission mode to root",
-            r"^(?:error: )?unknown option.*$": "this version of Claude does not know an option",
-        }
-    },
-)
+FAILURES = FailureTable("Claude", LOGIN, **load_sentences(Path(__file__)))
 _API_ERROR = re.compile(r"^API Error:\s*(?:Request rejected \(\d+\)|\d{3})?\s*[·:]?\s*")
 _BY_REASON = {
     "max_turns": (FailureKind.MAX_TURNS, "Claude used all the turns it may take (agents.claude.max_turns)"),

@@ -7,9 +7,9 @@ from typing import Any
 
 from msgspec import Struct
 
+from segue.agents.classify import classify
 from segue.agents.local.values import as_list, as_table, as_text, clip
-from segue.domain.classify import classify
-from segue.domain.failure import Failure, FailureKind
+from segue.domain.outcome import Failure, FailureKind
 from segue.system.http.client import HttpError, HttpResponse
 
 _MESSAGE_CHARS = 500

@@ -10,19 +10,21 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from segue.agents.cloud.errors import CloudError
-from segue.agents.cloud.options import CloudOptions
-from segue.agents.cloud.values import CloudOrder, CloudSession, CloudVendor
+from segue.agents.cloud.errors import CloudError, CloudService
+from segue.agents.cloud.options import CloudAccess, CloudOptions
+from segue.agents.cloud.vendor import CloudApi, CloudOrder, CloudSession, CloudVendor
 from segue.agents.local.values import as_text, parse_object
+from segue.ports import Capabilities, Problem
 from segue.system.files import write_atomic
+from segue.system.http.client import HttpClient
 
 Found = TypeVar("Found")
 
@@ -41,7 +43,7 @@ class LaunchNote(Struct, frozen=True):
     session: str = ""
     """The session, once the vendor has named it."""
     saying: bool = False
-    """Whether the message may have been sent."""
+    """True if the message may have been sent."""
 
     @classmethod
     def read(cls, folder: Path) -> LaunchNote | None:
@@ -201,3 +203,35 @@ class SessionStarter(Struct, frozen=True):
 
     def _within(self, seconds: float) -> float:
         return min(seconds, max(0.0, self.deadline - asyncio.get_running_loop().time()))
+
+
+class CloudProfile(Struct, frozen=True):
+    """A vendor as data: its names, what it can do, and how to reach it."""
+
+    name: str
+    """The agent's name."""
+    service: CloudService
+    keys: tuple[str, ...]
+    """The environment variables that may contain the key; the first one that is set counts."""
+    can: Capabilities
+    headers: Callable[[str], Mapping[str, str]]
+    connect: Callable[[HttpClient, Any], CloudApi]
+    """Makes the vendor's API for one job from the connection and the options."""
+    where: str
+    """Where people get a key."""
+    options: type[CloudAccess]
+    check: Callable[[Any], list[Problem]] = lambda _options: []
+    """Returns what the options lack."""
+    starter: Callable[[Any, CloudOrder, Callable[[], Path], float, Any], CloudStarter] = SessionStarter
+    """Makes what launches an order, from the API, the order, its folder, the deadline and the options."""
+    streams: Callable[[Any], int] = lambda _options: 0
+    """Returns how many streams may be open at once."""
+    silence_is_hang: bool = False
+    """The stream of an agent at work is never silent for long."""
+    names_branches: bool = False
+    """The vendor names every branch that was pushed; else the remote is asked."""
+    pushes: bool = False
+    """The agent itself must push the branch that the prompt names; else the platform does."""
+    takes_model: bool = False
+    mode_hint: str = ""
+    """What helps if the agent has no plan mode."""

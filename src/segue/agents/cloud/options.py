@@ -7,8 +7,8 @@ from urllib.parse import urlsplit
 
 from msgspec import structs
 
+from segue.agents.cloud.repository import canonical_address
 from segue.domain.options import Count, OptionError, Options, Seconds
-from segue.domain.repository import canonical
 from segue.system.git.repository import Repository
 from segue.system.http.client import LOOPBACK
 
@@ -37,7 +37,7 @@ class CloudAccess(Options, frozen=True):
         structs.force_setattr(self, "base_url", self.base_url.rstrip("/"))
         if self.repository is not None:
             try:
-                structs.force_setattr(self, "repository", canonical(self.repository))
+                structs.force_setattr(self, "repository", canonical_address(self.repository))
             except ValueError as error:
                 raise OptionError("repository", str(error)) from None
 
@@ -75,6 +75,6 @@ async def find_origin(workspace: Path, agent: str) -> str:
     if url is None:
         raise ValueError(f"the workspace has no remote called origin; {hint}")
     try:
-        return canonical(url)
+        return canonical_address(url)
     except ValueError as error:
         raise ValueError(f"the remote origin: {error}; {hint}") from None

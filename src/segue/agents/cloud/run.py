@@ -1,32 +1,89 @@
-"""Do one job in the cloud for any vendor: start it, watch it, report its end; stop it if nobody waits."""
+"""Do one job in the cloud for any vendor: start it, watch it, report its end and the branch it pushed.
+
+If nobody waits for it any more, it is stopped.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+import re
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing, suppress
+from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from segue.agents.cloud.branches import find_branches
 from segue.agents.cloud.errors import BY_US, HANG, TIMEOUT, CloudError, judge_refusal
-from segue.agents.cloud.launch import CloudStarter, StartedSession
+from segue.agents.cloud.launch import CloudProfile, CloudStarter, StartedSession
 from segue.agents.cloud.options import CloudAccess
-from segue.agents.cloud.profile import CloudProfile
 from segue.agents.cloud.transcript import Transcript
-from segue.agents.cloud.values import CloudApi, CloudLook, CloudOrder, CloudSession
-from segue.agents.cloud.watch import CloudPace, SessionWatch
-from segue.agents.cloud.work import LOOK_SECONDS, StopNote, fail_to_start, loop_time, shorten
+from segue.agents.cloud.vendor import CloudApi, CloudLook, CloudOrder, CloudSession
+from segue.agents.cloud.watch import (
+    LOOK_SECONDS,
+    CloudPace,
+    SessionWatch,
+    StopNote,
+    fail_to_start,
+    loop_time,
+    shorten,
+)
 from segue.agents.local.launch import SessionUsage, count_usage
 from segue.domain.errors import ServiceAway
 from segue.domain.events import AgentStarted, AgentUsage, Event
-from segue.domain.failure import Failure, FailureKind
 from segue.domain.job import Job, Mode
-from segue.domain.outcome import Outcome, Usage
-from segue.domain.patience import Wait
+from segue.domain.outcome import Failure, FailureKind, Outcome, Usage
+from segue.system.git.branches import REMOTE
+from segue.system.git.folders import find_place
+from segue.system.git.outside import NO_REPOSITORY, run_git, run_outside
+from segue.system.patience import Wait
 from segue.system.process.processes import Processes
+
+_PULL = re.compile(r"/pull/(\d+)(?:[/?#]|$)")
+
+
+async def find_branches(
+    workspace: Path, repository: str, asked: str, look: CloudLook
+) -> tuple[tuple[str, ...], bool]:
+    """Return the branch that a session has pushed, and whether the remote was asked.
+
+    `asked` is the branch that the prompt names. Where the remote cannot be asked, that one or what the
+    vendor names is believed: it is fetched before it is used, and a missing one is reported then.
+    """
+    refs = await _list_refs(workspace, repository)
+    if refs is None:
+        return tuple(filter(None, look.branches or (asked,)))[:1], False
+    heads = {name.removeprefix("refs/heads/"): head for name, head in refs.items() if "/heads/" in name}
+    pulled = (refs.get(f"refs/pull/{number}/head") for number in _pull_numbers(look.pulls))
+    by_pull = [name for commit in pulled if commit for name, head in heads.items() if head == commit]
+    return tuple(name for name in (*look.branches, asked, *by_pull) if name in heads)[:1], True
+
+
+async def _list_refs(workspace: Path, repository: str) -> dict[str, str] | None:
+    """Return the branches and pull requests of the remote, each with its commit; None if it does not answer.
+
+    The remote is the workspace's own or, where it has none, the hosted repository.
+    """
+    for place in (REMOTE, repository):
+        try:
+            wanted = ("ls-remote", place, "refs/heads/*", "refs/pull/*/head")
+            found = find_place(workspace)
+            if found is None:
+                done = await run_git(workspace, *wanted, extra=NO_REPOSITORY)
+            else:
+                done = await run_outside(found, *wanted)
+        except (OSError, TimeoutError):
+            return None
+        if done.exit_code == 0:
+            rows = (line.partition("\t") for line in done.out.decode("utf-8", "replace").splitlines())
+            return {name: commit for commit, _, name in rows}
+    return None
+
+
+def _pull_numbers(pulls: Sequence[str]) -> list[str]:
+    return [found[1] for pull in pulls if (found := _PULL.search(pull))]
+
 
 _STOP_SECONDS = 10.0
 _STOP_TRIES = 3
@@ -123,8 +180,12 @@ class CloudJob(Struct, frozen=True):
             deadline = shorten(deadline, await self._read_age(session))
         idle = limits.idle if self.profile.silence_is_hang else float("inf")
         pace = CloudPace(
-            *(deadline, idle, options.poll_interval, options.retry_pause),
-            *(options.missing_seconds, limits.patience),
+            deadline,
+            idle,
+            options.poll_interval,
+            options.retry_pause,
+            options.missing_seconds,
+            limits.patience,
         )
         seen = Transcript(limits.kept_bytes, muted=started.continued)
         return SessionWatch(self.api, self.profile.service, session, self.order, pace, seen, self.slots)

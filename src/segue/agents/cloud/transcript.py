@@ -6,8 +6,8 @@ from collections import Counter
 from typing import Any
 
 from segue.agents.local.values import TEXT_CHARS, clip, shrink, split
-from segue.domain.answer import LONGEST_ANSWER
 from segue.domain.events import AgentOutput, AgentRaw, AgentText, AgentTool, Event, event_data
+from segue.domain.text import LONGEST_ANSWER
 
 _WORDS = 20
 

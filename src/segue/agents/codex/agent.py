@@ -6,19 +6,21 @@ one process that gets the prompt on stdin; all launches of a run share a CODEX_H
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import sys
 import tempfile
 import time
-from collections.abc import AsyncGenerator, Mapping
+import tomllib
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
-from msgspec import field
+from msgspec import Struct, field
 
 from segue.agents.codex.lines import LOGIN, CodexLines
-from segue.agents.codex.provider import KEY, find_provider, point_at
+from segue.agents.limits import SHORT_RETRY
 from segue.agents.local.launch import SessionUsage, flag, run_program
 from segue.agents.local.program import (
     InstalledProgram,
@@ -33,12 +35,69 @@ from segue.domain.events import Event
 from segue.domain.job import Job, Mode
 from segue.domain.options import NonNegativeFloat, Options
 from segue.domain.outcome import Outcome
-from segue.domain.signals import SHORT_RETRY
 from segue.ports import Capabilities, Problem
 from segue.system.isolation.policy import Places
 from segue.system.process.processes import Command
 from segue.system.recording.child import MARK
 from segue.system.services import Services
+
+KEY = "CODEX_API_KEY"
+_VENDOR = "https://api.openai.com/v1"
+_OWN = "segue"
+
+
+class CodexProvider(Struct, frozen=True):
+    """Who answers Codex."""
+
+    name: str | None = None
+    """Its name in the settings; None: OpenAI, as Codex knows it."""
+    base_url: str | None = _VENDOR
+    """None: the settings do not say it."""
+    env_key: str | None = KEY
+    """The variable that has its key."""
+
+
+def find_provider(config: Sequence[str]) -> CodexProvider:
+    """Read the provider from settings that are written as `-c` takes them."""
+    merged: dict[str, Any] = {}
+    for setting in config:
+        _merge(merged, _read(setting))
+    name = merged.get("model_provider")
+    if not isinstance(name, str):
+        return CodexProvider()
+    tables = merged.get("model_providers")
+    table = tables.get(name) if isinstance(tables, dict) else None
+    known = table if isinstance(table, dict) else {}
+    return CodexProvider(name, known.get("base_url"), known.get("env_key"))
+
+
+def point_at(config: Sequence[str], url: str) -> list[str]:
+    """Return settings with which Codex asks another address, as it would ask its own."""
+    provider = find_provider(config)
+    if provider.name is not None:
+        return [*config, f"model_providers.{provider.name}.base_url={json.dumps(url)}"]
+    table = f'name="OpenAI",base_url={json.dumps(url)},env_key="{KEY}",wire_api="responses"'
+    return [*config, f'model_provider="{_OWN}"', f"model_providers.{_OWN}={{{table}}}"]
+
+
+def _read(setting: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(setting)
+    except tomllib.TOMLDecodeError:  # a text without quotes is one too
+        name, _, value = setting.partition("=")
+    try:
+        return tomllib.loads(f"{name}={json.dumps(value.strip())}")
+    except tomllib.TOMLDecodeError:
+        return {}
+
+
+def _merge(into: dict[str, Any], new: dict[str, Any]) -> None:
+    for key, value in new.items():
+        if isinstance(value, dict) and isinstance(into.get(key), dict):
+            _merge(into[key], value)
+        else:
+            into[key] = value
+
 
 _MACHINES = {"x86_64": "x64", "amd64": "x64", "aarch64": "arm64", "arm64": "arm64"}
 # On every start it asks several hosts about plugins and updates, and waits for those it cannot reach.
@@ -140,7 +199,11 @@ class CodexAgent:
             return max(0.0, lines.offline_since + grace - time.monotonic())
 
         return run_program(
-            *(self._services, job, self._command(job), lines, patience),
+            self._services,
+            job,
+            self._command(job),
+            lines,
+            patience,
             give_up=note.touch,
             recorder=self._recorder(),
         )

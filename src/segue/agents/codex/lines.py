@@ -1,53 +1,97 @@
-"""Read the JSON lines of `codex exec`: each becomes events or a count, all together the outcome."""
+"""Read the JSON lines of `codex exec`: each becomes events or a count, all together the outcome.
+
+The session files of Codex have what it does not print: the tokens of a failed turn, and how much of the
+account's limits is used up, with the exact end of each.
+"""
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct
 from msgspec.structs import replace
 
-from segue.agents.codex.sessions import SessionFacts, read_session
-from segue.agents.local.failures import MESSAGE_CHARS, FailureTable
+from segue.agents.classify import meaning_of
+from segue.agents.limits import read_instant, reset_at
+from segue.agents.local.failures import MESSAGE_CHARS, FailureTable, load_sentences
 from segue.agents.local.launch import ProcessEnd, SessionUsage
 from segue.agents.local.lines import LineReader, ignore, raw_event, read_id, start_tool, thinking_event
 from segue.agents.local.speech import Hear
-from segue.agents.local.values import Json, as_count, as_list, as_table, as_text, clip, shrink
-from segue.domain.classify import meaning_of
+from segue.agents.local.values import Json, as_count, as_list, as_table, as_text, clip, parse_object, shrink
 from segue.domain.events import AgentUsage, Event
-from segue.domain.failure import Failure, FailureKind
 from segue.domain.job import Mode
-from segue.domain.outcome import Outcome, Usage
+from segue.domain.outcome import Failure, FailureKind, Outcome, Usage
+from segue.system.files import read_end
+
+_THREAD = re.compile(r"[A-Za-z0-9-]{1,100}")
+_TAIL_BYTES = 4 * 1024 * 1024
+_FULL = 100.0
+
+
+class SessionFacts(Struct, frozen=True):
+    """What a session's file says last; None: nothing."""
+
+    used: Usage | None = None
+    """All tokens of the thread."""
+    limited_until: float | None = None
+    """When the last limit ends that is used up."""
+
+
+def read_session(home: Path, thread: str | None, now: float) -> SessionFacts:
+    """Return what the file of a thread says; nothing if there is none."""
+    if thread is None or not _THREAD.fullmatch(thread):
+        return SessionFacts()
+    found = sorted(home.glob(f"sessions/*/*/*/rollout-*-{thread}.jsonl"))
+    try:
+        lines = read_end(found[-1], _TAIL_BYTES).decode("utf-8", "replace").splitlines()
+    except IndexError:
+        return SessionFacts()
+    used: Usage | None = None
+    limits: float | None = None
+    is_limit_known = False
+    for line in reversed(lines):
+        event = parse_object(line) or {} if '"token_count"' in line else {}
+        payload = as_table(event.get("payload"))
+        if as_text(payload.get("type")) != "token_count":
+            continue
+        # The last one may say only one of the two.
+        used = used or _read_total(payload)
+        if not is_limit_known and (windows := as_table(payload.get("rate_limits"))):
+            limits, is_limit_known = (
+                _read_limits(windows, read_instant(event.get("timestamp")) or now, now),
+                True,
+            )
+        if used is not None and is_limit_known:
+            break
+    return SessionFacts(used, limits)
+
+
+def _read_total(payload: Json) -> Usage | None:
+    total = as_table(as_table(payload.get("info")).get("total_token_usage"))
+    found = Usage(as_count(total.get("input_tokens")), as_count(total.get("output_tokens")))
+    return found if found.tokens else None
+
+
+def _read_limits(windows: Json, said: float, now: float) -> float | None:
+    """Return when the last limit ends that is used up; `said`: when this was said."""
+    ends = (_read_end(as_table(window), said, now) for window in windows.values())
+    return max((end for end in ends if end is not None), default=None)
+
+
+def _read_end(window: Json, said: float, now: float) -> float | None:
+    used, seconds = window.get("used_percent"), window.get("resets_in_seconds")
+    if not isinstance(used, int | float) or used < _FULL:
+        return None
+    at = said + seconds if isinstance(seconds, int | float) else window.get("resets_at")
+    return reset_at(at, now)
+
 
 LOGIN = "Run `codex login`, or set CODEX_API_KEY; `codex exec` does not read OPENAI_API_KEY."
-FAILURES = FailureTable(
-    "Codex",
-    LOGIN,
-    at_start={
-        FailureKind.NOT_STARTED: {
-            r"no rollout found.*": "Codex does not know the session to continue",
-            r".*not inside a trusted directory.*": "Codex does not trust this folder",
-            r"error: unexpected argument.*": "this version of Codex does not know an option",
-            r"Error loading config.*": "Codex does not accept its configuration",
-        }
-    },
-    in_result={
-        FailureKind.USAGE_LIMIT: {r"^Quota exceeded\b|usage limit has been reached": ""},
-        FailureKind.AUTH: {r"unexpected status (?:401|403)\b": "", r"Missing environment variable": ""},
-        FailureKind.NOT_STARTED: {
-            r"unexpected status 404\b": "Codex's service does not know what it was asked for"
-        },
-        FailureKind.CONTEXT: {
-            r"ran out of room|context_length_exceeded": "the conversation has become too long for the model"
-        },
-        FailureKind.OUTAGE: {
-            r"(?:last|unexpected) status:? 5\d\d|high demand|overloaded": "Codex's service is in trouble",
-            r"stream disconnected": "Codex lost the connection to its service",
-        },
-    },
-)
+FAILURES = FailureTable("Codex", LOGIN, **load_sentences(Path(__file__)))
 
 
 _STATES = {"completed": "success", "failed": "failure", "declined": "rejected"}

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
 
-from segue.agents.local.failures import FailureTable
+from segue.agents.local.failures import FailureTable, load_sentences
 from segue.agents.local.launch import ProcessEnd, count_usage
 from segue.agents.local.lines import LineReader, ignore, raw_event, read_id, start_tool, thinking_event
 from segue.agents.local.speech import Hear
 from segue.agents.local.values import Json, as_count, as_list, as_table, as_text, shrink
-from segue.domain.answer import AnswerText
 from segue.domain.events import AgentUsage, Event
-from segue.domain.failure import Failure, FailureKind
 from segue.domain.job import Mode
-from segue.domain.outcome import Outcome
+from segue.domain.outcome import Failure, Outcome
+from segue.domain.text import AnswerText
 
 _NAMES = {
     "shell": "Bash",
@@ -92,26 +92,7 @@ def _read_status(result: Any) -> tuple[str | None, Any]:
 
 
 LOGIN = "Run `cursor-agent login`, or set CURSOR_API_KEY."
-FAILURES = FailureTable(
-    "Cursor",
-    LOGIN,
-    at_start={
-        FailureKind.NOT_STARTED: {
-            r"^.*Workspace Trust Required.*$": "Cursor does not trust this folder; set agents.cursor.trust "
-            "= true, or trust it once by hand",
-            r"^.*Cannot use this model:.*$": "Cursor does not know the model; `cursor-agent models` lists "
-            "those it knows",
-            r"^.*Failed to claim persistent session.*$": "Cursor does not accept the session to continue",
-            r"^(?:error: )?unknown option.*$": "this version of Cursor does not know an option",
-            r"^.*Workspace path does not exist.*$": "Cursor cannot find the workspace",
-        },
-        FailureKind.CRASH: {
-            r"^.*(?:cli-config\.json\.tmp|Unexpected end of JSON input).*$": "Cursor failed to read its own "
-            "configuration file, as it does when several start at once; another attempt may work, and "
-            "agents.cursor.own_config_dir = true avoids it",
-        },
-    },
-)
+FAILURES = FailureTable("Cursor", LOGIN, **load_sentences(Path(__file__)))
 
 
 _TOKENS = {

@@ -1,17 +1,20 @@
-"""What both versions of the API have in common: statuses, runs, and what they mean."""
+"""What both versions of Cursor's API have in common: options, statuses, runs, and what they mean."""
 
 from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
 from enum import StrEnum
+from typing import Literal
 
 from msgspec import Struct
 
 from segue.agents.cloud.errors import LOST, CloudService, judge_reason
-from segue.agents.cloud.values import CloudLook, CloudOrder
-from segue.domain.failure import Failure, FailureKind
-from segue.domain.repository import same_repository
+from segue.agents.cloud.options import CloudAccess
+from segue.agents.cloud.repository import same_repository
+from segue.agents.cloud.vendor import CloudLook, CloudOrder
+from segue.domain.options import Count
+from segue.domain.outcome import Failure, FailureKind
 
 KEY = "CURSOR_API_KEY"
 CURSOR = CloudService("Cursor's API", "Cursor", f"{KEY} and what your plan and role allow")
@@ -143,3 +146,18 @@ def make_agent_id(token: str) -> str:
     except ValueError:
         name = uuid.uuid5(uuid.NAMESPACE_URL, f"segue:{token}")
     return f"bc-{name}"
+
+
+class CursorCloudOptions(CloudAccess, frozen=True):
+    """The table `[agents.cursor-cloud]`."""
+
+    base_url: str = "https://api.cursor.com"
+    """The address of the API."""
+    api_version: Literal["v1", "v0"] = "v1"
+    """The version of the API; `v0` is the legacy one and can do less."""
+    auto_create_pr: bool = False
+    """Let Cursor open a pull request."""
+    stream: bool = True
+    """Stream runs as they work (v1 only)."""
+    max_streams: Count = 20
+    """Runs streamed at once; others are polled."""

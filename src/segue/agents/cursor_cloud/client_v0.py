@@ -13,9 +13,16 @@ from urllib.parse import quote
 from segue.agents.cloud.calls import ask, compute_age, read_body, read_name, send
 from segue.agents.cloud.errors import CloudError
 from segue.agents.cloud.transcript import Transcript
-from segue.agents.cloud.values import CloudApi, CloudLook, CloudOrder
-from segue.agents.cursor_cloud.api import TURN, Branch, RunRef, Status, make_look, parse_status
-from segue.agents.cursor_cloud.options import CursorCloudOptions
+from segue.agents.cloud.vendor import CloudApi, CloudLook, CloudOrder
+from segue.agents.cursor_cloud.api import (
+    TURN,
+    Branch,
+    CursorCloudOptions,
+    RunRef,
+    Status,
+    make_look,
+    parse_status,
+)
 from segue.agents.local.values import as_list, as_table, as_text
 from segue.prompts.cloud import make_mark
 from segue.system.http.client import HttpClient

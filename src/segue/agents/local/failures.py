@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from segue.agents.classify import classify, plain
 from segue.agents.local.launch import ProcessEnd
 from segue.agents.local.lines import LineReader
-from segue.domain.classify import classify, plain
-from segue.domain.failure import Failure, FailureKind
 from segue.domain.job import Mode
+from segue.domain.outcome import Failure, FailureKind
 
 MESSAGE_CHARS = 400
 _STDERR_CHARS = 2000
@@ -99,3 +101,12 @@ def _find(sentences: Sentences, text: str) -> Iterator[tuple[FailureKind, str, s
         for pattern, meaning in meanings.items():
             if found := re.search(pattern, text, re.MULTILINE):
                 yield kind, meaning, found[0].strip()
+
+
+def load_sentences(beside: Path) -> dict[str, Sentences]:
+    """Return the tables of `failures.toml` in the folder of a module, as a FailureTable takes them."""
+    tables = tomllib.loads(beside.with_name("failures.toml").read_text("utf-8"))
+    return {
+        name: {FailureKind(kind): meanings for kind, meanings in by_kind.items()}
+        for name, by_kind in tables.items()
+    }

@@ -22,12 +22,11 @@ from msgspec.structs import replace
 
 from segue.agents.local.output import OutputStream
 from segue.agents.local.speech import Hear
-from segue.domain.answer import AnswerText, is_too_long
 from segue.domain.errors import SegueError
 from segue.domain.events import AgentStarted, AgentText, AgentUsage, Event
-from segue.domain.failure import Failure, FailureKind
 from segue.domain.job import Job, Mode
-from segue.domain.outcome import Outcome, Usage
+from segue.domain.outcome import Failure, FailureKind, Outcome, Usage
+from segue.domain.text import AnswerText, is_too_long
 from segue.system.files import write_atomic
 from segue.system.isolation.policy import Places
 from segue.system.process.processes import Chunk, Command, Exit, Processes, capture, inside_environment
@@ -61,7 +60,7 @@ class ProcessEnd(Struct, frozen=True):
 
     def failure(self, now: float, out_tail: str | None = None) -> Failure | None:
         """Return why the program failed, as far as its exit code and last lines tell."""
-        from segue.domain.classify import classify  # its patterns take a while to compile: not at start-up
+        from segue.agents.classify import classify  # its patterns take a while to compile: not at start-up
 
         end = self.exit
         out = self.out_tail if out_tail is None else out_tail
@@ -123,7 +122,7 @@ class PlainOutput:
 
     def outcome(self, end: ProcessEnd, now: float) -> Outcome:
         """Return how the program ended, with what it said."""
-        from segue.domain.classify import plain
+        from segue.agents.classify import plain
 
         said = plain(str(self._said))
         if self._logs and is_too_long(said):

@@ -14,8 +14,7 @@ from segue.agents.local.launch import ProcessEnd
 from segue.agents.local.speech import Hear, Speech
 from segue.agents.local.values import TEXT_CHARS, Json, as_text, clip, parse_object, shrink, split
 from segue.domain.events import AgentRaw, AgentText, AgentThought, AgentTool, Event
-from segue.domain.failure import Failure, FailureKind
-from segue.domain.outcome import Outcome, Usage
+from segue.domain.outcome import Failure, FailureKind, Outcome, Usage
 
 Handler = Callable[[Json], list[Event]]
 

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Literal
 
 from segue.agents.local.values import split
-from segue.domain.answer import LONGEST_ANSWER
 from segue.domain.events import AgentOutput, AgentText, Event, event_data
+from segue.domain.text import LONGEST_ANSWER
 from segue.system.lines import LineFramer
 from segue.system.shapes import unfinished
 

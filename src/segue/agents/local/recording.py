@@ -16,13 +16,19 @@ from segue.domain.errors import UsageError, WorkspaceError
 from segue.domain.events import AgentRecorded, Event, NoticeGiven
 from segue.domain.job import Job
 from segue.domain.outcome import Outcome
-from segue.domain.recording import ModelExchange, RecordedLaunch, Recording, change_body, change_data
 from segue.ports import Problem
 from segue.system.files import private_folder, write_atomic
 from segue.system.git.repository import Repository
 from segue.system.isolation.isolate import Isolation, Means
 from segue.system.process.processes import Command
-from segue.system.program import own_command
+from segue.system.process.segue import own_command
+from segue.system.recording.exchanges import (
+    ModelExchange,
+    RecordedLaunch,
+    Recording,
+    change_body,
+    change_data,
+)
 from segue.system.recording.spool import read_spool
 from segue.system.redact import Redactor
 from segue.system.services import Services
@@ -48,7 +54,7 @@ class LaunchRecorder(Struct, frozen=True):
             found = _Begun(await _look(job.workspace), job.prompt.text)
             write_atomic(folder / _BEGUN, msgspec.json.encode(found))
         document = json.dumps({"folder": str(folder), "upstream": self.upstream})
-        starter = own_command("--segue-recorder", "segue.system.recording.child")
+        starter = own_command("segue.system.recording.child")
         return replace(command, argv=(*starter, document, *command.argv))
 
     async def keep(self, services: Services, job: Job, outcome: Outcome) -> Event:

@@ -1,4 +1,14 @@
-"""Turn an entry of a script into the acts of the agent's process, which `child` does one after the other.
+"""A script for the agent, and how an entry of it becomes acts, which its process (`child`) does in turn.
+
+A script is a TOML file of `[[on]]` entries; the first one whose selectors match the launch is played:
+
+    [[on]]
+    task = "2"                              # selectors: task, phase, attempt; a missing one matches all
+    attempt = 1
+    write = { "src/hello.py" = "print()" }  # actions: see `ScriptedEntry`, `segue help scripted-agent`
+    exit_code = 1
+
+In plan and ask mode nothing is edited.
 
 Each line that the process prints is one of
 
@@ -12,15 +22,175 @@ from __future__ import annotations
 
 import json
 import re
+import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from pathlib import Path, PurePosixPath
+from typing import Annotated, Any, Literal
 
+from msgspec import Meta
 from msgspec.structs import asdict
 
-from segue.agents.scripted.answers import make_answer
-from segue.agents.scripted.entries import ScriptedEntry
+from segue.domain.errors import UsageError
 from segue.domain.job import Job, Mode
-from segue.sim.script import Deck, equals, fill
+from segue.domain.options import Commands, NonNegativeFloat, OptionError, Options, read_options
+from segue.sim.script import Deck, equals, fill, read_block
+from segue.system.reading import explain_unreadable
+
+NonNegative = Annotated[int, Meta(ge=0)]
+
+
+class UsageEntry(Options, frozen=True):
+    """What the agent says it used; what is missing is estimated from the length of the prompt."""
+
+    input_tokens: NonNegative | None = None
+    output_tokens: NonNegative | None = None
+    cost_usd: NonNegativeFloat | None = None
+
+
+class VerdictEntry(Options, frozen=True):
+    """What the agent answers in the phase `verify`; criteria that are not named are met."""
+
+    unmet: list[str] | Literal["all"] = []
+    """The keys of criteria that are not met."""
+    evidence: str = "nothing shows it"
+    """What to say about them."""
+    action: str | None = None
+    """What should follow; RETRY if a criterion is not met."""
+    request: str = ""
+    """What the action needs."""
+    caveats: list[str] = []
+    """What the later steps must know."""
+
+
+class ScriptedEntry(Options, frozen=True):
+    """One `[[on]]` table: three selectors, then the actions in the order in which they are done."""
+
+    task: str | int | None = None
+    """Matches the task with this key."""
+    phase: str | None = None
+    """Matches this phase: `execute`, `plan`, …"""
+    attempt: Annotated[int, Meta(ge=1)] | None = None
+    """Matches the attempt with this number, from 1."""
+    stderr: str | None = None
+    """Print this on stderr."""
+    say: str | None = None
+    """Say this, and give it as the result."""
+    output_bytes: NonNegative = 0
+    """Print this many bytes of noise."""
+    delay: NonNegativeFloat = 0
+    """Wait this many seconds."""
+    wait_for: str | None = None
+    """Wait until this file exists."""
+    write: dict[str, str] = {}
+    """Write files: path = content."""
+    append: dict[str, str] = {}
+    """Append to files: path = content."""
+    edit: dict[str, tuple[str, str]] = {}
+    """Replace text in files: path = [old, new]; a file without it ends the agent."""
+    delete: list[str] = []
+    """Delete files."""
+    run: Commands = Commands()
+    """Run commands without a shell; one that fails ends the agent."""
+    commit: str | None = None
+    """Commit everything with this message, which agents should leave to Segue."""
+    orphan: bool = False
+    """Leave a background process behind."""
+    usage: UsageEntry = UsageEntry()
+    """Report `input_tokens`, `output_tokens` and `cost_usd`; missing ones are estimated."""
+    limit: str | None = None
+    """Print this line and give up without a result."""
+    hang: bool = False
+    """Never end."""
+    truncate: bool = False
+    """Stop in the middle of the result line."""
+    no_result: bool = False
+    """End without a result line."""
+    plan: str | None = None
+    """The result in plan mode."""
+    verdict: VerdictEntry = VerdictEntry()
+    """Answer as a judge: `unmet` (keys of criteria, or "all"), `evidence`, `action`, `request`, `caveats`."""
+    exit_code: Annotated[int, Meta(ge=0, le=255)] = 0
+    """End with this exit code."""
+
+    def __post_init__(self) -> None:
+        for key in ("write", "append", "edit", "delete"):
+            for path in getattr(self, key):
+                if not path or PurePosixPath(path).is_absolute() or ".." in PurePosixPath(path).parts:
+                    raise OptionError(key, f"{path!r} is not a path inside the workspace")
+
+
+class AgentScript(Options, frozen=True):
+    """A whole script."""
+
+    on: list[ScriptedEntry] = []
+
+
+def load_script(path: Path) -> AgentScript:
+    """Read and check a script; raises UsageError that names the file and the key."""
+    try:
+        return read_options(AgentScript, tomllib.loads(path.read_text(encoding="utf-8")))
+    except OptionError as error:
+        # People count entries from one.
+        place = re.sub(r"\[(\d+)\]", lambda found: f"[{int(found[1]) + 1}]", error.path)
+        hint = "`segue help scripted-agent` lists every key."
+        raise UsageError(f"{path}: {place}: {error.message}", hint=hint) from None
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        hint = "See: segue help scripted-agent"
+        raise UsageError(f"The script {explain_unreadable(path, error)}", hint=hint) from None
+
+
+_STEPS = [
+    ("Set the project up", "setup"),
+    ("Write the main part", "backend"),
+    ("Test it", "testing"),
+]
+
+
+def make_answer(phase: str, prompt: str, verdict: VerdictEntry) -> str | None:
+    """Return the answer for a phase; None if the phase asks for no particular form."""
+    if phase == "outline":
+        steps = [_make_step(place, title, kind) for place, (title, kind) in enumerate(_STEPS, 1)]
+        return json.dumps({"steps": steps})
+    if phase == "replan":
+        keys = re.findall(r"^(\d+): ", (read_block("rest", prompt) or ""), re.MULTILINE)
+        return json.dumps({"steps": [{"keep": key} for key in keys]})
+    if phase == "verify":
+        return json.dumps(_make_verdict(prompt, verdict))
+    if phase == "search":
+        asked = read_block("question", prompt) or ""
+        return f"The documentation says how: https://docs.example.com/{len(asked)}"
+    return None
+
+
+def _make_step(place: int, title: str, kind: str) -> dict[str, Any]:
+    return {
+        "id": str(place),
+        "title": title,
+        "description": f"{title}, as the goal asks.",
+        "build_phase": kind,
+        "acceptance": [f"{title}: a file shows it"],
+        "depends_on": [str(place - 1)] if place > 1 else [],
+    }
+
+
+def _make_verdict(prompt: str, rule: VerdictEntry) -> dict[str, Any]:
+    """Return a verdict: all criteria but those in `unmet` are met; the quote is the first added line."""
+    unmet = rule.unmet
+    quote = _find_quote(prompt)
+    entries = []
+    for line in (read_block("criteria", prompt) or "").splitlines():
+        key = json.loads(line)["key"]
+        missed = unmet == "all" or key in unmet or quote is None
+        entries.append({"key": key, "met": not missed, "evidence": rule.evidence if missed else quote})
+    action = rule.action or ("PROCEED" if all(entry["met"] for entry in entries) else "RETRY")
+    advice = {"request": rule.request, "caveats": rule.caveats}
+    return {"criteria": entries, "reasoning": "As the script says.", "action": action, **advice}
+
+
+def _find_quote(prompt: str) -> str | None:
+    added = re.search(r"^\+(?!\+\+)(.*\S.*)$", (read_block("diff", prompt) or ""), re.MULTILINE)
+    return added[1].strip() if added else None
+
 
 Act = tuple[str, ...]
 """The name of an act, and its fields."""

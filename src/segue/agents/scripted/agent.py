@@ -15,15 +15,13 @@ from segue.agents.local.launch import ProcessEnd, count_usage, make_command, run
 from segue.agents.local.lines import LineReader
 from segue.agents.local.speech import Hear
 from segue.agents.local.values import Json, as_count, as_money, as_table, as_text
-from segue.agents.scripted.acts import make_note, pick_entry, write_acts
-from segue.agents.scripted.entries import ScriptedEntry, load_script
+from segue.agents.scripted.acts import ScriptedEntry, load_script, make_note, pick_entry, write_acts
 from segue.domain.events import AgentTool, AgentUsage, Event
-from segue.domain.failure import Failure, FailureKind
 from segue.domain.job import Job
 from segue.domain.options import Options
-from segue.domain.outcome import Outcome, Usage
+from segue.domain.outcome import Failure, FailureKind, Outcome, Usage
 from segue.ports import Capabilities, Installation, Problem
-from segue.system.program import part_command
+from segue.system.process.segue import part_command
 from segue.system.services import Services
 
 FAILURES = FailureTable("the agent", login="")
@@ -101,7 +99,7 @@ class ScriptedAgent:
 
     def run(self, job: Job) -> AsyncGenerator[Event | Outcome, None]:
         """Play the script and report what the process prints."""
-        argv = part_command("--segue-scripted", "segue.agents.scripted.child")
+        argv = part_command("segue.agents.scripted.child")
         entry = pick_entry(load_script(self._script).on, job) if self._script else None
         acts = write_acts(entry or ScriptedEntry(write=make_note(job)), job)
         return run_program(self._services, job, make_command(job, argv, stdin=acts), ScriptedLines(job.hear))

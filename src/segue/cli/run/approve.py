@@ -10,7 +10,7 @@ from segue.domain.events import PLAN_GATE
 from segue.domain.run import Run
 from segue.runtime.app import App
 from segue.runtime.comments import comment, edit_plan, read_plan_text
-from segue.runtime.stored import read_source
+from segue.runtime.sources import read_source
 
 _CHOICES = ["approve", "edit", "reject", "stop"]
 

@@ -46,7 +46,7 @@ def choice_options(command: Callable[..., Any]) -> Callable[..., Any]:
 def agent_settings(agents: tuple[str, ...]) -> dict[str, Any]:
     """Return the values of `--agent` as settings."""
     from segue.domain.errors import UsageError
-    from segue.domain.role import read_agent_options
+    from segue.domain.job import read_agent_options
 
     try:
         agent, roles = read_agent_options(agents)

@@ -11,8 +11,8 @@ from segue.cli.runs import read_past
 from segue.cli.terminal.output import Printer
 from segue.domain.amounts import format_count
 from segue.domain.errors import SegueError
-from segue.domain.kinds.recognise import with_kinds
-from segue.domain.role import Role
+from segue.domain.job import Role
+from segue.domain.kinds import with_kinds
 from segue.domain.task import Task, TaskKind, without_secrets
 from segue.flow.earlier import read_earlier
 from segue.flow.phase import Flow
@@ -31,7 +31,7 @@ from segue.runtime.plan import (
     pending_tasks,
     plan_run,
 )
-from segue.runtime.units import ALL, Units, select_tasks
+from segue.runtime.task_choice import TaskChoice, select_tasks
 from segue.runtime.wiring import make_agent
 from segue.system.git.repository import Repository
 from segue.system.process.processes import Processes
@@ -39,18 +39,11 @@ from segue.system.process.processes import Processes
 _NONCE = "dry-run"
 
 
-def dry_run(
-    app: App,
-    named: str | None,
-    only: Sequence[str],
-    start: str | None,
-    output: Printer,
-    units: Units = ALL,
-) -> int:
+def dry_run(app: App, named: str | None, chosen: TaskChoice, output: Printer) -> int:
     """Print every prompt that is known before the first answer, as the chosen agent would get it."""
     source = app.source(named, app.repo)
     flow = find_flow(app, source)
-    _find_mistakes(app, source, only, start, units)
+    _find_mistakes(app, source, chosen)
     if source.outline is not None and not source.outline.is_planned():
         return _print_outline(app, source.outline, output)
     listing = with_kinds(source.look(), kind_rules(app))
@@ -62,7 +55,7 @@ def dry_run(
     shown = (notice.show(source.address) for notice in listing.notices)
     for words in (*shown, *_known_failures(app, source)):
         output.warn(words)
-    tasks = pending_tasks(listing, select_tasks(listing, only, start, units))
+    tasks = pending_tasks(listing, select_tasks(listing, chosen))
     redact = app.redactor().text
     can, earlier = _capabilities(app), read_past(app, source, read_earlier)
     before: list[str] = []
@@ -105,11 +98,11 @@ async def _read_head(app: App) -> str:
     return await (await Repository.open(app.repo)).head()
 
 
-def _find_mistakes(app: App, source: Source, only: Sequence[str], start: str | None, units: Units) -> None:
+def _find_mistakes(app: App, source: Source, chosen: TaskChoice) -> None:
     """Refuse what the run would refuse, as far as it is known who does the work and what is trusted."""
     project = app.loaded.project
     if not needs_agent(app) and (project is None or project.is_trusted):
-        plan_run(app, source, only, start, units)
+        plan_run(app, source, chosen)
 
 
 def _capabilities(app: App) -> Capabilities:

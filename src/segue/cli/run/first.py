@@ -23,16 +23,17 @@ from segue.runtime.app import App
 from segue.runtime.doctor import AgentReport
 from segue.runtime.first_run import (
     FoundAgent,
+    SuggestedCheck,
     find_agent,
     list_sources,
     name_from_here,
     needs_agent,
     needs_source,
+    suggest_check,
 )
 from segue.runtime.preconditions import refuse_dirty
 from segue.runtime.sources import FoundSource
-from segue.runtime.suggested_check import SuggestedCheck, suggest_check
-from segue.system.git.looking import look
+from segue.system.git.repository import look
 from segue.system.reading import work_tree
 
 _KEPT = "Nothing was started."

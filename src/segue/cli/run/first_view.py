@@ -9,7 +9,7 @@ from segue.cli.terminal.output import one_line, short_paths
 from segue.domain.amounts import format_count, format_quantity, list_some
 from segue.domain.errors import SegueError
 from segue.domain.graph import Waits
-from segue.domain.kinds.recognise import with_kinds
+from segue.domain.kinds import with_kinds
 from segue.domain.task import Task, TaskStatus
 from segue.domain.waits import plan_waits
 from segue.ports import Source
@@ -17,9 +17,8 @@ from segue.reports.forecasting import Outlook
 from segue.reports.statistics import FEWEST_TOTALS
 from segue.runtime import registry
 from segue.runtime.app import App
-from segue.runtime.first_run import FoundAgent
+from segue.runtime.first_run import FoundAgent, SuggestedCheck
 from segue.runtime.plan import find_flow, has_model_judge, judge_name, kind_rules
-from segue.runtime.suggested_check import SuggestedCheck
 from segue.system.reading import work_tree
 
 _MOST_TASKS = 10

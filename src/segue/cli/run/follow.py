@@ -13,7 +13,7 @@ from segue.domain.amounts import format_count
 if TYPE_CHECKING:
     from segue.domain.run import Run
     from segue.runtime.app import App
-    from segue.runtime.following import Sight
+    from segue.runtime.pull_request import PullRequestStatus
 
 
 @click.command()
@@ -68,93 +68,95 @@ def follow(
 async def _follow(app: App, run: Run, every: float | None, most: int, verbose: bool, output: Printer) -> int:
     import asyncio
 
-    from segue.runtime.following import Follower
+    from segue.runtime.pull_request import Follower
 
     follower, said, pushed = Follower(app, run), "", False
     await follower.check()
     while True:
-        sight = await follower.look()
-        words = _describe(sight)
+        seen = await follower.look()
+        words = _describe(seen)
         if words != said:
-            _tell(sight, words, output)
+            _tell(seen, words, output)
             said = words
-        if sight.feedback.state != "open":
+        if seen.feedback.state != "open":
             return 0
-        if sight.fresh or sight.unfinished:
-            code = await _work(app, run, sight, most, verbose, output)
+        if seen.fresh or seen.unfinished:
+            code = await _work(app, run, seen, most, verbose, output)
             if code != 0 or every is None:
                 return code
             pushed = True
-        elif sight.stuck and not sight.feedback.pending:
-            raise _stuck(sight, run)
-        elif every is None or (sight.is_quiet and not pushed):
+        elif seen.stuck and not seen.feedback.pending:
+            raise _stuck(seen, run)
+        elif every is None or (seen.is_quiet and not pushed):
             return 0
         else:
             pushed = False  # what was just pushed may not have reached CI yet: look once more
         await asyncio.sleep(every)
 
 
-async def _work(app: App, run: Run, sight: Sight, most: int, verbose: bool, output: Printer) -> int:
+async def _work(
+    app: App, run: Run, seen: PullRequestStatus, most: int, verbose: bool, output: Printer
+) -> int:
     """Let the run work on what is new."""
     from segue.cli.run.session import show_session
     from segue.domain.errors import NeedsHuman
     from segue.runtime.open import reopen_run
 
-    if sight.fresh and sight.rounds >= most:
+    if seen.fresh and seen.rounds >= most:
         raise NeedsHuman(
-            f"After {format_count(sight.rounds, 'round')} there is still something to do: "
-            f"{'; '.join(item.title for item in sight.fresh[:5])}.",
+            f"After {format_count(seen.rounds, 'round')} there is still something to do: "
+            f"{'; '.join(item.title for item in seen.fresh[:5])}.",
             kept="Everything done so far is in the pull request.",
             hint=f"Allow more: segue follow {run.id} --rounds {most + 1}",
         )
     with app.store(read_only=True) as store:
         now = store.run(run.id) or run
-    async with reopen_run(app, now, sight.fresh) as opened:
+    async with reopen_run(app, now, seen.fresh) as opened:
         ended = await show_session(opened, output, verbose)
     return ended.exit_code
 
 
-def _stuck(sight: Sight, run: Run) -> Exception:
+def _stuck(seen: PullRequestStatus, run: Run) -> Exception:
     from segue.domain.errors import NeedsHuman
 
-    titles = "; ".join(item.title for item in sight.stuck[:5])
+    titles = "; ".join(item.title for item in seen.stuck[:5])
     return NeedsHuman(
         f"The agent worked on this, but it is still open: {titles}.",
         kept="Everything done so far is in the pull request.",
-        hint=f"Look at {sight.stuck[0].url or sight.delivered.url}, or at: segue logs {run.id}",
+        hint=f"Look at {seen.stuck[0].url or seen.delivered.url}, or at: segue logs {run.id}",
     )
 
 
-def _describe(sight: Sight) -> str:
+def _describe(seen: PullRequestStatus) -> str:
     """Say what the look has shown, in one line."""
-    feedback, delivered = sight.feedback, sight.delivered
+    feedback, delivered = seen.feedback, seen.delivered
     head = f"Pull request {delivered.number} ({delivered.url})"
     if feedback.state != "open":
         return f"{head} was {feedback.state}."
-    parts = [f"to do: {'; '.join(item.title for item in sight.fresh)}"] if sight.fresh else []
-    parts += ["continuing with what was not finished"] if sight.unfinished else []
-    parts += [f"still there: {'; '.join(item.title for item in sight.stuck)}"] if sight.stuck else []
+    parts = [f"to do: {'; '.join(item.title for item in seen.fresh)}"] if seen.fresh else []
+    parts += ["continuing with what was not finished"] if seen.unfinished else []
+    parts += [f"still there: {'; '.join(item.title for item in seen.stuck)}"] if seen.stuck else []
     parts += [f"waiting for: {', '.join(feedback.pending)}"] if feedback.pending else []
     parts = parts or ["nothing to do" if feedback.unreadable else "green, nothing to do"]
     parts += [feedback.unreadable] if feedback.unreadable else []
     return f"{head}: {'. '.join(parts)}."
 
 
-def _tell(sight: Sight, words: str, output: Printer) -> None:
+def _tell(seen: PullRequestStatus, words: str, output: Printer) -> None:
     if output.json:
-        feedback = sight.feedback
+        feedback = seen.feedback
         output.record(
             {
                 "type": "pull_request",
-                "number": sight.delivered.number,
-                "url": sight.delivered.url,
+                "number": seen.delivered.number,
+                "url": seen.delivered.url,
                 "state": feedback.state,
-                "fresh": [item.title for item in sight.fresh],
+                "fresh": [item.title for item in seen.fresh],
                 "pending": list(feedback.pending),
                 "unreadable": feedback.unreadable,
-                "rounds": sight.rounds,
+                "rounds": seen.rounds,
             }
         )
     output.text(clean(words))
-    for sentence in sight.feedback.ignored:
+    for sentence in seen.feedback.ignored:
         output.note(clean(sentence))

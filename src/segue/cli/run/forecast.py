@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from segue.cli.runs import read_past
 from segue.cli.terminal.output import Printer
 from segue.domain.amounts import format_count, format_duration
-from segue.domain.forecast import Forecast, make_forecast
 from segue.domain.graph import refuse_cycles
+from segue.domain.schedule import Forecast, make_forecast
 from segue.domain.task import Task, TaskKind, TaskList, TaskStatus
 from segue.domain.waits import plan_waits
 from segue.flow.earlier import read_durations, read_touched

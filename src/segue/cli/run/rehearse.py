@@ -12,7 +12,7 @@ from segue.cli.terminal.output import Printer
 
 if TYPE_CHECKING:
     from segue.runtime.app import App
-    from segue.runtime.units import Units
+    from segue.runtime.task_choice import TaskChoice
 
 _SHOWING = ("as_json", "quiet", "verbose", "color")
 
@@ -53,21 +53,21 @@ def rehearse(
 
     from segue.cli.run.first import find_source
     from segue.runtime.first_run import needs_source
-    from segue.runtime.units import Units
+    from segue.runtime.task_choice import TaskChoice
 
     app = settings.load(**agent_settings(agents))
     words = name_options(*_SHOWING)
     if needs_source(app, source):
         source = find_source(app, output if output.at_terminal() else None)
         words.insert(0, source)
-    units = Units(stories, phases, until_checkpoint)
-    return asyncio.run(_rehearse(app, source, (only, start, units), words, output, verbose))
+    chosen = TaskChoice(only, start, stories, phases, until_checkpoint)
+    return asyncio.run(_rehearse(app, source, chosen, words, output, verbose))
 
 
 async def _rehearse(
     app: App,
     named: str | None,
-    chosen: tuple[tuple[str, ...], str | None, Units],
+    chosen: TaskChoice,
     words: list[str],
     output: Printer,
     verbose: bool,
@@ -78,12 +78,12 @@ async def _rehearse(
     from segue.runtime.open import open_run
     from segue.runtime.rehearsal import rehearse as prepare
 
-    async with prepare(app, named, *chosen) as rehearsal:
+    async with prepare(app, named, chosen) as rehearsal:
         if rehearsal is None:
             return report_nothing(output)
         kind = rehearsal.real.source.kind
         output.note("A rehearsal in a throw-away clone, with simulated agents.")
-        async with open_run(rehearsal.app, rehearsal.named, rehearsal.tasks, None, kind) as opened:
+        async with open_run(rehearsal.app, rehearsal.named, rehearsal.chosen, kind) as opened:
             assert opened is not None
             if opened.plan.listing.read_as:
                 output.note(opened.plan.listing.read_as)

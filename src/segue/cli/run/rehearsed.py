@@ -12,10 +12,9 @@ from segue.cli.terminal.output import Printer, one_line
 from segue.domain.amounts import format_count, list_some
 from segue.domain.events import CheckRun
 from segue.domain.proof import CheckResult, CheckState
-from segue.runtime.first_run import find_agent
+from segue.runtime.first_run import find_agent, suggest_check
 from segue.runtime.rehearsal import SIMULATED, Rehearsal
 from segue.runtime.session import SessionEnd
-from segue.runtime.suggested_check import suggest_check
 from segue.system.reading import work_tree
 from segue.view.load import load_view
 

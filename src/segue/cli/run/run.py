@@ -145,13 +145,13 @@ def run(
     from msgspec.structs import replace
 
     from segue.cli.run import session
-    from segue.runtime.units import Units
+    from segue.runtime.task_choice import TaskChoice
 
     source = issues.name(source, settings)
     more = agent_settings(agents)
     more |= {"review": {"reviewer": review}, "log": {"file": log_file, "format": log_format}}
     more |= {"delivery": "pr"} if pr else {}
-    units = Units(stories, phases, until_checkpoint)
+    chosen = TaskChoice(only, start, stories, phases, until_checkpoint)
     app = settings.look(**more) if dry_run else settings.load(**more)
     _refuse_fail_fast(app, fail_fast)
     _refuse_pairs(app, dry_run, detach, restart)
@@ -169,7 +169,7 @@ def run(
     if dry_run:
         from segue.cli.run.dry_run import dry_run as print_prompts
 
-        return print_prompts(app, source, only, start, output, units)
+        return print_prompts(app, source, chosen, output)
     gates = _choose_gates(app, source, approve, pause_after_task, output.at_terminal() and not detach)
     if gates != set(app.loaded.settings.gates):
         more["gates"] = sorted(gates)
@@ -178,12 +178,14 @@ def run(
 
     def begin(app: App) -> Coroutine[None, None, int]:
         return session.start(
-            *(replace(app, tell=output.warn), source, only, start, output),
+            replace(app, tell=output.warn),
+            source,
+            chosen,
+            output,
             restart=restart,
             detach=detach,
             verbose=verbose,
             serve=serve,
-            units=units,
             confirm=confirm,
         )
 
@@ -193,7 +195,7 @@ def run(
 def _confirmation(app: App, source: str | None, yes: bool, output: Printer) -> Callable[[], None]:
     """Return what asks whether the simulated agent may use up a real source, once it could start."""
     from segue.cli.run.simulated import confirm_simulated
-    from segue.runtime.simulated import only_writes_notes
+    from segue.runtime.rehearsal import only_writes_notes
 
     if yes or not only_writes_notes(app):
         return lambda: None

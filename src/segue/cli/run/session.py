@@ -24,7 +24,7 @@ from segue.runtime.plan import NO_TASKS
 from segue.runtime.preconditions import Undecided
 from segue.runtime.ready import Confirm
 from segue.runtime.session import SessionEnd, run_session
-from segue.runtime.units import ALL, Units
+from segue.runtime.task_choice import TaskChoice
 from segue.runtime.wiring import make_run_notifier
 from segue.store.address import masked
 from segue.view.run import FOLDED, RunView
@@ -33,21 +33,18 @@ from segue.view.run import FOLDED, RunView
 async def start(
     app: App,
     named: str | None,
-    only: Sequence[str],
-    start: str | None,
+    chosen: TaskChoice,
     output: Printer,
     *,
     restart: bool = False,
     detach: bool = False,
     verbose: bool = False,
     serve: bool = False,
-    units: Units = ALL,
     confirm: Confirm = lambda: None,
 ) -> int:
     """Run a source and return the exit code."""
     refuse_log(app.loaded.settings.log)
-    chosen = (app, named, tuple(only), start)
-    async with open_run(*chosen, restart=restart, units=units, confirm=confirm) as opened:
+    async with open_run(app, named, chosen, restart=restart, confirm=confirm) as opened:
         if opened is None:
             return report_nothing(output)
         if not opened.fresh:

@@ -9,7 +9,7 @@ import click
 
 from segue.cli.terminal.output import Printer
 from segue.domain.errors import UsageError
-from segue.runtime.simulated import WHY
+from segue.runtime.rehearsal import WHY
 
 
 def confirm_simulated(source: str | None, words: Sequence[str], output: Printer) -> None:

@@ -46,7 +46,7 @@ def list_(source: str | None, issues: IssueChoice, settings: CommandSettings, ou
       segue task list github:acme/shop --label ready
     """
     from segue.cli.terminal.output import one_line
-    from segue.domain.kinds.recognise import with_kinds
+    from segue.domain.kinds import with_kinds
     from segue.runtime.plan import kind_rules
     from segue.system.reading import work_tree
 
@@ -104,11 +104,11 @@ def graph(
     """
     from segue.cli.runs import read_past
     from segue.domain.graph import describe_cycle
-    from segue.domain.kinds.recognise import with_kinds
+    from segue.domain.kinds import with_kinds
     from segue.flow.earlier import read_touched
     from segue.runtime.plan import kind_rules
     from segue.system.reading import work_tree
-    from segue.view.graph import TaskGraph, draw_mermaid, graph_data, print_waits
+    from segue.view.graph import TaskGraph, describe_graph, draw_mermaid, graph_data
 
     app = settings.look()
     plan = app.source(issues.name(source, settings), work_tree(app.repo))
@@ -120,7 +120,7 @@ def graph(
     if output.json:
         output.data(graph_data(found))
         return
-    output.text(draw_mermaid(found) if mermaid else print_waits(found))
+    output.text(draw_mermaid(found) if mermaid else describe_graph(found))
     for cycle in found.cycles:
         output.warn(f"{describe_cycle(cycle)}.")
 

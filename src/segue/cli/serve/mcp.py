@@ -37,7 +37,7 @@ def mcp(http: bool, port: int, read_only: bool, settings: CommandSettings, outpu
 
     from segue.mcp.project import ServedProject
     from segue.mcp.server import forget_host, serve_http, serve_stdio
-    from segue.system.process.table import is_in_job
+    from segue.system.identity import is_in_job
 
     app = settings.look(say=False)
     os.chdir(app.repo)  # relative paths of callers start in the repository

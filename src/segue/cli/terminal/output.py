@@ -18,7 +18,7 @@ from segue.cli.terminal.cells import cut
 from segue.cli.terminal.table import draw, print_wrapped
 from segue.domain.errors import SegueError
 from segue.domain.pattern import pattern
-from segue.domain.plain import clean as clean
+from segue.domain.text import clean as clean
 from segue.system.programs import find_inside
 
 AGENT_VARIABLES = ("AI_AGENT", "AGENT", "CLAUDECODE", "VSCODE_AGENT", "CURSOR_AGENT")
@@ -166,9 +166,8 @@ def error_text(error: SegueError) -> str:
 def _report_bug(error: Exception) -> int:
     """Print a bug in one line; SEGUE_TRACEBACK shows the traceback. People paste both into reports."""
     from segue.runtime.registry import find_culprit
-    from segue.system.credentials import user_secrets
     from segue.system.redact import Redactor
-    from segue.system.sensitive import secrets_of
+    from segue.system.sensitive import secrets_of, user_secrets
 
     redact = Redactor(secrets_of(os.environ), later=user_secrets).text
     if os.environ.get("SEGUE_TRACEBACK"):

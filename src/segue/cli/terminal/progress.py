@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from msgspec import Struct, field
 
 from segue.cli.terminal.eta import Estimate, estimate
-from segue.domain.amounts import format_duration
-from segue.domain.budget import Budget
+from segue.domain.amounts import describe_until, format_duration
 from segue.domain.events import (
     AgentReplaced,
     BaseChecked,
@@ -24,7 +23,7 @@ from segue.domain.events import (
     TaskCollided,
     WaitEnded,
 )
-from segue.domain.until import describe_until
+from segue.domain.outcome import Budget
 from segue.reports.event_text import describe_event
 from segue.view.run import RunView
 from segue.view.task import TaskView

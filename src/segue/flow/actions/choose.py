@@ -7,8 +7,8 @@ import random
 from msgspec.structs import replace
 
 from segue.domain.diagnostic import find_refusal, parse
+from segue.domain.job import Role
 from segue.domain.results import ChoiceOutput, StepResult
-from segue.domain.role import Role
 from segue.domain.verdict import Action
 from segue.flow.actions import COUNTED, Round
 from segue.flow.phase import Phase

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 
-from segue.domain.answer import keep_start
 from segue.domain.errors import SearchFailed
 from segue.domain.events import SearchDone
-from segue.domain.evidence import Hit
-from segue.domain.job import Mode
+from segue.domain.job import Mode, Role
 from segue.domain.outcome import Outcome
 from segue.domain.results import LaunchInput, LaunchOutput, SearchOutput, StepResult
-from segue.domain.role import Role
+from segue.domain.text import keep_start
+from segue.domain.verdict import Hit
 from segue.flow.actions import Round
 from segue.flow.evidence import tree_before, undo_edits, verdict_after
 from segue.flow.launch import LaunchRequest, Try

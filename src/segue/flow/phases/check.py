@@ -8,15 +8,12 @@ from collections.abc import Collection
 
 from msgspec.structs import replace
 
-from segue.domain.criterion import CONTESTED, Criterion
 from segue.domain.events import NoticeGiven, VerdictGiven
-from segue.domain.evidence import Evidence
-from segue.domain.kinds.commands import commands_in
-from segue.domain.kinds.recognise import with_kind
+from segue.domain.kinds import commands_in, with_kind
 from segue.domain.proof import CheckResult, CheckState
 from segue.domain.results import CheckOutput, StepResult
 from segue.domain.task import TaskKind, TaskStatus
-from segue.domain.verdict import Action, Result
+from segue.domain.verdict import CONTESTED, Action, Criterion, Evidence, Result
 from segue.domain.workspace import Snapshot
 from segue.flow.actions import what_follows
 from segue.flow.check_results import checks_verdict, clean_result, store_result

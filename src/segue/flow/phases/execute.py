@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from segue.domain.delivery import feedback_kind, is_feedback
-from segue.domain.job import Mode
-from segue.domain.prompt import Prompt
+from segue.domain.job import Mode, Prompt, Role
 from segue.domain.results import LaunchOutput, StepResult
-from segue.domain.role import Role
 from segue.domain.task import TaskKind
 from segue.flow.commit import commit_phase
 from segue.flow.context import RunContext
@@ -15,9 +13,8 @@ from segue.flow.evidence import changes_since, start_of
 from segue.flow.launch import Attempt, LaunchRequest, Series, Try
 from segue.flow.phase import Phase
 from segue.flow.state import PhaseEnd, TaskState
-from segue.prompts.feedback import feedback_prompt
 from segue.prompts.merge import describe_collision, merge_prompt
-from segue.prompts.task import execute_prompt
+from segue.prompts.task import execute_prompt, feedback_prompt
 
 
 async def execute(context: RunContext, state: TaskState) -> PhaseEnd:

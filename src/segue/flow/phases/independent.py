@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from segue.domain.failure import Failure, FailureKind
-from segue.domain.job import Mode
-from segue.domain.outcome import Outcome
+from segue.domain.job import Mode, Role
+from segue.domain.outcome import Failure, FailureKind, Outcome
 from segue.domain.proof import CheckState, IndependentTests
 from segue.domain.results import LaunchOutput, StepResult
-from segue.domain.role import Role
 from segue.domain.task import TaskKind
 from segue.flow.context import RunContext, Testing
 from segue.flow.evidence import verdict_after
@@ -16,7 +14,7 @@ from segue.flow.phase import Phase
 from segue.flow.phases.check import check
 from segue.flow.phases.execute import attempt_phase
 from segue.flow.state import PhaseEnd, TaskState
-from segue.prompts.testing import independent_prompt
+from segue.prompts.task import independent_prompt
 
 _NO_TESTS = "No new test file was written."
 

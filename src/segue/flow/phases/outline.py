@@ -9,13 +9,10 @@ from msgspec.structs import replace
 
 from segue.domain.errors import AtPlan, NeedsHuman
 from segue.domain.events import PLAN_GATE, GatePassed, GateReached, NoticeGiven, PlanRevised
-from segue.domain.failure import Failure, FailureKind
-from segue.domain.job import Mode
-from segue.domain.outcome import Outcome
+from segue.domain.job import Mode, Prompt, Role
+from segue.domain.outcome import Failure, FailureKind, Outcome
 from segue.domain.plan import MalformedPlan, read_plan, revise
-from segue.domain.prompt import Prompt
 from segue.domain.results import LaunchInput, LaunchOutput, Nothing, StepResult
-from segue.domain.role import Role
 from segue.domain.task import Task, TaskStatus, without_secrets
 from segue.domain.workspace import Snapshot
 from segue.flow.context import Building, RunContext

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from segue.domain.failure import Failure, FailureKind
-from segue.domain.job import Mode
-from segue.domain.outcome import Outcome
+from segue.domain.job import Mode, Role
+from segue.domain.outcome import Failure, FailureKind, Outcome
 from segue.domain.results import LaunchOutput, StepResult
-from segue.domain.role import Role
 from segue.flow.context import RunContext
 from segue.flow.earlier import describe_earlier
 from segue.flow.evidence import start_of, undo_edits, verdict_after

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from segue.domain.job import Mode
+from segue.domain.job import Mode, Role
 from segue.domain.results import LaunchOutput, StepResult
-from segue.domain.role import Role
 from segue.domain.verdict import Verdict
 from segue.flow.commit import commit_phase
 from segue.flow.context import RunContext

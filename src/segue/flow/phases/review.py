@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from segue.domain.events import NoticeGiven, Reviewed
-from segue.domain.finding import Finding
-from segue.domain.job import Mode
+from segue.domain.job import Mode, Role
 from segue.domain.results import Dismissal, LaunchOutput, ReviewOutput, StepResult
-from segue.domain.role import Role
+from segue.domain.verdict import Finding
 from segue.flow.commit import commit_phase
 from segue.flow.context import Reviewing, RunContext
 from segue.flow.evidence import changes_since, start_of

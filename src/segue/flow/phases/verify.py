@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from segue.domain.evidence import Evidence
-from segue.domain.role import Role
-from segue.domain.verdict import Action, Result, Verdict
+from segue.domain.job import Role
+from segue.domain.verdict import Action, Evidence, Result, Verdict
 from segue.flow.actions import ACTIONS, COUNTED, Resolution, Round, what_follows
 from segue.flow.actions.choose import choose
 from segue.flow.context import RunContext

@@ -9,11 +9,10 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from segue.domain.criterion import Criterion
-from segue.domain.diff import by_file
-from segue.domain.evidence import Evidence
 from segue.domain.proof import CheckResult
 from segue.domain.task import Task
+from segue.domain.verdict import Criterion, Evidence
+from segue.domain.workspace import split_diff
 
 
 class Case(Struct, frozen=True):
@@ -48,7 +47,7 @@ def _twins(name: str, data: dict[str, Any]) -> list[Case]:
 
 
 def _work(data: dict[str, Any]) -> Evidence:
-    paths = tuple(file.path for file in by_file(data["diff"]))
+    paths = tuple(file.path for file in split_diff(data["diff"]))
     return Evidence(
         data["diff"],
         paths,

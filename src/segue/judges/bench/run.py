@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import Callable
 
 from segue.domain.errors import JudgeFailed, ServiceAway
-from segue.domain.patience import outlast
 from segue.judges.bench.cases import Case, cases
 from segue.judges.bench.report import BenchReport, JudgedCase
 from segue.ports import Judge
+from segue.system.patience import outlast
 
 
 async def run_bench(

@@ -25,8 +25,8 @@ from starlette.routing import Route
 from segue.domain.errors import SegueError
 from segue.domain.events import TaskEnded, TaskMarked, TaskStarted
 from segue.domain.notification import AnswerAction, NotifyError
-from segue.domain.plain import plain
 from segue.domain.run import Run
+from segue.domain.text import plain
 from segue.notify.answers import PATH, AnswerSigner, ExpiredToken, TaskAnswer, WrongToken
 from segue.notify.options import NotifySettings
 from segue.notify.post import post_json
@@ -34,7 +34,7 @@ from segue.notify.slack import SIGNATURE, TIMESTAMP, sign_request
 from segue.ports import Store
 from segue.runtime.app import App
 from segue.runtime.overrides import decide
-from segue.runtime.stored import load_run_app
+from segue.runtime.sources import load_run_app
 from segue.view.load import ACTIVE, load_view, state_of
 
 Resume = Callable[[App, Run], Awaitable[None]]

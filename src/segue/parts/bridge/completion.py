@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlsplit
 
-from segue.domain.answer import keep_start
 from segue.domain.results import StepResult
+from segue.domain.text import keep_start
 from segue.notify.webhook import sign
 from segue.parts.bridge.context import ConversationContext
 from segue.parts.bridge.events import BridgeWebhook

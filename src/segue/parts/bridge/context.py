@@ -8,20 +8,18 @@ from pathlib import Path
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from segue.domain.answer import LONGEST_ANSWER, AnswerText, is_too_long
-from segue.domain.budget import Budget
 from segue.domain.events import AgentStarted, AgentText, Event
-from segue.domain.failure import Failure, FailureKind
 from segue.domain.notification import Notification, NotificationKind
-from segue.domain.outcome import Outcome
+from segue.domain.outcome import Budget, Failure, FailureKind, Outcome
 from segue.domain.results import LaunchOutput, StepResult
+from segue.domain.text import LONGEST_ANSWER, AnswerText, is_too_long
 from segue.flow.evidence import verdict_after
 from segue.flow.launch import Launcher, LaunchRequest, Series, Try
 from segue.notify.send import notify
 from segue.parts.bridge.options import BridgeSettings, bridge_settings
 from segue.ports import Agent, Journal
 from segue.runtime.app import App
-from segue.runtime.plan import check_caps
+from segue.runtime.ready import check_caps
 from segue.runtime.wiring import make_agent, make_notifiers, with_repository
 from segue.system.process.processes import Processes
 

@@ -26,6 +26,7 @@ from segue.parts.bridge.context import ConversationContext, launch_agent, notify
 from segue.parts.bridge.events import BridgeCommand, BridgeReminder, BridgeSkipped, BridgeTurn
 from segue.parts.bridge.execute import execute
 from segue.parts.bridge.grammar import ParsedReply, parse_reply
+from segue.parts.bridge.prompts import conversation_prompt
 from segue.parts.bridge.relay_client import list_actions
 from segue.parts.bridge.results import NewsItem, PastTurn, collect_news, write_history
 from segue.parts.bridge.steps import (
@@ -37,7 +38,6 @@ from segue.parts.bridge.steps import (
     SayOutput,
 )
 from segue.ports import Agent, R, StepFacts
-from segue.prompts.bridge import conversation_prompt
 
 _SKIPS_KEPT = 100
 _ENDED = (StepState.DONE, StepState.FAILED)

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from segue.agents.cloud.repository import canonical_address
 from segue.domain.errors import UsageError
-from segue.domain.repository import canonical
 from segue.domain.results import read_as, to_json
 from segue.domain.run import Run, RunKind, RunSpec, RunState, Step, StepState
 from segue.parts.bridge.steps import CommandOutput, MessageOutput, ReplyOutput, SayOutput
@@ -26,7 +26,7 @@ def resolve_repo(repo: str) -> str:
     if folder.is_dir():
         return str(folder.resolve())
     try:
-        return canonical(repo)
+        return canonical_address(repo)
     except ValueError:
         raise UsageError(
             f"{repo!r} is neither a folder nor the address of a hosted repository.",

@@ -10,8 +10,8 @@ from datetime import UTC, datetime
 from importlib.metadata import entry_points
 from typing import Any
 
-from segue.domain.answer import keep_start
 from segue.domain.results import StepResult
+from segue.domain.text import keep_start
 from segue.parts.bridge.commands import AgentCommand, Extension, LocalAction, Remind, Subagent, WebhookResult
 from segue.parts.bridge.context import ConversationContext
 from segue.parts.bridge.events import BridgeReminder, BridgeResult

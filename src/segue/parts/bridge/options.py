@@ -6,9 +6,9 @@ from urllib.parse import urlsplit
 
 from msgspec.structs import force_setattr
 
+from segue.agents.cloud.repository import canonical_address
 from segue.config.settings import Settings
 from segue.domain.options import Amount, Count, OptionError, Options, Port, Seconds
-from segue.domain.repository import canonical
 
 LOCAL = ("127.0.0.1", "localhost", "::1")
 HOST = "github.com"
@@ -22,13 +22,13 @@ def pattern(text: str) -> str:
     if text.startswith(("/", "~", ".")) or Path(text).is_absolute():
         return str(_expand(Path(text)))
     if not text.endswith("/*"):
-        return canonical(text)
+        return canonical_address(text)
     owner = text[:-2]
     if "/" not in owner:
         owner = f"{HOST}/{owner}"
     if "*" in owner:
         raise ValueError(f"{text!r}: a * may stand for the last part alone: owner/*")
-    return f"{canonical(owner + '/x')[:-2]}/*"
+    return f"{canonical_address(owner + '/x')[:-2]}/*"
 
 
 def _expand(path: Path) -> Path:

@@ -22,7 +22,7 @@ from segue.runtime.app import App
 from segue.runtime.background import start_resume
 from segue.runtime.wiring import make_answer_signer
 from segue.system.http.server import open_server
-from segue.system.interrupts import on_interrupt
+from segue.system.process.group import on_interrupt
 from segue.system.secrets import keep_secret
 
 _RETRY_SECONDS = 2.0

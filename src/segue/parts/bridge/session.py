@@ -22,8 +22,8 @@ from segue.runtime.app import App
 from segue.runtime.session import close_run, last_seen, state_after
 from segue.runtime.wiring import raise_problems
 from segue.system.git.repository import Repository
-from segue.system.interrupts import on_interrupt
 from segue.system.lock import RepoLock
+from segue.system.process.group import on_interrupt
 from segue.system.process.processes import Processes
 from segue.view.run import FOLDED, RunView
 

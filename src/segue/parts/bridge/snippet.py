@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from segue.domain.errors import UsageError
-from segue.prompts.bridge import PROTOCOL
+from segue.parts.bridge.prompts import PROTOCOL
 from segue.system.files import write_atomic
 
 BEGIN = "<!-- segue bridge: begin -->"

@@ -13,20 +13,20 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from segue.domain.answer import keep_end
+from segue.agents.cloud.repository import canonical_address
 from segue.domain.errors import SegueError, ToolMissing, UsageError, WorkspaceError
 from segue.domain.job import Mode
 from segue.domain.outcome import Outcome
-from segue.domain.repository import canonical
 from segue.domain.results import LaunchOutput, StepResult
 from segue.domain.run import StepState
+from segue.domain.text import keep_end
 from segue.flow.launch import ChosenAgent, LaunchRequest, OverBudget
 from segue.parts.bridge.commands import Subagent
 from segue.parts.bridge.completion import report_completion
 from segue.parts.bridge.context import ConversationContext, launch_agent
 from segue.parts.bridge.options import AllowedRepo
+from segue.parts.bridge.prompts import subagent_prompt
 from segue.ports import Agent
-from segue.prompts.bridge import subagent_prompt
 from segue.system.files import private_folder
 from segue.system.git.repository import Repository
 from segue.system.git.scratch import clone_whole
@@ -88,7 +88,7 @@ def find_target(repo: str, allowed: Sequence[str | AllowedRepo]) -> RepoTarget:
     """Return the repository that `repo` names; raise ValueError if it is not allowed."""
     if Path(repo).is_absolute() or repo.startswith("~"):
         return _find_folder(repo, allowed)
-    address = canonical(repo)
+    address = canonical_address(repo)
     matches = [entry for entry in allowed if _matches(address, _pattern(entry).lower())]
     if not matches:
         raise ValueError(f"{address} is not on the allow-list (bridge.allow_repos)")

@@ -21,8 +21,7 @@ from urllib.parse import quote
 
 from msgspec import Struct
 
-from segue.agents.cursor_cloud.api import KEY, parse_status
-from segue.agents.cursor_cloud.options import CursorCloudOptions
+from segue.agents.cursor_cloud.api import KEY, CursorCloudOptions, parse_status
 from segue.domain.events import AgentStarted
 from segue.domain.options import read_options
 from segue.domain.results import StepResult

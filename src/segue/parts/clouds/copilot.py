@@ -17,12 +17,12 @@ from msgspec.structs import replace
 from segue.agents.cloud.agent import CloudKind
 from segue.agents.cloud.calls import ask, compute_age, parse_time, read_body, read_name, send
 from segue.agents.cloud.errors import CloudError, CloudService, judge_reason
+from segue.agents.cloud.launch import CloudProfile
 from segue.agents.cloud.options import CloudOptions
-from segue.agents.cloud.profile import CloudProfile
 from segue.agents.cloud.transcript import Transcript
-from segue.agents.cloud.values import CloudLook, CloudOrder, CloudVendor, split_address
+from segue.agents.cloud.vendor import CloudLook, CloudOrder, CloudVendor, split_address
 from segue.agents.local.values import Json, as_list, as_table, as_text
-from segue.domain.failure import Failure, FailureKind
+from segue.domain.outcome import Failure, FailureKind
 from segue.ports import Capabilities, Problem
 from segue.prompts.cloud import make_mark
 from segue.system.http.client import HttpClient

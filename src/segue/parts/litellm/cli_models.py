@@ -17,13 +17,10 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from segue.domain.answer import LONGEST_ANSWER
-from segue.domain.classify import plain
 from segue.domain.events import AgentEnded, AgentOutput, AgentStarted, Event
-from segue.domain.failure import Failure, FailureKind
-from segue.domain.job import Job, Limits, Mode
-from segue.domain.outcome import Outcome, Usage
-from segue.domain.prompt import Prompt
+from segue.domain.job import Job, Limits, Mode, Prompt
+from segue.domain.outcome import Failure, FailureKind, Outcome, Usage
+from segue.domain.text import LONGEST_ANSWER, strip_control
 from segue.flow.launch import ChosenAgent, run_agent
 from segue.parts.litellm.catalogue import DEFAULT_MODEL
 from segue.parts.litellm.failures import AgentFailed, Busy, InvalidRequest, OutOfBudget
@@ -33,7 +30,7 @@ from segue.parts.litellm.response import ModelAnswer
 from segue.parts.litellm.trace import Span
 from segue.ports import Agent
 from segue.runtime.app import App
-from segue.runtime.plan import check_caps
+from segue.runtime.ready import check_caps
 from segue.runtime.wiring import make_agent, raise_problems
 from segue.system import identity
 from segue.system.files import private_folder
@@ -299,7 +296,7 @@ class PlainPrint:
         """Return the outcome with the answer, where the agent found no result of its own kind."""
         failure = outcome.failure
         is_answer = failure is not None and failure.kind is FailureKind.NO_RESULT and outcome.exit_code == 0
-        text = plain("".join(self._printed))
+        text = strip_control("".join(self._printed))
         if self._speaks or not is_answer or not text.strip():
             return outcome
         if self._cut:

@@ -14,10 +14,18 @@ from msgspec import Struct
 from segue.parts.litellm.catalogue import Catalogue, Fallback, FanOut, ModelTarget, Profile, Revise, Single
 from segue.parts.litellm.cli_models import CliModels, Hear
 from segue.parts.litellm.failures import Busy
+from segue.parts.litellm.prompts import (
+    ChatMessage,
+    Speaker,
+    choose_text,
+    criticise_text,
+    is_satisfied,
+    read_choice,
+    revise_text,
+    write_transcript,
+)
 from segue.parts.litellm.response import ModelAnswer
 from segue.parts.litellm.trace import Span, Trace
-from segue.prompts.composite import choose_text, criticise_text, is_satisfied, read_choice, revise_text
-from segue.prompts.transcript import ChatMessage, Speaker, write_transcript
 
 Messages = Sequence[ChatMessage]
 

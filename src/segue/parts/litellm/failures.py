@@ -12,7 +12,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from segue.domain.errors import CredentialsError, SegueError
-from segue.domain.failure import Failure, FailureKind
+from segue.domain.outcome import Failure, FailureKind
 
 _CLASSES = {
     FailureKind.TIMEOUT: "Timeout",

@@ -28,7 +28,7 @@ from segue.system.http.guard import (
     send_error,
 )
 from segue.system.http.server import open_server
-from segue.system.interrupts import on_interrupt
+from segue.system.process.group import on_interrupt
 
 KEY_VARIABLE = "LITELLM_MASTER_KEY"
 HANDLER = "segue.provider.handler"

@@ -13,8 +13,8 @@ from msgspec import Struct, field
 
 from segue.parts.litellm.catalogue import COMPOSITE, SUFFIX
 from segue.parts.litellm.failures import InvalidRequest
+from segue.parts.litellm.prompts import ChatMessage, Speaker
 from segue.parts.litellm.trace import Trace, current_context
-from segue.prompts.transcript import ChatMessage, Speaker
 
 _ROLES = {
     "system": Speaker.SYSTEM,

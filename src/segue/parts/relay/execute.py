@@ -14,8 +14,8 @@ from typing import Any, cast
 
 from msgspec import Struct
 
-from segue.domain.argv import fill
 from segue.domain.job import Limits
+from segue.domain.options import fill_placeholders
 from segue.parts.relay.options import ActionSettings
 from segue.system.process.processes import Chunk, Command, Exit, Processes, child_environment
 from segue.system.redact import Redactor
@@ -48,7 +48,7 @@ def check_parameters(action: ActionSettings, given: Mapping[str, Any]) -> dict[s
 
 def make_argv(action: ActionSettings, values: Mapping[str, str]) -> list[str]:
     """Return the argv; no value may become an option where the action has none."""
-    argv = [fill(template, values) for template in action.argv]
+    argv = [fill_placeholders(template, values) for template in action.argv]
     for template, argument in zip(action.argv, argv, strict=True):
         if argument.startswith("-") and not template.startswith("-"):
             raise WrongParameter("a parameter may not begin with a dash here")

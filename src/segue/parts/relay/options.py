@@ -14,7 +14,6 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from segue.domain.argv import fill
 from segue.domain.options import (
     Amount,
     Argv,
@@ -26,6 +25,7 @@ from segue.domain.options import (
     Port,
     Seconds,
     Text,
+    fill_placeholders,
 )
 from segue.system.secrets import read_secret, write_secret
 
@@ -90,7 +90,7 @@ class ActionSettings(Options, frozen=True):
 
     def _check_argv(self) -> None:
         for argument in self.argv:
-            fill(argument, dict.fromkeys(self.parameters, ""))
+            fill_placeholders(argument, dict.fromkeys(self.parameters, ""))
         if _find_placeholders(self.argv[0]):
             raise OptionError("argv", "the program cannot come from a parameter")
         used = {name for argument in self.argv for name in _find_placeholders(argument)}

@@ -16,15 +16,14 @@ from segue.parts.relay.options import RelaySettings, TokenFile
 from segue.parts.relay.questions import PagePrompt, Questions
 from segue.parts.relay.service import ActionService
 from segue.parts.relay.web import make_relay_app
-from segue.system.credentials import user_secrets
 from segue.system.http.server import open_server
-from segue.system.interrupts import on_interrupt
 from segue.system.lock import RepoLock
+from segue.system.process.group import on_interrupt
 from segue.system.process.processes import Processes
 from segue.system.programs import describe_missing, find, find_inside
 from segue.system.redact import Redactor
 from segue.system.secrets import make_secret_folder
-from segue.system.sensitive import secrets_of
+from segue.system.sensitive import secrets_of, user_secrets
 
 
 async def serve(settings: RelaySettings, folder: Path, announce: Callable[[str], None]) -> None:

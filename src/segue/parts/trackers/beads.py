@@ -15,8 +15,8 @@ from msgspec import Struct
 from segue.domain.errors import SourceError
 from segue.domain.graph import Dependency, WaitKind
 from segue.domain.installed import source_of
-from segue.domain.plain import plain
 from segue.domain.task import Completion, Notice, Task, TaskStatus
+from segue.domain.text import plain
 from segue.ports import SourceRequest
 from segue.sources.listed import KEPT, ListedFile, Reading, add_heading, clean_text, read_criteria
 from segue.system.files import signature

@@ -16,10 +16,10 @@ from msgspec.structs import replace
 
 from segue.domain.errors import SourceError
 from segue.domain.graph import Dependency, WaitKind
-from segue.domain.history import SourceHistory
 from segue.domain.installed import source_of
-from segue.domain.plain import plain
+from segue.domain.source import SourceHistory
 from segue.domain.task import Completion, Notice, Task, TaskList, TaskStatus
+from segue.domain.text import plain
 from segue.ports import SourceRequest
 from segue.sources.listed import KEPT, ListedFile, Reading, add_heading, clean_text, read_criteria
 from segue.system.beneath import write_still

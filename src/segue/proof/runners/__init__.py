@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from segue.proof.report import Report, join_reports
-from segue.proof.runners.cargo import CargoTest
-from segue.proof.runners.go import GoTest
+from segue.proof.runners.cargo import CARGO_TEST
+from segue.proof.runners.go import GO_TEST
 from segue.proof.runners.javascript import NODE_RUNNERS
-from segue.proof.runners.junit import JunitFile
-from segue.proof.runners.python import Pytest, PytestJunit, Unittest
+from segue.proof.runners.junit import JUNIT_FILE
+from segue.proof.runners.python import PYTEST, PYTEST_JUNIT, UNITTEST
 from segue.proof.runners.runner import Ended, Project, Runner, Stage
 
-RUNNERS: tuple[Runner, ...] = (Pytest(), Unittest(), *NODE_RUNNERS, GoTest(), CargoTest())
+RUNNERS: tuple[Runner, ...] = (PYTEST, UNITTEST, *NODE_RUNNERS, GO_TEST, CARGO_TEST)
 """All that apply to a command are armed at once, because a Makefile may start several."""
 
-LAST: tuple[Runner, ...] = (JunitFile(),)
+LAST: tuple[Runner, ...] = (JUNIT_FILE,)
 """Armed with the others, but believed only when none of them reports a test."""
 
-FALLBACKS: tuple[Runner, ...] = (PytestJunit(),)
+FALLBACKS: tuple[Runner, ...] = (PYTEST_JUNIT,)
 """Tried instead when a hook of the others could not be loaded."""
 
 

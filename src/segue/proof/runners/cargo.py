@@ -22,8 +22,7 @@ from segue.proof.report import (
     join_canaries,
     shorten,
 )
-from segue.proof.runners.records import fill_hook, read_texts
-from segue.proof.runners.runner import Ended, Project, Stage
+from segue.proof.runners.runner import Ended, Project, Runner, Stage, fill_hook, read_texts
 from segue.system.beneath import append_below
 
 _OUTCOMES = {"ok": TestOutcome.PASSED, "failed": TestOutcome.FAILED, "ignored": TestOutcome.SKIPPED}
@@ -45,56 +44,52 @@ class LibtestEvent(msgspec.Struct):
     stdout: str = ""
 
 
-class CargoTest:
-    """Asks the test harness for JSON when it runs, so that nothing is compiled differently."""
+_RUNNER = "cargo test"
 
-    name = "cargo test"
 
-    def applies(self, project: Project) -> bool:
-        """Return whether there is a crate."""
-        return any(path.endswith("Cargo.toml") for path in project.paths)
+def _applies(project: Project) -> bool:
+    """Return whether there is a crate."""
+    return any(path.endswith("Cargo.toml") for path in project.paths)
 
-    def arm(self, stage: Stage) -> Mapping[str, str]:
-        """Copy the script, and append a canary to each file that becomes a test binary."""
-        for path in _roots(stage):
-            append_below(
-                stage.tree,
-                path,
-                f'\n#[cfg(test)]\n#[test]\nfn {stage.token}() {{\n    panic!("{stage.token}")\n}}\n',
-            )
-        hook = fill_hook(stage, "cargo_run.sh", f"{stage.token}c.sh", {})
-        known = {key: value for key in _PASSED_ON if (value := os.environ.get(key))}
-        runners = {f"CARGO_TARGET_{triple}_RUNNER": str(hook) for triple in _triples()}
-        target = {"CARGO_TARGET_DIR": str(stage.reports / "target"), "CARGO_TERM_COLOR": "never"}
-        return {**known, **runners, **target}
 
-    def read(self, stage: Stage, ended: Ended) -> Report | None:
-        """Return what the binaries reported, and which could not be compiled."""
-        tests: dict[str, CaseResult] = {}
-        canaries: list[Canary] = []
-        files = 0
-        for text in read_texts(stage, f"{stage.token}c"):
-            found, canary, finished = _cases(text, stage)
-            files += finished
-            canaries += [canary] if found else []
-            for case in found:
-                add_case(tests, case)
-        for case in _not_built(stage, f"{ended.out}\n{ended.err}"):
-            tests[case.id] = case
-        if not tests and not files:
-            return None
-        weak = any(not case.file for case in tests.values())
-        return Report(
-            tests,
-            files,
-            join_canaries(canaries),
-            (self.name,) if tests else (),
-            (_IN_PRODUCT,) if weak else (),
+def _arm(stage: Stage) -> Mapping[str, str]:
+    """Copy the script, and append a canary to each file that becomes a test binary."""
+    for path in _roots(stage):
+        append_below(
+            stage.tree,
+            path,
+            f'\n#[cfg(test)]\n#[test]\nfn {stage.token}() {{\n    panic!("{stage.token}")\n}}\n',
         )
+    hook = fill_hook(stage, "cargo_run.sh", f"{stage.token}c.sh", {})
+    known = {key: value for key in _PASSED_ON if (value := os.environ.get(key))}
+    runners = {f"CARGO_TARGET_{triple}_RUNNER": str(hook) for triple in _triples()}
+    target = {"CARGO_TARGET_DIR": str(stage.reports / "target"), "CARGO_TERM_COLOR": "never"}
+    return {**known, **runners, **target}
 
-    def clean(self, text: str) -> str:
-        """Return the output; the script removes the canaries itself."""
-        return text
+
+def _read(stage: Stage, ended: Ended) -> Report | None:
+    """Return what the binaries reported, and which could not be compiled."""
+    tests: dict[str, CaseResult] = {}
+    canaries: list[Canary] = []
+    files = 0
+    for text in read_texts(stage, f"{stage.token}c"):
+        found, canary, finished = _cases(text, stage)
+        files += finished
+        canaries += [canary] if found else []
+        for case in found:
+            add_case(tests, case)
+    for case in _not_built(stage, f"{ended.out}\n{ended.err}"):
+        tests[case.id] = case
+    if not tests and not files:
+        return None
+    weak = any(not case.file for case in tests.values())
+    return Report(
+        tests,
+        files,
+        join_canaries(canaries),
+        (_RUNNER,) if tests else (),
+        (_IN_PRODUCT,) if weak else (),
+    )
 
 
 def _triples() -> Iterator[str]:
@@ -167,3 +162,7 @@ def _files_of(crate: str, stem: str) -> Iterator[str]:
     prefix = f"{crate}/" if crate else ""
     for name in (stem, stem.replace("_", "-")):
         yield from (f"{prefix}tests/{name}.rs", f"{prefix}tests/{name}/main.rs")
+
+
+CARGO_TEST = Runner(_RUNNER, _applies, _arm, _read)
+"""Asks the test harness for JSON when it runs, so that nothing is compiled differently."""

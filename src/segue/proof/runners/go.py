@@ -10,8 +10,7 @@ from pathlib import Path
 import msgspec
 
 from segue.proof.report import Canary, CaseResult, Reason, Report, TestOutcome, join_canaries, shorten
-from segue.proof.runners.records import fill_hook, read_texts
-from segue.proof.runners.runner import Ended, Project, Stage
+from segue.proof.runners.runner import Ended, Project, Runner, Stage, fill_hook, read_texts
 from segue.system.beneath import append_below, read_below
 
 _RUN = re.compile(r"=== (?:RUN|CONT|NAME|PAUSE)\s+(\S+)$")
@@ -29,61 +28,55 @@ _TESTING = re.compile(r"^(?:import)?\s*\"testing\"\s*$", re.M)
 _MODULE = re.compile(r"^module\s+\"?([^\s\"]+)", re.M)
 _FUNCTION = re.compile(r"^func (Test\w*|Example\w*|Fuzz\w*)\(", re.M)
 _PASSED_ON = ("GOPATH", "GOMODCACHE", "GOROOT", "CGO_ENABLED")
+_RUNNER = "go test"
 
 
-class GoTest:
-    """Reads what the binaries print; `-json` would change what other commands of Go do."""
+def _applies(project: Project) -> bool:
+    """Return whether there is any Go."""
+    return any(path.endswith((".go", "go.mod")) for path in project.paths)
 
-    name = "go test"
 
-    def applies(self, project: Project) -> bool:
-        """Return whether there is any Go."""
-        return any(path.endswith((".go", "go.mod")) for path in project.paths)
+def _arm(stage: Stage) -> Mapping[str, str]:
+    """Copy the script, and add a canary to each package that has tests."""
+    name = f"Test_{stage.token}"
+    # In place, the tests are gone again when the report is read.
+    (stage.hooks / f"{stage.token}g.json").write_bytes(msgspec.json.encode(_places(stage)))
+    for path in _last_files(stage):
+        canary = f'\nfunc {name}(t *testing.T) {{ t.Fatal("{stage.token}") }}\n'
+        append_below(stage.tree, stage.tree / path, canary)
+    hook = fill_hook(stage, "go_exec.sh", f"{stage.token}g.sh", {"TOKEN_CANARY": name})
+    flag = f"-exec={hook}" if " " not in str(hook) else f"\"-exec='{hook}'\""
+    known = {key: value for key in _PASSED_ON if (value := os.environ.get(key))}
+    return known | {
+        "GOFLAGS": f"-count=1 {flag}",
+        "GOCACHE": str(stage.reports / "go-build"),
+        "GOENV": "off",
+        "GOPROXY": "off",
+        "GOTOOLCHAIN": "local",
+    }
 
-    def arm(self, stage: Stage) -> Mapping[str, str]:
-        """Copy the script, and add a canary to each package that has tests."""
-        name = f"Test_{stage.token}"
-        # In place, the tests are gone again when the report is read.
-        (stage.hooks / f"{stage.token}g.json").write_bytes(msgspec.json.encode(_places(stage)))
-        for path in _last_files(stage):
-            canary = f'\nfunc {name}(t *testing.T) {{ t.Fatal("{stage.token}") }}\n'
-            append_below(stage.tree, stage.tree / path, canary)
-        hook = fill_hook(stage, "go_exec.sh", f"{stage.token}g.sh", {"TOKEN_CANARY": name})
-        flag = f"-exec={hook}" if " " not in str(hook) else f"\"-exec='{hook}'\""
-        known = {key: value for key in _PASSED_ON if (value := os.environ.get(key))}
-        return known | {
-            "GOFLAGS": f"-count=1 {flag}",
-            "GOCACHE": str(stage.reports / "go-build"),
-            "GOENV": "off",
-            "GOPROXY": "off",
-            "GOTOOLCHAIN": "local",
-        }
 
-    def read(self, stage: Stage, ended: Ended) -> Report | None:
-        """Return what the binaries printed, and which packages could not be built."""
-        tests: dict[str, CaseResult] = {}
-        canaries: list[Canary] = []
-        files = 0
-        places = msgspec.json.decode(
-            (stage.hooks / f"{stage.token}g.json").read_bytes(), type=dict[str, dict[str, str]]
-        )
-        for text in read_texts(stage, f"{stage.token}g"):
-            folder, _, output = text.partition("\n")
-            package = stage.relative(folder)
-            found, finished = _cases(output, package, places.get(package, {}))
-            files += finished
-            canary = found.pop("::".join(filter(None, (package, f"Test_{stage.token}"))), None)
-            canaries += [_judge(canary, stage.token)] if found else []
-            tests |= found
-        for case in _not_built(stage, f"{ended.out}\n{ended.err}"):
-            tests[case.id] = case
-        if not tests and not files and not _NO_TESTS.search(ended.out):
-            return None
-        return Report(tests, files, join_canaries(canaries), (self.name,) if tests else ())
-
-    def clean(self, text: str) -> str:
-        """Return the output; the script removes the canaries itself."""
-        return text
+def _read(stage: Stage, ended: Ended) -> Report | None:
+    """Return what the binaries printed, and which packages could not be built."""
+    tests: dict[str, CaseResult] = {}
+    canaries: list[Canary] = []
+    files = 0
+    places = msgspec.json.decode(
+        (stage.hooks / f"{stage.token}g.json").read_bytes(), type=dict[str, dict[str, str]]
+    )
+    for text in read_texts(stage, f"{stage.token}g"):
+        folder, _, output = text.partition("\n")
+        package = stage.relative(folder)
+        found, finished = _cases(output, package, places.get(package, {}))
+        files += finished
+        canary = found.pop("::".join(filter(None, (package, f"Test_{stage.token}"))), None)
+        canaries += [_judge(canary, stage.token)] if found else []
+        tests |= found
+    for case in _not_built(stage, f"{ended.out}\n{ended.err}"):
+        tests[case.id] = case
+    if not tests and not files and not _NO_TESTS.search(ended.out):
+        return None
+    return Report(tests, files, join_canaries(canaries), (_RUNNER,) if tests else ())
 
 
 def _last_files(stage: Stage) -> Iterable[str]:
@@ -187,3 +180,7 @@ def _import_path(stage: Stage, folder: str) -> str:
             below = here.relative_to(place).as_posix()
             return match[1] if below == "." else f"{match[1]}/{below}"
     return ""
+
+
+GO_TEST = Runner(_RUNNER, _applies, _arm, _read)
+"""Reads what the binaries print; `-json` would change what other commands of Go do."""

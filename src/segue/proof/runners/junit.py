@@ -9,7 +9,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from segue.proof.report import CaseResult, Report, TestOutcome, add_case, explain, shorten
-from segue.proof.runners.runner import Ended, Project, Stage
+from segue.proof.runners.runner import Ended, Project, Runner, Stage
 from segue.system.beneath import Beneath, read_below
 
 _OPTION = re.compile(
@@ -17,31 +17,25 @@ _OPTION = re.compile(
 )
 _LARGEST = 64 * 1024**2
 _NAME = re.compile(r"^\s*(?:E\s+)?([A-Za-z_.]*(?:Error|Exception|Failed))\b", re.M)
+_RUNNER = "JUnit"
 
 
-class JunitFile:
-    """A command that writes JUnit XML by itself, because an option says so."""
+def _applies(project: Project) -> bool:
+    """Return whether an option names the file."""
+    return bool(_named(project.argv))
 
-    name = "JUnit"
 
-    def applies(self, project: Project) -> bool:
-        """Return whether an option names the file."""
-        return bool(_named(project.argv))
+def _arm(stage: Stage) -> Mapping[str, str]:
+    """Remove a report of an earlier run."""
+    with Beneath(stage.tree) as tree:
+        for path in _inside(stage):
+            tree.delete(str(path.relative_to(stage.tree)))
+    return {}
 
-    def arm(self, stage: Stage) -> Mapping[str, str]:
-        """Remove a report of an earlier run."""
-        with Beneath(stage.tree) as tree:
-            for path in _inside(stage):
-                tree.delete(str(path.relative_to(stage.tree)))
-        return {}
 
-    def read(self, stage: Stage, ended: Ended) -> Report | None:  # noqa: ARG002 - the command wrote it all
-        """Return what the command wrote."""
-        return read_junit(_inside(stage), stage, self.name)
-
-    def clean(self, text: str) -> str:
-        """Return the output as it is."""
-        return text
+def _read(stage: Stage, ended: Ended) -> Report | None:  # noqa: ARG001 - the command wrote it all
+    """Return what the command wrote."""
+    return read_junit(_inside(stage), stage, _RUNNER)
 
 
 def _named(argv: Sequence[str]) -> list[str]:
@@ -126,3 +120,7 @@ def _file_of(owner: str, files: Sequence[str]) -> str:
         if (dotted == stem or dotted.startswith(f"{stem}.")) and len(file) > len(best):
             best = file
     return best
+
+
+JUNIT_FILE = Runner(_RUNNER, _applies, _arm, _read)
+"""A command that writes JUnit XML by itself, because an option says so."""

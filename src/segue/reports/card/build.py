@@ -9,7 +9,6 @@ import msgspec
 from msgspec import Struct, field
 
 from segue.domain.amounts import format_count
-from segue.domain.criterion import CONTESTED, CriterionVerdict
 from segue.domain.events import (
     CheckRun,
     Event,
@@ -21,18 +20,17 @@ from segue.domain.events import (
     TaskEnded,
     VerdictGiven,
 )
-from segue.domain.finding import Finding
 from segue.domain.proof import CheckResult, Level, Proof, Tampering
 from segue.domain.results import ReviewOutput, read_as
 from segue.domain.run import Run
 from segue.domain.task import Task
+from segue.domain.verdict import CONTESTED, CriterionVerdict, Finding
 from segue.flow.phases.registry import PHASES
 from segue.ports import Store
 from segue.prompts.judge import criteria_of
 from segue.reports.card.card import CheckCard, CriterionCard, ProofCard
-from segue.view.levels import MEANINGS
 from segue.view.load import load_view
-from segue.view.task import TaskView
+from segue.view.task import MEANINGS, TaskView
 
 _KINDS: tuple[type[Event], ...] = (
     *(StepStarted, VerdictGiven, CheckRun, Tampered, Reviewed, TaskEnded, PlanRevised),

@@ -6,9 +6,9 @@ from typing import Any
 
 import msgspec
 
-from segue.domain.finding import Finding
 from segue.domain.proof import CheckResult, CheckState, IndependentTests, Level, Seal, Tampering
 from segue.domain.task import TaskKind
+from segue.domain.verdict import Finding
 
 
 class CriterionCard(msgspec.Struct, frozen=True):

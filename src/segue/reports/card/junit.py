@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from xml.etree import ElementTree as Xml
 
-from segue.domain.plain import plain
 from segue.domain.run import Run
+from segue.domain.text import plain
 from segue.domain.verdict import Result
 from segue.reports.card.card import ProofCard
 from segue.reports.card.layout import lay_out

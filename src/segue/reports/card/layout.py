@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from segue.domain.amounts import format_count, format_duration, format_quantity, list_some
-from segue.domain.finding import Finding
-from segue.domain.plain import clean
 from segue.domain.proof import CheckState, Tampering
+from segue.domain.text import clean
+from segue.domain.verdict import Finding
 from segue.reports.card.card import CheckCard, ContestedCard, CriterionCard, ProofCard
 
 _LISTED = 10

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from segue.domain.plain import plain
+from segue.domain.text import plain
 from segue.reports.card.layout import CardItem, CardLayout, quote_lines
 
 _MOST_TEXT = 600

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from segue.domain.amounts import format_count
 from segue.domain.delivery import is_feedback
 from segue.domain.events import NOT_ISOLATED
-from segue.domain.plain import plain
 from segue.domain.proof import Level
+from segue.domain.text import plain
 from segue.reports.card.card import ProofCard
 from segue.reports.card.layout import lay_out
 from segue.reports.card.markdown import escape_markdown, render_markdown

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
-from segue.domain.plain import cut_text
+from segue.domain.text import cut_text
 from segue.reports.charts import escape_text
 
 LETTER = 6.4

@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Sequence
 
 from segue.domain.amounts import format_duration
-from segue.domain.plain import cut_text
+from segue.domain.text import cut_text
 from segue.reports.charts import escape_text, wrap_svg
 from segue.reports.figures.timeline import draw_axis
 from segue.view.work import Stretch

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from segue.domain.amounts import format_duration
-from segue.domain.plain import cut_text
+from segue.domain.text import cut_text
 from segue.flow.phases.registry import PHASES
 from segue.flow.phases.verify import VERIFY
 from segue.reports.charts import escape_text, wrap_svg

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from msgspec import Struct
 
-from segue.domain.plain import cut_text
+from segue.domain.text import cut_text
 from segue.reports.charts import escape_text, wrap_svg
 from segue.view.run import RunView
 

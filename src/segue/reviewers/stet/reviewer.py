@@ -14,10 +14,9 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from segue.domain.errors import SegueError
-from segue.domain.finding import DismissReason, Finding, Review
+from segue.domain.verdict import DismissReason, Finding, Review
 from segue.ports import Problem, ReviewSubject
-from segue.reviewers.changes import in_changed_hunks
-from segue.reviewers.formats.read import MalformedOutput, parse
+from segue.reviewers.formats import MalformedOutput, parse
 from segue.reviewers.options import StetOptions
 from segue.reviewers.stet.session import (
     NO_SESSION,
@@ -27,7 +26,7 @@ from segue.reviewers.stet.session import (
     identity,
     read_status,
 )
-from segue.reviewers.tool import ReviewTool, ToolResult, fill_argv, find_missing, locate
+from segue.reviewers.tool import ReviewTool, ToolResult, fill_argv, find_missing, in_changed_hunks, locate
 from segue.system.isolation.isolate import Isolation
 from segue.system.process.processes import child_environment, inside_environment
 from segue.system.programs import find

@@ -15,15 +15,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from segue.agents.claude.agent import ADDRESS, KEYS, ClaudeAgent, ClaudeOptions
-from segue.agents.codex.agent import CodexAgent, CodexOptions
-from segue.agents.codex.provider import KEY, find_provider, point_at
+from segue.agents.codex.agent import KEY, CodexAgent, CodexOptions, find_provider, point_at
 from segue.agents.local.recording import read_recording
 from segue.domain.errors import SegueError, ToolMissing, UsageError
 from segue.domain.events import AgentRecorded, Event
 from segue.domain.job import Job
 from segue.domain.options import read_options
 from segue.domain.outcome import Outcome
-from segue.domain.recording import RecordedLaunch, Recording
 from segue.domain.run import Run
 from segue.flow.launch import run_agent
 from segue.ports import Agent, Store
@@ -37,6 +35,7 @@ from segue.system.git.repository import Repository
 from segue.system.git.scratch import clone_at
 from segue.system.http.server import open_server
 from segue.system.process.processes import Processes
+from segue.system.recording.exchanges import RecordedLaunch, Recording
 from segue.system.services import Services
 
 _KEY = "segue-replay-key"

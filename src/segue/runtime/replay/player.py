@@ -14,7 +14,6 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from segue.domain.recording import ModelExchange, Recording, change_body, change_data
 from segue.runtime.replay.requests import (
     LaunchPlaces,
     NormalRequest,
@@ -23,6 +22,7 @@ from segue.runtime.replay.requests import (
     normalise,
 )
 from segue.system.http.server import drop_connection
+from segue.system.recording.exchanges import ModelExchange, Recording, change_body, change_data
 from segue.system.redact import Redactor
 
 _METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]

@@ -17,12 +17,10 @@ from msgspec.structs import replace
 
 from segue.domain.errors import JudgeFailed, SegueError, UsageError
 from segue.domain.events import Event, TaskStarted
-from segue.domain.evidence import Evidence
 from segue.domain.options import Options
-from segue.domain.patience import outlast
 from segue.domain.run import Run
 from segue.domain.task import Task
-from segue.domain.verdict import Action, Verdict, without_secrets
+from segue.domain.verdict import Action, Evidence, Verdict, without_secrets
 from segue.flow.judging import agree
 from segue.judges.checks import ChecksJudge
 from segue.ports import Judge, Store
@@ -31,7 +29,8 @@ from segue.runtime.plan import most_resolutions
 from segue.runtime.replay.decide import OtherPolicy, Redecision, count_checks, follow, redecide
 from segue.runtime.replay.evidence import RecordedEvidence, RecordLacks
 from segue.runtime.replay.points import DecisionPoint, RunRecord, Spending, read_record
-from segue.runtime.stored import load_run_app
+from segue.runtime.sources import load_run_app
+from segue.system.patience import outlast
 from segue.system.process.processes import Processes
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from segue.domain.recording import change_data
+from segue.system.recording.exchanges import change_data
 
 _LEFT_OUT = frozenset(
     {"metadata", "client_metadata", "prompt_cache_key", "safety_identifier", "cache_control"}

@@ -57,7 +57,7 @@ class IssueList(Struct, frozen=True):
 
     @property
     def is_chosen(self) -> bool:
-        """Whether somebody who may write to the repository has chosen each issue: labels and milestones."""
+        """True if somebody who may write to the repository has chosen each issue: labels and milestones."""
         return bool(self.number is not None or self.labels or self.milestone)
 
 

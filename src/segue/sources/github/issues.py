@@ -1,24 +1,92 @@
-"""Reads issues from GitHub and makes tasks of them."""
+"""Reads issues from GitHub and makes tasks of them: their text, their checklists, what they wait for."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct, field
 
 from segue.domain.amounts import list_some
-from segue.domain.criterion import Criterion
 from segue.domain.errors import SourceError
 from segue.domain.graph import Dependency, WaitKind
-from segue.domain.plain import plain
 from segue.domain.task import Notice, Task
+from segue.domain.text import clean, plain
+from segue.domain.verdict import Criterion
 from segue.sources.github.address import IssueList
-from segue.sources.github.text import read_body, read_checklist, read_waits
+from segue.system.github import MEMBERS, GithubLabel, GithubUser
 from segue.system.http.rest import Refused, Rest
 
-MEMBERS = frozenset({"OWNER", "MEMBER", "COLLABORATOR"})
-"""Authors who may write to the repository, or belong to its organisation."""
+_COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
+_FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})")
+_BOX = re.compile(r"^\s*(?:[-*+]|\d{1,9}[.)])\s+\[([ xX])\]\s+(\S.*?)\s*$")
+_LONGEST = 65_536
+_REF = r"(?:[\w.-]+/[\w.-]+)?#[1-9][0-9]{0,9}\b|https?://[^\s/]+/[\w.-]+/[\w.-]+/issues/[1-9][0-9]{0,9}\b"
+_REFS = re.compile(_REF)
+_WAITS = re.compile(
+    rf"(?i:\b(?:blocked\s+by|depends\s+(?:up)?on)\b)[\s:*_]*((?:{_REF})(?:\s*(?:,|&|\band\b)?\s*(?:{_REF}))*)"
+)
+_PARTS = re.compile(r"(?:https?://[^\s/]+/)?(?:([\w.-]+/[\w.-]+))?(?:#|/issues/)(\d+)")
+
+
+def read_body(body: object) -> str:
+    """Return what people see of a text: hidden comments and characters are left out."""
+    if not isinstance(body, str):
+        return ""
+    return clean(_COMMENT.sub("", body[:_LONGEST].replace("\r\n", "\n"))).strip()
+
+
+def read_checklist(text: str) -> list[str]:
+    """Return the items of all checklists that are no mere references to other issues."""
+    found = (item for item in _boxes(text) if not _REFS.fullmatch(_bare(item)))
+    return list(dict.fromkeys(found))
+
+
+def read_waits(text: str, own: str) -> Iterator[tuple[str, int]]:
+    """Yield the repository and number of every issue that a text says it waits for.
+
+    These are named by "blocked by" and "depends on", or are the items of a task list.
+    """
+    for line in _lines(text):
+        for stated in _WAITS.finditer(line):
+            yield from _read_refs(stated[1], own)
+    for item in _boxes(text):
+        if _REFS.fullmatch(_bare(item)):
+            yield from _read_refs(item, own)
+
+
+def _bare(item: str) -> str:
+    return re.sub(r"[\s*_`~]+", "", item)
+
+
+def _read_refs(text: str, own: str) -> Iterator[tuple[str, int]]:
+    for found in _REFS.finditer(text):
+        parts = _PARTS.fullmatch(found[0])
+        if parts is not None:
+            yield (parts[1] or own), int(parts[2])
+
+
+def _boxes(text: str) -> Iterator[str]:
+    for line in _lines(text):
+        if box := _BOX.match(line):
+            yield box[2]
+
+
+def _lines(text: str) -> Iterator[str]:
+    """Yield the lines that are outside of code blocks."""
+    fence = ""
+    for line in text.split("\n"):
+        found = _FENCE.match(line)
+        if fence:
+            is_end = found and found[1].startswith(fence) and not line.strip().strip(fence[0])
+            fence = "" if is_end else fence
+        elif found:
+            fence = found[1]
+        else:
+            yield line
+
+
 _MOST = 1000
 _MOST_BLOCKERS = 100
 _TITLE = 200
@@ -30,17 +98,6 @@ query($owner: String!, $name: String!, $number: Int!) {
       ... on LabeledEvent { createdAt label { name } }
       ... on RenamedTitleEvent { createdAt actor { login } } } } } }
 }"""
-
-
-class Person(Struct, frozen=True):
-    """Who wrote something."""
-
-    login: str = "ghost"
-    type: str = "User"
-
-
-class _IssueLabel(Struct, frozen=True):
-    name: str = ""
 
 
 class _Blockers(Struct, frozen=True):
@@ -59,9 +116,9 @@ class Issue(Struct, frozen=True, kw_only=True):
     body: str | None = None
     state: str = "open"
     html_url: str = ""
-    user: Person | None = None
+    user: GithubUser | None = None
     author_association: str = "NONE"
-    labels: tuple[_IssueLabel, ...] = ()
+    labels: tuple[GithubLabel, ...] = ()
     pull_request: dict[str, Any] | None = None
     issue_dependencies_summary: _Blockers | None = None
     sub_issues_summary: _Parts | None = None
@@ -92,10 +149,10 @@ async def read_issues(rest: Rest, graphql: Rest, wanted: IssueList) -> ReadIssue
     notices: list[Notice] = []
     found = await _list(rest, wanted, notices)
     found = _keep_known_authors(found, wanted, notices)
-    found = await _leave_edited(graphql, found, wanted, notices)
+    found = await _drop_edited(graphql, found, wanted, notices)
     waits = {issue.number: await _find_waits(rest, wanted, issue, notices) for issue in found}
     open_ones = await _find_open(rest, wanted, found, waits)
-    kept = _leave_blocked(found, wanted, waits, open_ones, notices)
+    kept = _drop_blocked(found, wanted, waits, open_ones, notices)
     numbers = {issue.number for issue in kept}
     tasks = [_task(issue, sorted(waits[issue.number] & numbers)) for issue in kept]
     return ReadIssues(tuple(tasks), tuple(notices), {str(one.number): one.html_url for one in kept})
@@ -147,7 +204,7 @@ async def _find_unknown_labels(rest: Rest, wanted: IssueList) -> list[Notice]:
     """Say which labels do not exist: GitHub answers as if no issue had them."""
     if not wanted.labels:
         return []
-    known = [one.name for one in await rest.list(f"/repos/{wanted.full_name}/labels", _IssueLabel)]
+    known = [one.name for one in await rest.list(f"/repos/{wanted.full_name}/labels", GithubLabel)]
     names = {name.lower() for name in known}
     listed = f"It has: {', '.join(known[:20])}." if known else "It has no labels."
     return [
@@ -199,7 +256,7 @@ def _keep_known_authors(found: list[Issue], wanted: IssueList, notices: list[Not
     return [issue for issue in found if issue.author_association in MEMBERS]
 
 
-async def _leave_edited(
+async def _drop_edited(
     graphql: Rest, found: list[Issue], wanted: IssueList, notices: list[Notice]
 ) -> list[Issue]:
     """Leave out what its author, no member, has changed after a member had put the label on it."""
@@ -293,7 +350,7 @@ async def _find_open(
     return open_ones
 
 
-def _leave_blocked(
+def _drop_blocked(
     found: list[Issue],
     wanted: IssueList,
     waits: Mapping[int, set[int]],

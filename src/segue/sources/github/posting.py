@@ -1,6 +1,6 @@
-"""Tells people on GitHub how work on their issues is going: one comment per run, edited, and one label.
+"""Reports on GitHub how work on issues is going: one comment per run, edited, and one label.
 
-What is to be posted is written down first, and posted by a thread. After a kill, or while GitHub is away, the
+A report is put into an outbox first, and sent by a thread. After a kill, or while GitHub is away, the
 next run posts it, after a look for what was posted already.
 """
 
@@ -20,14 +20,15 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from segue.domain.errors import SegueError, Unavailable
-from segue.domain.patience import outlast
-from segue.domain.plain import plain_lines
 from segue.domain.task import Task
-from segue.sources.github.issues import Issue, Person
-from segue.sources.options import GithubSettings
+from segue.domain.text import plain_lines
+from segue.sources.github.issues import Issue
+from segue.sources.github.options import GithubSettings
 from segue.system.files import exclusive, private_folder, write_atomic
+from segue.system.github import GithubUser
 from segue.system.http.client import LOOPBACK
 from segue.system.http.rest import Refused, Rest
+from segue.system.patience import outlast
 from segue.system.reading import read_file
 
 ReportState = Literal["working", "person", "done", "skipped"]
@@ -53,7 +54,7 @@ class IssueReport(Struct, frozen=True, omit_defaults=True):
     branch: str = ""
 
 
-class IssueNote(Struct, frozen=True, omit_defaults=True):
+class OutboxEntry(Struct, frozen=True, omit_defaults=True):
     """What is known about an issue that was worked on."""
 
     task: Task
@@ -64,20 +65,20 @@ class IssueNote(Struct, frozen=True, omit_defaults=True):
     """Why it was not posted."""
 
 
-class Notebook:
+class Outbox:
     """The file with what is to be posted, and what was."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    def read(self) -> dict[str, IssueNote]:
+    def read(self) -> dict[str, OutboxEntry]:
         """Return the notes by task; none if there is no file, or an unreadable one: GitHub has the rest."""
         try:
-            return msgspec.json.decode(read_file(self.path), type=dict[str, IssueNote])
+            return msgspec.json.decode(read_file(self.path), type=dict[str, OutboxEntry])
         except (OSError, SegueError, msgspec.MsgspecError, ValueError):
             return {}
 
-    def change(self, key: str, change: Callable[[IssueNote | None], IssueNote | None]) -> None:
+    def change(self, key: str, change: Callable[[OutboxEntry | None], OutboxEntry | None]) -> None:
         """Change one note, alone; None leaves it as it is."""
         private_folder(self.path.parent)
         with exclusive(self.path.with_name(f"{self.path.name}.lock")):
@@ -88,9 +89,9 @@ class Notebook:
             notes[key] = note
             write_atomic(self.path, msgspec.json.format(msgspec.json.encode(notes), indent=1))
 
-    def want(self, task: Task, report: IssueReport) -> None:
-        """Write down what is to be posted about an issue."""
-        self.change(task.key, lambda old: IssueNote(task, report, old.posted if old else None))
+    def enqueue(self, task: Task, report: IssueReport) -> None:
+        """Put what is to be posted about an issue into the outbox."""
+        self.change(task.key, lambda old: OutboxEntry(task, report, old.posted if old else None))
 
     def pending(self) -> dict[str, IssueReport]:
         """Return what is still to be posted, by issue."""
@@ -106,13 +107,13 @@ class Notebook:
         ]
 
 
-class Teller:
-    """Tells what a notebook contains, in a thread of its own, or at once."""
+class OutboxSender:
+    """Sends what is in an outbox, in a thread of its own, or at once."""
 
     def __init__(
-        self, notebook: Notebook, open_rest: Callable[[], Rest], repo: str, settings: GithubSettings
+        self, outbox: Outbox, open_rest: Callable[[], Rest], repo: str, settings: GithubSettings
     ) -> None:
-        self._notebook = notebook
+        self._outbox = outbox
         self._open_rest = open_rest
         self._repo = repo
         self._settings = settings
@@ -122,16 +123,16 @@ class Teller:
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Begin to tell in the background."""
+        """Begin to send in the background."""
         self._ending.clear()
         self._wake.set()
         self._thread = threading.Thread(target=self._work, name="segue-github", daemon=True)
         self._thread.start()
 
-    def notice(self) -> None:
-        """Look at the notebook: there is something new in it; without a thread, tell it now."""
+    def wake(self) -> None:
+        """Look at the outbox: there is something new in it; without a thread, send it now."""
         if self._thread is None:
-            self.tell(_CLOSING)
+            self.send(_CLOSING)
         else:
             self._wake.set()
 
@@ -143,24 +144,24 @@ class Teller:
             self._wake.set()
             thread.join(_CLOSING)
 
-    def tell(self, patience: float) -> None:
+    def send(self, patience: float) -> None:
         """Post everything that is pending; what cannot be posted is kept for later."""
-        if self._notebook.pending():
+        if self._outbox.pending():
             with ThreadPoolExecutor(1) as thread:  # the caller's own may run an event loop
-                thread.submit(asyncio.run, self._tell_all(patience)).result()
+                thread.submit(asyncio.run, self._send_all(patience)).result()
 
     def _work(self) -> None:
-        while not self._ending.is_set() or self._notebook.pending():
+        while not self._ending.is_set() or self._outbox.pending():
             self._wake.wait()
             self._wake.clear()
             ending = self._ending.is_set()
-            asyncio.run(self._tell_all(_CLOSING / 2 if ending else _CLOSING))
+            asyncio.run(self._send_all(_CLOSING / 2 if ending else _CLOSING))
             if ending:
                 return
 
-    async def _tell_all(self, patience: float) -> None:
+    async def _send_all(self, patience: float) -> None:
         with self._lock:
-            pending = self._notebook.pending()
+            pending = self._outbox.pending()
             try:
                 async with self._open_rest() as rest:
                     for key, report in pending.items():
@@ -171,17 +172,17 @@ class Teller:
                     self._note(key, report, error.message)
 
     async def _try(self, rest: Rest, key: str, report: IssueReport, patience: float) -> str:
-        """Tell one report; return why that failed, or nothing."""
+        """Send one report; return why that failed, or nothing."""
         try:
-            await outlast(lambda: self._tell(rest, key, report), patience)
+            await outlast(lambda: self._send_report(rest, key, report), patience)
         except (SegueError, Unavailable) as error:
             return error.message if isinstance(error, SegueError) else str(error)
         return ""
 
     def _note(self, key: str, report: IssueReport, problem: str) -> None:
-        self._notebook.change(key, lambda old: _after(old, report, problem))
+        self._outbox.change(key, lambda old: _after(old, report, problem))
 
-    async def _tell(self, rest: Rest, key: str, report: IssueReport) -> None:
+    async def _send_report(self, rest: Rest, key: str, report: IssueReport) -> None:
         """Make the issue show the report. Doing it twice changes nothing."""
         base = f"/repos/{self._repo}/issues/{key}"
         issue = await rest.get(base, Issue)
@@ -228,7 +229,7 @@ class Teller:
 class _IssueRemark(Struct, frozen=True):
     id: int
     body: str = ""
-    user: Person | None = field(default=None)
+    user: GithubUser | None = field(default=None)
 
     def is_by(self, login: str) -> bool:
         """Return whether this token wrote it; where nobody says whose it is, whether a program did."""
@@ -240,7 +241,7 @@ class _IssueRemark(Struct, frozen=True):
 async def _find_login(rest: Rest) -> str:
     """Return whose token it is; empty for one that belongs to no person, as in Actions."""
     try:
-        return (await rest.get("/user", Person)).login
+        return (await rest.get("/user", GithubUser)).login
     except Refused:
         return ""
 
@@ -265,7 +266,7 @@ def describe(report: IssueReport) -> str:
     return f"Segue needs a person here ({run}):\n\n{quoted}\n\n{more}"
 
 
-def _after(old: IssueNote | None, report: IssueReport, problem: str) -> IssueNote | None:
+def _after(old: OutboxEntry | None, report: IssueReport, problem: str) -> OutboxEntry | None:
     if old is None:
         return None
     return replace(old, problem=problem) if problem else replace(old, posted=report, problem="")

@@ -13,18 +13,18 @@ from msgspec.structs import replace
 
 from segue.domain.amounts import format_count
 from segue.domain.errors import UsageError
-from segue.domain.history import SourceHistory
-from segue.domain.patience import outlast
+from segue.domain.source import SourceHistory
 from segue.domain.task import Completion, Notice, Task, TaskList, TaskStatus
 from segue.ports import SourceRequest
 from segue.sources.github.address import IssueList, read_address
 from segue.sources.github.issues import ReadIssues, read_issues
-from segue.sources.github.posting import IssueReport, Notebook, ReportState, Teller
+from segue.sources.github.options import GithubSettings
+from segue.sources.github.posting import IssueReport, Outbox, OutboxSender, ReportState
 from segue.sources.listed import ListedSource, Reading
-from segue.sources.options import GithubSettings
 from segue.sources.recognise import is_github
 from segue.system.github import find_access, open_graphql, open_rest
 from segue.system.http.rest import Rest, RestWords
+from segue.system.patience import outlast
 
 _READ_PATIENCE = 60.0
 """Seconds for which GitHub is waited for before a run; at work nothing waits for it."""
@@ -66,8 +66,8 @@ class GithubIssues(ListedSource):
         self._redact = redact
         self._read_once: tuple[ReadIssues, Reading] | None = None
         super().__init__(wanted.address, repo, state_dir)
-        self.notebook = Notebook(self.state.path.with_suffix(".notes"))
-        self._teller = Teller(self.notebook, self._rest, wanted.full_name, settings)
+        self.outbox = Outbox(self.state.path.with_suffix(".notes"))
+        self._sender = OutboxSender(self.outbox, self._rest, wanted.full_name, settings)
 
     @property
     def title(self) -> str:
@@ -77,7 +77,7 @@ class GithubIssues(ListedSource):
     def tasks(self) -> TaskList:
         """Return the issues with what is done of them, and those that Segue has done and closed since."""
         listing = super().tasks()
-        problems = tuple(Notice(None, text) for text in self.notebook.problems())
+        problems = tuple(Notice(None, text) for text in self.outbox.problems())
         return replace(listing, notices=(*listing.notices, *problems))
 
     def context(self, task: Task) -> str:
@@ -87,7 +87,7 @@ class GithubIssues(ListedSource):
 
     def announce(self, task: Task, run: str) -> None:
         """Say on the issue that work on it begins."""
-        self._tell(task, IssueReport("working", run))
+        self._report(task, IssueReport("working", run))
 
     def mark(self, task: Task, completion: Completion) -> None:
         """Record the completion, and say it on the issue."""
@@ -96,32 +96,32 @@ class GithubIssues(ListedSource):
         state = states.get(completion.status)
         if state is not None:
             commit, branch = completion.commit or "", completion.branch or ""
-            self._tell(task, IssueReport(state, completion.run, commit=commit, branch=branch))
+            self._report(task, IssueReport(state, completion.run, commit=commit, branch=branch))
 
     def record(self, task: Task, completion: Completion) -> None:
         """Say on the issue that a person is needed."""
         reason = self._redact(completion.error or "It could not be finished.")
-        self._tell(task, IssueReport("person", completion.run, reason))
+        self._report(task, IssueReport("person", completion.run, reason))
 
     @contextmanager
     def batch(self) -> Iterator[None]:
-        """Tell GitHub in the background while the block runs."""
-        self._teller.start()
+        """Send reports to GitHub in the background while the block runs."""
+        self._sender.start()
         try:
             yield
         finally:
-            self._teller.stop()
+            self._sender.stop()
 
     def restore(self, history: SourceHistory) -> str:
-        """Restore the record of what is done, and tell what an earlier run did not get to tell."""
-        self._teller.tell(_RESTORE_PATIENCE)
+        """Restore the record of what is done, and send reports that an earlier run could not."""
+        self._sender.send(_RESTORE_PATIENCE)
         return super().restore(history)
 
-    def _tell(self, task: Task, report: IssueReport) -> None:
+    def _report(self, task: Task, report: IssueReport) -> None:
         if not (self._settings.comments or self._settings.labels or self._settings.close):
             return
-        self.notebook.want(task, report)
-        self._teller.notice()
+        self.outbox.enqueue(task, report)
+        self._sender.wake()
 
     def _read(self) -> Reading:
         return self._load()[1]
@@ -132,7 +132,7 @@ class GithubIssues(ListedSource):
             found = _run_apart(self._fetch)
             listed = {task.key for task in found.tasks}
             marks = self.state.load()
-            notes = self.notebook.read()
+            notes = self.outbox.read()
             known = marks.tasks if marks else {}
             gone = [
                 replace(notes[key].task, depends_on=()) for key in known if key not in listed and key in notes

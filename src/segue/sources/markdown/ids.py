@@ -110,7 +110,7 @@ def _number(text: str) -> str | None:
 
 
 def atoms(id_: str) -> tuple[str, ...]:
-    """The single ids in a pair or a range."""
+    """Return the single ids in a pair or a range."""
     return tuple(re.findall(_ATOM, id_))
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
 
 from msgspec import Struct
 
@@ -200,3 +202,20 @@ def _ends_comment(line: str) -> bool:
 
 def _size(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode("utf-8", "surrogateescape"))
+
+
+def words_for(concept: str) -> str:
+    """Return how teams write something, in their languages, as a part of a regular expression."""
+    return "|".join(_load_words()[concept])
+
+
+def find_words(concept: str) -> re.Pattern[str]:
+    """Return the pattern that finds what teams write for something, whatever its case."""
+    return re.compile(words_for(concept), re.IGNORECASE)
+
+
+@cache
+def _load_words() -> dict[str, list[str]]:
+    import tomllib  # most plans need none of these words
+
+    return tomllib.loads(Path(__file__).with_name("words.toml").read_text("utf-8"))

@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from segue.sources.markdown.ids import Named, named, named_in_heading
-from segue.sources.markdown.lines import Heading, Line, heading
+from segue.sources.markdown.lines import Heading, Line, find_words, heading
 from segue.sources.markdown.marks import SIGN, Mark, box_mark, find_mark, no_mark, without_mark, word_mark
 
 _BULLET = r"(?:[-*+•–·▪◦]|[0-9]{1,9}[.)])"
@@ -23,14 +23,8 @@ _HEADING_BOX = re.compile(rf"(?:{_BULLET}\s*)?\[(\s*(?:[^\[\]\sP]\s*)?)\]\s*(?=\
 _NOTE = re.compile(
     r"\s*(?:>|(?=\*\*(?:NOTE|IMPORTANT|CRITICAL|TDD)\b)|(?=⚠))\s*(.*\btests?\b.*)", re.IGNORECASE
 )
-_STATUS_COLUMN = re.compile(
-    r"status|state|done|progress|complete|✓|✔|✅|状态|ステータス|상태|estado|statut|stato|статус|готово",
-    re.IGNORECASE,
-)
-_TITLE_COLUMN = re.compile(
-    r"task|title|desc|what|name|summary|任务|説明|タスク|작업|tarea|tarefa|tâche|aufgabe|задача|опис",
-    re.IGNORECASE,
-)
+_STATUS_COLUMN = find_words("status column")
+_TITLE_COLUMN = find_words("title column")
 _SEPARATOR = re.compile(r"[\s|:-]+")
 _CELL = re.compile(r"(?:[^|\\]|\\.)+")
 _RELATES = re.compile(
@@ -63,7 +57,7 @@ class TaskLine(Struct, frozen=True):
     headings: tuple[Heading, ...]
     note: str = ""
     loose: bool = False
-    """Whether it is mistyped, but clear."""
+    """True if it is mistyped, but clear."""
     more: tuple[str, ...] = ()
     """What the other columns of its row say."""
 

@@ -15,16 +15,16 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from segue.domain.errors import SegueError, SourceError, UsageError
-from segue.domain.history import SourceHistory
 from segue.domain.run import RunKind
+from segue.domain.source import SourceHistory
 from segue.domain.task import Completion, Notice, Task, TaskList, TaskStatus, text_digest
 from segue.ports import Source, SourceChange, SourceRequest
-from segue.sources.markdown.stated import note_waits
+from segue.sources.markdown.relations import note_waits
 from segue.sources.plan import state as planstate
 from segue.sources.plan.state import PlanState
 from segue.sources.plan.text import INVALID, ParsedPlan, decode, listing, order
 from segue.sources.plan.usual import parse
-from segue.sources.restore import restore_state
+from segue.sources.state_file import restore_state, set_aside
 from segue.system.beneath import UnsafeFile, read_still
 from segue.system.files import signature
 from segue.system.reading import LARGEST, check_inside, explain_unreadable, work_tree
@@ -212,7 +212,7 @@ class PlanFile(Source):
         """Start from the first task; the record of what is done is kept aside."""
         self._write_marks()
         if self.state_path.exists():
-            planstate.set_aside(self.state_path, "restarted")
+            set_aside(self.state_path, "restarted")
         self._update(lambda _old: PlanState("", ""))
 
     def restore(self, history: SourceHistory) -> str:
@@ -228,7 +228,7 @@ class PlanFile(Source):
             return self._update(change)
 
         return restore_state(
-            self.state_path, history, self.state, rebuild, lambda: planstate.set_aside(self.state_path)
+            self.state_path, history, self.state, rebuild, lambda: set_aside(self.state_path)
         )
 
     def _update(self, change: Callable[[PlanState | None], PlanState]) -> PlanState:

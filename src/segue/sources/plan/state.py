@@ -9,8 +9,7 @@ import os
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
-from itertools import count, filterfalse
+from itertools import filterfalse
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -18,11 +17,11 @@ import msgspec
 from msgspec import Meta, Struct, field
 from msgspec.structs import replace
 
-from segue.domain.history import SourceHistory
+from segue.domain.source import SourceHistory
 from segue.domain.task import Completion, TaskStatus
 from segue.sources.plan.text import order
-from segue.sources.restore import CorruptState, read_document, read_fields
-from segue.system.files import exclusive, private_folder, signature, write_atomic, write_error
+from segue.sources.state_file import CorruptState, read_document, read_fields
+from segue.system.files import exclusive, private_folder, signature, write_atomic
 
 SCHEMA = 1
 _LARGEST = 64 * 1024**2
@@ -87,7 +86,7 @@ class PlanState(Struct, frozen=True):
         return frozenset(self.others).union(map(str, self.indices))
 
     def after(self, key: str, completion: Completion) -> PlanState:
-        """The state once the completion is recorded."""
+        """Return the state once the completion is recorded."""
         run, seq = completion.run, completion.seq
         is_done = self.has(key)
         if completion.status is TaskStatus.SKIPPED:
@@ -108,7 +107,7 @@ class PlanState(Struct, frozen=True):
         )
 
     def continued(self, history: SourceHistory) -> PlanState:
-        """The state with everything the journal knows."""
+        """Return the state with everything the journal knows."""
         state = self
         for key, completion in history.completions().items():
             state = state.after(key, completion)
@@ -141,7 +140,7 @@ class PlanState(Struct, frozen=True):
         return dict(list(plans.items())[-KEPT_PLANS:])
 
     def document(self) -> dict[str, Any]:
-        """The fields of the file, but for the digest."""
+        """Return the fields of the file, but for the digest."""
         return {
             "schema": SCHEMA,
             "plan_path": self.plan_path,
@@ -160,7 +159,7 @@ class PlanState(Struct, frozen=True):
 
 
 def pair_key(plan: Path, repo: Path) -> str:
-    """The name of a (plan, repository) pair, the same for every way to write the two paths."""
+    """Return the name of a (plan, repository) pair, the same for every way to write the two paths."""
     paths = (os.path.realpath(plan), os.path.realpath(repo))
     digest = hashlib.sha256(b"\0".join(os.fsencode(path) for path in paths)).hexdigest()[:12]
     stem = re.sub(r"[^\w.-]+", "-", Path(paths[0]).stem).strip("-.")[:40]
@@ -209,24 +208,6 @@ def update(
         return before, signature(path), new
 
 
-def set_aside(path: Path, why: str = "corrupt", folder: Path | None = None) -> Path:
-    """Rename a state file so that it is kept, there or in a folder, but not in the way; says its new name."""
-    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
-    try:
-        for number in count(1):
-            suffix = f"-{number}" if number > 1 else ""
-            target = (folder or path.parent) / f"{path.name}.{why}-{stamp}{suffix}"
-            try:
-                # Taking the name first, the rename can only replace this empty file of our own.
-                target.touch(exist_ok=False)
-            except FileExistsError:
-                continue
-            return path.replace(target)
-    except OSError as error:
-        raise write_error(error, path) from error
-    raise AssertionError("unreachable")
-
-
 def _encode(name: str, value: object) -> str:
     """Return a field as ASCII JSON; the long ones by the fast encoder, as each task writes them all."""
     if name in _LONG:
@@ -238,7 +219,7 @@ def _encode(name: str, value: object) -> str:
 
 
 def _digest(document: Mapping[str, Any]) -> str:
-    """The digest of a document as it was read."""
+    """Return the digest of a document as it was read."""
     named = {name: value for name, value in document.items() if name != "digest"}
     return _digest_of(named, {name: json.dumps(value, separators=_COMPACT) for name, value in named.items()})
 

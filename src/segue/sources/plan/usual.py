@@ -15,18 +15,21 @@ from segue.domain.pattern import pattern
 from segue.domain.task import Notice, Task, TaskStatus
 from segue.sources.markdown.ids import named_in_heading, numbered
 from segue.sources.markdown.lines import hidden_by, plain, split_heading, split_lines
-from segue.sources.markdown.stated import TaskNames, wait_by_text
-from segue.sources.plan.strict import CANONICAL, fenced, read_strict, swallowed
+from segue.sources.markdown.relations import TaskNames, wait_by_text
 from segue.sources.plan.text import (
+    CANONICAL,
     LOOKS_LIKE_TASK,
     ParsedPlan,
     PlanSection,
     body,
+    fenced,
     hashed_lines,
     make_task,
     order,
     quote,
+    read_strict,
     says_done,
+    swallowed,
     without_duplicates,
 )
 

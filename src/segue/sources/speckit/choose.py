@@ -1,4 +1,7 @@
-"""Decides which lines of a tasks.md are its tasks, where boxes, headings, tables and lists meet."""
+"""Decides which lines of a tasks.md are its tasks, where boxes, headings, tables and lists meet.
+
+Also reads what the file says about a phase: its goal, its purpose, the checkpoint at its end.
+"""
 
 from __future__ import annotations
 
@@ -9,27 +12,15 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from segue.domain.task import Notice, TaskStatus
-from segue.sources.markdown.ids import atoms
-from segue.sources.markdown.lines import Heading, Line, heading, plain
+from segue.sources.markdown.ids import atoms, named, numbered
+from segue.sources.markdown.lines import Heading, Line, find_words, heading, list_item, plain
 from segue.sources.markdown.marks import Form, status_line
 from segue.sources.markdown.shapes import Shape, TaskLine
 
-PHASE = re.compile(r"phase|fase|étape|etapa|этап|фаза|阶段|階段|フェーズ|단계|giai đoạn", re.IGNORECASE)
-_CHECKLIST = re.compile(
-    r"check-?\s?list|checkliste|чек-?лист|清单|檢查|检查|チェックリスト|체크리스트"
-    r"|lista de (?:verifica|chequeo)|liste de contrôle",
-    re.IGNORECASE,
-)
-_CHECKS = re.compile(
-    r"accept|criteri|definition of done|validat|verif|review|\bgates?\b|prerequisit|deploy|success"
-    r"|验收|受け入れ|인수|aceptación|aceitação|akzeptanz|критери",
-    re.IGNORECASE,
-)
-_ABOUT_TASKS = re.compile(
-    r"depend|parallel|paralel|strateg|\bnotes?\b|example|execution order|coverage|traceab|mapping"
-    r"|\bmvp\b|\brisks?\b|summary|依存|依赖|依賴|의존|зависим|abhängig|dipenden",
-    re.IGNORECASE,
-)
+PHASE = find_words("phase")
+_CHECKLIST = find_words("checklist")
+_CHECKS = find_words("checks")
+_ABOUT_TASKS = find_words("about tasks")
 _SHOWN_ROWS = 12
 
 
@@ -226,3 +217,54 @@ def _without_repetition(tasks: Sequence[TaskLine], notices: list[Notice], which:
     if which is None:
         return Chosen((), tuple(notices), lists)
     return Chosen(lists[which - 1], tuple(notices))
+
+
+_LABELLED = re.compile(r"\s*\*\*(?=\S)(.{2,60}?)\*\*\s*(.*)")
+_CHECKPOINT = find_words("checkpoint")
+_MOST_CHARS = 2000
+
+
+def describe_phase(lines: Sequence[Line], title: str, line: int) -> str:
+    """Return the heading of the phase that a line belongs to, and what is said about the whole phase.
+
+    `title` is the heading as the task has it. Labels such as **Goal** are known by their form, because teams
+    write them in many languages.
+    """
+    heads = [head for one in lines[:line] if (head := heading(one))]
+    start = next((head for head in reversed(heads) if plain(head.text) == title), None)
+    if start is None:
+        return ""
+    section = _section(lines, start)
+    said = "\n".join([plain(start.text), *_statements(section)])
+    return said if len(said) <= _MOST_CHARS else said[:_MOST_CHARS].rpartition("\n")[0]
+
+
+def _section(lines: Sequence[Line], start: Heading) -> Sequence[Line]:
+    below = (head for one in lines[start.number :] if (head := heading(one)))
+    end = next((head.number for head in below if head.level <= start.level), len(lines) + 1)
+    return lines[start.number : end - 1]
+
+
+def _statements(section: Sequence[Line]) -> Iterator[str]:
+    """Yield the paragraphs that begin with a bold label, each as one line; those of tasks are left out."""
+    paragraph: list[str] = []
+    in_task = False
+    for line in [*section, None]:
+        head = heading(line) if line else None
+        if head:
+            in_task = _is_task(head.text)
+        text = "" if line is None or line.block or head else line.text.strip()
+        item = line is not None and list_item(line) is not None
+        found = None if item else _LABELLED.match(text)
+        if paragraph and (not text or found or item):
+            yield " ".join(paragraph)
+            paragraph = []
+        if found and not _is_task(found[1]) and (not in_task or _CHECKPOINT.search(found[1])):
+            label = found[1].strip(" :：⚠️").replace("*", "")
+            paragraph = [f"{label}: {found[2].lstrip(' :：')}".strip()]
+        elif paragraph and text:
+            paragraph.append(text)
+
+
+def _is_task(text: str) -> bool:
+    return named(text) is not None or numbered(text) is not None

@@ -1,18 +1,22 @@
-"""Context for an agent beside its task: what it must know, and where to read the rest."""
+"""Context for an agent beside its task: what it must know, where to read the rest, and its user stories."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from segue.domain.criterion import Criterion
 from segue.domain.errors import UsageError
-from segue.domain.task import Task
-from segue.sources.markdown.lines import heading, plain, read_lines
+from segue.domain.graph import Waits
+from segue.domain.task import Notice, Task, TaskStatus
+from segue.domain.verdict import Criterion
+from segue.sources.markdown.lines import find_bad_byte, find_words, heading, plain, read_lines
 from segue.sources.speckit.spec import Plan, Spec, Story
+from segue.sources.speckit.tasks import BoxTask
 from segue.system.reading import leads_out, read_file
 
 MOST_BYTES = 48 * 1024
@@ -24,9 +28,7 @@ _MOST_CONSTITUTION = 1500
 _MOST_HINT = 100
 _MOST_CONTRACTS = 20
 _SENTENCE = re.compile(r"(?<=[.!?。！？])\s+")
-_GOVERNANCE = re.compile(
-    r"governance|治理|ガバナンス|거버넌스|gobernanza|governança|gouvernance", re.IGNORECASE
-)
+_GOVERNANCE = find_words("governance")
 """The section about amendments of a constitution, which is no rule for code."""
 _DOCUMENTS = ("spec.md", "plan.md", "data-model.md", "research.md", "quickstart.md")
 
@@ -46,7 +48,7 @@ class Section(Struct, frozen=True):
 
 
 def stories_of(task: Task) -> tuple[str, ...]:
-    """The keys in the story field of a task."""
+    """Return the keys in the story field of a task."""
     return tuple(task.story.split("+")) if task.story else ()
 
 
@@ -200,3 +202,86 @@ def _without_repetition(lines: Iterable[str], stories: Iterable[Story]) -> Itera
 def _stories(spec: Spec, keys: Iterable[str]) -> list[Story]:
     found = {story.key: story for key in keys if (story := spec.story(key))}
     return list(found.values())
+
+
+def story_keys(box: BoxTask, spec: Spec) -> tuple[str, ...]:
+    """Return the stories of a task by their keys in the spec; in the old template the spec is one story."""
+    named = box.stories or ((spec.primary,) if spec.primary else ())
+    return tuple(dict.fromkeys(story.key if (story := spec.story(key)) else key for key in named))
+
+
+def open_counts(boxes: Iterable[BoxTask], spec: Spec) -> Counter[str]:
+    """Return how many tasks of each story are still to be done."""
+    return Counter(key for box in boxes if box.status is TaskStatus.PENDING for key in story_keys(box, spec))
+
+
+def has_last_task(box: BoxTask, boxes: Iterable[BoxTask], spec: Spec) -> bool:
+    """Return whether a story of this task has one open task left."""
+    counts = open_counts(boxes, spec)
+    return any(counts[key] == 1 for key in story_keys(box, spec) if spec.story(key))
+
+
+def note_spec(boxes: Sequence[BoxTask], spec: Spec, path: Path, inside: Path) -> Iterator[Notice]:
+    """Yield what a person should know about spec.md: that it is missing, damaged, or about other stories."""
+    if not path.is_file():
+        yield Notice(1, "There is no spec.md beside tasks.md: tasks are judged by their own texts.")
+        return
+    if bad := find_bad_byte(read_file(path, inside)):
+        text = f"Byte {bad[1]} of spec.md (line {bad[0]}) is not UTF-8; it is read as Windows-1252."
+        yield Notice(1, text)
+    yield from _note_stories(boxes, spec)
+
+
+def _note_stories(boxes: Iterable[BoxTask], spec: Spec) -> Iterator[Notice]:
+    """Name stories of tasks that the spec does not have, and stories of the spec without tasks."""
+    first: dict[str, BoxTask] = {}
+    for box in boxes:
+        for key in box.stories:
+            first.setdefault(key, box)
+    for key, box in first.items():
+        if spec.story(key) is None:
+            text = f"{box.key} belongs to {key}, which spec.md does not have: its own text is judged."
+            yield Notice(box.line, text)
+    used = {story.key for key in first if (story := spec.story(key))}
+    unused = [key for key in spec.stories if key not in used]
+    if first and unused:
+        yield Notice(1, f"No task belongs to these user stories of spec.md: {', '.join(unused)}.")
+
+
+def list_tasks(
+    boxes: Sequence[BoxTask], spec: Spec, tests_named: Mapping[str, str], waits: Waits, strict: bool
+) -> tuple[Task, ...]:
+    """Return the tasks with their criteria; those of a story are at its last open task, or at all if strict.
+
+    `tests_named` are the independent tests of stories in tasks.md; they come before those in spec.md.
+    `waits` is what each task waits for.
+    """
+    counts = open_counts(boxes, spec)
+    members: dict[str, list[str]] = {}
+    for box in boxes:
+        if box.status in (TaskStatus.PENDING, TaskStatus.DONE):
+            for key in story_keys(box, spec):
+                members.setdefault(key, []).append(box.key)
+    order = {box.key: place for place, box in enumerate(boxes)}
+    tasks = []
+    for box in boxes:
+        is_open = box.status is TaskStatus.PENDING
+        ending = [key for key in story_keys(box, spec) if strict or (is_open and counts[key] == 1)]
+        named = "+".join(box.stories) or spec.primary
+        task = Task(box.key, box.title, box.text, box.status, box.line, named, section=box.section)
+        whole = [story for key in ending if (story := spec.story(key))]
+        keys = {key for story in whole for key in members.get(story.key, ())}
+        tests = [tests_named.get(story.key) or story.independent_test for story in whole]
+        tasks.append(
+            replace(
+                task,
+                criteria=criteria(task, spec, ending),
+                story_tasks=tuple(sorted(keys, key=order.__getitem__)),
+                independent_test="\n\n".join(filter(None, tests)),
+                depends_on=tuple(waits.get(box.key, ())),
+                parallel="P" in box.labels,
+                phase=box.phase,
+                checkpoint=box.checkpoint,
+            )
+        )
+    return tuple(tasks)

@@ -13,30 +13,44 @@ from msgspec.structs import replace
 
 from segue.domain.errors import SegueError, SourceError
 from segue.domain.graph import Waits
-from segue.domain.history import SourceHistory
-from segue.domain.hook import SourceHook
 from segue.domain.run import RunKind
+from segue.domain.source import SourceHistory, SourceHook
 from segue.domain.task import Completion, Notice, Task, TaskList, TaskStatus
 from segue.ports import Source, SourceRequest
-from segue.sources.markdown.lines import decode, find_bad_byte, read_lines, readable
-from segue.sources.markdown.stated import note_waits
-from segue.sources.plan.state import pair_key, set_aside
+from segue.sources.markdown.lines import decode, read_lines, readable
+from segue.sources.markdown.relations import note_waits
+from segue.sources.plan.state import pair_key
 from segue.sources.recognise import TASKS, is_feature
-from segue.sources.restore import CorruptState, restore_state
 from segue.sources.speckit import state as speckit_state
-from segue.sources.speckit.context import check_law, join_sections, list_documents, list_principles, sections
+from segue.sources.speckit.choose import describe_phase
+from segue.sources.speckit.context import (
+    check_law,
+    has_last_task,
+    join_sections,
+    list_documents,
+    list_principles,
+    list_tasks,
+    note_spec,
+    sections,
+    story_keys,
+)
 from segue.sources.speckit.dependencies import find_waits
-from segue.sources.speckit.files import lock_path, read_parsed, read_tasks
-from segue.sources.speckit.find import find_feature, project_root
-from segue.sources.speckit.phase import describe_phase
-from segue.sources.speckit.project import SpecKitProject, name_in, open_checklists
-from segue.sources.speckit.recorded import recorded, state_notices, unticked
+from segue.sources.speckit.project import (
+    SpecKitProject,
+    find_feature,
+    lock_path,
+    name_in,
+    open_checklists,
+    project_root,
+    read_parsed,
+    read_tasks,
+)
 from segue.sources.speckit.spec import Plan, Spec, parse_plan, parse_spec
-from segue.sources.speckit.state import SpecState
-from segue.sources.speckit.stories import has_last_task, list_tasks, note_stories, story_keys
-from segue.sources.speckit.tasks import BoxTask, ParsedTasks, fingerprint, mark_task, parse, refusal
+from segue.sources.speckit.state import SpecState, recorded, state_notices, unticked
+from segue.sources.speckit.tasks import BoxTask, ParsedTasks, find_box, fingerprint, mark_task, parse, refusal
+from segue.sources.state_file import CorruptState, restore_state, set_aside
 from segue.system.files import exclusive, signature
-from segue.system.reading import check_inside, read_file, work_tree, write_inside
+from segue.system.reading import check_inside, work_tree, write_inside
 
 _KEPT = "Nothing was changed."
 _PATIENCE = 30.0
@@ -72,13 +86,8 @@ class SpecKit(Source):
         folder = find_feature(request.named, start, os.environ, request.here)
         check_inside(folder, work_tree(request.repo))
         options = request.options
-        source = cls(
-            folder,
-            request.repo,
-            options.get("verify", "task"),
-            options.get("task_list"),
-            options.get("criteria", ()),
-        )
+        verify, task_list = options.get("verify", "task"), options.get("task_list")
+        source = cls(folder, request.repo, verify, task_list, options.get("criteria", ()))
         if request.named is None and not (project_root(folder, {}) / ".specify").is_dir():
             text = f"Spec Kit is not set up here: there is no .specify. The feature is {source.title}."
             source._found.append(Notice(1, text))
@@ -300,22 +309,8 @@ class SpecKit(Source):
         self._changes += bool(story_keys(box, self._spec()))
 
     def _locate(self, parsed: ParsedTasks, task: Task) -> BoxTask:
-        """The box of a task, by its id and the words of its line; refused if the line has changed."""
         # What was given out counts, not what came back: secrets may have been removed from the latter.
-        wanted = self._given.get(task.key) or fingerprint(task.text)
-        same_key = next((box for box in parsed.tasks if box.key == task.key), None)
-        if same_key and (same_key.fingerprint == wanted or same_key.status is TaskStatus.DONE):
-            return same_key
-        id_ = task.key.split("#")[0]
-        moved = [box for box in parsed.tasks if box.id == id_ and box.fingerprint == wanted]
-        if len(moved) == 1:
-            return moved[0]
-        if same_key is None:
-            message, hint = f"There is no task {task.key} in {self.path}.", "See: segue task list"
-        else:
-            message = f"Line {same_key.line} of {self.path} has changed: {task.key} says something else now."
-            hint = "Tick its box yourself if the task is done all the same."
-        raise SourceError(message, kept=_KEPT, hint=hint)
+        return find_box(parsed, task.key, self.fingerprint(task), self.path)
 
     def _save(self, key: str, text: str, completion: Completion) -> None:
         old = self.state()
@@ -358,20 +353,15 @@ class SpecKit(Source):
         if self._judges_constitution:
             principles = list_principles(self._project.constitution())
             tasks = tuple(replace(task, criteria=(*task.criteria, *principles)) for task in tasks)
-        about_files = [*state_notices(boxes, state), *self._spec_notices(boxes, spec), *note_waits(tasks)]
+        about_files = [
+            *state_notices(boxes, state),
+            *note_spec(boxes, spec, self.folder / "spec.md", self._inside),
+            *note_waits(tasks),
+        ]
         return TaskList(tasks, (*self._found, *self._healed, *about_files, *parsed.notices), parsed.read_as)
 
-    def _spec_notices(self, boxes: list[BoxTask], spec: Spec) -> Iterator[Notice]:
-        if not (self.folder / "spec.md").is_file():
-            yield Notice(1, "There is no spec.md beside tasks.md: tasks are judged by their own texts.")
-            return
-        if bad := find_bad_byte(read_file(self.folder / "spec.md", self._inside)):
-            text = f"Byte {bad[1]} of spec.md (line {bad[0]}) is not UTF-8; it is read as Windows-1252."
-            yield Notice(1, text)
-        yield from note_stories(boxes, spec)
-
     def _note_last_of_story(self, box: BoxTask) -> None:
-        """The criteria of a story's last open task are those of the story: the tasks must be read again."""
+        """Have the tasks read again: the criteria of a story's last open task are those of the story."""
         state = self.state()
         boxes = (recorded(other, state) for other in self._read().parsed.tasks)
         if not self._strict and has_last_task(box, boxes, self._spec()):

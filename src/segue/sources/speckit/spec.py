@@ -1,4 +1,7 @@
-"""Reads spec.md, plan.md and constitution.md: stories with their scenarios, requirements, sections."""
+"""Reads spec.md, plan.md and constitution.md: stories with their scenarios, requirements, sections.
+
+Teams write them in many languages: what is fixed is the form, and the words in `markdown/words.toml`.
+"""
 
 from __future__ import annotations
 
@@ -7,46 +10,124 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct, field
 
-from segue.domain.criterion import Criterion
+from segue.domain.verdict import Criterion
 from segue.sources.markdown.lines import (
     Heading,
     Line,
     decode,
+    find_words,
     heading,
     list_item,
     plain,
     read_lines,
     readable,
+    words_for,
 )
-from segue.sources.speckit.lines import independent_test, stories_in
-from segue.sources.speckit.scenarios import ACCEPTANCE, scenarios
+
+# In a heading the number is the stable part; the words are whatever language the team writes.
+_STORY_WORD = rf"(?:\bUS-?|(?i:{words_for('user story')})\s*[#№-]?\s*)"
+_STORY_NUMBER = r"[0-9]{1,3}[a-z]?(?![A-Za-z0-9])"
+_STORY = re.compile(
+    rf"{_STORY_WORD}{_STORY_NUMBER}(?:\s*(?:[&+,/、]|and\b|und\b|et\b|y\b|e\b|и\b)\s*{_STORY_WORD}?{_STORY_NUMBER})*"
+)
+_NUMBER = re.compile(r"[0-9]{1,3}[a-z]?(?![A-Za-z0-9])")
+_STARTS_STORY = re.compile(rf"[\W_]*(?:[0-9]+(?:\.[0-9]+)*[.)]?\s+)?(?={_STORY_WORD}{_STORY_NUMBER})")
+
+_INDEPENDENT = re.compile(
+    rf"\s*(?:[-*+]\s+)?\*\*\s*(?:{words_for('independent test')})[^*]{{0,40}}\*\*\s*[:：]?\s*(.*)",
+    re.IGNORECASE | re.DOTALL,
+)
+_BOLD = re.compile(r"\s*(?:[-*+]\s+)?\*\*")
+
+
+def stories_in(text: str, at_start: bool = False) -> tuple[str, ...]:
+    """Return the user stories that a heading or a label names, as `US1`."""
+    if at_start:
+        start = _STARTS_STORY.match(text)
+        found = _STORY.match(text, start.end()) if start else None
+    else:
+        found = _STORY.search(text)
+    numbers = _NUMBER.findall(found[0]) if found else []
+    return tuple(dict.fromkeys(f"US{number.lstrip('0') or '0'}" for number in numbers))
+
+
+def independent_test(lines: Sequence[Line], start: int) -> str:
+    """Return the paragraph that begins at a line if it says how a story is tried out on its own."""
+    found = None if lines[start].block else _INDEPENDENT.match(lines[start].text)
+    if found is None:
+        return ""
+    text = [found[1].strip()]
+    for index in range(start + 1, len(lines)):
+        line = lines[index]
+        if not line.block and (not line.text.strip() or _BOLD.match(line.text) or heading(line)):
+            break
+        text.append(line.text.rstrip())
+    return "\n".join(text).strip()
+
+
+ACCEPTANCE = find_words("acceptance")
+"""Words of a line or heading that announces the scenarios."""
+
+_GIVEN = re.compile(rf"\W*(?:{words_for('given')})", re.IGNORECASE)
+_GOES_ON = re.compile(rf"\W*(?:{words_for('when or then')})(?![a-z])", re.IGNORECASE)
+_TITLE = re.compile(r"\s*(?:\*\*|__)[^*_]")
+
+
+def scenarios(section: Sequence[Line]) -> tuple[str, ...]:
+    """The scenarios in their order: the list below its announcement, else whatever begins with Given."""
+    for index, line in enumerate(section):
+        if _announces(line) and (found := _items(_list_below(section[index + 1 :]))):
+            return tuple(found)
+    return tuple(text for text in _items(section) if _GIVEN.match(text))
+
+
+def _announces(line: Line) -> bool:
+    if line.block or list_item(line) is not None:
+        return False
+    return bool((heading(line) or _TITLE.match(line.text)) and ACCEPTANCE.search(line.text))
+
+
+def _list_below(section: Iterable[Line]) -> list[Line]:
+    """Return the lines up to the next title that announces something else, once the list has begun."""
+    kept: list[Line] = []
+    for line in section:
+        is_title = heading(line) or (_TITLE.match(line.text) and line.indent < 2)
+        ends = is_title or line.text.strip() == "---"
+        if ends and not _GIVEN.match(line.text) and not _GOES_ON.match(line.text) and list_item(line) is None:
+            # A scenario may have a title of its own: what ends the list is a title of another kind.
+            if not ACCEPTANCE.search(line.text):
+                break
+            continue
+        kept.append(line)
+    return kept
+
+
+def _items(lines: Iterable[Line]) -> list[str]:
+    """Return list items, and lines that begin with Given, each with the lines that continue it."""
+    items: list[str] = []
+    least: int | None = None
+    for line in lines:
+        text = list_item(line)
+        if line.block or not line.text.strip() or (text is None and heading(line)):
+            continue
+        words = " ".join((text or line.text).replace("**", "").split())
+        is_item = text is not None and (least is None or line.indent <= least)
+        if (is_item or _GIVEN.match(words)) and not (items and _GOES_ON.match(words)):
+            least = line.indent if text is not None and least is None else least
+            items.append(words)
+        elif items and (text is not None or line.indent > (least or 0) or _GOES_ON.match(words)):
+            items[-1] += f" {words}"
+    return items
+
 
 _PRIORITY = re.compile(r"\bP[0-9]\b")
 _NUMBERED = re.compile(r"\D{2,60}?([0-9]{1,3})\s*[-–—:：.]")
-_PRIMARY = re.compile(
-    r"primary user story|main user story|主要用户故事|主要なユーザーストーリー", re.IGNORECASE
-)
-_EDGE = re.compile(
-    r"edge case|边界|邊界|エッジケース|엣지|예외|casos? (?:límite|extremo|de borda|limite)|cas limites"
-    r"|grenzfäll|randfäll|casi limite|граничн|крайн|пограничн|trường hợp biên",
-    re.IGNORECASE,
-)
-_SUMMARY = re.compile(
-    r"summary|overview|概要|摘要|要約|요약|resum|résumé|zusammenfassung|sommario|сводка|обзор", re.I
-)
-_TECHNICAL = re.compile(
-    r"technical context|tech(?:nology)? stack|技术|技術|기술|contexto técnico|contexte technique"
-    r"|technischer kontext|contesto tecnico|технический",
-    re.IGNORECASE,
-)
-_CLARIFICATIONS = re.compile(
-    r"clarification|澄清|明確化|明确|명확화|aclaraci|esclarec|clarificación|klärung|klarstellung|chiariment|уточнен",
-    re.IGNORECASE,
-)
-_ASSUMPTIONS = re.compile(
-    r"assumption|假设|假設|前提|가정|supuesto|suposiç|premissa|hypothèse|annahme|assunzion|допущен|giả định",
-    re.IGNORECASE,
-)
+_PRIMARY = find_words("primary story")
+_EDGE = find_words("edge case")
+_SUMMARY = find_words("summary")
+_TECHNICAL = find_words("technical context")
+_CLARIFICATIONS = find_words("clarification")
+_ASSUMPTIONS = find_words("assumption")
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 _ID = r"(?:FR|NFR|SC)-?(?:[A-Z]{1,8}-)?[0-9]{1,4}[a-z]?(?![A-Za-z0-9])"
 _DEFINES = re.compile(
@@ -82,11 +163,11 @@ class Spec(Struct, frozen=True):
     """The one story of the old template, which has no numbers: it is every task's story."""
 
     def story(self, key: str) -> Story | None:
-        """The story a label means; a part of a story (US2b) is found by its number."""
+        """Return the story a label means; a part of a story (US2b) is found by its number."""
         return self.stories.get(key) or self.stories.get(key.rstrip("abcdefghijklmnopqrstuvwxyz"))
 
     def quoted(self, text: str) -> dict[str, str]:
-        """The requirements whose ids stand in the text, ranges (FR-003 to FR-005) included."""
+        """Return the requirements whose ids stand in the text, ranges (FR-003 to FR-005) included."""
         found: dict[str, str] = {}
         for match in _QUOTED.finditer(text):
             for key in _range(match[1], match[2]):
@@ -130,7 +211,7 @@ def parse_plan(data: bytes, name: str = "plan.md") -> Plan:
 
 
 def parse_constitution(data: bytes, name: str = "constitution.md") -> str:
-    """The text of the constitution without comments such as its SYNC IMPACT REPORT.
+    """Return the text of the constitution without comments such as its SYNC IMPACT REPORT.
 
     Nothing while it is the template that nobody has filled in.
     """
@@ -150,7 +231,7 @@ def _headings(lines: Iterable[Line]) -> list[Heading]:
 
 
 def _section(lines: Sequence[Line], headings: Sequence[Heading], head: Heading) -> Sequence[Line]:
-    """The lines from a heading to the next one of its level or above."""
+    """Return the lines from a heading to the next one of its level or above."""
     ends = (other.number for other in headings if other.number > head.number and other.level <= head.level)
     return lines[head.number - 1 : next(ends, len(lines) + 1) - 1]
 
@@ -209,7 +290,7 @@ def _primary(lines: Sequence[Line], headings: Sequence[Heading]) -> Story | None
 
 
 def _requirements(lines: Sequence[Line]) -> Iterator[tuple[str, str]]:
-    """Each id with its whole text; where an id is defined twice, the first definition counts."""
+    """Return each id with its whole text; where an id is defined twice, the first definition counts."""
     known: set[str] = set()
     for index, line in enumerate(lines):
         found = None if line.block else _DEFINES.match(line.text)

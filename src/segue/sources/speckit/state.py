@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
@@ -13,10 +13,11 @@ from msgspec import Struct, field
 from msgspec.structs import asdict, replace
 
 from segue.domain.errors import SourceError
-from segue.domain.history import SourceHistory
-from segue.domain.task import Completion, TaskStatus
+from segue.domain.source import SourceHistory
+from segue.domain.task import Completion, Notice, TaskStatus
 from segue.domain.verdict import Verdict
-from segue.sources.restore import CorruptState, read_document, read_fields
+from segue.sources.speckit.tasks import BoxTask, ParsedTasks
+from segue.sources.state_file import CorruptState, read_document, read_fields
 from segue.system.reading import write_inside
 
 SCHEMA = 1
@@ -25,7 +26,7 @@ CANNOT_PROCEED = "Cannot proceed: state file is missing or corrupted."
 FAILED = "failed"
 
 _HINT = "Fix it, or move it away: the ticks in tasks.md are kept, and `segue run` starts a new one."
-_ENTRY = (*("status", "text", "agent_id", "branch", "commit", "error", "updated", "attempts", "verdict"),)
+_ENTRY = ["status", "text", "agent_id", "branch", "commit", "error", "updated", "attempts", "verdict"]
 """The fields of a task in the file, in this order."""
 
 
@@ -104,7 +105,7 @@ class SpecState(Struct, frozen=True):
         return record is not None and record.status == TaskStatus.SKIPPED and record.text in (None, text)
 
     def after(self, key: str, text: str, completion: Completion) -> SpecState:
-        """The state once the end of a task is recorded."""
+        """Return the state once the end of a task is recorded."""
         old = self.tasks.get(key)
         # The record of a later task is not undone when an earlier step is repeated after a crash.
         if old and old.is_done and completion.run == self.run and completion.seq < self.seq:
@@ -121,7 +122,7 @@ class SpecState(Struct, frozen=True):
         )
 
     def continued(self, history: SourceHistory, lines: Mapping[str, str]) -> SpecState:
-        """The state with all that the journal knows; `lines` are fingerprints of the tasks of now."""
+        """Return the state with all that the journal knows; `lines` are fingerprints of the tasks of now."""
         state = self
         for key, completion in history.completions().items():
             state = state.after(key, completion.digest or lines.get(key, ""), completion)
@@ -137,7 +138,7 @@ class SpecState(Struct, frozen=True):
         return self.head_branch
 
     def document(self) -> dict[str, Any]:
-        """The fields of the file, but for the digest."""
+        """Return the fields of the file, but for the digest."""
         return {
             "schema": SCHEMA,
             "run": self.run,
@@ -168,7 +169,7 @@ def save(path: Path, state: SpecState, inside: Path) -> None:
 
 
 def _record(text: str, completion: Completion, old: TaskRecord | None) -> TaskRecord:
-    """The record of an end; the same end recorded again is the same record."""
+    """Return the record of an end; the same end recorded again is the same record."""
     status = (
         FAILED if completion.error and completion.status is TaskStatus.PENDING else completion.status.value
     )
@@ -202,7 +203,7 @@ def _verdict(verdict: Verdict | None) -> dict[str, Any] | None:
 
 
 def _digest(document: Mapping[str, Any]) -> str:
-    """The SHA-256 of the canonical JSON of all fields but the digest itself."""
+    """Return the SHA-256 of the canonical JSON of all fields but the digest itself."""
     fields = {name: value for name, value in document.items() if name != "digest"}
     text = json.dumps(fields, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
@@ -224,3 +225,37 @@ def _read_record(path: Path, key: str, entry: Mapping[str, Any]) -> TaskRecord:
     own = {name: entry[name] for name in _ENTRY if name in entry}
     extra = {name: value for name, value in entry.items() if name not in _ENTRY}
     return replace(read_fields(path, TaskRecord, own, _HINT, f"tasks.{key}"), extra=extra)
+
+
+def unticked(parsed: ParsedTasks, state: SpecState | None) -> list[BoxTask]:
+    """Tasks that are done by the record although their box is open."""
+    if state is None:
+        return []
+    return [
+        box
+        for box in parsed.tasks
+        if box.status is TaskStatus.PENDING and state.has(box.key, box.fingerprint)
+    ]
+
+
+def recorded(box: BoxTask, state: SpecState | None) -> BoxTask:
+    """A task with an open box as the record has it: done, or left out by a person."""
+    if state is None or box.status is not TaskStatus.PENDING:
+        return box
+    if state.has(box.key, box.fingerprint):
+        return replace(box, status=TaskStatus.DONE)
+    return replace(box, status=TaskStatus.SKIPPED) if state.skips(box.key, box.fingerprint) else box
+
+
+def state_notices(boxes: list[BoxTask], state: SpecState | None) -> Iterator[Notice]:
+    """Yield what a person should know about tasks that are done by the record."""
+    if state is None:
+        return
+    here = {box.key: box for box in boxes}
+    for key, box in here.items():
+        if key in state.completed and box.status is TaskStatus.PENDING:
+            text = f"{key} was done once but says something else now: it is pending again."
+            yield Notice(box.line, text)
+    gone = sorted(state.completed - here.keys())
+    if gone:
+        yield Notice(1, f"state.json counts tasks as done that are not in tasks.md: {', '.join(gone[:20])}.")

@@ -6,6 +6,7 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -28,7 +29,7 @@ from segue.sources.markdown.lines import (
 from segue.sources.markdown.marks import Form, Mark, change, without_mark
 from segue.sources.markdown.shapes import Shape, TaskLine, read_task_lines
 from segue.sources.speckit.choose import PHASE, Chosen, choose, describe, is_checklist
-from segue.sources.speckit.lines import independent_test, stories_in
+from segue.sources.speckit.spec import independent_test, stories_in
 
 _MARKUP = re.compile(r"\s*(?:[-*+•#>|`~<_]|[0-9]{1,9}[.)]\s)")
 _MARKED = re.compile(r"(?:[-*+]\s+)?\[.\]\s+|[✅☑✔✓⬜☐]\s*")
@@ -141,6 +142,22 @@ def refusal(parsed: ParsedTasks, name: str) -> SourceError | None:
         kept="Nothing was changed.",
         hint="Write each task as `- [ ] T001 What to do`, or run /speckit.tasks again.",
     )
+
+
+def find_box(parsed: ParsedTasks, key: str, wanted: str, path: Path) -> BoxTask:
+    """Return the box of a task by its id and its line's fingerprint; raises SourceError if it has changed."""
+    same_key = next((box for box in parsed.tasks if box.key == key), None)
+    if same_key and (same_key.fingerprint == wanted or same_key.status is TaskStatus.DONE):
+        return same_key
+    moved = [box for box in parsed.tasks if box.id == key.split("#")[0] and box.fingerprint == wanted]
+    if len(moved) == 1:
+        return moved[0]
+    if same_key is None:
+        message, hint = f"There is no task {key} in {path}.", "See: segue task list"
+    else:
+        message = f"Line {same_key.line} of {path} has changed: {key} says something else now."
+        hint = "Tick its box yourself if the task is done all the same."
+    raise SourceError(message, kept="Nothing was changed.", hint=hint)
 
 
 def _without_ids(found: Sequence[TaskLine]) -> Chosen:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import re
 import tempfile
@@ -14,11 +15,13 @@ from msgspec import Struct, structs
 
 from segue.domain.errors import Unfinished, WorkspaceError
 from segue.domain.workspace import Snapshot, WorkChanges
-from segue.system.git.linked import LinkedTree
 from segue.system.git.objects import GITLINK
-from segue.system.git.pushing import PushRemote, fetched_from, pushed_to
+from segue.system.git.recovery import undo_killed_switch
+from segue.system.git.remotes import PushRemote, fetched_from, pushed_to
 from segue.system.git.repository import Repository
-from segue.system.git.undo import undo_killed_switch
+from segue.system.git.worktree import LinkedTree
+
+_log = logging.getLogger(__name__)
 
 REMOTE = "origin"
 """The remote that cloud agents work on."""
@@ -144,6 +147,7 @@ class RemoteBranches(Struct, frozen=True):
                 return head
             except WorkspaceError as error:
                 said = error.message
+            _log.info("branch %s could not be pushed; looking whether to try again", name)
             if (await self.repo.git("ls-remote", remote, ref)).startswith(head):
                 return head
         raise WorkspaceError(
@@ -287,9 +291,27 @@ class RemoteBranches(Struct, frozen=True):
                 return (await self.repo.git("rev-parse", self.chain)).strip()
             except WorkspaceError as error:
                 failed = error
+            _log.info("branch %s could not be fetched; looking whether to try again", branch)
             if not await self.repo.git("ls-remote", remote, ref):
                 return None
         raise failed
+
+
+class RemoteLane(Struct, frozen=True):
+    """A lane of cloud agents, who work on branches of their own."""
+
+    branches: RemoteBranches
+
+    async def start(self, commit: str) -> Snapshot:  # noqa: ARG002 - the branch may have moved on since
+        """Push what all lanes have done so far, so that an agent can start there."""
+        return await self.branches.begin("", None)
+
+    async def lay(self, tree: str) -> None:
+        """There is no work tree."""
+        raise NotImplementedError
+
+    async def keep(self, name: str) -> None:
+        """Do nothing: what cloud agents have done stays on their branches."""
 
 
 def joined_ref(run: str) -> str:

@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from segue.domain.errors import WorkspaceError
-from segue.system.git.delivery import is_shallow
 from segue.system.git.outside import run_git
+from segue.system.git.remotes import is_shallow
 from segue.system.git.repository import Repository
 from segue.system.process.capture import Captured
 
@@ -25,6 +25,10 @@ PATIENCE = 3600.0
 _PROMISED = r"^(extensions\.partialclone|remote\..*\.promisor)$"
 _MOST_NAMED = 5
 NO_PROGRAMS = ("-c", f"core.hooksPath={os.devnull}", "-c", "core.fsmonitor=false")
+QUIET_FETCH = (
+    *("fetch", "--quiet", "--no-tags", "--no-auto-gc", "--no-write-fetch-head"),
+    "--no-recurse-submodules",
+)
 PLAIN = {"LC_ALL": "C", "LANGUAGE": ""}
 """So that what git says can be understood."""
 
@@ -57,8 +61,9 @@ async def make_bundle(repo: Repository, refs: Mapping[str, str], base: str, most
         *packing, stdin=wanted.encode(), extra=exactly, timeout=PATIENCE, limit=most + 1
     )
     if done.exit_code != 0:
-        said = done.err.decode("utf-8", "replace").strip()[-2000:]
-        raise WorkspaceError(f"git cannot pack the work in {repo.root}: {said}", kept="Nothing was changed.")
+        raise WorkspaceError(
+            f"git cannot pack the work in {repo.root}: {done.said}", kept="Nothing was changed."
+        )
     data = _head(refs, base) + done.out
     if len(data) > most:
         raise too_large(repo, most, await _largest_objects(repo, wanted))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hashlib
+import logging
 import os
 import shutil
 import time
@@ -22,19 +23,17 @@ from msgspec import Struct
 from segue.domain.errors import UsageError, WorkspaceError
 from segue.system.files import exclusive, private_folder, read_start, write_atomic
 from segue.system.git.addresses import LOCAL, canonical_url, has_secret, hint_for_remote
-from segue.system.git.bundles import BASE, PATIENCE, PLAIN, as_file, run_in_mirror
-from segue.system.git.leftovers import clear_leftovers, wait_for_git
-from segue.system.git.refs import COMMIT
+from segue.system.git.bundles import BASE, PATIENCE, PLAIN, QUIET_FETCH, as_file, run_in_mirror
+from segue.system.git.folders import COMMIT
+from segue.system.git.recovery import clear_stale_locks, wait_for_git
 from segue.system.git.repository import Repository
 from segue.system.process.capture import Captured
+
+_log = logging.getLogger(__name__)
 
 Bundle = Callable[[], Awaitable[bytes]]
 _MADE = "segue-clone"
 """The file in a clone's git folder that is written last."""
-_FETCH = (
-    *("fetch", "--quiet", "--force", "--no-tags", "--no-auto-gc", "--no-write-fetch-head"),
-    "--no-recurse-submodules",
-)
 _PAUSES = (0.5, 2.0, None)
 """Seconds before another try: a git of a process that was killed may still be fetching."""
 _MOST_PACKS = 50
@@ -193,7 +192,7 @@ class Clones:
         if done.exit_code == 0:
             return ""
         await asyncio.to_thread(shutil.rmtree, clone.root)
-        return _said(done)
+        return done.said
 
     async def _fetch(self, mirror: _Mirror, url: str, commit: str, base: Bundle | None) -> None:
         """See to it that the mirror has the commit."""
@@ -304,13 +303,16 @@ async def _fetch_bundle(mirror: _Mirror, url: str, data: bytes) -> None:
 async def _try_to_fetch(mirror: _Mirror, url: str, *specs: str) -> None:
     options = [spec for spec in specs if spec.startswith("-")]
     for pause in _PAUSES:
-        done = await mirror.git(*_FETCH, *options, url, *(spec for spec in specs if spec not in options))
+        done = await mirror.git(
+            *QUIET_FETCH, "--force", *options, url, *(spec for spec in specs if spec not in options)
+        )
         if done.exit_code == 0:
             return
         if b"cannot lock ref" not in done.err or pause is None:
             break
+        _log.info("a ref of the mirror %s is locked; fetching again in %g s", mirror.name, pause)
         await asyncio.sleep(pause)
-    said = _said(done)
+    said = done.said
     raise WorkspaceError(
         f"{canonical_url(url)} cannot be fetched: {said}",
         kept="Nothing was changed.",
@@ -320,7 +322,7 @@ async def _try_to_fetch(mirror: _Mirror, url: str, *specs: str) -> None:
 
 async def _clear(mirror: Path) -> None:
     """Remove what fetches that were killed have left in a mirror."""
-    await clear_leftovers(mirror, mirror, mirror, 0.0, PATIENCE)
+    await clear_stale_locks(mirror, mirror, mirror, 0.0, PATIENCE)
     pieces = list((mirror / "objects" / "pack").glob("tmp_*"))
     if pieces and await wait_for_git([mirror], PATIENCE):
         for piece in pieces:
@@ -378,7 +380,3 @@ def _size(folder: Path) -> int:
             with contextlib.suppress(OSError):
                 found += os.lstat(os.path.join(place, name)).st_size  # noqa: PTH118 - faster
     return found
-
-
-def _said(done: Captured) -> str:
-    return done.err.decode("utf-8", "replace").strip()[-2000:] or f"exit code {done.exit_code}"

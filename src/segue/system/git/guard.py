@@ -18,14 +18,23 @@ import msgspec
 
 from segue.domain.errors import WorkspaceError
 from segue.system.beneath import Beneath
-from segue.system.files import read_start
-from segue.system.git.controls import LARGEST, POINTERS, control_files, find_odd
-from segue.system.git.gitlinks import is_moved, mark_modules
-from segue.system.git.inner import GitViolation, Inner, InnerGuard, Settings, without_hooks
+from segue.system.files import read_start, signature
+from segue.system.git.folders import read_branch, read_head, read_refs
+from segue.system.git.index import is_moved, mark_modules
+from segue.system.git.nested import (
+    LARGEST,
+    POINTERS,
+    GitViolation,
+    Nested,
+    NestedGuard,
+    Settings,
+    control_files,
+    find_odd,
+    without_hooks,
+)
 from segue.system.git.objects import Objects
 from segue.system.git.outside import included_files
 from segue.system.git.ref_guard import forget_graph, mark_graph, put_refs_back, restore_replaced
-from segue.system.git.refs import read_branch, read_head, read_refs
 from segue.system.git.repository import Repository
 from segue.system.originals import (
     FILE,
@@ -78,7 +87,7 @@ class GitState(msgspec.Struct, frozen=True):
     common: str = ""
     place: tuple[int, ...] = ()
     """Which folder the former is, whatever it is called."""
-    inner: Inner | None = None
+    inner: Nested | None = None
     """Repositories within the work tree and within its git folder; None: an older Segue has looked."""
     graph: tuple[int, ...] = ()
 
@@ -93,7 +102,7 @@ class GitGuard:
         self._common = common_dir
         self._originals = Originals(folder, LARGEST)
         self._objects = Objects(common_dir)
-        self._inner = InnerGuard(str(repo.root), self._originals, self._read_settings)
+        self._inner = NestedGuard(str(repo.root), self._originals, self._read_settings)
 
     @property
     def root(self) -> Path:
@@ -116,7 +125,7 @@ class GitGuard:
         branch, head = read_branch(self._own, refs := read_refs(self._common))
         under_way = tuple(name for name in _UNDER_WAY if os.path.exists(f"{self._own}/{name}"))
         there = {path: one for path, one in files.items() if one.kind or one.links}
-        own, common, index = str(self._own), str(self._common), _signature(f"{self._own}/index")
+        own, common, index = str(self._own), str(self._common), signature(f"{self._own}/index") or ()
         place, modules = os.stat(own), mark_modules(self._repo.root, self._own)
         identity = place.st_dev, place.st_ino
         graph = mark_graph(common)
@@ -314,14 +323,6 @@ class GitGuard:
                 text = f"Branch {ref.removeprefix('refs/heads/')} no longer contains {old[:10]}."
                 found.append(GitViolation("refs", text, fails=False))
         return found
-
-
-def _signature(path: str) -> tuple[int, ...]:
-    try:
-        found = os.stat(path)
-    except OSError:
-        return ()
-    return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
 def settle_surroundings(before: GitState, folder: Path) -> list[str]:

@@ -12,7 +12,7 @@ import filecmp
 import os
 import re
 import shutil
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from itertools import chain, count
 from pathlib import Path
@@ -20,15 +20,12 @@ from pathlib import Path
 from segue.domain.errors import WorkspaceError
 from segue.domain.workspace import Snapshot
 from segue.system.beneath import Beneath
-from segue.system.files import exclusive, private_folder, read_start
-from segue.system.git.gitlinks import find_gitlinks, has_work
-from segue.system.git.leftovers import clear_leftovers
-from segue.system.git.linked import LinkedTree
+from segue.system.files import exclusive, list_folder, private_folder, read_start
+from segue.system.git.index import find_gitlinks, has_work, shown
 from segue.system.git.objects import PathChange
+from segue.system.git.recovery import clear_stale_locks, undo_killed_switch
 from segue.system.git.repository import FALLBACK_IDENTITY, Repository
-from segue.system.git.status import shown
-from segue.system.git.undo import undo_killed_switch
-from segue.system.git.worktree import branch_of, list_files
+from segue.system.git.worktree import LinkedTree, branch_of, list_files
 from segue.system.lane import LANE_NAME, has_content
 
 _ROUNDS = 3
@@ -124,8 +121,8 @@ class LaneTrees:
         return found
 
     async def _recover(self, lane: Repository) -> None:
-        """Remove the locks of gits that were killed in a lane; those in other lanes are not waited for."""
-        await clear_leftovers(lane.root, lane.git_dir, lane.git_dir, self._since, _PATIENCE)
+        """Remove the stale locks of a lane; git processes in other lanes are not waited for."""
+        await clear_stale_locks(lane.root, lane.git_dir, lane.git_dir, self._since, _PATIENCE)
 
     async def _close(self, number: int) -> list[str]:
         tree = LinkedTree(self._home, self.path(number))
@@ -252,8 +249,8 @@ class LaneTrees:
     def _numbers(self) -> list[int]:
         """Return the lanes of which there is something, here or in git's folder."""
         known = LinkedTree(self._home, self.path(1)).known.parent
-        places = [*_names(self._folder), *_names(known)]
-        mine = [name.lstrip(".").partition(".")[0] for name in places]
+        places = [*list_folder(self._folder), *list_folder(known)]
+        mine = [place.name.lstrip(".").partition(".")[0] for place in places]
         found = [LANE_NAME.fullmatch(name) for name in mine]
         return sorted({int(one["number"]) for one in found if one and one["run"] == self._run})
 
@@ -275,6 +272,37 @@ class LaneTrees:
                 yield
 
 
+class LaneTree(Repository, kw_only=True):
+    """The work tree of one lane."""
+
+    trees: LaneTrees
+    tell: Callable[[str], Awaitable[None]]
+    """Gets what was found there and where it is kept."""
+    furnish: Callable[[Repository], Awaitable[None]] | None = None
+    """Gives it what git does not have, before a task begins."""
+
+    async def start(self, commit: str) -> Snapshot:
+        """Begin at a commit; what is still there of another attempt is kept elsewhere."""
+        said = await self.trees.prepare(self, commit)
+        if said:
+            await self.tell(said)
+        if self.furnish is not None:
+            await self.furnish(self)
+        return await self.begin("", None)
+
+    async def lay(self, tree: str) -> None:
+        """Put the files of a tree there, uncommitted."""
+        await self.git("restore", "--quiet", f"--source={tree}", "--worktree", "--", ":/")
+
+    async def keep(self, name: str) -> None:
+        """See to it that git does not forget the commit it is at, which no branch contains."""
+        await self.trees.keep(self, name)
+
+    async def set_aside(self, message: str) -> str:  # noqa: ARG002 - a stash would be one for all lanes
+        """Move all uncommitted changes out of the work tree and return where they are kept."""
+        return await self.trees.prepare(self, await self.head())
+
+
 def _clean(name: str) -> str:
     """Return a name that git accepts for a ref; in one folder, so that none is the folder of another."""
     return re.sub(r"[^\w-]+", "-", name).strip("-") or "unnamed"
@@ -289,13 +317,6 @@ def _free(path: Path) -> Path:
     """Return this path, or one like it that does not exist."""
     others = (path.with_name(f"{path.name}-{number}") for number in count(1))
     return next(one for one in chain((path,), others) if not os.path.lexists(one))
-
-
-def _names(folder: Path) -> list[str]:
-    try:
-        return [path.name for path in folder.iterdir()]
-    except OSError:
-        return []
 
 
 def delete_files(root: Path, paths: Iterable[str]) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import atexit
 import contextlib
+import logging
 import os
 import re
 import sys
@@ -19,18 +20,24 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from segue.domain.errors import WorkspaceError
+from segue.domain.errors import ToolMissing, WorkspaceError
 from segue.system.files import brief_folder, brief_place, clear_temporary, signature
-from segue.system.git.folders import GitPlace, check_place, check_refs, check_tree, work_trees
-from segue.system.git.heavy import check_heavy
-from segue.system.git.own_config import GitSetting, OwnConfig, Trust, compose, parse_settings
+from segue.system.git.config import GitSetting, OwnConfig, Trust, compose, parse_settings
+from segue.system.git.folders import GitPlace, check_place, check_refs, check_tree, find_place, work_trees
+from segue.system.git.index import check_heavy
 from segue.system.process.capture import Captured, capture, child_environment
+from segue.system.programs import describe_missing, find
+from segue.system.reading import suggest_path
+
+_log = logging.getLogger(__name__)
 
 TIMEOUT = 300.0
 PLAIN_DIFF = ("--no-ext-diff", "--no-textconv", "--ignore-submodules=dirty")
 """For each `git diff` that looks at files."""
-APART = {"GIT_DIR": os.devnull}
+NO_REPOSITORY = {"GIT_DIR": os.devnull}
 """For a git that needs no repository: it must not find one by chance."""
+NOT_A_REPOSITORY = "Target path is not a git repository"
+_PLACES = ("--show-toplevel", "--absolute-git-dir")
 _LIST = ("config", "--list", "-z", "--show-scope", "--show-origin")
 _LIST_TIMEOUT = 30.0
 _LINKED = (
@@ -106,7 +113,51 @@ async def _capture(
     where: Path, args: Sequence[str], extra: Mapping[str, str], timeout: float, stdin: bytes, limit: int
 ) -> Captured:
     environment = child_environment(passed=_variables(), extra={**_ENVIRONMENT, **extra})
-    return await capture(["git", *args], where, environment, timeout, stdin, limit)
+    began = time.monotonic()
+    done = await capture(["git", *args], where, environment, timeout, stdin, limit)
+    took = time.monotonic() - began
+    _log.debug("git %s in %s: exit code %d, %.2f s", verb_of(args), where, done.exit_code, took)
+    return done
+
+
+def verb_of(args: Sequence[str]) -> str:
+    """Return the command of git among its arguments, such as `commit`; empty if there is none."""
+    return next((arg for arg in args if arg[:1] != "-" and arg.replace("-", "").isalpha()), "")
+
+
+async def find_repository(path: Path, timeout: float = TIMEOUT) -> tuple[Path, Path]:
+    """Return the top of the work tree that contains a path, and its git folder, as git finds them."""
+    if find("git") is None:
+        hint = "Install git: https://git-scm.com/downloads"
+        raise ToolMissing(f"{describe_missing('git')}.", hint=hint)
+    if not path.is_dir():
+        raise WorkspaceError(
+            f"{NOT_A_REPOSITORY}: {path} is not a folder.{suggest_path(path)}",
+            hint="Name the folder of a git repository with --repo",
+        )
+    if (found := find_place(path)) is not None:
+        check_place(found)
+    try:
+        # It only tells where the repository is, and whether its owner is trusted: it starts nothing.
+        done = await run_git(path, "rev-parse", *_PLACES, timeout=timeout)
+    except TimeoutError as error:
+        hint = "Look whether a file that its configuration includes is a pipe or a device."
+        raise WorkspaceError(f"git did not answer in {path}: {error}.", hint=hint) from None
+    lines = [os.fsdecode(line) for line in done.out.removesuffix(b"\n").split(b"\n")]
+    if done.exit_code == 0 and len(lines) > 2:  # there is a line end in the path
+        asked = [await run_git(path, "rev-parse", what) for what in _PLACES]
+        lines = [os.fsdecode(one.out.removesuffix(b"\n")) for one in asked]
+    if done.exit_code != 0 or len(lines) != 2:
+        why = done.err.decode("utf-8", "replace").strip().splitlines()
+        detail = why[0] if why and "not a git repository" not in why[0] else ""
+        other = f"Create one with: git init {path}   or name another with --repo"
+        raise WorkspaceError(
+            f"{NOT_A_REPOSITORY}: {path}" + (f" ({detail})" if detail else ""),
+            hint=next(
+                (f"If you trust it: {line.strip()}" for line in why if "safe.directory" in line), other
+            ),
+        )
+    return Path(lines[0]), Path(lines[1])
 
 
 async def run_outside(
@@ -149,6 +200,19 @@ def ask_git(place: GitPlace, *args: str) -> bytes:
 async def read_config(place: GitPlace) -> OwnConfig:
     """Return the configuration with which git runs in a work tree."""
     return (await _open(place)).config
+
+
+async def name_refused(place: GitPlace) -> tuple[str, ...]:
+    """Say which filters git does not start here although files need them, and what to set."""
+    config = await read_config(place)
+    listing = ("ls-files", "--cached", "--others", "--exclude-standard", "-z")
+    said = []
+    for driver in config.drivers:
+        start = f"The filter {driver} was not started"
+        why = next((words for words in config.refused if words.startswith(start)), "")
+        if why and (await run_outside(place, *listing, f":(top,attr:filter={driver})")).out:
+            said.append(why)
+    return tuple(said)
 
 
 def included_files(place: GitPlace) -> tuple[str, ...]:
@@ -231,9 +295,8 @@ async def _list_settings(place: GitPlace) -> bytes:
             hint="Look whether a file that it includes is a pipe or a device.",
         ) from None
     if done.exit_code != 0:
-        said = done.err.decode("utf-8", "replace").strip()[-500:]
         raise WorkspaceError(
-            f"git cannot read its configuration in {place.root}: {said}", kept="Nothing was changed."
+            f"git cannot read its configuration in {place.root}: {done.said}", kept="Nothing was changed."
         )
     return done.out
 

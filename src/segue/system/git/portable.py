@@ -27,16 +27,16 @@ from segue.system.git.bundles import (
     PATIENCE,
     PLAIN,
     PROTOCOLS,
+    QUIET_FETCH,
     as_file,
     make_bundle,
     read_refs_of,
     too_large,
 )
-from segue.system.git.folders import common_dir
+from segue.system.git.folders import COMMIT, common_dir, read_branch, read_refs
+from segue.system.git.index import parse_status, shown
 from segue.system.git.lanes import delete_files
-from segue.system.git.refs import COMMIT, read_branch, read_refs
 from segue.system.git.repository import Repository
-from segue.system.git.status import parse_status, shown
 
 _UNCOMMITTED, _STAGED, _HEAD = "refs/segue/uncommitted", "refs/segue/staged", "refs/segue/head"
 _MADE_HERE = frozenset((_UNCOMMITTED, _STAGED, _HEAD, BASE))
@@ -49,7 +49,6 @@ _LOOK = (
     "--no-renames",
     "--ignore-submodules=dirty",
 )
-_FETCH = ("fetch", "--quiet", "--no-tags", "--no-auto-gc", "--no-write-fetch-head", "--no-recurse-submodules")
 _FAST = ("-c", "core.fsync=none")
 """For what is also kept elsewhere, or can be made again."""
 _AS_THEY_ARE = b"* !text !eol !crlf !ident !filter !working-tree-encoding\n"
@@ -121,7 +120,7 @@ async def unpack(repo: Repository, packed: Packed) -> None:
     await repo.recover(0.0)
     with as_file(packed.data) as bundle:
         exactly = ("--prune", "--atomic", "--update-head-ok")
-        await repo.run(*_FAST, *_FETCH, *exactly, bundle, *(f"+{place}*:{place}*" for place in _PLACES))
+        await repo.run(*_FAST, *QUIET_FETCH, *exactly, bundle, *(f"+{place}*:{place}*" for place in _PLACES))
     where = ["--detach", packed.head] if COMMIT.fullmatch(packed.head) else [packed.head]
     await repo.git("checkout", "--quiet", "--force", *where, "--")
     with brief_folder() as folder:
@@ -164,7 +163,7 @@ async def bring(repo: Repository, packed: Packed, branch: str) -> str:
         specs.append(f"{_UNCOMMITTED}:refs/heads/{branch}-uncommitted")
     before = {name: await repo.branch_head(name) for name in wanted}
     with as_file(packed.data) as bundle:
-        fetch = (*_FETCH, "--no-prune", "--atomic", bundle, *specs)
+        fetch = (*QUIET_FETCH, "--no-prune", "--atomic", bundle, *specs)
         done = await repo.try_git(*fetch, extra=PLAIN, timeout=PATIENCE)
     if done.exit_code != 0:
         raise _not_brought(repo, done.err.decode("utf-8", "replace"), wanted, before)

@@ -9,9 +9,9 @@ from pathlib import Path
 from segue.domain.errors import WorkspaceError
 from segue.system.beneath import Beneath
 from segue.system.files import read_start
-from segue.system.git.inner import GitViolation
+from segue.system.git.folders import read_refs, written_ref
+from segue.system.git.nested import GitViolation
 from segue.system.git.objects import Objects
-from segue.system.git.refs import read_refs, written_ref
 from segue.system.git.repository import Repository
 
 REPLACE = "refs/replace/"

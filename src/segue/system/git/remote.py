@@ -6,8 +6,8 @@ from pathlib import Path
 
 from segue.domain.errors import WorkspaceError
 from segue.system.git.addresses import canonical_url
-from segue.system.git.outside import APART, run_git
-from segue.system.git.refs import COMMIT
+from segue.system.git.folders import COMMIT
+from segue.system.git.outside import NO_REPOSITORY, run_git
 
 _TIMEOUT = 120.0
 
@@ -17,7 +17,7 @@ async def remote_commit(url: str, branch: str) -> tuple[str, str]:
     if COMMIT.fullmatch(branch):
         return "", branch
     wanted = ["--symref", "--", url, f"refs/heads/{branch}" if branch else "HEAD"]
-    done = await run_git(Path.home(), "ls-remote", *wanted, extra=APART, timeout=_TIMEOUT)
+    done = await run_git(Path.home(), "ls-remote", *wanted, extra=NO_REPOSITORY, timeout=_TIMEOUT)
     shown = canonical_url(url)
     if done.exit_code != 0:
         said = done.err.decode("utf-8", "replace").strip().splitlines()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import os
 import re
 import time
@@ -13,35 +14,35 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from segue.domain.errors import ToolMissing, WorkspaceError
+from segue.domain.errors import WorkspaceError
 from segue.domain.workspace import Snapshot, WorkChanges
-from segue.system.files import clear_brief_folders, clear_temporary, read_start
-from segue.system.git.folders import GitPlace, check_place, common_dir, find_place
-from segue.system.git.gitlinks import checked_out, find_gitlinks
-from segue.system.git.heavy import File, left_out
-from segue.system.git.leftovers import clear_leftovers, wait_for_git
-from segue.system.git.objects import GITLINK, Objects, PathChange
-from segue.system.git.outside import TIMEOUT, read_config, run_git, run_outside
-from segue.system.git.refs import read_head
-from segue.system.git.staging import StagedIndex, stage
-from segue.system.git.status import read_status, shown
-from segue.system.process.processes import Captured
-from segue.system.programs import describe_missing, find
-from segue.system.reading import suggest_path
-
-NOT_A_REPOSITORY = "Target path is not a git repository"
-_PLACES = ("--show-toplevel", "--absolute-git-dir")
-FALLBACK_IDENTITY = ("-c", "user.name=Segue", "-c", "user.email=segue@localhost")
-STATUS = (
-    *("status", "--porcelain=v2", "--branch", "-z", "--untracked-files=all"),
-    "--ignore-submodules=dirty",  # their commits are compared, and git is not started in them
+from segue.system.files import clear_brief_folders, clear_temporary
+from segue.system.git.folders import GitPlace, common_dir, read_head
+from segue.system.git.index import (
+    LOOK_TIMEOUT,
+    STATUS,
+    File,
+    checked_out,
+    find_gitlinks,
+    has_markers,
+    left_out,
+    read_status,
+    shown,
+    take_snapshot,
 )
+from segue.system.git.objects import GITLINK, Objects, PathChange, StagedIndex, stage
+from segue.system.git.outside import TIMEOUT, find_repository, read_config, run_outside, verb_of
+from segue.system.git.recovery import clear_stale_locks, wait_for_git
+from segue.system.process.processes import Captured
+from segue.system.reading import work_tree
+
+_log = logging.getLogger(__name__)
+
+FALLBACK_IDENTITY = ("-c", "user.name=Segue", "-c", "user.email=segue@localhost")
 _SMALL = 16 * 1024
 """Bytes of a status that is parsed at once: a thread costs more than a hundred files."""
 _TIDY = 50
 """Git looks at every so many commits of a run whether it should tidy up: that costs a process each time."""
-_LARGEST_TEXT = 8 * 1024**2
-_MARKERS = re.compile(rb"^(<{7}|>{7})( |$)", re.MULTILINE)
 _opened: dict[Path, Path] = {}
 """The git folder of each work tree, as it was when Segue first opened it."""
 
@@ -66,37 +67,7 @@ class Repository(Struct):
     @classmethod
     async def open(cls, path: Path, timeout: float = TIMEOUT) -> Repository:
         """Open the work tree that contains the path."""
-        if find("git") is None:
-            hint = "Install git: https://git-scm.com/downloads"
-            raise ToolMissing(f"{describe_missing('git')}.", hint=hint)
-        if not path.is_dir():
-            raise WorkspaceError(
-                f"{NOT_A_REPOSITORY}: {path} is not a folder.{suggest_path(path)}",
-                hint="Name the folder of a git repository with --repo",
-            )
-        if (found := find_place(path)) is not None:
-            check_place(found)
-        try:
-            # It only tells where the repository is, and whether its owner is trusted: it starts nothing.
-            done = await run_git(path, "rev-parse", *_PLACES, timeout=timeout)
-        except TimeoutError as error:
-            hint = "Look whether a file that its configuration includes is a pipe or a device."
-            raise WorkspaceError(f"git did not answer in {path}: {error}.", hint=hint) from None
-        lines = [os.fsdecode(line) for line in done.out.removesuffix(b"\n").split(b"\n")]
-        if done.exit_code == 0 and len(lines) > 2:  # there is a line end in the path
-            asked = [await run_git(path, "rev-parse", what) for what in _PLACES]
-            lines = [os.fsdecode(one.out.removesuffix(b"\n")) for one in asked]
-        if done.exit_code != 0 or len(lines) != 2:
-            why = done.err.decode("utf-8", "replace").strip().splitlines()
-            detail = why[0] if why and "not a git repository" not in why[0] else ""
-            other = f"Create one with: git init {path}   or name another with --repo"
-            raise WorkspaceError(
-                f"{NOT_A_REPOSITORY}: {path}" + (f" ({detail})" if detail else ""),
-                hint=next(
-                    (f"If you trust it: {line.strip()}" for line in why if "safe.directory" in line), other
-                ),
-            )
-        root, git_dir = map(Path, lines)
+        root, git_dir = await find_repository(path, timeout)
         if (before := _opened.setdefault(root, git_dir)) != git_dir and before.is_dir():
             raise WorkspaceError(
                 f"{root / '.git'} names {git_dir} now; it was {before} when Segue first looked.",
@@ -132,7 +103,7 @@ class Repository(Struct):
 
     async def _conflicted(self, base: Snapshot, now: Snapshot, files: Sequence[str]) -> tuple[str, ...]:
         """Return the files in which an agent left conflict markers; git is asked only if there are some."""
-        marked = [path for path in files if _has_markers(self.root / path)]
+        marked = [path for path in files if has_markers(self.root / path)]
         if not marked or now.links:  # a repository inside this one keeps git from making a tree
             return ()
         found = await self.objects().conflicted(base.head, await self.tree(now))
@@ -212,7 +183,7 @@ class Repository(Struct):
         """
         modules = self._modules()
         others = (*modules, *left_out(self._heavy))
-        paths = self._without(others) if others else self.without_own()
+        paths = _all_but((*self.own, *others)) if others else self.without_own()
         added = (await self.run("add", "--all", "--verbose", *paths, extra=extra)).out
         heads = {path: checked_out(self.root, path) for path in modules}
         moved = [
@@ -228,10 +199,6 @@ class Repository(Struct):
         links = find_gitlinks(self.git_dir)
         return {path: commit for path, commit in links.items() if (self.root / path).is_dir()}
 
-    def _without(self, paths: Iterable[str]) -> list[str]:
-        """Return the pathspec for everything but some paths and Segue's own state files."""
-        return ["--", ":/", *(f":(top,exclude,literal){path}" for path in (*self.own, *paths))]
-
     def keep_out(self, files: Iterable[Path]) -> None:
         """Exclude these files from snapshots and commits."""
         real = self.root.resolve()
@@ -239,14 +206,14 @@ class Repository(Struct):
 
     def without_own(self) -> list[str]:
         """Return the pathspec for everything but Segue's own state files."""
-        return self._without(()) if self.own else []
+        return _all_but(self.own) if self.own else []
 
     async def set_aside(self, message: str) -> str:
         """Move all uncommitted changes out of the work tree and return where they are kept."""
         self._left = None
         identity = await self.identity_options()
         others = (*self._modules(), *left_out(self._heavy))
-        paths = ["--", ":/", *(f":(top,exclude,literal){path}" for path in others)] if others else []
+        paths = _all_but(others) if others else []
         stash = ("stash", "push", "--quiet", "--include-untracked", "--message", message)
         await self.run(*identity, *stash, *paths)
         return f"git stash ({message!r})"
@@ -292,10 +259,10 @@ class Repository(Struct):
         return found[0] if found else None
 
     async def recover(self, since: float, patience: float = TIMEOUT) -> None:
-        """Make the repository usable after a kill: remove what gits killed since then have left."""
+        """Make the repository usable after a kill: remove stale locks and half-made work trees since then."""
         clear_brief_folders()
         clear_temporary(self.git_dir)
-        await clear_leftovers(self.root, self.git_dir, common_dir(self.git_dir), since, patience)
+        await clear_stale_locks(self.root, self.git_dir, common_dir(self.git_dir), since, patience)
 
     async def has_branch(self, name: str) -> bool:
         """Return whether there is a local branch of this name."""
@@ -326,18 +293,6 @@ class Repository(Struct):
         found = (await read_config(self.place)).effective
         return {name: value for name, value in found.items() if re.search(pattern, name)}
 
-    async def name_refused(self) -> tuple[str, ...]:
-        """Say which filters git does not start here although files need them, and what to set."""
-        config = await read_config(self.place)
-        said = []
-        for driver in config.drivers:
-            start = f"The filter {driver} was not started"
-            why = next((words for words in config.refused if words.startswith(start)), "")
-            listing = ("ls-files", "--cached", "--others", "--exclude-standard", "-z")
-            if why and (await self.run(*listing, f":(top,attr:filter={driver})")).out:
-                said.append(why)
-        return tuple(said)
-
     async def set(self, name: str, value: str) -> None:
         """Write a value into the repository's own configuration."""
         await self.git("config", "--file", str(common_dir(self.git_dir) / "config"), name, value)
@@ -365,7 +320,7 @@ class Repository(Struct):
         return known.out.decode("utf-8", "replace").partition(" <")[0].strip() if known.exit_code == 0 else ""
 
     def _housekeeping(self) -> tuple[str, ...]:
-        """Return what keeps git from looking, after this commit, whether to tidy up; now and then it may."""
+        """Return the option that keeps git from checking whether to run `gc`; now and then it may."""
         self._commits += 1
         return () if self._commits % _TIDY == 1 else ("-c", "maintenance.auto=false")
 
@@ -387,9 +342,11 @@ class Repository(Struct):
                 return done
             if b"index.lock" not in done.err or pause is None:
                 break
+            _log.info("git %s: the index is locked by another git; again in %g s", verb_of(args), pause)
             await asyncio.sleep(pause)
+        _log.info("git %s failed in %s: exit code %d", verb_of(args), self.root, done.exit_code)
         raise WorkspaceError(
-            f"git {_verb(args)} failed in {self.root}: {_said(done)}",
+            f"git {verb_of(args)} failed in {self.root}: {done.said}",
             kept="The work tree is as git left it; nothing was deleted.",
             hint="Fix what git reports, then: segue resume",
         )
@@ -409,30 +366,28 @@ class Repository(Struct):
             )
         except TimeoutError as error:
             raise WorkspaceError(
-                f"git {_verb(args)} did not end: {error}.",
+                f"git {verb_of(args)} did not end: {error}.",
                 kept="The work tree is as git left it; nothing was deleted.",
                 hint="Look what git waits for, then: segue resume",
             ) from None
 
 
-async def init_repository(folder: Path, *options: str) -> Repository:
-    """Make a folder of Segue's a repository, without anything of a template."""
-    real = Path(os.path.realpath(folder))
-    done = await run_git(real, "init", "--quiet", "--template=", *options)
-    if done.exit_code != 0:
-        raise WorkspaceError(f"git init failed in {real}: {_said(done)}", kept="Nothing was changed.")
-    return Repository(real, real / ".git")
+def _all_but(paths: Iterable[str]) -> list[str]:
+    """Return the pathspec for everything but some paths."""
+    return ["--", ":/", *(f":(top,exclude,literal){path}" for path in paths)]
 
 
-def _verb(args: tuple[str, ...]) -> str:
-    return next((arg for arg in args if arg[:1] != "-" and arg.replace("-", "").isalpha()), "")
+async def look(path: Path) -> tuple[Repository, Snapshot]:
+    """Return the repository around a path and a snapshot of it; nothing is changed there.
 
-
-def _said(done: Captured) -> str:
-    text = (done.err or done.out).decode("utf-8", "replace").strip()
-    return text[-2000:] or f"exit code {done.exit_code}"
-
-
-def _has_markers(path: Path) -> bool:
-    data = b"" if path.is_symlink() else read_start(path, _LARGEST_TEXT)
-    return b"<<<<<<<" in data and _MARKERS.search(data) is not None
+    Nobody may have read its configuration yet: raises WorkspaceError where that leads elsewhere.
+    """
+    repo = await Repository.open(path, LOOK_TIMEOUT)
+    here = work_tree(Path(os.path.realpath(path)))
+    if os.path.realpath(repo.root) != str(here):
+        raise WorkspaceError(
+            f"The configuration of git in {here} says that the work tree is {repo.root}.",
+            kept="Nothing was read there.",
+            hint="See: git config core.worktree",
+        )
+    return repo, await take_snapshot(repo)

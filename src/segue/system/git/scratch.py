@@ -1,4 +1,4 @@
-"""A repository of its own with everything that another one has, at a state it once was in."""
+"""Repositories and trees that Segue makes: new ones, copies of another at a state it once was in, exports."""
 
 from __future__ import annotations
 
@@ -6,17 +6,29 @@ import asyncio
 import contextlib
 import os
 import shutil
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
 from segue.domain.errors import WorkspaceError
-from segue.system.files import private_folder, read_start
-from segue.system.git.folders import common_dir
+from segue.system.files import brief_folder, private_folder, read_start
+from segue.system.git.folders import COMMIT, common_dir, read_refs
+from segue.system.git.objects import EMPTY_TREE
 from segue.system.git.outside import run_git
-from segue.system.git.refs import COMMIT, read_refs
-from segue.system.git.repository import Repository, init_repository
+from segue.system.git.recovery import clear_stale_locks
+from segue.system.git.repository import FALLBACK_IDENTITY, Repository
 
 _REMOTE_HEAD = "refs/remotes/origin/HEAD"
 _SHA256 = 64
+
+
+async def init_repository(folder: Path, *options: str) -> Repository:
+    """Make a folder of Segue's a repository, without anything of a template."""
+    real = Path(os.path.realpath(folder))
+    done = await run_git(real, "init", "--quiet", "--template=", *options)
+    if done.exit_code != 0:
+        raise WorkspaceError(f"git init failed in {real}: {done.said}", kept="Nothing was changed.")
+    return Repository(real, real / ".git")
 
 
 async def clone_at(home: Repository, folder: Path, *, head: str, branch: str, tree: str) -> Repository:
@@ -61,8 +73,7 @@ async def clone_whole(source: Path, folder: Path, *options: str) -> Repository:
         folder.parent, "clone", "--quiet", *options, "--", str(source.resolve()), str(folder)
     )
     if done.exit_code != 0:
-        said = done.err.decode("utf-8", "replace").strip()[-2000:]
-        raise WorkspaceError(f"git cannot clone {source}: {said}", kept="Nothing was changed there.")
+        raise WorkspaceError(f"git cannot clone {source}: {done.said}", kept="Nothing was changed there.")
     return await Repository.open(folder)
 
 
@@ -92,3 +103,118 @@ def _link(file: Path, target: Path) -> None:
         target.hardlink_to(file)
     except OSError:
         shutil.copy2(file, target)
+
+
+_TIMEOUT = 300.0
+
+
+async def new_repository(folder: Path) -> bool:
+    """Turn a missing or empty folder into a repository with one empty commit; return False for others."""
+    if not is_new_place(folder):
+        return False
+    folder.mkdir(parents=True, exist_ok=True)
+    await clear_stale_locks(folder, folder / ".git", folder / ".git", 0.0, _TIMEOUT)
+    await run_git(folder, "init", "--quiet")
+    repo = await Repository.open(folder)
+    if repo.root != Path(os.path.realpath(folder)):
+        return False
+    identity = await repo.identity_options()
+    await repo.git(*identity, "commit", "--quiet", "--allow-empty", "-m", "Start")
+    return True
+
+
+def undo_of(folder: Path) -> Callable[[], None]:
+    """Return what removes a repository that is made there from now on, with the folders that are missing."""
+    missing = [place for place in (folder, *folder.parents) if not place.exists()]
+    had_git = (folder / ".git").exists()
+
+    def remove() -> None:
+        if not had_git:
+            shutil.rmtree(folder / ".git", ignore_errors=True)
+        with contextlib.suppress(OSError):  # somebody else has put something there
+            for place in missing:
+                place.rmdir()
+
+    return remove
+
+
+@asynccontextmanager
+async def without_new_refs(repo: Repository, *, wanted: bool = True) -> AsyncIterator[None]:
+    """Delete refs of ours that were made in the block, if it raises; unless `wanted`, there will be none."""
+    common = common_dir(repo.git_dir)
+    before = read_refs(common, own=True) if wanted else {}
+    try:
+        yield
+    except BaseException:
+        for name in read_refs(common, own=True) if wanted else ():
+            if name.startswith("refs/segue/") and name not in before:
+                await repo.git("update-ref", "-d", name)
+        raise
+
+
+def is_new_place(folder: Path) -> bool:
+    """Return whether a folder is missing, or has nothing in it but perhaps a repository without commits.
+
+    That may be what is left of one whose making was killed.
+    """
+    if not folder.is_dir():
+        return not folder.exists()
+    git_dir, inside = folder / ".git", {path.name for path in folder.iterdir()}
+    if inside != {".git"}:
+        return not inside
+    branches = (path for path in (git_dir / "refs").rglob("*") if path.is_file() and path.suffix != ".lock")
+    return git_dir.is_dir() and not (git_dir / "packed-refs").exists() and not any(branches)
+
+
+UNSIGNED = ("-c", "commit.gpgSign=false")
+"""For commits in folders of our own."""
+
+
+async def export(repo: Repository, commit: str, folder: Path) -> None:
+    """Write the files of a commit to a folder that becomes a repository of its own, without any history.
+
+    A folder that exists is left as it is.
+    """
+    if folder.exists():
+        return
+    private_folder(folder.parent)
+    draft = folder.with_name(f"{folder.name}.draft")
+    shutil.rmtree(draft, ignore_errors=True)
+    draft.mkdir(mode=0o700)
+    with _index() as extra:
+        await repo.git("read-tree", commit or EMPTY_TREE, extra=extra)
+        await repo.git("checkout-index", "--all", f"--prefix={draft}/", extra=extra)
+    made = await init_repository(draft)
+    await made.git("add", "--all")
+    await made.git(*UNSIGNED, *FALLBACK_IDENTITY, "commit", "--quiet", "--allow-empty", "-m", "Start")
+    draft.rename(folder)
+
+
+async def keep_files(repo: Repository, files: Mapping[str, Path], ref: str, message: str) -> str:
+    """Make a commit of these files alone and keep it under a ref; the work tree is not touched."""
+    listed = "".join(f"{path}\n" for path in files.values()).encode("utf-8", "surrogateescape")
+    found = await repo.git("hash-object", "-w", "--no-filters", "--stdin-paths", stdin=listed)
+    lines = "".join(f"100644 {blob} 0\t{path}\0" for path, blob in zip(files, found.split(), strict=True))
+    with _index() as extra:
+        await repo.git("update-index", "-z", "--index-info", stdin=lines.encode(), extra=extra)
+        tree = (await repo.git("write-tree", extra=extra)).strip()
+    commit = (await repo.git(*FALLBACK_IDENTITY, "commit-tree", tree, "-m", message)).strip()
+    await repo.git("update-ref", ref, commit)
+    return commit
+
+
+async def lay_over(repo: Repository, tree: str, commits: Sequence[str]) -> str:
+    """Return the tree that has the files of some commits over those of a tree."""
+    with _index() as extra:
+        await repo.git("read-tree", tree or EMPTY_TREE, extra=extra)
+        for commit in commits:
+            entries = await repo.git("ls-tree", "-r", "-z", "--full-tree", commit)
+            await repo.git("update-index", "-z", "--index-info", stdin=entries.encode(), extra=extra)
+        return (await repo.git("write-tree", extra=extra)).strip()
+
+
+@contextmanager
+def _index() -> Iterator[dict[str, str]]:
+    """Yield the variables of an index that is not the user's."""
+    with brief_folder() as folder:
+        yield {"GIT_INDEX_FILE": str(folder / "index")}

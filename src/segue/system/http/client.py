@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
+import logging
 import os
 import random
 import socket
@@ -23,6 +24,8 @@ from msgspec import Struct
 
 if TYPE_CHECKING:
     import httpx2
+
+_log = logging.getLogger(__name__)
 
 _IDEMPOTENT = frozenset({"GET", "HEAD", "PUT", "DELETE"})
 _GATEWAY_ERRORS = frozenset({502, 503, 504})
@@ -147,6 +150,9 @@ class HttpClient:
             wait = self._wait(found, again, pause, attempt, deadline)
             if wait is None:
                 break
+            why = "no response" if isinstance(found, HttpError) else f"status {found.status}"
+            place = path.partition("?")[0]  # without the query, which may have a key
+            _log.info("%s %s: %s; attempt %d in %.1f s", method, place, why, attempt + 1, wait)
             await asyncio.sleep(wait)
         if isinstance(found, HttpError):
             raise found

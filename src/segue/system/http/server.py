@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import logging
 import os
 import socket
 import ssl
@@ -21,7 +22,9 @@ from uvicorn.server import ServerState
 
 from segue.domain.errors import SegueError, UsageError
 from segue.system.http.guard import AsgiApp, Receive, Scope
-from segue.system.interrupts import on_interrupt
+from segue.system.process.group import on_interrupt
+
+_log = logging.getLogger(__name__)
 
 LOOPBACK = "127.0.0.1"
 _HEAD_SECONDS = 30.0
@@ -85,9 +88,12 @@ async def open_server(
         for listener in listeners
     ]
     shown = f"[{host}]" if ":" in host else host
+    url = f"{'https' if tls else 'http'}://{shown}:{listeners[0].getsockname()[1]}"
+    _log.info("serving at %s", url)
     try:
-        yield f"{'https' if tls else 'http'}://{shown}:{listeners[0].getsockname()[1]}"
+        yield url
     finally:
+        _log.info("no longer serving at %s", url)
         for server in servers:
             server.close()
         await _close_connections(state, grace)

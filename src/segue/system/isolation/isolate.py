@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import os
-import re
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -18,36 +18,32 @@ from msgspec import Struct
 
 from segue.domain.errors import ToolMissing
 from segue.domain.events import NOT_ISOLATED
-from segue.domain.pattern import pattern
 from segue.system import programs
-from segue.system.files import is_led, leave_memory, private_folder, write_atomic
-from segue.system.isolation import container, mounting
-from segue.system.isolation.denied import explain_denied
+from segue.system.files import is_led, private_folder, write_atomic
+from segue.system.isolation import commands, mounting
+from segue.system.isolation.commands import Enclosed
 from segue.system.isolation.homes import PrivateParts, own_places
-from segue.system.isolation.installation import OwnInstallation, examine_installation
+from segue.system.isolation.landlock import landlock_abi
 from segue.system.isolation.mounting import MounterFound
 from segue.system.isolation.policy import (
     TEMPORARY,
+    OwnInstallation,
     Places,
     SandboxPolicy,
     Strength,
+    examine_installation,
     expand_places,
+    explain_denied,
     find_hidden,
     find_opened,
     make_policy,
 )
 from segue.system.lane import is_beside, lane_variables, list_shared
 from segue.system.process.capture import Captured, capture
-from segue.system.program import part_command, part_folders
-from segue.system.reach import cut_variables
+from segue.system.process.segue import part_folders
 
-_DROPPED = ("SSH_AUTH_SOCK", "XDG_RUNTIME_DIR", "TEMP", "TMP")
-"""Variables that name what is hidden."""
-DEVICES = ("null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts", "shm")
-_ADDRESS = pattern(r"(?:127\.0\.0\.1|localhost|\[::1\]):(\d{1,5})")
-_WEB = {80, 443}
-_LISTEN = "0A"
-_TEMPORARY = "segue-tmp"
+_log = logging.getLogger(__name__)
+
 _STARTS = 5
 _SOMETHING_IS_GONE = b"bwrap: Can't bind mount /oldroot"
 """What bubblewrap says when somebody removes a file of /tmp between its looking at it and its mounting it."""
@@ -78,15 +74,6 @@ class SandboxChoice(Struct, frozen=True):
     own_proc: bool = False
     why: str = ""
     fix: str = ""
-
-
-class Enclosed(Struct, frozen=True):
-    """A command as it is started, inside of the sandbox."""
-
-    argv: tuple[str, ...]
-    env: dict[str, str]
-    layers: int = 0
-    """How many processes of the sandbox are above the program; signals for it are not for them."""
 
 
 class SandboxOptions(Struct, frozen=True):
@@ -127,6 +114,11 @@ class Isolation:
     @cached_property
     def chosen(self) -> SandboxChoice:
         """What is in force; raises ToolMissing where the user wants more than there is."""
+        chosen = self._choose()
+        _log.info("sandbox: %s%s", chosen.means, f" ({chosen.why})" if chosen.why else "")
+        return chosen
+
+    def _choose(self) -> SandboxChoice:
         if self.is_off:
             return SandboxChoice(Means.NONE)
         wanted = self._options.isolation
@@ -170,7 +162,7 @@ class Isolation:
             found = _FIND[means]() if again else self._find(means)
             return SandboxChoice(means if found.works else Means.NONE, found.own_proc, found.why, found.fix)
         if means is Means.CONTAINER:
-            works, why, fix = container.find_container(self._options.runtime, self._options.image)
+            works, why, fix = commands.find_container(self._options.runtime, self._options.image)
             return SandboxChoice(means if works else Means.NONE, why=why, fix=fix)
         if means is Means.LANDLOCK and not landlock_abi():
             linux = sys.platform.startswith("linux")
@@ -208,7 +200,7 @@ class Isolation:
 
     def _find(self, means: Means) -> MounterFound:
         """Return what was found since the machine was started, or find it out."""
-        folder, key = self._options.state_dir, _machine()
+        folder, key = self._options.state_dir, mounting.machine()
         note = folder / "isolation.json" if folder else None
         known: dict[str, object] = {}
         try:
@@ -277,7 +269,20 @@ class Isolation:
         shared_by_all = TEMPORARY if chosen.means is Means.LANDLOCK and not policy.is_strict else ()
         programs.record([policy.root, *policy.write, *shared_by_all])
         policy = msgspec.structs.replace(policy, guard=(*policy.guard, *self._installation.kept))
-        return _WRAP[chosen.means](self._options, chosen, argv, policy, _environment(env, policy, chosen))
+        return self._wrap(chosen, argv, policy, env)
+
+    def _wrap(
+        self, chosen: SandboxChoice, argv: Sequence[str], policy: SandboxPolicy, env: Mapping[str, str]
+    ) -> Enclosed:
+        inside = commands.inside_variables(env, policy, by_rules=chosen.means is Means.LANDLOCK)
+        if chosen.means is Means.LANDLOCK:
+            return commands.with_landlock(argv, policy, inside)
+        if chosen.means is Means.CONTAINER:
+            assert self._options.runtime
+            assert self._options.image
+            return commands.with_container(argv, policy, inside, self._options.runtime, self._options.image)
+        bubblewrap = chosen.means is Means.BWRAP
+        return commands.with_mounts(argv, policy, inside, bubblewrap=bubblewrap, own_proc=chosen.own_proc)
 
     @property
     def _hidden(self) -> tuple[Path, ...]:
@@ -337,7 +342,7 @@ class Isolation:
         if self.is_off or self.chosen.means is not Means.CONTAINER:
             return None
         assert self._options.runtime
-        return container.remove(self._options.runtime, _container_name(token))
+        return commands.remove_container(self._options.runtime, token)
 
 
 async def capture_inside(
@@ -371,163 +376,11 @@ async def capture_inside(
     return done
 
 
-def _with_mounts(
-    _options: SandboxOptions,
-    chosen: SandboxChoice,
-    argv: Sequence[str],
-    policy: SandboxPolicy,
-    env: dict[str, str],
-) -> Enclosed:
-    words = list(argv)
-    if policy.is_strict and policy.network and landlock_abi() >= 4:
-        words = landlocked({"shut_ports": sorted(_listening(argv, env))}, argv)
-    outer = cut_variables(env, programs.reach())
-    program = mounting.mounter(chosen.means is Means.BWRAP)
-    for name in (name for name in env if outer.get(name) != env[name]):
-        program += ["--setenv", name, env[name]]
-    line = mounting.wrap(program, words, policy, env, chosen.own_proc)
-    return Enclosed(tuple(line), outer, mounting.layers(chosen.own_proc))
-
-
-def _with_landlock(
-    _options: SandboxOptions,
-    _chosen: SandboxChoice,
-    argv: Sequence[str],
-    policy: SandboxPolicy,
-    env: dict[str, str],
-) -> Enclosed:
-    leave_memory()  # /dev/shm cannot be taken from one program and left to others
-    masked = [place for place, _ in policy.masked]  # nothing else can be seen in their place
-    hidden = [*policy.hide, *masked, *([policy.home] if policy.is_strict else [])]
-    read = [str(place) for place in policy.read if place not in masked]
-    shown = [*read, str(policy.root), *_needed(argv, env, hidden)]
-    temporary = () if policy.is_strict else TEMPORARY
-    writable = [
-        policy.scratch,
-        *policy.write,
-        *map(Path, temporary),
-        *(Path("/dev", name) for name in DEVICES),
-    ]
-    rules = {
-        "hidden": [str(place) for place in hidden],
-        "shown": [*shown],
-        "write": [os.path.realpath(place) for place in writable],
-        "tree": [str(policy.root)] if policy.edits else [],
-    }
-    shut = _listening(argv, env) if policy.is_strict and policy.network else set()
-    outer = cut_variables(env, programs.reach())
-    inner = {name: value for name, value in env.items() if outer.get(name) != value}
-    # A path cannot be refused to `connect`, only sockets altogether.
-    document = {
-        "rules": rules,
-        "shut_ports": sorted(shut),
-        "sockets": not policy.is_strict,
-        "variables": inner,
-    }
-    return Enclosed(tuple(landlocked(document, argv)), outer)
-
-
-def _with_container(
-    options: SandboxOptions,
-    _chosen: SandboxChoice,
-    argv: Sequence[str],
-    policy: SandboxPolicy,
-    env: dict[str, str],
-) -> Enclosed:
-    assert options.runtime
-    assert options.image
-    name = _container_name(policy.scratch.parent.parent.name)
-    line = container.wrap(argv, policy, env, options.runtime, options.image, name)
-    # The runtime itself needs the user's own variables, to find its service, but not their programs.
-    own = cut_variables(os.environ, programs.reach())
-    return Enclosed(tuple(line), {**own, **env, "PATH": programs.outside_path()})
-
-
-_WRAP = {
-    **dict.fromkeys(MOUNTING, _with_mounts),
-    Means.LANDLOCK: _with_landlock,
-    Means.CONTAINER: _with_container,
-}
-
-
 _FIND = {Means.BWRAP: mounting.find_bubblewrap, Means.NAMESPACES: mounting.find_namespaces}
-
-
-def _environment(env: Mapping[str, str], policy: SandboxPolicy, chosen: SandboxChoice) -> dict[str, str]:
-    """Return the variables inside: git takes no needless locks, temporary files go where they may."""
-    kept = {name: value for name, value in env.items() if name not in _DROPPED}
-    kept["GIT_OPTIONAL_LOCKS"] = "0"
-    given = Path(os.path.realpath(kept.get("TMPDIR", "/")))
-    if not any(given.is_relative_to(place) for place in policy.write):
-        # What is shown of the machine's /tmp cannot be written, such as the folder of pytest.
-        own = private_folder(policy.scratch / "tmp" / _TEMPORARY)
-        kept["TMPDIR"] = str(own) if chosen.means is Means.LANDLOCK else f"{TEMPORARY[0]}/{_TEMPORARY}"
-    return kept
 
 
 def _is_hidden(place: Path, hidden: Iterable[Path]) -> bool:
     return any(place.is_relative_to(other) for other in hidden)
-
-
-def landlock_abi() -> int:
-    """Return the version of Landlock that this kernel has; 0 if there is none."""
-    from segue.system.isolation import landlock  # it imports ctypes, which other means do without
-
-    return landlock.abi()
-
-
-def landlocked(document: Mapping[str, object], argv: Sequence[str]) -> list[str]:
-    """Return the command that lays rules on itself and becomes the program."""
-    return [*part_command("--segue-landlock", "segue.system.isolation.landlock"), json.dumps(document), *argv]
-
-
-def _needed(argv: Sequence[str], env: Mapping[str, str], hidden: Iterable[Path]) -> Iterator[str]:
-    from segue.system.isolation.toolchain import program_places
-
-    closed = list(hidden)
-    for place in program_places([*argv, sys.executable], env):
-        if any(place.is_relative_to(other) for other in closed):
-            yield str(place)
-
-
-def _container_name(token: str) -> str:
-    return f"segue-{re.sub(r'[^A-Za-z0-9_.-]', '-', token)}"
-
-
-def _listening(argv: Sequence[str], env: Mapping[str, str]) -> set[int]:
-    """Return the ports on which something listens on this machine, without those named to the program."""
-    named = {int(port) for word in (*argv, *env.values()) for port in _ADDRESS.findall(word)}
-    found: set[int] = set()
-    for name in ("/proc/net/tcp", "/proc/net/tcp6"):
-        try:
-            lines = Path(name).read_text().splitlines()[1:]
-        except OSError:
-            continue
-        for line in lines:
-            words = line.split()
-            if words[3] == _LISTEN:
-                found.add(int(words[1].rpartition(":")[2], 16))
-    return found - named - _WEB
-
-
-def _machine() -> str:
-    """Return what decides whether namespaces work: the program, the user, the kernel and its settings."""
-    program = programs.find("bwrap")
-    user = str(os.getuid()) if hasattr(os, "getuid") else ""
-    facts = [str(program), str(Path(program).stat().st_mtime_ns) if program else "", user]
-    for name in (
-        "/proc/sys/kernel/random/boot_id",
-        "/proc/sys/kernel/apparmor_restrict_unprivileged_userns",
-        "/proc/sys/kernel/unprivileged_userns_clone",
-        "/proc/sys/user/max_user_namespaces",
-        "/proc/self/uid_map",
-        "/proc/self/attr/current",
-    ):
-        try:
-            facts.append(Path(name).read_text().strip())
-        except OSError:
-            facts.append("")
-    return "|".join(facts)
 
 
 def _missing(message: str, chosen: SandboxChoice) -> ToolMissing:

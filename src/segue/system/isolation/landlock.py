@@ -2,6 +2,9 @@
 
 `main` runs in a process of its own: it lays the rules on itself and becomes the program. It uses the standard
 library only. Landlock allows and never denies, so what is hidden or read-only is what no rule names.
+
+A filter of system calls closes what neither mounts nor Landlock can: keyrings, and sockets by path. It is the
+same on every machine, because it knows the numbers of each kind of processor.
 """
 
 # This starts before every program of the sandbox, and pathlib would cost it start-up time.
@@ -9,12 +12,11 @@ library only. Landlock allows and never denies, so what is hidden or read-only i
 from __future__ import annotations
 
 import ctypes
+import errno
 import json
 import os
 import struct
 import sys
-
-from segue.system.isolation import seccomp
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,7 +39,7 @@ _SCOPES = 0b11
 """No signals to processes outside, no abstract sockets of processes outside."""
 
 
-def abi() -> int:
+def landlock_abi() -> int:
     """Return the version of Landlock that this kernel has; 0 if there is none."""
     if not sys.platform.startswith("linux"):
         return 0
@@ -52,7 +54,7 @@ def restrict(rules: dict[str, list[str]], shut_ports: Iterable[int]) -> None:
 
     It changes only the places under `write`, and cannot connect to some ports.
     """
-    version = abi()
+    version = landlock_abi()
     handled = (_READ_FILE | _rights(version)) if rules else 0
     shut = set(shut_ports) if version >= 4 else set()
     fields = (handled, _CONNECT if shut else 0, _SCOPES if version >= 6 else 0)
@@ -166,13 +168,77 @@ def _syscall(number: int, *arguments: object) -> int:
     return result
 
 
+_ACTIONS = "/proc/sys/kernel/seccomp/actions_avail"
+_LOAD, _IS, _AT_LEAST, _RETURN = 0x20, 0x15, 0x35, 0x06
+_NUMBER, _PROCESSOR, _FIRST_ARGUMENT = 0, 4, 16
+_ALLOW, _REFUSE = 0x7FFF0000, 0x00050000 | errno.EPERM
+_UNIX = 1
+_RINGS = 425
+"""io_uring_setup, which can make sockets too."""
+_SOCKETCALL = 102
+"""An older way to make sockets, whose arguments cannot be seen."""
+_OTHER_NUMBERS = 0x40000000
+"""From here on, x86-64 has the same calls again."""
+_CALLS: dict[int, tuple[tuple[int, int, int], int, tuple[int, ...]]] = {
+    0xC000003E: ((248, 249, 250), 41, (_RINGS,)),  # x86-64
+    0x40000003: ((286, 287, 288), 359, (_RINGS, _SOCKETCALL)),  # x86
+    0xC00000B7: ((217, 218, 219), 198, (_RINGS,)),  # arm64
+    0x40000028: ((309, 310, 311), 281, (_RINGS, _SOCKETCALL)),  # arm
+    0xC00000F3: ((217, 218, 219), 198, (_RINGS,)),  # riscv64
+    0xC0000015: ((269, 270, 271), 326, (_RINGS, _SOCKETCALL)),  # ppc64le
+    0x80000016: ((278, 279, 280), 359, (_RINGS, _SOCKETCALL)),  # s390x
+}
+"""By processor: what uses keyrings, `socket`, and what else could make a socket."""
+
+
+def has_filters() -> bool:
+    """Return whether this kernel filters system calls."""
+    return os.access(_ACTIONS, os.F_OK)
+
+
+def make_filter(*, sockets: bool) -> bytes:
+    """Return the program that refuses keyrings and, without `sockets`, new Unix sockets."""
+    lines = [_line(_LOAD, _PROCESSOR)]
+    for processor, (keyrings, socket, others) in _CALLS.items():
+        body = [_line(_LOAD, _NUMBER)]
+        refused = (*keyrings, *(() if sockets else others))
+        tests = len(refused)
+        left = tests + (0 if sockets else 3) + 2
+        body.append(_line(_AT_LEAST, _OTHER_NUMBERS, left - 1, 0))
+        for place, number in enumerate(refused):
+            body.append(_line(_IS, number, left - 2 - place, 0))
+        if not sockets:
+            body += [
+                _line(_IS, socket, 0, 2),
+                _line(_LOAD, _FIRST_ARGUMENT),
+                _line(_IS, _UNIX, 1, 0),
+            ]
+        body += [_line(_RETURN, _ALLOW), _line(_RETURN, _REFUSE)]
+        lines += [_line(_IS, processor, 0, len(body)), *body]
+    return b"".join([*lines, _line(_RETURN, _ALLOW)])
+
+
+def _line(code: int, value: int, if_so: int = 0, if_not: int = 0) -> bytes:
+    return struct.pack("=HBBI", code, if_so, if_not, value)
+
+
+def lay_filter(program: bytes) -> None:
+    """Lay a filter on this process; it must have given up new privileges before."""
+    lines = ctypes.create_string_buffer(program, len(program))
+    whole = struct.pack("@HP", len(program) // 8, ctypes.addressof(lines))
+    library = ctypes.CDLL(None, use_errno=True)
+    if library.prctl(22, 2, whole, 0, 0) < 0:  # PR_SET_SECCOMP, SECCOMP_MODE_FILTER
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code))
+
+
 def main(arguments: list[str]) -> int:
     """Lay the rules of the first argument on this process, and become the program that follows."""
     document = json.loads(arguments[0])
     try:
         restrict(document.get("rules", {}), document.get("shut_ports", ()))
-        if seccomp.is_there():
-            seccomp.lay(seccomp.make_filter(sockets=document.get("sockets", True)))
+        if has_filters():
+            lay_filter(make_filter(sockets=document.get("sockets", True)))
     except OSError as error:
         sys.stderr.write(f"segue: the sandbox (Landlock) could not be set up: {error.strerror}\n")
         return 126

@@ -15,12 +15,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from segue.system import programs
-from segue.system.isolation import seccomp
-from segue.system.isolation.places import SHOWN_IN_RUN
+from segue.system.isolation import landlock
+from segue.system.isolation.places import SHARED, SHOWN_IN_RUN, named_places, outermost, program_places
 from segue.system.isolation.policy import GIT_FOLDER, TEMPORARY, SandboxPolicy, git_link, shown_temporary
-from segue.system.isolation.toolchain import SHARED, named_places, outermost, program_places
 from segue.system.process.capture import PROBE_SECONDS, Captured, probe
-from segue.system.program import part_command
+from segue.system.process.segue import part_command
 
 CONTAINED = ("--unshare-user", "--cap-drop", "ALL", "--unshare-ipc", "--unshare-uts", "--die-with-parent")
 """As root, bwrap keeps all capabilities unless they are dropped."""
@@ -42,8 +41,7 @@ class MounterFound(Struct, frozen=True):
 
 def mounter(bubblewrap: bool) -> list[str]:
     """Return the program that mounts: bubblewrap, or our own, which needs nothing installed."""
-    ours = ("--segue-namespaces", "segue.system.isolation.namespaces")
-    return [programs.need("bwrap")] if bubblewrap else part_command(*ours)
+    return [programs.need("bwrap")] if bubblewrap else part_command("segue.system.isolation.namespaces")
 
 
 def wrap(
@@ -67,10 +65,10 @@ def wrap(
 
 def filtered(program: Sequence[str], folder: Path) -> list[str]:
     """Return the program that mounts, with a filter of system calls that is written to the folder."""
-    if not seccomp.is_there():
+    if not landlock.has_filters():
         return [*program]
     file = _make(folder) / "filter"
-    file.write_bytes(seccomp.make_filter(sockets=True))
+    file.write_bytes(landlock.make_filter(sockets=True))
     return ["/bin/sh", "-c", 'exec "$@" 9< "$0"', str(file), *program, "--seccomp", "9"]
 
 
@@ -237,7 +235,7 @@ def _try_out(name: str, program: Sequence[str]) -> MounterFound:
     if shared is not None and shared.exit_code == 0:
         why = "the process table is shared, because /proc cannot be mounted here"
         return MounterFound(True, why=why, fix="In a container, start it with --security-opt unmask=ALL")
-    said = full.err.decode("utf-8", "replace").strip()[-300:] if full is not None else "no answer"
+    said = full.said if full is not None else "no answer"
     return MounterFound(False, why=f"{name} does not work here ({said})", fix=_name_fix())
 
 
@@ -272,3 +270,23 @@ def _sysctl(name: str) -> str:
         return Path("/proc/sys", name).read_text().strip()
     except OSError:
         return ""
+
+
+def machine() -> str:
+    """Return what decides whether namespaces work: the program, the user, the kernel and its settings."""
+    program = programs.find("bwrap")
+    user = str(os.getuid()) if hasattr(os, "getuid") else ""
+    facts = [str(program), str(Path(program).stat().st_mtime_ns) if program else "", user]
+    for name in (
+        "/proc/sys/kernel/random/boot_id",
+        "/proc/sys/kernel/apparmor_restrict_unprivileged_userns",
+        "/proc/sys/kernel/unprivileged_userns_clone",
+        "/proc/sys/user/max_user_namespaces",
+        "/proc/self/uid_map",
+        "/proc/self/attr/current",
+    ):
+        try:
+            facts.append(Path(name).read_text().strip())
+        except OSError:
+            facts.append("")
+    return "|".join(facts)

@@ -18,7 +18,7 @@ import socket
 import struct
 import sys
 
-from segue.system.isolation import seccomp
+from segue.system.isolation import landlock
 
 assert sys.platform == "linux"  # nobody starts it elsewhere
 
@@ -206,7 +206,7 @@ def _become(plan: NamespacePlan) -> NoReturn:
         os.chdir(plan.folder)
         env["PWD"] = plan.folder  # as bubblewrap does; a shell would believe the old one
         if plan.filter:
-            seccomp.lay(plan.filter)
+            landlock.lay_filter(plan.filter)
         os.execvpe(program, plan.argv, env)  # noqa: S606 - there is no shell
     except OSError as error:
         sys.stderr.write(f"segue: {program}: {error.strerror}\n")

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from segue.domain.pattern import pattern
 from segue.system.files import read_start
 from segue.system.isolation.homes import PrivateParts, find_private
 from segue.system.isolation.places import (
@@ -21,11 +22,11 @@ from segue.system.isolation.places import (
     HIDDEN_TEMPORARY,
     PLAIN_SETTINGS,
     SECRETS,
+    SHARED,
     SOCKETS,
     TOOLS,
 )
-from segue.system.isolation.toolchain import SHARED
-from segue.system.programs import find_inside, reach
+from segue.system.programs import find_inside, own_bytecode, own_prefix, own_search, own_source, reach
 
 _MOST_SHOWN = 60
 """Entries of the machine's temporary folder that stay visible; each costs a mount."""
@@ -264,3 +265,71 @@ def _is_harmless(place: Path) -> bool:
         except OSError:
             return False
     return True
+
+
+_READ_ONLY = pattern(r"read-only file system|EROFS", re.IGNORECASE)
+_DENIED = pattern(r"read-only file system|EROFS|permission denied|EACCES", re.IGNORECASE)
+_PLACE = pattern(r"""['"‘`](/[^'"’`\n]{1,300})['"’`]|(?:^|[\s:(])(/[^\s:'"(),]{2,300})""")
+_INSTALLED = pattern(r"/(node_modules|\.?venv|vendor)(/|$)")
+_LANE = (
+    "In a lane your dependencies are read-only; lane_setup or lane_copy gives each lane its own "
+    "(`segue help parallel`)."
+)
+_LINES = 200
+
+
+def explain_denied(text: str, *, by_rules: bool) -> str:
+    """Return a sentence about the last place that could not be written; empty if there is none.
+
+    Mounts make places read-only; rules (Landlock) deny the permission.
+    """
+    for line in reversed(text.splitlines()[-_LINES:]):
+        if (_DENIED if by_rules else _READ_ONLY).search(line):
+            found = _PLACE.search(line)
+            place = next(filter(None, found.groups()), "") if found else ""
+            if _INSTALLED.search(place):
+                return _LANE
+            where = f"{place} is" if place else "the place is"
+            setting = f'["{place}"]' if place else "[…]"
+            closed = f"If {where} closed by the sandbox"
+            return f"{closed}, sandbox.write = {setting} opens it (`segue help sandbox`)."
+    return ""
+
+
+class OwnInstallation(Struct, frozen=True):
+    """Where Segue runs from, if agents could write that."""
+
+    kept: tuple[Path, ...] = ()
+    """What is made read-only for them."""
+    note: str = ""
+    """What to say about it; empty if agents cannot write Segue anyway."""
+
+
+def examine_installation(tree: Path, opened: Iterable[Path], *, can_keep: bool) -> OwnInstallation:
+    """Return what Segue was installed into, if agents can write it; what the user has opened stays open."""
+    prefix, source, bytecode = own_prefix(), own_source(), own_bytecode()
+    writable = [Path(os.path.realpath(place)) for place in expand_places(tree, opened)]
+    kept = [Path(place) for place in (prefix, bytecode) if place is not None and can_keep]
+    kept = [place for place in kept if not any(one.is_relative_to(place) for one in writable)]
+    if source is None and prefix is not None and Path(prefix) in kept:
+        return OwnInstallation(
+            tuple(kept),
+            f"Segue is installed in {prefix}, so agents cannot change that folder; to let them, install "
+            "Segue in an environment of its own (`segue help sandbox`).",
+        )
+    if bytecode is not None and Path(bytecode) in kept:
+        bytecode = None
+    place = source or prefix or bytecode
+    if place is None and (place := own_search()) is not None:
+        return OwnInstallation(
+            tuple(kept),
+            f"PYTHONPATH names {place}, where agents can write: Python runs what they put there before Segue "
+            "can refuse. Start Segue without it (`segue help sandbox`).",
+        )
+    if place is None:
+        return OwnInstallation(tuple(kept))
+    return OwnInstallation(
+        tuple(kept),
+        f"Segue itself runs from {place}, where agents can write: what they change there runs outside of the "
+        "sandbox. Install Segue in an environment of its own (`segue help sandbox`).",
+    )

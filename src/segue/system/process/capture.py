@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import os
 import subprocess
 import sys
@@ -20,6 +21,10 @@ from segue.domain.errors import ToolMissing
 from segue.system import programs
 from segue.system.process.group import Tree, own_group, portable, startable
 from segue.system.reach import cut_variables
+
+_log = logging.getLogger(__name__)
+# Whoever uses Segue says where its log goes; without that, Python would print warnings.
+logging.getLogger("segue").addHandler(logging.NullHandler())
 
 _NAMES = frozenset(
     (
@@ -75,6 +80,7 @@ def programs_started() -> int:
 
 _KEPT_BYTES = _CHUNK = 64 * 1024
 _SIGKILL = 9
+_LONGEST_SAYING = 2000
 _LAST_WORDS = 2.0
 """Seconds that the end of a pipe may take after the tool's exit."""
 PROBE_SECONDS = 60.0
@@ -89,6 +95,12 @@ class Captured(Struct, frozen=True):
     err: bytes
     in_time: bool = True
     """False if it was killed because it took too long."""
+
+    @property
+    def said(self) -> str:
+        """The end of what it printed about a failure, for a message; never empty."""
+        text = (self.err or self.out).decode("utf-8", "replace").strip()
+        return text[-_LONGEST_SAYING:] or f"exit code {self.exit_code}"
 
 
 class TookTooLong(TimeoutError):
@@ -246,7 +258,10 @@ async def capture(
     Raises ToolMissing when there is no such program and TookTooLong when it took too long; on that and on
     cancellation the group is killed before this returns.
     """
+    began = time.monotonic()
     process = _start(argv, cwd, child_environment() if env is None else dict(env), bool(stdin))
+    # Never the arguments: prompts, addresses and keys may be among them.
+    _log.debug("%s started, pid %d", Path(argv[0]).name, process.pid)
     pump = _open_pump(process, stdin, limit)
     try:
         async with asyncio.timeout(timeout):
@@ -256,8 +271,11 @@ async def capture(
         await pump.run()
         if isinstance(error, TimeoutError):
             said = f"{argv[0]} did not end within {timeout:g} s"
+            _log.warning("pid %d was killed: %s", process.pid, said)
             raise TookTooLong(said, bytes(pump.kept["out"]), bytes(pump.kept["err"])) from None
         raise
+    took = time.monotonic() - began
+    _log.debug("%s ended, pid %d: exit code %d, %.2f s", argv[0], process.pid, process.returncode, took)
     return Captured(process.returncode, bytes(pump.kept["out"]), bytes(pump.kept["err"]))
 
 

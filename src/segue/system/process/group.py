@@ -3,7 +3,7 @@
 POSIX has process groups; Windows has console groups for interrupts, job objects and `taskkill` for kills.
 """
 
-# The supervisor imports this, and pathlib would cost it start-up time.
+# The supervisor imports this, and asyncio and pathlib would cost it start-up time.
 # ruff: noqa: PTH113, PTH118, PTH120
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import Any
 
 PORTABLE = "SEGUE_PORTABLE"
 """Setting this variable to 1 makes POSIX systems use the threads that Windows needs; for tests."""
 
+_SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")
 _BATCH = (".cmd", ".bat")
 _SPECIAL = frozenset('"%&|<>^!\r\n')
 """Characters that the interpreter of batch files treats specially, whatever the quoting."""
@@ -62,8 +63,6 @@ class Tree:
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self._pid = process.pid
         if sys.platform == "win32":
-            from segue.system.process.windows import JobObject
-
             self._job = JobObject(process)
 
     def kill(self) -> None:
@@ -127,3 +126,98 @@ def _find(name: str, folders: list[str], extensions: list[str]) -> str | None:
             if os.path.isfile(path):
                 return path
     return None
+
+
+@contextlib.contextmanager
+def on_interrupt(call: Callable[[], object]) -> Iterator[None]:
+    """Have the loop make a call when this process is interrupted or terminated."""
+    import asyncio
+
+    loop = asyncio.get_running_loop()
+    numbers = [getattr(signal, name) for name in _SIGNALS if hasattr(signal, name)]
+    try:
+        for number in numbers:
+            loop.add_signal_handler(number, call)
+    except NotImplementedError:
+        with _plain_handlers(numbers, lambda: loop.call_soon_threadsafe(call)):
+            yield
+        return
+    try:
+        yield
+    finally:
+        for number in numbers:
+            loop.remove_signal_handler(number)
+
+
+@contextlib.contextmanager
+def _plain_handlers(numbers: list[int], call: Callable[[], object]) -> Iterator[None]:
+    """Do the same for loops without signals, as on Windows, with a handler that wakes the loop."""
+    before = {number: signal.signal(number, lambda *_: call()) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+if sys.platform == "win32":
+    import ctypes
+    from ctypes import wintypes
+
+    _EXTENDED_LIMITS, _KILL_ON_CLOSE = 9, 0x2000
+
+    class _Basic(ctypes.Structure):
+        _fields_ = [
+            ("PerProcessUserTimeLimit", ctypes.c_int64),
+            ("PerJobUserTimeLimit", ctypes.c_int64),
+            ("LimitFlags", wintypes.DWORD),
+            ("MinimumWorkingSetSize", ctypes.c_size_t),
+            ("MaximumWorkingSetSize", ctypes.c_size_t),
+            ("ActiveProcessLimit", wintypes.DWORD),
+            ("Affinity", ctypes.c_size_t),
+            ("PriorityClass", wintypes.DWORD),
+            ("SchedulingClass", wintypes.DWORD),
+        ]
+
+    class _Extended(ctypes.Structure):
+        _fields_ = [
+            ("Basic", _Basic),
+            ("IoCounters", ctypes.c_uint64 * 6),
+            ("ProcessMemoryLimit", ctypes.c_size_t),
+            ("JobMemoryLimit", ctypes.c_size_t),
+            ("PeakProcessMemoryUsed", ctypes.c_size_t),
+            ("PeakJobMemoryUsed", ctypes.c_size_t),
+        ]
+
+    _kernel = ctypes.WinDLL("kernel32")
+    _kernel.CloseHandle.argtypes = [wintypes.HANDLE]
+    _kernel.CreateJobObjectW.restype = wintypes.HANDLE
+    _kernel.CreateJobObjectW.argtypes = [wintypes.LPVOID, wintypes.LPCWSTR]
+    _kernel.SetInformationJobObject.argtypes = [
+        *(wintypes.HANDLE, ctypes.c_int, wintypes.LPVOID, wintypes.DWORD)
+    ]
+    _kernel.AssignProcessToJobObject.argtypes = [wintypes.HANDLE, wintypes.HANDLE]
+    _kernel.TerminateJobObject.argtypes = [wintypes.HANDLE, wintypes.UINT]
+
+    class JobObject:
+        """Contains a process and everything it starts; closing it, also by a crash, ends them all."""
+
+        def __init__(self, process: subprocess.Popen[bytes]) -> None:
+            self._handle: int | None = _kernel.CreateJobObjectW(None, None)
+            limits = _Extended()
+            limits.Basic.LimitFlags = _KILL_ON_CLOSE
+            self.holds = bool(
+                self._handle
+                and _kernel.SetInformationJobObject(
+                    self._handle, _EXTENDED_LIMITS, ctypes.byref(limits), ctypes.sizeof(limits)
+                )
+                and _kernel.AssignProcessToJobObject(self._handle, int(process._handle))  # type: ignore[attr-defined]
+            )
+
+        def kill(self) -> None:
+            """Kill everything inside, also processes that outlived their parent."""
+            _kernel.TerminateJobObject(self._handle, 1)
+
+        def __del__(self) -> None:
+            if self._handle:
+                _kernel.CloseHandle(self._handle)

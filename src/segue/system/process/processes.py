@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import logging
 import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -13,9 +14,18 @@ from msgspec import Struct
 
 from segue.system.files import private_folder
 from segue.system.process.capture import Captured, capture, child_environment, inside_environment
-from segue.system.process.folder import JobFolder, OutputReader, RunFolder, Stream
-from segue.system.process.orphans import end_lost, end_orphans, patience
+from segue.system.process.folder import (
+    JobFolder,
+    OutputReader,
+    RunFolder,
+    Stream,
+    end_lost,
+    end_orphans,
+    patience,
+)
 from segue.system.process.watch import AdoptedWatch, Command, JobWatch, Link, OwnWatch
+
+_log = logging.getLogger(__name__)
 
 __all__ = [
     "Captured",
@@ -105,6 +115,8 @@ class Processes:
         job = self._folder.job(token)
         adopted = job.claim() is not None
         watch: JobWatch = AdoptedWatch(job) if adopted else OwnWatch(job, await self._supervisor())
+        # Never the arguments: prompts and keys may be among them.
+        _log.info("job %s: %s %s", token, "adopting" if adopted else "starting", Path(command.argv[0]).name)
         self._grace = max(self._grace, command.limits.grace)
         try:
             result = await _start(watch, command)
@@ -122,7 +134,11 @@ class Processes:
                         await watch.news()
         finally:
             await watch.end()
-        yield _exit(result, adopted)
+        ended = _exit(result, adopted)
+        how = f"signal {ended.signal}" if ended.signal is not None else f"exit code {ended.code}"
+        reason, seconds = ended.reason or "by itself", ended.duration
+        _log.info("job %s: pid %s ended: %s, %s, %.1f s", token, ended.pid, how, reason, seconds)
+        yield ended
 
     async def _supervisor(self) -> Link:
         async with self._opening:

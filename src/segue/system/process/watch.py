@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import logging
 import secrets
 import sys
 from asyncio.subprocess import PIPE, Process
@@ -15,14 +16,14 @@ from typing import Any
 from msgspec import Struct, field
 
 from segue.domain.job import Limits
-from segue.system.identity import identify, is_dead
+from segue.system.identity import SUPERVISOR_MARKER, identify, is_dead
 from segue.system.isolation.policy import Places
 from segue.system.process.capture import note_program
-from segue.system.process.folder import JobFolder, RunFolder
+from segue.system.process.folder import JobFolder, RunFolder, end_lost, end_supervisors, patience
 from segue.system.process.group import own_group
-from segue.system.process.orphans import end_lost, end_supervisors, patience
-from segue.system.process.table import SUPERVISOR_MARKER
-from segue.system.program import own_environment, part_command
+from segue.system.process.segue import own_environment, part_command
+
+_log = logging.getLogger(__name__)
 
 _REPLY_MAX = 1024**2
 
@@ -54,6 +55,7 @@ class Link:
         name = identify(process.pid)
         # Recorded before any request, so that it can be found if Segue is killed.
         folder.note_supervisor(name)
+        _log.info("supervisor started, pid %d", process.pid)
         link = cls(process, name)
         await link.ask(type="hello", name=name, tied=tied)
         return link
@@ -94,6 +96,7 @@ class Link:
         if self._process.stdin:
             self._process.stdin.close()
         await self._process.wait()
+        _log.info("supervisor ended, pid %d", self._process.pid)
         self.gone = True
         for heard in self._heard.values():
             heard.news.set()
@@ -110,7 +113,7 @@ async def _start_program(folder: Path, hold_fds: Sequence[int]) -> Process:
     # Windows cannot inherit descriptors; `segue help platforms` says what that means for the lock.
     options = own_group(hidden=True)
     options |= {} if sys.platform == "win32" else {"pass_fds": tuple(hold_fds)}
-    program, *arguments = part_command("--segue-supervisor", "segue.system.supervisor.main")
+    program, *arguments = part_command("segue.system.supervisor.main")
     with (folder / "supervisor.log").open("ab") as log:
         return await asyncio.create_subprocess_exec(
             program,

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from segue.domain.recording import ModelExchange
+from segue.system.recording.exchanges import ModelExchange
 
 MOST_BYTES = 256 * 1024 * 1024
 """Of all requests and responses of a launch; what comes after is forwarded and not recorded."""

@@ -8,15 +8,15 @@ import os
 import subprocess
 import time
 
+from segue.system.identity import JOB_MARKER, find_inner, group_of, is_marked
 from segue.system.process.group import Tree, interrupt, own_group, startable, terminate_group
 from segue.system.process.notes import BINARY
-from segue.system.process.table import JOB_MARKER, find_inner, group_of, is_marked
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import IO, Any
 
-    from segue.system.process.container import Container
+    from segue.system.process.cgroup import Container
 
 LAST_RUNG = 2
 _BY_SYSTEM = frozenset((4, 6, 7, 8, 9, 11))

@@ -18,10 +18,10 @@ import subprocess
 import sys
 import time
 
-from segue.system.process.container import Container
+from segue.system.identity import JOB_MARKER, SUPERVISOR_MARKER, find_survivors, own_children, start_time
+from segue.system.process.cgroup import Container
 from segue.system.process.group import kill, portable
 from segue.system.process.notes import write_new, write_whole
-from segue.system.process.table import JOB_MARKER, SUPERVISOR_MARKER, find_survivors, own_children, start_time
 from segue.system.supervisor.job import LAST_RUNG, SupervisedJob
 
 TYPE_CHECKING = False

@@ -12,6 +12,7 @@ from segue.cli.run import session
 from segue.cli.terminal.output import Printer, program
 from segue.runtime.app import App
 from segue.runtime.preconditions import NotIsolated, check_isolated
+from segue.runtime.task_choice import ALL
 from segue.sim.demo import repository
 from segue.sim.demo.repository import DemoRepository
 
@@ -40,7 +41,7 @@ async def show_feature(folder: Path | None, output: Printer) -> int:
         judged = {"base_url": f"{judge}/v1", "api_key_env": "CURSOR_API_KEY"}
         app = load_app(place, "cursor-cloud", agents=agents, judge=judged)
         output.note("A Spec Kit feature, with simulated cloud agents and a simulated judge.\n")
-        code = await session.start(app, str(place.feature), (), None, output)
+        code = await session.start(app, str(place.feature), ALL, output)
     if code == 0:
         output.note(_FEATURE + look_again(place))
     return code
@@ -71,7 +72,7 @@ async def show_build(folder: Path | None, output: Printer) -> int:
     place = await repository.create_empty(folder)
     app = load_app(place, "scripted", agents={"scripted": {"script": str(place.folder / "build.toml")}})
     output.note(f'One prompt, "{_GOAL}", with the simulated agent in every role.\n')
-    code = await session.start(app, _GOAL, (), None, output)
+    code = await session.start(app, _GOAL, ALL, output)
     if code == 0:
         output.note(_BUILD + look_again(place))
     return code

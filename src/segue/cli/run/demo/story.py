@@ -27,7 +27,7 @@ from segue.runtime.session import resume_in_background, stop_run
 from segue.sim.demo import repository
 from segue.sim.demo.repository import DemoRepository
 from segue.system import identity
-from segue.system.program import frozen, has_ended
+from segue.system.process.segue import frozen, has_ended
 from segue.system.programs import find_inside
 from segue.view.load import ACTIVE, state_of
 
@@ -56,7 +56,7 @@ async def show_story(folder: Path | None, output: Printer) -> int:
         sandbox={"read": [str(place.signals)]},
         limits={"phase_timeout": 300},
     )
-    async with open_run(app, str(place.plan), (), None) as opened:
+    async with open_run(app, str(place.plan)) as opened:
         assert opened is not None
         run = opened.run
         titles = [f"  {key}. {title}" for key, title in run.spec.titles.items()]

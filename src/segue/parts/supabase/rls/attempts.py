@@ -12,7 +12,7 @@ from psycopg import ClientCursor, Connection, Error, sql
 from psycopg.sql import Composed
 
 from segue.domain.amounts import format_count
-from segue.domain.plain import cut_text
+from segue.domain.text import cut_text
 from segue.parts.supabase.rls.catalog import CatalogTable, CatalogView
 from segue.parts.supabase.rls.ownership import grants_power
 from segue.parts.supabase.rls.report import Attempt

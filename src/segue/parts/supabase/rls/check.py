@@ -16,6 +16,7 @@ from psycopg import Connection
 from psycopg.conninfo import conninfo_to_dict
 
 from segue.domain.errors import SegueError, ToolMissing
+from segue.parts.supabase.postgres import Server, throwaway
 from segue.parts.supabase.rls import conclusions
 from segue.parts.supabase.rls.attempts import STRANGER, USER_A, AccessTrial, read_view
 from segue.parts.supabase.rls.calls import leaking_calls
@@ -36,7 +37,6 @@ from segue.parts.supabase.rls.report import RlsFinding, RlsLevel, RlsReport, Tab
 from segue.parts.supabase.rls.rows import A, B, Filled, fill, sign_up
 from segue.parts.supabase.rls.scratch import Scratch, scratch, words_of
 from segue.parts.supabase.rls.storage import read_objects, try_buckets
-from segue.system.postgres.server import Server, throwaway
 
 _SAID = 300
 

@@ -17,8 +17,8 @@ from msgspec import Struct, field
 from psycopg import Connection
 from psycopg.abc import Query
 
+from segue.parts.supabase.postgres import Server
 from segue.parts.supabase.rls import extensions, supabase
-from segue.system.postgres.server import Server
 
 _LOCK = 7_304_552_118
 """Checks on one server take turns: they share its roles."""

@@ -1,1 +1,0 @@
-"""Report formats that reviewers understand."""

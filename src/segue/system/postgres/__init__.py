@@ -1,1 +1,0 @@
-"""A Postgres server for tests of row level security."""
