@@ -22,11 +22,15 @@ class Log:
         """Log what a person wants to see of a process that runs for long."""
         self._note("info", text, *values)
 
-    def warning(self, text: str, *values: object) -> None:
+    def tell(self, text: str) -> None:
         """Log what a person has to know: it is shown on stderr where nobody asked for a log."""
         import logging
 
-        logging.getLogger(self._name).warning(text, *values)
+        logging.getLogger(self._name).warning(text)
+        # A NullHandler keeps Python from showing other warnings to who has not asked for them.
+        handlers = (*logging.getLogger("segue").handlers, *logging.getLogger().handlers)
+        if all(isinstance(one, logging.NullHandler) for one in handlers) and logging.lastResort is not None:
+            logging.lastResort.handle(logging.makeLogRecord({"msg": text, "levelno": logging.WARNING}))
 
     def _note(self, level: str, text: str, *values: object) -> None:
         if logging := sys.modules.get("logging"):

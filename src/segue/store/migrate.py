@@ -66,12 +66,11 @@ def migrate(database: Database) -> list[str]:
         _refuse_driven(database, before)
         copy = database.copy(f".version-{before}")
         applied = [apply(database, name) for name in scripts()[before:]]
+    done = f"The database was migrated from version {before} to {VERSION}."
     if copy is None:
-        _LOG.info("The database was migrated from version %s to %s.", before, VERSION)
+        _LOG.info(done)
     else:
-        _LOG.warning(
-            "The database was migrated from version %s to %s. As it was before: %s", before, VERSION, copy
-        )
+        _LOG.tell(f"{done} As it was before: {copy}")
     return applied
 
 
