@@ -152,7 +152,7 @@ def test_the_installed_wheel_shows_every_page(installed: Path, tmp_path: Path) -
     for page in repository_files(*PAGES):
         if page.endswith(".md"):
             assert re.search(rf"\b{Path(page).stem}\b", listed), page
-    asking = "from segue.cli.topics import *; print(*(read_topic(name) for name in find_topics()))"
+    asking = "from segue.cli.help import *; print(*(read_topic(name) for name in find_topics()))"
     shown = run(installed / "bin/python", "-c", asking, cwd=tmp_path)
     for page in repository_files(*PAGES):
         if page.endswith(".md"):

@@ -1,10 +1,16 @@
-"""Commands about Segue itself: help, shell completion."""
+"""Commands about Segue itself: help on commands and topics (the pages of the documentation), completion."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
 
 import click
+
+from segue.cli.terminal.output import is_interactive
+from segue.domain.pattern import pattern
 
 EXIT_CODES: dict[int, str] = {
     0: "all requested work is done",
@@ -40,8 +46,6 @@ def help_(context: click.Context, words: tuple[str, ...]) -> None:
       segue help sandbox
       segue help exit-codes
     """
-    from segue.cli.terminal.pages import show_page
-    from segue.cli.topics import find_topics, group_topics, read_topic
 
     assert context.parent is not None
     if words == (_CODES_TOPIC,):
@@ -62,7 +66,6 @@ def help_(context: click.Context, words: tuple[str, ...]) -> None:
 def _command_help(place: click.Context, words: Sequence[str], *, is_topic: bool) -> str:
     """Return the help of a command; empty for a topic that is no command."""
     from segue.cli.main import unknown_command
-    from segue.cli.topics import find_topics
     from segue.domain.text import suggest
 
     command = place.command
@@ -104,3 +107,62 @@ def completion(shell: str) -> None:
     found = get_completion_class(shell)
     assert found is not None
     click.echo(found(cli, {}, "segue", "_SEGUE_COMPLETE").source())
+
+
+_PACKAGE = Path(__file__).parent.parent
+_PLACES = (_PACKAGE / "pages", _PACKAGE.parent.parent / "docs")
+"""Where the pages are: in a wheel, and in a checkout."""
+_FOLDERS = {"guides": "Guides", "reference": "Reference", "explanation": "Explanation", ".": "More"}
+_LINK = pattern(r"(!?)\[([^\]]+)\]\(([^)\s]+)\)")
+_COMMENT = pattern(r"(?s)<!--.*?-->\n?")
+
+
+@cache
+def find_topics() -> dict[str, Path]:
+    """Return the pages by name: each file is a topic."""
+    place = next((place for place in _PLACES if (place / "guides").is_dir()), _PLACES[0])
+    pages = [path for folder in _FOLDERS for path in sorted((place / folder).glob("*.md"))]
+    return {path.stem: path for path in pages if path.stem != "README"}
+
+
+def group_topics() -> dict[str, list[str]]:
+    """Return the names of the topics under their headings."""
+    groups: dict[str, list[str]] = {}
+    for name, path in find_topics().items():
+        groups.setdefault(_FOLDERS.get(path.parent.name, _FOLDERS["."]), []).append(name)
+    return groups
+
+
+def read_topic(name: str) -> str:
+    """Return a page as Markdown for a terminal: its links to other pages name the command that shows them."""
+    text = _COMMENT.sub("", find_topics()[name].read_text("utf-8"))
+    return _LINK.sub(lambda found: _describe_link(name, *found.groups()), text)
+
+
+def _describe_link(here: str, picture: str, words: str, target: str) -> str:
+    if picture:
+        return f"({words})"
+    page = Path(target.partition("#")[0]).stem
+    if "://" in target:
+        return words if words == target else f"{words} ({target})"
+    return f"{words} (`segue help {page}`)" if page in find_topics() and page != here else words
+
+
+def show_page(text: str, *, markdown: bool) -> None:
+    """Print a page; on a terminal, Markdown is set and a pager scrolls."""
+    if not is_interactive(sys.stdout):
+        click.echo(text)
+        return
+    click.echo_via_pager(_render(text) if markdown else text, color=True)
+
+
+def _render(text: str) -> str:
+    from io import StringIO
+
+    from rich.console import Console
+    from rich.markdown import Markdown
+
+    console = Console(file=StringIO(), force_terminal=True, width=min(Console().width, 100))
+    console.print(Markdown(text, hyperlinks=False))
+    assert isinstance(console.file, StringIO)
+    return console.file.getvalue()

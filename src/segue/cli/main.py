@@ -40,7 +40,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "doctor": ("setup.doctor:doctor", "Check this machine and say how to fix what is missing."),
         "agent": ("setup.agent:agent", "List the agents and try them."),
         "parts": ("setup.parts:parts", "List the parts of Segue, and what belongs to each."),
-        "plugins": ("setup.plugins:plugins", "List what is installed for each socket, and from where."),
+        "plugins": ("setup.parts:plugins", "List what is installed for each socket, and from where."),
         "trust": ("setup.trust:trust", "See and allow what the project's settings may do."),
         "config": ("setup.config:config", "Show the settings and where they come from."),
         "notify": ("setup.notify:notify", "Test the notifications."),
@@ -200,3 +200,21 @@ def run(args: Sequence[str]) -> int:
         from segue.cli.terminal.output import report_error
 
         return report_error(error, as_json="--json" in args)
+
+
+class OpenGroup(click.Group):
+    """A group such as `segue db`: the command `db supabase` of a part is listed and called in it."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of the group's own commands and of those that parts add, sorted."""
+        names = [name for part in built_in_parts() for name in part.commands]
+        added = [name.partition(" ")[2] for name in names if name.startswith(f"{self.name} ")]
+        return sorted([*super().list_commands(ctx), *added])
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return a command; raises UsageError for one of a part that is not installed."""
+        if (own := super().get_command(ctx, cmd_name)) is not None:
+            return own
+        found = find_command(f"{self.name} {cmd_name}")
+        command: click.Command | None = import_name(found.where) if found else None
+        return command

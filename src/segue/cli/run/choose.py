@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from shlex import join
 from typing import Any
 
 import click
 
 from segue.cli.options import WholeNumber
+from segue.cli.terminal.output import Printer
+from segue.domain.errors import UsageError
 
 _CHOICES = (
     click.option(
@@ -72,3 +75,19 @@ def name_options(*left_out: str) -> list[str]:
         for one in value if option.multiple else [value]:
             words += [spelling] if option.is_flag else [spelling, str(one)]
     return [*arguments, *words]
+
+
+def confirm_simulated(source: str | None, words: Sequence[str], output: Printer) -> None:
+    """Ask whether the simulated agent may work on a real source; `words` are the command and its options."""
+    from segue.runtime.rehearsal import WHY
+
+    rehearse = join(["segue", "rehearse", *([source] if source else [])])
+    if not output.at_terminal():
+        raise UsageError(
+            WHY,
+            kept="Nothing was started.",
+            hint=f"Rehearse instead: {rehearse}   or run anyway: {join(['segue', *words, '--yes'])}",
+        )
+    output.warn(f"{WHY}\nRehearse instead: {rehearse}")
+    if not click.confirm("Run anyway?", err=True):
+        raise UsageError("Not started.", kept="Nothing was changed.", hint=rehearse)

@@ -194,7 +194,7 @@ def run(
 
 def _confirmation(app: App, source: str | None, yes: bool, output: Printer) -> Callable[[], None]:
     """Return what asks whether the simulated agent may use up a real source, once it could start."""
-    from segue.cli.run.simulated import confirm_simulated
+    from segue.cli.run.choose import confirm_simulated
     from segue.runtime.rehearsal import only_writes_notes
 
     if yes or not only_writes_notes(app):

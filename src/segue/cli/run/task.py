@@ -195,7 +195,7 @@ def edit(run_id: str | None, settings: CommandSettings, output: Printer) -> None
     """
     import asyncio
 
-    from segue.cli.run.approve import edit_in_editor
+    from segue.cli.run.session import edit_in_editor
 
     run, app = _find(run_id, settings)
     changed = asyncio.run(edit_in_editor(app, run))

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from segue.cli.groups import OpenGroup
+from segue.cli.main import OpenGroup
 from segue.cli.options import FILE, FOLDER, PORT, options
 from segue.cli.terminal.output import Printer
 
