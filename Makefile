@@ -63,7 +63,7 @@ collected: setup
 	@$(BIN)/pytest --collect-only -qq -p no:xdist >/dev/null
 
 # A minute that shows whether the tests can run on this machine at all.
-SMOKE := tests/domain tests/system/test_git.py tests/system/test_merging.py tests/store/test_conformance.py tests/cli/test_run.py
+SMOKE := tests/domain tests/system/test_git.py tests/system/test_merging.py tests/parts/conformance/test_store.py tests/cli/test_run.py
 test-smoke: setup
 	$(PYTEST) -m "not thorough" $(SMOKE)
 

@@ -26,7 +26,11 @@ PARTS = {
     "flow": ["tests/flow", "tests/runtime"],
     "proof": ["tests/proof/test_decide.py", "tests/proof/test_guard.py", "tests/proof/test_cheats.py"],
     "view": ["tests/view/test_run_view.py"],
-    "store": ["tests/store/test_journal.py", "tests/store/test_conformance.py", "tests/store/test_claim.py"],
+    "store": [
+        "tests/store/test_journal.py",
+        "tests/parts/conformance/test_store.py",
+        "tests/store/test_claim.py",
+    ],
 }
 """What is changed, and the tests that should notice."""
 

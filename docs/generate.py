@@ -45,12 +45,11 @@ from segue.flow.phases.registry import PHASES
 from segue.judges.options import JudgeSettings
 from segue.prompts.task import execute_prompt, list_earlier
 from segue.reports.card.card import CheckCard, ContestedCard, CriterionCard, ProofCard
-from segue.reviewers.options import CommandReviewOptions, StetOptions
+from segue.reviewers.options import CommandReviewOptions
 from segue.runtime.app import App
 from segue.runtime.registry import BUILT_IN
 from segue.runtime.registry import load as load_variant
 from segue.runtime.wiring import make_agent
-from segue.searchers.options import SearchSettings
 from segue.sources.github.options import GithubSettings
 from segue.sources.speckit.source import SpecKit
 from segue.store.flat import FLAT_TABLES
@@ -88,8 +87,6 @@ OPTIONS: dict[str, type[Any]] = {
     "proof.scenarios": Scenario,
     "proof.scenarios.request": RequestOptions,
     "sandbox": SandboxSettings,
-    "search": SearchSettings,
-    "reviewers.stet": StetOptions,
     "reviewers.command": CommandReviewOptions,
 }
 """The tables of options that pages show."""
@@ -305,10 +302,9 @@ def _level_table(_words: str) -> str:
 
 
 def _script_table(words: str) -> str:
-    from docs.scripts import SCRIPTS, part_scripts
+    from docs.scripts import script_words
 
-    known = SCRIPTS if words in SCRIPTS else part_scripts(words.partition(" ")[0])
-    return _table(("word", "meaning"), [(f"`{name}`", meaning) for name, meaning in known[words].items()])
+    return _table(("word", "meaning"), [(f"`{name}`", text) for name, text in script_words(words).items()])
 
 
 def _query_table(_words: str) -> str:

@@ -2,83 +2,70 @@
 
 from __future__ import annotations
 
-import importlib
 import sqlite3
 import tempfile
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from segue.agents.scripted.acts import ScriptedEntry
-from segue.domain.installed import find_command
+from segue.domain.installed import import_name
 from segue.domain.options import options_schema
 from segue.reports.selection import QUERIES, read_sql
-from segue.sim.acp import script as acp
-from segue.sim.chat.ntfy import NtfyScript
-from segue.sim.chat.press import ChatEntry
-from segue.sim.chat.slack import SlackScript
-from segue.sim.cloud import script as cloud
-from segue.sim.cursor import script as cursor
-from segue.sim.github import script as github
-from segue.sim.gitlab import script as gitlab
-from segue.sim.llm import script as llm
-from segue.sim.search import app as search
 from segue.store import connect
 
 
-def _keys(*kinds: type[Any]) -> dict[str, str]:
-    """Return the keys of these tables with the descriptions from their types."""
-    fields = [options_schema(kind)["properties"] for kind in kinds]
-    return {name: field["description"] for table in fields for name, field in table.items()}
+def _keys(kind: type[Any]) -> dict[str, str]:
+    """Return the keys of a table with the descriptions from its type."""
+    return {name: field["description"] for name, field in options_schema(kind)["properties"].items()}
 
 
-SCRIPTS: dict[str, dict[str, str]] = {
-    "acp": acp.SETTINGS,
-    "acp selectors": acp.SELECTORS,
-    "acp actions": acp.ACTIONS,
-    "acp faults": acp.FAULTS,
-    "chat": _keys(SlackScript, NtfyScript),
-    "chat on": _keys(ChatEntry),
-    "cloud": _keys(cloud.CloudScript),
-    "cloud on": _keys(cloud.CloudEntry),
-    "cloud run faults": cloud.RUN_FAULTS,
-    "cloud faults": _keys(cloud.CloudFault),
-    "cloud request faults": cloud.REQUEST_FAULTS,
-    "cursor": cursor.SETTINGS,
-    "cursor selectors": cursor.SELECTORS,
-    "cursor actions": cursor.ACTIONS,
-    "cursor faults": cursor.FAULTS,
-    "github": _keys(github.GithubScript),
-    "github repos": _keys(github.GithubRepo),
-    "github tokens": _keys(github.GithubToken),
-    "github faults": _keys(github.GithubFault),
-    "github request faults": github.FAULTS,
-    "gitlab": _keys(gitlab.GitlabScript),
-    "gitlab tokens": _keys(gitlab.GitlabToken),
-    "gitlab faults": _keys(gitlab.GitlabFault),
-    "gitlab request faults": gitlab.FAULTS,
-    "llm": _keys(llm.LlmScript),
-    "llm on": _keys(llm.LlmEntry),
-    "scripted": _keys(ScriptedEntry),
-    "search": _keys(search.SearchScript),
-    "search on": _keys(search.SearchEntry),
-    "search faults": search.FAULTS,
+_SCRIPTS: dict[str, tuple[str, ...]] = {
+    "acp": ("sim.acp.script:SETTINGS",),
+    "acp selectors": ("sim.acp.script:SELECTORS",),
+    "acp actions": ("sim.acp.script:ACTIONS",),
+    "acp faults": ("sim.acp.script:FAULTS",),
+    "chat": ("notify.sim.chats:SlackScript", "notify.sim.chats:NtfyScript"),
+    "chat on": ("notify.sim.chats:ChatEntry",),
+    "cloud": ("sim.cloud.script:CloudScript",),
+    "cloud on": ("sim.cloud.script:CloudEntry",),
+    "cloud run faults": ("sim.cloud.script:RUN_FAULTS",),
+    "cloud faults": ("sim.cloud.script:CloudFault",),
+    "cloud request faults": ("sim.cloud.script:REQUEST_FAULTS",),
+    "cursor": ("sim.cursor.script:SETTINGS",),
+    "cursor selectors": ("sim.cursor.script:SELECTORS",),
+    "cursor actions": ("sim.cursor.script:ACTIONS",),
+    "cursor faults": ("sim.cursor.script:FAULTS",),
+    "github": ("sim.github.script:GithubScript",),
+    "github repos": ("sim.github.script:GithubRepo",),
+    "github tokens": ("sim.github.script:GithubToken",),
+    "github faults": ("sim.github.script:GithubFault",),
+    "github request faults": ("sim.github.script:FAULTS",),
+    "gitlab": ("trackers.gitlab_sim.script:GitlabScript",),
+    "gitlab tokens": ("trackers.gitlab_sim.script:GitlabToken",),
+    "gitlab faults": ("trackers.gitlab_sim.script:GitlabFault",),
+    "gitlab request faults": ("trackers.gitlab_sim.script:FAULTS",),
+    "llm": ("segue.sim.llm.script:LlmScript",),
+    "llm on": ("segue.sim.llm.script:LlmEntry",),
+    "scripted": ("segue.agents.scripted.acts:ScriptedEntry",),
+    "search": ("searchers.sim:SearchScript",),
+    "search on": ("searchers.sim:SearchEntry",),
+    "search faults": ("searchers.sim:FAULTS",),
+    "sessions": ("clouds.sim.script:SessionScript",),
+    "sessions on": ("clouds.sim.script:SessionEntry",),
+    "sessions faults": ("clouds.sim.script:SessionFault",),
+    "sessions request faults": ("clouds.sim.script:REQUEST_FAULTS",),
 }
-"""Name of a table → word → meaning."""
+"""Name of a table → the types or tables that explain its words, in a part unless they begin with `segue`."""
+SCRIPTS = tuple(_SCRIPTS)
 
 
-def part_scripts(name: str) -> dict[str, dict[str, str]]:
-    """Return the same for the simulators of a part; raises UsageError if it is not installed."""
-    if name != "sessions":
-        raise KeyError(name)
-    find_command("sim devin")
-    sessions = importlib.import_module("segue.parts.clouds.sim.script")
-    return {
-        "sessions": _keys(sessions.SessionScript),
-        "sessions on": _keys(sessions.SessionEntry),
-        "sessions faults": _keys(sessions.SessionFault),
-        "sessions request faults": sessions.REQUEST_FAULTS,
-    }
+def script_words(name: str) -> dict[str, str]:
+    """Return word → meaning of a script; raises UsageError if it belongs to a part that is not installed."""
+    words: dict[str, str] = {}
+    for where in _SCRIPTS[name]:
+        found = import_name(where if where.startswith("segue.") else f"segue.parts.{where}")
+        words |= _keys(found) if isinstance(found, type) else found
+    return words
 
 
 def query_meanings() -> dict[str, str]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import gc
 import itertools
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from segue.domain.installed import BUILT_IN, is_installed
 from tests.warm import share_forker
 
 _numbers = itertools.count(1)
@@ -42,7 +44,7 @@ settings.register_profile("thorough", settings.get_profile("quick"), max_example
 settings.load_profile("quick")
 
 IN_BROWSER = (
-    *("tests/web/test_accessibility.py", "tests/web/test_browser", "tests/web/test_fleet.py"),
+    *("tests/web/test_accessibility.py", "tests/web/test_browser", "tests/parts/fleet/test_page.py"),
     *("tests/web/test_inbox.py", "tests/web/test_lanes.py"),
 )
 """How names of tests begin that may start a browser."""
@@ -52,7 +54,7 @@ SLOW = {
     "tests/proof/test_javascript.py": "starts jest, vitest and mocha",
     "tests/bench/test_suite.py": "runs plans with sealed checks",
     "tests/flow/test_independent.py": "runs plans with sealed checks",
-    "tests/fleet/": "lets machines die, and waits until others notice",
+    "tests/parts/fleet/": "lets machines die, and waits until others notice",
     "tests/parts/supabase/": "starts a Postgres of its own",
     "tests/torture/": "kills processes many times",
     "tests/crash/": "kills runs many times",
@@ -79,8 +81,8 @@ ELSEWHERE = (
     ),
     *("tests/agents/test_cloud_watch.py", "tests/agents/test_cloud_v0.py"),
     *("tests/agents/test_cloud_errors.py", "tests/parts/clouds/test_runs.py::test_two_tasks"),
-    *("tests/dataset/test_publish.py", "tests/sim/test_github_clients.py"),
-    *("tests/trust/test_looking.py::test_no_page", "tests/trust/test_mcp.py::test_tools_that_look"),
+    *("tests/dataset/test_publish.py", "tests/parts/sim/test_github_clients.py"),
+    *("tests/trust/test_looking.py::test_no_page", "tests/parts/mcp/test_trust.py::test_tools_that_look"),
     # The set of proofs runs all of these.
     *("tests/isolation/test_jobs.py", "tests/isolation/test_places.py::test_what_the_command_names"),
     *("tests/isolation/test_lanes.py::test_git_works_in_a_lane", "tests/isolation/test_lanes.py::test_every"),
@@ -143,6 +145,21 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.thorough)
     _leave_out(items, whole=not any("[" in argument for argument in config.args))
     items[:] = _slow_first(items, int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """Skip what imports a part that is not installed: a tree without one is complete, and its tests pass."""
+    report = yield
+    found = (
+        re.search(r"No module named 'segue\.parts\.(\w+)", str(report.longrepr)) if report.failed else None
+    )
+    if found and found[1] in BUILT_IN and not is_installed(found[1]):
+        report.outcome = "skipped"
+        report.longrepr = (str(collector.path), 0, f"Skipped: the part {found[1]} is not installed")
+    return report
 
 
 def pytest_collection_finish() -> None:

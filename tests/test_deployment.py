@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 import yaml  # type: ignore[import-untyped]
 
-from segue.config.worker import WorkerSettings
-from segue.fleet.seats import PATIENCE
+from segue.parts.fleet.options import WorkerSettings
+from segue.parts.fleet.seats import PATIENCE
 from tests.cli.parsing import parse
 
 FOLDER = Path(__file__).parents[1] / "docs" / "fleet"

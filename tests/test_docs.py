@@ -35,13 +35,13 @@ from segue.domain.task import TaskKind, TaskStatus
 from segue.domain.verdict import Action, DismissReason, Result, Severity
 from segue.flow.phase import PRESETS as FLOWS
 from segue.flow.phases.registry import PHASES
+from segue.parts.sim.cloud.script import CloudScript
 from segue.ports import Capabilities
 from segue.reviewers.formats import Format
 from segue.reviewers.options import PRESETS
 from segue.runtime.experiment import Experiment
 from segue.runtime.registry import BUILT_IN, Plugin
 from segue.runtime.wiring import agent_kind
-from segue.sim.cloud.script import CloudScript
 from segue.sim.llm.script import LlmScript
 from segue.sim.script import check_script
 from tests.cli.parsing import parse

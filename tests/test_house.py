@@ -116,7 +116,7 @@ def test_the_rules_of_the_house() -> None:
         if (
             not place.startswith("system/")
             and not place.endswith(("/child.py", "_child.py"))
-            and place != "sim/stet/call.py"
+            and place != "sim/call.py"
         ):
             started = programs_started(nodes)
             broken += [f"{place}:{line}: programs are started by segue/system alone" for line in started]

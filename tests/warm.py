@@ -33,7 +33,7 @@ _LATE = (
     *("rich.table", "sqlite3", "psycopg", "httpx2", "starlette.applications", "uvicorn", "psutil"),
     *("platformdirs.unix", "importlib.readers"),
 )
-_ADDRESS = "TESTS_WARM"
+ADDRESS = "TESTS_WARM"
 """The variable with the address of the process that forks for all test processes."""
 _HEAVY = ("segue.proof.runners.hooks", "segue.provider", "segue.parts.litellm", "segue.__main__")
 
@@ -142,7 +142,7 @@ def _forker(preload: str) -> tuple[socket.socket, subprocess.Popen[bytes] | None
     return forker, None
 
 
-_SHARED = os.environ.get(_ADDRESS)
+_SHARED = os.environ.get(ADDRESS)
 
 
 @cache
@@ -150,9 +150,9 @@ def share_forker() -> None:
     """Start the process that forks, for all test processes that this one starts."""
     folder = tempfile.mkdtemp(prefix="segue-warm-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    os.environ[_ADDRESS] = f"{folder}/socket"
+    os.environ[ADDRESS] = f"{folder}/socket"
     with socket.socket(socket.AF_UNIX) as listener:
-        listener.bind(os.environ[_ADDRESS])
+        listener.bind(os.environ[ADDRESS])
         listener.listen()
         _kept.append(_start_forker("", listener))
 

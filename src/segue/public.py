@@ -1,15 +1,11 @@
 """The public interface, `from segue import …`; documented in `segue help python`."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from segue.agents.local.launch import ProcessEnd
 from segue.api import RunResult, open_store, run, run_async, run_program
-from segue.conformance.agent import check_agent
-from segue.conformance.delivery import check_delivery
-from segue.conformance.judge import check_judge
-from segue.conformance.notifier import check_notifier
-from segue.conformance.reviewer import check_reviewer
-from segue.conformance.searcher import check_searcher
-from segue.conformance.source import check_source
-from segue.conformance.store import check_store
 from segue.domain import events
 from segue.domain.delivery import Delivered, Feedback, FeedbackItem, FeedbackKind, Target
 from segue.domain.errors import JudgeFailed, SearchFailed, SegueError, SourceError, Unavailable, UsageError
@@ -37,6 +33,7 @@ from segue.domain.verdict import (
     Severity,
     Verdict,
 )
+from segue.parts import conformance
 from segue.ports import (
     Agent,
     Capabilities,
@@ -60,6 +57,26 @@ from segue.system.services import Services
 from segue.view.load import load_view
 from segue.view.run import RunView
 from segue.view.task import TaskView
+
+if TYPE_CHECKING:
+    from segue.conformance import (
+        check_agent,
+        check_delivery,
+        check_judge,
+        check_notifier,
+        check_reviewer,
+        check_searcher,
+        check_source,
+        check_store,
+    )
+
+
+def __getattr__(name: str) -> Any:
+    """Import a suite of the part conformance when it is first used."""
+    if not name.startswith("check_"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(conformance, name)
+
 
 # fmt: off
 __all__ = [

@@ -17,8 +17,8 @@ from segue.agents.acp import agent as acp
 from segue.agents.acp.agent import AcpAgent, AcpKind, AcpOptions
 from segue.domain.job import Job, Limits, Mode, Prompt
 from segue.domain.options import read_options
+from segue.parts.sim.launchers import write_launchers
 from segue.ports import Agent
-from segue.sim.launchers import write_launchers
 from segue.system.process.processes import Processes
 from segue.system.services import Services
 from tests.agents.items import Items, is_at_work, lend

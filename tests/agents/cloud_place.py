@@ -20,7 +20,7 @@ from segue.domain.task import Task
 from segue.prompts.task import execute_prompt
 from segue.system.process.processes import Processes
 from tests.agents.items import Items, T, lend, of, outcome, run_to_end
-from tests.sim.cloud_desk import DEADLINE, REPO, Desk, open_desk
+from tests.parts.sim.cloud_desk import DEADLINE, REPO, Desk, open_desk
 
 KEY = "crsr_0123456789abcdef0123456789abcdef"
 LAUNCH = "POST /v1/agents"

@@ -16,10 +16,10 @@ import pytest
 from msgspec import structs
 from msgspec.structs import replace
 
+from segue import check_agent
 from segue.agents.acp import agent as acp
 from segue.agents.acp.agent import AcpKind
 from segue.agents.acp.profiles import ModelChoice, Profile, load_profiles
-from segue.conformance.agent import check_agent
 from segue.domain.events import AgentRaw, AgentText, AgentThought, AgentTool, event_data
 from segue.domain.job import Job, Mode
 from segue.domain.options import read_options

@@ -11,7 +11,7 @@ import pytest
 
 from segue.agents.acp.profiles import Profile
 from segue.domain.options import read_options
-from segue.sim.launchers import write_launchers
+from segue.parts.sim.launchers import write_launchers
 from tests.cli.place import Place
 
 PAGE = Path(__file__).parents[2] / "docs" / "guides" / "agents.md"

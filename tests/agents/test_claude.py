@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from segue import check_agent
 from segue.agents.claude.agent import ClaudeAgent, ClaudeOptions
 from segue.agents.claude.lines import ClaudeLines
 from segue.agents.local.launch import SessionUsage
-from segue.conformance.agent import check_agent
 from segue.domain.events import AgentRaw, AgentText, AgentThought, AgentTool, Event, event_data
 from segue.domain.job import Limits, Mode
 from segue.domain.outcome import Failure, FailureKind, Outcome, Usage

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
+from segue import check_agent
 from segue.agents.cursor_cloud.agent import CursorCloudAgent
-from segue.conformance.agent import check_agent
 from segue.domain.task import Task
 from segue.ports import Agent
 from segue.prompts.task import execute_prompt

@@ -17,7 +17,7 @@ from segue.domain.events import AgentStarted, AgentTool, AgentUsage
 from segue.domain.job import Job, Mode
 from tests.agents.cloud_place import FOLLOW_UP, KEY, LAUNCH, LOOK, CloudPlace
 from tests.agents.items import outcome
-from tests.sim.cloud_desk import DEADLINE, REPO, git, wait_for
+from tests.parts.sim.cloud_desk import DEADLINE, REPO, git, wait_for
 
 
 def launches(cloud: CloudPlace) -> int:
@@ -141,7 +141,7 @@ import asyncio, sys
 from pathlib import Path
 from tests import loopback
 from tests.agents.cloud_place import CloudPlace
-from tests.sim.cloud_desk import Desk
+from tests.parts.sim.cloud_desk import Desk
 
 async def main(url, folder, token):
     place = CloudPlace(Desk(url, loopback.client(), Path(folder)), Path(folder))

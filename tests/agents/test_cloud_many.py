@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.agents.cloud_place import open_place
-from tests.sim.cloud_desk import DEADLINE
+from tests.parts.sim.cloud_desk import DEADLINE
 
 MEMORY = 120 * 1024**2
 """What it takes without any run, and a little more."""
@@ -19,7 +19,7 @@ import asyncio, json, sys
 from pathlib import Path
 from tests import loopback
 from tests.agents.cloud_place import CloudPlace, Ended
-from tests.sim.cloud_desk import Desk
+from tests.parts.sim.cloud_desk import Desk
 
 async def main(url, folder, many):
     desk = Desk(url, loopback.client(base_url=url, timeout=300), Path(folder))

@@ -14,7 +14,7 @@ from segue.domain.job import Job, Mode
 from segue.system.process.processes import Processes
 from tests.agents.cloud_place import CloudPlace, Ended
 from tests.agents.items import lend
-from tests.sim.cloud_desk import DEADLINE
+from tests.parts.sim.cloud_desk import DEADLINE
 
 LAUNCH = "POST /v0/agents"
 FOLLOW_UP = "POST /v0/agents/*/followup"

@@ -15,7 +15,7 @@ from segue.domain.events import AgentOutput, AgentRaw, AgentStarted, AgentText, 
 from segue.domain.job import Job, Mode
 from tests.agents.cloud_place import CANCEL, KEY, LAUNCH, LOOK, STREAM, CloudPlace, Ended
 from tests.agents.items import as_stored, of, size
-from tests.sim.cloud_desk import DEADLINE, wait_for
+from tests.parts.sim.cloud_desk import DEADLINE, wait_for
 
 LONG = " ".join(f"word{number}" for number in range(60))
 

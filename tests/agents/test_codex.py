@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from segue import check_agent
 from segue.agents.codex.agent import CodexAgent, CodexOptions
 from segue.agents.codex.lines import CodexLines, SessionFacts, read_session
-from segue.conformance.agent import check_agent
 from segue.domain.events import AgentRaw, AgentThought, AgentTool, AgentUsage, Event, event_data
 from segue.domain.job import Limits, Mode
 from segue.domain.outcome import Failure, FailureKind, Outcome, Usage

@@ -17,10 +17,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from segue import check_agent
 from segue.agents.cursor.agent import CursorAgent, CursorOptions
 from segue.agents.cursor.lines import CursorLines
 from segue.agents.local.launch import ProcessEnd
-from segue.conformance.agent import check_agent
 from segue.domain.events import (
     AgentOutput,
     AgentRaw,
@@ -33,8 +33,8 @@ from segue.domain.events import (
 from segue.domain.job import Job, Limits, Mode, Prompt
 from segue.domain.outcome import FailureKind, Usage
 from segue.domain.task import Task
+from segue.parts.sim.launchers import write_launchers
 from segue.prompts.task import execute_prompt
-from segue.sim.launchers import write_launchers
 from segue.system.process.processes import Exit, Processes
 from segue.system.services import Services
 from tests.agents.items import Items, as_stored, failure, is_at_work, lend, of, outcome

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
+from segue.parts.searchers.sim import SearchScript, search_app
 from segue.sim.llm.app import llm_app
 from segue.sim.llm.script import LlmScript
 from segue.sim.script import check_script
-from segue.sim.search.app import SearchScript, search_app
 from segue.system.http.server import start_server
 from tests.cli.place import DEADLINE, Place, until
 from tests.cli.test_build import GOAL, TWO, events, keys, plan, prompt_of, step, tasks

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from segue.sim.cloud.app import cloud_app
-from segue.sim.cloud.script import CloudScript
+from segue.parts.sim.cloud.app import cloud_app
+from segue.parts.sim.cloud.script import CloudScript
 from segue.sim.llm.app import llm_app
 from segue.sim.llm.script import LlmScript
 from segue.sim.script import check_script

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from segue.cli.terminal.output import AGENT_VARIABLES
-from segue.sim.launchers import write_launchers
+from segue.parts.sim.launchers import write_launchers
 from tests.cli.place import DEADLINE, Place
 from tests.cli.test_spec import SPEC, TASKS
 from tests.shebang import shebang

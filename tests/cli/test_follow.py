@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from segue.sim.github.app import github_app
-from segue.sim.github.script import GithubScript, GithubToken
-from segue.sim.gitlab.app import gitlab_app
-from segue.sim.gitlab.script import GitlabScript, GitlabToken
+from segue.parts.sim.github.app import github_app
+from segue.parts.sim.github.script import GithubScript, GithubToken
+from segue.parts.trackers.gitlab_sim.app import gitlab_app
+from segue.parts.trackers.gitlab_sim.script import GitlabScript, GitlabToken
 from segue.system.http.server import start_server
 from tests.cli.hosted import PROJECT, TOKEN, Hosted, make_origin
 from tests.cli.place import Place, until

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.cli.place import DEADLINE, Place, until
-from tests.sim.hub_desk import HubDesk, open_desk
+from tests.parts.sim.hub_desk import HubDesk, open_desk
 
 ISSUES: list[dict[str, Any]] = [
     {"title": "Show prices with tax", "body": "- [ ] A test covers it", "labels": ["ready"], "user": "bot"},

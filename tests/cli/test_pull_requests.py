@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from segue.sim.github.app import github_app
-from segue.sim.gitlab.app import gitlab_app
+from segue.parts.sim.github.app import github_app
+from segue.parts.trackers.gitlab_sim.app import gitlab_app
 from segue.system.http.guard import AsgiApp, Message, Receive, Scope, Send
 from segue.system.http.server import start_server
 from tests.cli.hosted import PROJECT, WORK, Hosted, make_origin

@@ -12,12 +12,12 @@ import pyarrow.parquet as parquet
 import pytest
 
 from segue.cli.terminal.output import report_error
-from segue.sim.github.app import github_app
+from segue.domain.installed import is_installed
+from segue.parts.sim.github.app import github_app
 from segue.system.http.server import start_server
 from tests.cli.hosted import PROJECT, Hosted, make_origin
 from tests.cli.place import Place
-from tests.mcp.caller import MODES, over_http
-from tests.notify.servers import webhook
+from tests.parts.notify.servers import webhook
 from tests.system.shapes import ENCODINGS, KNOWN, SHAPES
 from tests.system.test_shapes import PIECE
 from tests.web.place import serving
@@ -138,6 +138,10 @@ def collect_page(sinks: Sinks, place: Place, run_id: str) -> None:
 
 
 def collect_answers(sinks: Sinks, place: Place, run_id: str) -> None:
+    if not is_installed("mcp"):
+        return
+    from tests.parts.mcp.caller import MODES, over_http
+
     async def talk() -> None:
         async with over_http(place, MODES[0]) as caller:
             for tool in ("run_status", "read_log", "read_proof"):

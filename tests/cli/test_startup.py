@@ -76,10 +76,10 @@ def test_a_run_that_is_refused_leaves_nothing_that_would_have_started_agents(pla
 PARTS = (
     "segue.agents.acp.child",
     "segue.agents.scripted.child",
-    "segue.sim.acp.agent",
-    "segue.sim.cursor.agent",
+    "segue.parts.sim.acp.agent",
+    "segue.parts.sim.cursor.agent",
     "segue.sim.orphan_child",
-    "segue.sim.stet.command",
+    "segue.parts.stet.sim.command",
     "segue.system.isolation.landlock",
     "segue.system.supervisor.main",
 )

@@ -19,6 +19,7 @@ from segue.config.settings import BuildPhaseName, TaskKindName
 from segue.config.template import EXAMPLES, template
 from segue.config.tree import environment_of
 from segue.domain.errors import UsageError
+from segue.domain.installed import BUILT_IN, is_installed
 from segue.domain.options import option_fields, options_schema
 from segue.domain.plan import BuildPhase
 from segue.domain.task import TaskKind
@@ -189,9 +190,10 @@ def test_every_build_phase_may_have_checks() -> None:
 
 
 def test_every_variable_of_the_simulators_is_known() -> None:
-    files = Path(tree.__file__).parents[1].joinpath("sim").rglob("*.py")
+    files = [file for file in Path(tree.__file__).parents[1].rglob("*.py") if "sim" in file.parts]
     read = {name for file in files for name in re.findall(r'"(SEGUE_SIM_[A-Z_]+)"', file.read_text())}
-    assert read == tree.SIMULATORS
+    assert read <= tree.SIMULATORS
+    assert read == tree.SIMULATORS or not all(map(is_installed, BUILT_IN))
 
 
 def test_old_names_are_read_and_named(file: Path) -> None:

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from segue.sim.cloud.app import cloud_app
-from segue.sim.cloud.script import CloudScript
+from segue.parts.sim.cloud.app import cloud_app
+from segue.parts.sim.cloud.script import CloudScript
 from segue.sim.llm.app import llm_app
 from segue.sim.llm.script import LlmScript
 from segue.sim.script import check_script

@@ -11,8 +11,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from segue.deliveries.github import GitHub
-from segue.deliveries.gitlab import GitLab
 from segue.deliveries.hosting import HostedPlace
+from segue.parts.trackers.gitlab import GitLab
 
 BRANCH = "segue/20260101-000000-abcdef"
 

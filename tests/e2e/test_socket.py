@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
+from segue import check_agent
 from segue.agents.claude.agent import ClaudeAgent, ClaudeOptions
 from segue.agents.codex.agent import CodexAgent, CodexOptions
-from segue.conformance.agent import check_agent
 from segue.domain.job import Job, Limits, Mode
 from segue.domain.outcome import Outcome
 from segue.domain.task import Task

@@ -1,19 +1,16 @@
-"""A git repository to review in, and a `stet` to review with."""
+"""A git repository to review in."""
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from segue.domain.options import read_options
 from segue.ports import ReviewSubject
 from segue.reviewers.options import PRESETS, CommandReviewOptions
-from segue.sim.launchers import write_launchers
 from tests.templates import copy_template
 
 IDENTITY = {
@@ -21,14 +18,6 @@ IDENTITY = {
     "GIT_AUTHOR_EMAIL": "tester@localhost",
     "GIT_COMMITTER_NAME": "Tester",
     "GIT_COMMITTER_EMAIL": "tester@localhost",
-}
-EVAL = {
-    "pattern": r"eval\(",
-    "unless": "checked",
-    "severity": "error",
-    "category": "security",
-    "message": "eval on <input>",
-    "suggestion": "Use ast.literal_eval.",
 }
 
 
@@ -57,26 +46,12 @@ class Place:
     def repo(self) -> Path:
         return self.root / "repo"
 
-    @property
-    def script(self) -> Path:
-        return self.root / "script.json"
-
-    @property
-    def stet(self) -> Path:
-        return self.root / "bin" / "stet"
-
     @classmethod
-    def make(cls, root: Path) -> Place:
+    def make(cls, root: Path) -> Self:
         place = cls(root.resolve())
         copy_template(_make_repository, place.repo)
-        write_launchers(place.stet.parent)
-        place.play()
         place.commit({"README.md": "A place.\n"})
         return place
-
-    def play(self, *findings: dict[str, str], **faults: Any) -> None:
-        """Say what the stand-in for stet does from now on."""
-        self.script.write_text(json.dumps({"findings": list(findings), "faults": faults}))
 
     def git(self, *arguments: str) -> str:
         env = bare_environment(**IDENTITY)
@@ -102,18 +77,3 @@ class Place:
 
     def subject(self, base: str, task: str = "1") -> ReviewSubject:
         return ReviewSubject(self.repo, base, self.head, task, "token")
-
-    def call(
-        self, *arguments: str, cwd: Path | None = None, env: Mapping[str, str] | None = None
-    ) -> subprocess.CompletedProcess[str]:
-        """Call stet as a person would."""
-        settings = {**IDENTITY, "SEGUE_SIM_STET": str(self.script), **(env or {})}
-        return subprocess.run(
-            [str(self.stet), *arguments],
-            cwd=cwd or self.repo,
-            env=bare_environment(**settings),
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=300,
-        )

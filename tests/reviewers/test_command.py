@@ -15,7 +15,7 @@ from segue.domain.options import Argv, read_options
 from segue.domain.verdict import Review, Severity
 from segue.reviewers.command import CommandReviewer
 from segue.reviewers.options import CommandReviewOptions
-from tests.reviewers.place import EVAL, Place, preset
+from tests.reviewers.place import Place, preset
 from tests.services import make_services
 
 RUFF = str(Path(sys.executable).parent / "ruff")
@@ -207,25 +207,3 @@ def test_the_closing_command(place: Place) -> None:
         said = asyncio.run(reviewer.finish(place.subject(place.head)))
         assert warning in said
         assert bool(warning) == bool(said)
-
-
-def test_stet_as_a_plain_command(place: Place) -> None:
-    (place.repo / ".git" / "info" / "exclude").write_text(".review/\n")
-    place.play(EVAL)
-    base = place.head
-    place.commit({"calc.py": "eval(s)\n"})
-    env = {
-        "PATH": f"{place.stet.parent}{os.pathsep}{os.environ['PATH']}",
-        "SEGUE_SIM_STET": str(place.script),
-    }
-    table = {
-        "argv": ["stet", "start", "{base}", "--json"],
-        "again": ["stet", "run", "--json"],
-        "format": "stet",
-        "needs_commit": True,
-        "env": env,
-    }
-    options = read_options(CommandReviewOptions, table)
-    assert [finding.file for finding in review(place, options, base).findings] == ["calc.py"]
-    place.commit({"calc.py": "eval(s)  # checked\n"})
-    assert review(place, options, base, again=True).findings == ()

@@ -9,64 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from segue.domain.options import OptionError, fill_placeholders, read_options, split_command
-from segue.reviewers.options import PRESETS, CommandReviewOptions, StetOptions
+from segue.reviewers.options import PRESETS, CommandReviewOptions
 from tests.reviewers.place import preset
-
-
-@pytest.mark.parametrize(
-    ("given", "commands"),
-    [
-        ("./review.sh --fast", [["./review.sh", "--fast"]]),
-        (["stet start {base}", "stet run"], [["stet", "start", "{base}"], ["stet", "run"]]),
-        ([["stet", "start", "a b"], "stet run"], [["stet", "start", "a b"], ["stet", "run"]]),
-        (["grep '|' \"a && b\""], [["grep", "|", "a && b"]]),
-    ],
-)
-def test_the_seeds_ways_to_write_commands(given: Any, commands: list[list[str]]) -> None:
-    assert read_options(StetOptions, {"commands": given}).commands == tuple(map(tuple, commands))
-
-
-@pytest.mark.parametrize(
-    "command",
-    [
-        "stet start && stet run",
-        "stet start&&stet run",
-        "stet run | tee log",
-        "stet start; stet run",
-        "stet run > out.json",
-        "stet run 2>&1",
-        "stet start $(git rev-parse HEAD)",
-        "stet start `git rev-parse HEAD`",
-        "(stet run)",
-        "stet start\nstet run",
-        "stet run &",
-    ],
-)
-def test_what_needs_a_shell_is_refused_with_a_hint(command: str) -> None:
-    for commands in (command, [command]):
-        with pytest.raises(OptionError, match="a list of commands"):
-            read_options(StetOptions, {"commands": commands})
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"commands": []},
-        {"commands": ""},
-        {"commands": [[]]},
-        {"commands": [[""]]},
-        {"commands": "stet 'run"},
-        {"commands": "stet start {ref}"},
-        {"commands": "stet start {"},
-        {"cmd": ""},
-        {"timeout": 0},
-        {"finish": "later"},
-        {"command": "stet"},
-    ],
-)
-def test_mistakes_in_stets_options(wrong: dict[str, Any]) -> None:
-    with pytest.raises(OptionError):
-        read_options(StetOptions, wrong)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from segue.conformance.source import check_source
+from segue import check_source
 from segue.domain.errors import SourceError
 from segue.domain.task import Completion, TaskStatus
 from segue.ports import Source, SourceRequest

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from segue.conformance.source import check_source
+from segue import check_source
 from segue.domain.errors import SourceError
 from segue.domain.task import Completion, Task, TaskStatus
 from segue.ports import Source, SourceRequest

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from segue.conformance.source import check_source
+from segue import check_source
 from segue.domain.errors import SourceError, TwoLists
 from segue.domain.source import SourceHistory
 from segue.domain.task import Completion, Task, TaskStatus

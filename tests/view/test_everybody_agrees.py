@@ -23,7 +23,7 @@ from segue.domain.notification import Notification
 from segue.domain.outcome import Budget
 from segue.domain.run import Run, RunKind, RunSpec, RunState
 from segue.flow.launch import Launcher, LaunchRequest, OverBudget
-from segue.notify.observer import RunNotifier
+from segue.parts.notify.observer import RunNotifier
 from segue.ports import Journal, Store
 from segue.reports.selection import Dataset, Selection
 from segue.reports.usage import read_usage, read_work

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from segue.domain.run import RunState
-from segue.sim.github.app import github_app
+from segue.parts.sim.github.app import github_app
 from segue.system.http.server import start_server
 from tests.cli.hosted import PROJECT, Hosted, make_origin
 from tests.cli.place import Place, until

@@ -43,20 +43,10 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "plugins": ("setup.parts:plugins", "List what is installed for each socket, and from where."),
         "trust": ("setup.trust:trust", "See and allow what the project's settings may do."),
         "config": ("setup.config:config", "Show the settings and where they come from."),
-        "notify": ("setup.notify:notify", "Test the notifications."),
         "completion": ("help:completion", "Print the completion script for your shell."),
-    },
-    "Fleet": {
-        "submit": ("fleet.submit:submit", "Let the workers of a fleet run a task list."),
-        "worker": ("fleet.worker:worker", "Work for a fleet on this machine."),
-        "fleet": ("fleet.fleet:fleet", "Prepare a fleet's database, see what the fleet does."),
-        "schedule": ("fleet.schedule:schedule", "Let a fleet begin runs again and again."),
-        "fetch": ("fleet.fetch:fetch", "Bring the work of a fleet's run into your clone."),
     },
     "Serve": {
         "serve": ("serve.serve:serve", "Show runs, tasks and reports in a browser."),
-        "mcp": ("serve.mcp:mcp", "Let other agents and editors hand work to Segue."),
-        "sim": ("serve.sim:sim", "Simulate vendors' tools to rehearse a run."),
     },
     "Data": {
         "db": ("data.db:db", "Locate, migrate, ask, describe, export and push the database."),

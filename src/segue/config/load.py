@@ -230,7 +230,7 @@ def _keys(merged: Tree, table: str) -> tuple[str, ...]:
 def _refuse_unknown_names(loaded: LoadedSettings, known: Known) -> None:
     settings = loaded.settings
     for table in SOCKETS:
-        for name in getattr(settings, table):
+        for name in getattr(settings, table, {}):  # some tables belong to parts
             if table == "agents" and name in settings.acp:
                 continue
             seen = []

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar
 from msgspec import Meta
 
 from segue.config.git import GitSettings
-from segue.config.worker import WorkerSettings
 from segue.domain.diagnostic import ALLOWED, parse
 from segue.domain.options import (
     Amount,
@@ -26,9 +25,7 @@ from segue.domain.proof import Level
 from segue.domain.scenario import Scenario
 from segue.domain.verdict import Severity
 from segue.judges.options import JudgeSettings
-from segue.notify.options import NotifySettings
 from segue.reviewers.triage import DismissRule
-from segue.searchers.options import SearchSettings
 from segue.sources.github.options import GithubSettings
 
 if TYPE_CHECKING:
@@ -103,7 +100,11 @@ class LimitSettings(Options, frozen=True):
         from segue.domain.job import Limits
 
         return Limits(
-            *(self.phase_timeout, self.idle_timeout, self.kill_grace, self.output_bytes, self.kept_bytes),
+            self.phase_timeout,
+            self.idle_timeout,
+            self.kill_grace,
+            self.output_bytes,
+            self.kept_bytes,
             self.patience,
         )
 
@@ -361,19 +362,12 @@ class Settings(Options, frozen=True):
     judge: JudgeSettings = JudgeSettings()
     final: FinalSettings = FinalSettings()
     log: LogSettings = LogSettings()
-    search: SearchSettings = SearchSettings()
     diagnostics: DiagnosticSettings = DiagnosticSettings()
-    notify: NotifySettings = NotifySettings()
     github: GithubSettings = GithubSettings()
-    worker: WorkerSettings = WorkerSettings()
     sources: dict[str, dict[str, Any]] = {}
     """Options per source that is a plug-in."""
     judges: dict[str, dict[str, Any]] = {}
     """Options per judge that is a plug-in."""
-    searchers: dict[str, dict[str, Any]] = {}
-    """Options per search service that is a plug-in."""
-    notifiers: dict[str, dict[str, Any]] = {}
-    """Options per notifier that is a plug-in; naming one switches it on."""
     deliveries: dict[str, dict[str, Any]] = {}
     """Options per delivery: see `segue help pull-requests`."""
     flows: dict[str, FlowSettings] = {}
@@ -384,6 +378,12 @@ class Settings(Options, frozen=True):
     """Options per agent: see `segue agent schema NAME`."""
     acp: dict[str, dict[str, Any]] = {}
     """More agents that speak the Agent Client Protocol: see `segue help agents`."""
+
+    @property
+    def search_service(self) -> str | None:
+        """Return the service that searches the web, named in a table of a part; None: an agent does."""
+        service: str | None = getattr(getattr(self, "search", None), "service", None)
+        return service
 
     def part(self, table: str, kind: type[T]) -> T:
         """Return the table of a part as its type; the defaults if nobody has set any of it."""

@@ -19,9 +19,6 @@ _AGENTS = """
 # [agents.command]
 # argv = ["./agent.sh"]                 # any program: it reads the prompt on stdin and runs in the repository
 """
-_USERS_OWN = {"worker"}
-"""Tables of the core that belong into the user's own file: see `segue help fleet`."""
-
 EXAMPLES = {
     "agent": "claude",
     "model": "opus",
@@ -66,16 +63,6 @@ EXAMPLES = {
     "final.review": ["stet start main"],
     "final.audit": ["npm audit"],
     "log.file": "segue.log",
-    "search.service": "searxng",
-    "search.base_url": "http://127.0.0.1:8080",
-    "search.api_key_env": "BRAVE_API_KEY",
-    "notify.webhook.url": "https://hooks.slack.com/services/…",
-    "notify.slack.url": "https://hooks.slack.com/services/…",
-    "notify.slack.users": ["U012ABCDEF"],
-    "notify.ntfy.topic": "my-segue-4f1c9a7e",
-    "notify.ntfy.token_env": "NTFY_TOKEN",
-    "notify.answers.url": "https://segue.example.org",
-    "worker.allow_agents": ["claude"],
 }
 """Examples for settings that are unset or empty by default."""
 
@@ -99,7 +86,7 @@ def _write_table(kind: type[Any], prefix: str) -> Iterator[str]:
 
 def _is_personal(name: str) -> bool:
     table = None if "." in name or name in Settings.__struct_fields__ else known_table(name)
-    return name in _USERS_OWN or (table is not None and table.personal)
+    return table is not None and table.personal
 
 
 def _write_line(field: OptionField, prefix: str, examples: Mapping[str, Any]) -> str:

@@ -250,10 +250,9 @@ _MEANINGS: tuple[tuple[tuple[str, ...], str], ...] = (
         "decides where Segue reads and writes",
     ),
     (
-        ("judge", "search", "searchers", "judges", "github"),
+        ("judge", "judges", "github"),
         "sends work and questions to services, with your keys",
     ),
-    (("notify", "notifiers"), "sends notifications"),
     (("sources", "source_kind"), "reads tasks through a plug-in"),
     (
         (

@@ -20,6 +20,7 @@ from segue.deliveries.hosting import (
 )
 from segue.domain.delivery import Delivered, Feedback, FeedbackItem, FeedbackKind, Target
 from segue.domain.errors import CredentialsError, NeedsHuman, SegueError, UsageError
+from segue.domain.installed import find_variant
 from segue.ports import Delivery, Handover, Problem
 from segue.system.http.rest import Refused
 from segue.system.redact import Redactor
@@ -308,9 +309,8 @@ class PullRequestDelivery(Delivery):
 
             hosting: Hosting = GitHub(place, key, clean)
         else:
-            from segue.deliveries.gitlab import GitLab
-
-            hosting = GitLab(place, key, clean)
+            what = f"Proposing work on {place.host or place.api}, a server of {place.service},"
+            hosting = find_variant("hostings", place.service, what)(place, key, clean)
         self._known = {place.api + place.project: hosting}
         return hosting
 

@@ -47,9 +47,21 @@ class OtherPart(NamedTuple):
 
 
 def import_name(where: str) -> Any:
-    """Import what a text such as `package.module:name` stands for."""
-    module, _, name = where.partition(":")
-    return getattr(importlib.import_module(module), name)
+    """Import what a text such as `package.module:name` stands for.
+
+    Raises UsageError if it belongs to a part that imports another one, which is not installed.
+    """
+    module, _, path = where.partition(":")
+    try:
+        found: Any = importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        name = (error.name or "").removeprefix("segue.parts.").partition(".")[0]
+        if name not in BUILT_IN or is_installed(name):
+            raise
+        raise _missing(BUILT_IN[name], "This", "needs") from error
+    for name in path.split("."):
+        found = getattr(found, name)
+    return found
 
 
 @cache
@@ -188,8 +200,8 @@ def _others_after(kind: str, name: str) -> Iterable[Part]:
     return [other.part for other in other_parts() if other.part is not None]
 
 
-def _missing(part: Part, what: str) -> UsageError:
+def _missing(part: Part, what: str, how: str = "belongs to") -> UsageError:
     return UsageError(
-        f"{what} belongs to the part {part.name}, which is not installed.",
+        f"{what} {how} the part {part.name}, which is not installed.",
         hint="`segue parts` lists the parts; installing Segue again brings all of its own",
     )

@@ -65,7 +65,9 @@ class Part(NamedTuple):
     """Socket → name → module and class of the variants that it brings, such as agents.
 
     Beside the sockets of plug-ins there are `examiners` of whole projects, `questions` that wait on the page,
-    `scenes` of the demo, and what `continues` a run of a kind that has no tasks."""
+    `scenes` of the demo, what `continues` a run of a kind that has no tasks, `observers` of runs by the table
+    that asks for them, `hostings` of pull requests, `stand-ins` for tools, what to do with runs that were
+    `submitted` to other machines and which of those are `stuck`, and the `suites` that variants pass."""
     files: Mapping[str, PartFiles] = {}
     """The files of its sources, by the name of the source."""
     pages: tuple[str, ...] = ()

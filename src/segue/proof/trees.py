@@ -117,7 +117,12 @@ async def write_tree(
     # Writing 100,000 files takes one processor many seconds.
     parallel = ("-c", "checkout.workers=0")
     await objects.git(
-        *(*parallel, "checkout-index", "--all", "--force", "--quiet", prefix),
+        *parallel,
+        "checkout-index",
+        "--all",
+        "--force",
+        "--quiet",
+        prefix,
         variables={**variables, **(filters or {})},
     )
     if filters is not None:
@@ -163,7 +168,11 @@ async def _fill_pointers(
         return
     listed = b"\0".join(path.encode("utf-8", "surrogateescape") for path in found)
     asked = await objects.git(
-        *("check-attr", "--cached", "-z", "--stdin", "filter"),
+        "check-attr",
+        "--cached",
+        "-z",
+        "--stdin",
+        "filter",
         stdin=listed,
         variables=variables,
         where=folder,

@@ -4,42 +4,19 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from segue.domain.options import Argv, Commands, OptionError, Options, Seconds, Text, fill_placeholders
+from segue.domain.options import Argv, OptionError, Options, Seconds, fill_placeholders
 from segue.domain.verdict import Severity
 from segue.reviewers.formats import Format
 from segue.reviewers.tool import PLACEHOLDERS
 
 
-def _check_placeholders(name: str, argv: Argv | None) -> None:
+def check_placeholders(name: str, argv: Argv | None) -> None:
+    """Raise OptionError for a placeholder that a command of a reviewer cannot have."""
     try:
         for argument in argv or ():
             fill_placeholders(argument, dict.fromkeys(PLACEHOLDERS, ""))
     except ValueError as error:
         raise OptionError(name, str(error)) from None
-
-
-class StetOptions(Options, frozen=True):
-    """The table `[reviewers.stet]`."""
-
-    cmd: Text = "stet"
-    """The program: a name on PATH, or a path."""
-    timeout: Seconds = 1800
-    """Seconds one review may take. stet asks its model once per changed hunk."""
-    finish: Literal["task", "run", "never"] = "task"
-    """When to finish stet's review: after each task, at the end of the run, or never."""
-    commands: Commands | None = None
-    """Run these instead of `stet start` and `stet run`: all of them when a review begins, the last one again
-    after each address round. Replaced in it: {base}, {head}, {repo}, {task}; a brace is {{ or }}."""
-    pass_env: tuple[str, ...] = ()
-    """Environment variables stet may see, besides STET_* and the harmless ones."""
-    env: dict[str, str] = {}
-    """Environment variables to set for stet."""
-
-    def __post_init__(self) -> None:
-        if self.commands is not None and not self.commands:
-            raise OptionError("commands", "needs at least one command")
-        for command in self.commands or ():
-            _check_placeholders("commands", command)
 
 
 class CommandReviewOptions(Options, frozen=True):
@@ -72,7 +49,7 @@ class CommandReviewOptions(Options, frozen=True):
 
     def __post_init__(self) -> None:
         for name in ("argv", "again", "finish"):
-            _check_placeholders(name, getattr(self, name))
+            check_placeholders(name, getattr(self, name))
 
 
 PRESETS: dict[str, dict[str, Any]] = {

@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 from segue.domain.errors import Locked, SegueError, UsageError
+from segue.domain.installed import find_variant
 from segue.domain.run import Run, RunState
 from segue.runtime.app import App
 from segue.runtime.open import OpenRun
@@ -32,7 +33,13 @@ async def detach(opened: OpenRun) -> tuple[int, Path]:
 
 
 async def start_resume(app: App, run: Run) -> None:
-    """Start `segue resume` and wait until it runs; its log says what prevents that."""
+    """Start `segue resume` and wait until it runs; its log says what prevents that.
+
+    A run that was submitted to other machines continues there.
+    """
+    if run.spec.origin is not None:
+        await find_variant("submitted", "resume", f"Run {run.id}")(app, run)
+        return
     if state_of(run) in ACTIVE:
         raise Locked(
             f"Run {run.id} is already running.", kept="Nothing was changed.", hint=f"segue logs -f {run.id}"

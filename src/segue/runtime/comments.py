@@ -115,7 +115,7 @@ async def comment(app: App, run: Run, key: str, text: str, via: str = "") -> Non
             f"A comment needs words, at most {_MOST_CHARS} characters.", kept="Nothing was changed."
         )
     if run.spec.origin is not None:
-        await _comment_far(app, run, key, words, via)
+        await _comment_in_fleet(app, run, key, words, via)
         return
     async with hold_run(app, run, via) as held:
         if key == PLAN_GATE:
@@ -128,7 +128,7 @@ async def comment(app: App, run: Run, key: str, text: str, via: str = "") -> Non
             await _open_again(held, task)
 
 
-async def _comment_far(app: App, run: Run, key: str, words: str, via: str) -> None:
+async def _comment_in_fleet(app: App, run: Run, key: str, words: str, via: str) -> None:
     """Store a comment on a task of a fleet's run, which the worker finds that continues the run.
 
     One that is done cannot be opened again from here: its source is with the worker.

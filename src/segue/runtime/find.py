@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from segue.domain.errors import UsageError
+from segue.domain.installed import import_name, socket_variants
 from segue.domain.run import USUAL_RUNS, Run, RunState
 from segue.domain.text import suggest
 from segue.view.load import ACTIVE
@@ -89,11 +90,12 @@ def _is_in(found: Sequence[tuple[Path, Path] | None], which: int, here: tuple[Pa
 
 
 def _submitted(repo: Path, runs: Sequence[Run]) -> set[str]:
-    if all(run.spec.origin is None for run in runs):
+    """Return the ids of those runs that you have submitted from a repository to other machines."""
+    where = socket_variants("submitted").get("find_submitted")
+    if where is None or all(run.spec.origin is None for run in runs):
         return set()  # one machine pays nothing for fleets
-    from segue.runtime.submitted import find_submitted
-
-    return find_submitted(repo, runs)
+    found: set[str] = import_name(where)(repo, runs)
+    return found
 
 
 def _places(run: Run) -> list[Path]:

@@ -107,7 +107,7 @@ def _without_effect(loaded: LoadedSettings, flow: Flow, planned: bool) -> Iterat
         for path in filter(None, ("resolve" if settings.resolve != "judge" else None, searches)):
             yield path, "only builds that are verified have something to choose from"
     agent_judges = settings.judged_by is None or "agent" in settings.judged_by.split(",")
-    roles = roles_of(flow, planned, agent_judges, settings.search.service is None)
+    roles = roles_of(flow, planned, agent_judges, settings.search_service is None)
     for role in Role:
         path = f"roles.{role}"
         if loaded.origin(path) in _ASKED and role not in roles:

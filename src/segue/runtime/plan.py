@@ -201,7 +201,7 @@ def _plan(
             f"criteria (from {app.loaded.where('criteria')}) has no effect: it is for Spec Kit features.",
             hint="Leave it out",
         )
-    roles = roles_of(flow, source.outline is not None, "agent" in panel, settings.search.service is None)
+    roles = roles_of(flow, source.outline is not None, "agent" in panel, settings.search_service is None)
     chains = {role: choose_agents(app, role, agent) for role in roles}
     return RunPlan(app, source, flow, agent, chains, judge, listing, chosen)
 

@@ -37,8 +37,8 @@ from segue.runtime.wiring import (
     make_building,
     make_chains,
     make_judging,
-    make_notifiers,
     make_reviewing,
+    make_run_notifier,
 )
 from segue.system.files import clear_temporary
 from segue.system.git.branches import REMOTE, RemoteBranches
@@ -149,7 +149,7 @@ async def build_parts(plan: RunPlan, repo: Repository) -> tuple[Parts, list[str]
         said.append("Nobody reviews: stet is not ready here. Name another reviewer: --review NAME")
     judging = make_judging(judges_of(plan.judge), app, services) if plan.judge else None
     check_programs(app)
-    make_notifiers(app)  # one that cannot be made is a reason not to start
+    make_run_notifier(app, None, said.append)  # one that cannot be made is a reason not to start
     if plan.agent_judges_by_default:
         key = settings.judge.api_key_env
         said.append(f"The agent also judges: {key} is not set, so no model can. Another judge: --judge NAME")

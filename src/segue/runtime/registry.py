@@ -40,7 +40,6 @@ CORE: Mapping[str, Mapping[str, str]] = {
         "table": "segue.sources.table:TableSource",
     },
     "reviewers": {
-        "stet": "segue.reviewers.stet.reviewer:StetReviewer",
         "command": "segue.reviewers.command:CommandReviewer",
         "ruff": "segue.reviewers.command:RUFF",
         "semgrep": "segue.reviewers.command:SEMGREP",
@@ -49,19 +48,8 @@ CORE: Mapping[str, Mapping[str, str]] = {
         "llm": "segue.judges.llm:LlmJudge",
         "checks": "segue.judges.checks:ChecksJudge",
     },
-    "searchers": {
-        "brave": "segue.searchers.brave:BraveSearcher",
-        "searxng": "segue.searchers.searxng:SearxngSearcher",
-        "tavily": "segue.searchers.tavily:TavilySearcher",
-    },
-    "notifiers": {
-        "terminal": "segue.notify.terminal:TerminalNotifier",
-        "desktop": "segue.notify.desktop:DesktopNotifier",
-        "webhook": "segue.notify.webhook:WebhookNotifier",
-        "email": "segue.notify.mail:MailNotifier",
-        "slack": "segue.notify.slack:SlackNotifier",
-        "ntfy": "segue.notify.ntfy:NtfyNotifier",
-    },
+    "searchers": {},
+    "notifiers": {},
     "deliveries": {
         "branch": "segue.deliveries.local:BranchDelivery",
         "merge": "segue.deliveries.local:MergeDelivery",

@@ -25,13 +25,14 @@ from segue.config.settings import (
     ProofSettings,
     ReviewSettings,
     RoleSettings,
+    Settings,
 )
 from segue.domain.errors import UsageError
+from segue.domain.installed import socket_variants
 from segue.domain.job import Role
 from segue.domain.kinds import with_kinds
 from segue.domain.task import Task, TaskKind
 from segue.domain.workspace import Snapshot
-from segue.notify.options import NotifySettings
 from segue.ports import Source
 from segue.runtime import registry
 from segue.runtime.app import App
@@ -39,7 +40,7 @@ from segue.runtime.first_run import needs_agent
 from segue.runtime.plan import RunPlan, draft_run, judges_of, kind_rules
 from segue.runtime.preconditions import SETTINGS
 from segue.runtime.task_choice import ALL, TaskChoice
-from segue.searchers.options import SearchSettings
+from segue.runtime.wiring import make_run_notifier
 from segue.system import identity
 from segue.system.git.repository import FALLBACK_IDENTITY, Repository, look
 from segue.system.git.scratch import UNSIGNED, clone_at, init_repository, is_new_place
@@ -83,7 +84,7 @@ class Rehearsal(Struct, frozen=True):
             "gates": bool(settings.gates),
             "open checklists, about which it asks": bool(source.open_checklists),
             "[final] commands": bool(settings.final.review or settings.final.audit),
-            "notifications": bool(settings.notify.switched_on() or settings.notifiers),
+            "notifications": make_run_notifier(self.real.app, None, lambda _said: None) is not None,
         }
         return [words for words, is_left_out in found.items() if is_left_out]
 
@@ -241,13 +242,11 @@ def _rehearsing(app: App, plan: RunPlan, state: Path, clone: Path) -> App:
         worktree=False,
         isolation="none",
         state_dir=state,
-        notifiers={},
         final=FinalSettings(),
         log=LogSettings(),
-        notify=NotifySettings(),
         proof=ProofSettings(),
         review=ReviewSettings(reviewer="none"),
-        search=SearchSettings(),
+        **_without_services(settings),
     )
     return replace(
         app,
@@ -256,6 +255,12 @@ def _rehearsing(app: App, plan: RunPlan, state: Path, clone: Path) -> App:
         stands_for=app.repo,
         made_redactor=app.redactor(),
     )
+
+
+def _without_services(settings: Settings) -> dict[str, Any]:
+    """Return the tables that notify people or ask services, as if nobody had set them."""
+    names = (*socket_variants("observers"), "search")
+    return {name: type(getattr(settings, name))() for name in names if hasattr(settings, name)}
 
 
 def _with(app: App, **changes: Any) -> LoadedSettings:

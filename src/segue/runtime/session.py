@@ -29,6 +29,7 @@ from segue.domain.errors import (
     WaitsElsewhere,
 )
 from segue.domain.events import NoticeGiven, RunEnded, RunResumed, RunStarted, StateImported, TaskMarked
+from segue.domain.installed import find_variant
 from segue.domain.results import read_launch
 from segue.domain.run import Run, RunState
 from segue.domain.source import HookTime
@@ -442,6 +443,9 @@ def resume_in_background(app: App, run: Run, log: Path) -> int:
 
 async def stop_run(app: App, run: Run) -> Run:
     """End a run from another process: ask its owner; without one, end what it left behind."""
+    if run.spec.origin is not None:
+        stopped: Run = await find_variant("submitted", "stop", f"Run {run.id}")(app, run)
+        return stopped
     with app.store() as store:
         if _is_driven(run):
             store.send(run.id, "stop", {})

@@ -9,7 +9,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from segue.domain.errors import SegueError
-from segue.domain.installed import built_in_parts
+from segue.domain.installed import built_in_parts, find_variant
 from segue.domain.kinds import with_kinds
 from segue.domain.run import Run
 from segue.domain.task import Task, TaskStatus
@@ -80,6 +80,21 @@ def _read(app: App, repo: Path, named: str | None) -> FoundSource | None:
 def load_run_app(app: App, run: Run) -> App:
     """Load the settings the run was started with, for the database that is looked at."""
     return App.load_for(run, command_line=app.place(), need="nothing")
+
+
+def read_tasks(app: App, run: Run) -> tuple[list[Task], str]:
+    """Return the tasks of a run's source, and why they cannot be read.
+
+    The source of a run that was submitted to other machines is read as it was when the run began.
+    """
+    if run.spec.origin is None:
+        return read_source(app, run)
+    if run.spec.kind.is_planned:
+        return [], ""  # they are in the journal
+    try:
+        return find_variant("submitted", "read_tasks", f"Run {run.id}")(app, run), ""
+    except (SegueError, OSError, ValueError) as error:
+        return [], str(error)
 
 
 def read_source(app: App, run: Run) -> tuple[list[Task], str]:

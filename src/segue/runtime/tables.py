@@ -24,10 +24,10 @@ def check_tables(loaded: LoadedSettings) -> None:
     """Refuse tables, options and names of agents that would have no effect, used in this run or not."""
     _check_profiles(loaded)
     for socket in SOCKETS:
-        for name, table in getattr(loaded.settings, socket).items():
+        for name, table in getattr(loaded.settings, socket, {}).items():
             _check_options(socket, name, table, loaded)
-    if loaded.settings.search.service is not None:
-        registry.check_name("searchers", loaded.settings.search.service)
+    if (service := loaded.settings.search_service) is not None:
+        registry.check_name("searchers", service)
     for path, text in _named_agents(loaded):
         _check_agents(path, text, loaded)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AbstractContextManager
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +16,7 @@ from segue.domain.installed import import_name, socket_variants
 from segue.domain.job import AgentChoice, Role
 from segue.domain.options import OptionError, Options, read_options
 from segue.domain.proof import BaseCheck, CheckResult, KnownFailures
-from segue.domain.run import RunKind, RunSpec
+from segue.domain.run import RunSpec
 from segue.domain.scenario import Scenario
 from segue.domain.task import TaskKind
 from segue.domain.text import cut_tail
@@ -23,7 +24,7 @@ from segue.domain.verdict import DismissReason, Finding
 from segue.flow.context import Building, Checking, Examination, Examine, Judging, Reviewing, RunCommand
 from segue.flow.final import RunHere
 from segue.flow.launch import AgentChain, ChosenAgent
-from segue.ports import Agent, Delivery, Judge, Notifier, Outline, Problem, Reviewer, Searcher
+from segue.ports import Agent, Delivery, Judge, Observer, Outline, Problem, Reviewer, Searcher
 from segue.runtime import registry
 from segue.system.git.outside import run_outside
 from segue.system.isolation.isolate import capture_inside
@@ -31,19 +32,20 @@ from segue.system.process.capture import inside_environment
 from segue.system.programs import find_inside
 
 if TYPE_CHECKING:
-    from segue.notify.answers import AnswerSigner
-    from segue.notify.observer import RunNotifier
     from segue.proof.seal import Sealer
     from segue.runtime.app import App
     from segue.system.git.repository import Repository
     from segue.system.services import Services
 
 
+_USUAL_REVIEWER = "stet"
+
+
 def make_agent(name: str, loaded: LoadedSettings, services: Services) -> Agent:
     """Build an agent from its options."""
     table = loaded.settings.agents.get(name, {})
     hint = f"See: segue agent schema {name}"
-    agent: Agent = _make(agent_kind(name, loaded), table, f"agents.{name}", loaded, services, hint)
+    agent: Agent = make_variant(agent_kind(name, loaded), table, f"agents.{name}", loaded, services, hint)
     return agent
 
 
@@ -111,10 +113,12 @@ def make_reviewing(app: App, services: Services, cloud: bool) -> Reviewing | Non
             f"The reviewer {wanted} looks at the work tree here, but cloud agents work elsewhere.",
             hint="Leave --review out; checks run on the agent's branch: see checks in `segue help judging`",
         )
-    name = wanted or "stet"
+    name = wanted or _USUAL_REVIEWER
+    if wanted is None and name not in registry.BUILT_IN["reviewers"]:  # its part is not installed
+        return None
     kind = registry.load("reviewers", name, ["none"])
     table = settings.reviewers.get(name, {})
-    reviewer: Reviewer = _make(
+    reviewer: Reviewer = make_variant(
         kind, table, f"reviewers.{name}", app.loaded, services, "See: segue help reviewing"
     )
     problems = reviewer.check()
@@ -155,7 +159,9 @@ def _make_judge(name: str, app: App, services: Services) -> Judge | None:
     settings = app.loaded.settings
     kind = registry.load("judges", name, ["agent"])
     table = settings.judge if getattr(kind, "by_model", False) else settings.judges.get(name, {})
-    judge: Judge = _make(kind, table, f"judges.{name}", app.loaded, services, "See: segue help judging")
+    judge: Judge = make_variant(
+        kind, table, f"judges.{name}", app.loaded, services, "See: segue help judging"
+    )
     raise_problems(judge.check())
     return judge
 
@@ -276,70 +282,37 @@ def make_building(app: App, outline: Outline | None, services: Services) -> Buil
 
 
 def _make_searcher(app: App, services: Services) -> Searcher | None:
-    name = app.loaded.settings.search.service
+    settings: Any = app.loaded.settings  # with the tables of a part
+    name = settings.search_service
     if name is None:
         return None
     kind = registry.load("searchers", name)
-    settings = app.loaded.settings
-    table = settings.searchers.get(name) or settings.search
-    searcher: Searcher = _make(
+    table = settings.part("searchers", dict).get(name) or settings.search
+    searcher: Searcher = make_variant(
         kind, table, f"searchers.{name}", app.loaded, services, "See: segue help searching"
     )
     return searcher
 
 
-def make_notifiers(app: App) -> dict[str, Notifier]:
-    """Build the notifiers that are switched on: those of `[notify]`, and every `[notifiers.NAME]`."""
-    settings = app.loaded.settings
-    tables: dict[str, Any] = {**settings.notify.switched_on(), **settings.notifiers}
-    if not tables:
-        return {}
-    from segue.system.process.processes import Processes
+def make_run_notifier(
+    app: App, spec: RunSpec | None, warn: Callable[[str], None]
+) -> AbstractContextManager[Observer] | None:
+    """Build the observer that notifies people about a run; None if the settings ask for none.
 
-    services, hint = app.services(Processes()), "See: segue help notifications"
-    return {
-        name: _make(registry.load("notifiers", name), table, f"notifiers.{name}", app.loaded, services, hint)
-        for name, table in tables.items()
-    }
-
-
-def make_run_notifier(app: App, spec: RunSpec | None, warn: Callable[[str], None]) -> RunNotifier | None:
-    """Build the observer that notifies people about a run; None if no notifier is switched on.
-
-    A trial of an experiment waits for nobody: its failures are results.
+    A part does so, whose tables in the settings have the names of its observers.
     """
-    is_trial = spec is not None and spec.kind is RunKind.TRIAL
-    notifiers = {} if is_trial else make_notifiers(app)
-    if not notifiers:
-        return None
-    from segue.notify.observer import RunNotifier
-
-    on, answers = app.loaded.settings.notify.on, make_answer_signer(app)
-    titles = spec.titles if spec is not None else {}
-    return RunNotifier(notifiers, on, titles, app.store, app.redactor(), warn, answers)
-
-
-def make_answer_signer(app: App) -> AnswerSigner | None:
-    """Build what signs the buttons of notifications; None if nobody could press them."""
-    settings = app.loaded.settings.notify.answers
-    if not settings.url:
-        return None
-    import os
-    import secrets
-
-    from segue.notify.answers import AnswerSigner
-    from segue.system.secrets import keep_secret
-
-    given = os.environ.get(settings.key_env, "").strip()
-    key = given or keep_secret(app.secret_dir / "answer-key", lambda: secrets.token_urlsafe(32))
-    return AnswerSigner(key, settings.url, settings.expires)
+    asked = [
+        where for name, where in socket_variants("observers").items() if hasattr(app.loaded.settings, name)
+    ]
+    observers = (import_name(where)(app, spec, warn) for where in dict.fromkeys(asked))
+    return next((one for one in observers if one is not None), None)
 
 
 def make_delivery(app: App, name: str, services: Services) -> Delivery:
     """Build the delivery of a run."""
     kind, table = registry.load("deliveries", name), app.loaded.settings.deliveries.get(name, {})
     hint = "See: segue help pull-requests"
-    delivery: Delivery = _make(kind, table, f"deliveries.{name}", app.loaded, services, hint)
+    delivery: Delivery = make_variant(kind, table, f"deliveries.{name}", app.loaded, services, hint)
     return delivery
 
 
@@ -403,7 +376,7 @@ def hook_runner(services: Services, repo: Repository, limit: float) -> RunHere:
     return run_here
 
 
-def _make(
+def make_variant(
     kind: Any,
     table: Mapping[str, Any] | Options,
     place: str,

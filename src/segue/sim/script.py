@@ -135,6 +135,12 @@ def find_file(root: Path, name: str) -> Path:
     return path
 
 
+def read_words(module: str) -> dict[str, dict[str, Any]]:
+    """Return the tables of `words.json` beside a module: what a script may say, each with its meaning."""
+    words: dict[str, dict[str, Any]] = json.loads(Path(module).with_name("words.json").read_bytes())
+    return words
+
+
 def hang() -> NoReturn:
     """Never return."""
     while True:

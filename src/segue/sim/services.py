@@ -1,14 +1,13 @@
-"""What the simulated services share: scripts, a log of requests, a guard, and how they run as commands."""
+"""What the simulated services share: scripts, faults of requests and who counts them, a log, and a guard."""
 
 from __future__ import annotations
 
 import itertools
 import json
+import re
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from pathlib import Path
-from pkgutil import resolve_name
-from typing import Any, Generic, TypeVar
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Any, ClassVar, Generic, TypeVar
 
 from msgspec import Struct, field
 from msgspec.structs import asdict
@@ -18,10 +17,62 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from segue.domain.errors import UsageError
-from segue.sim.faults import FaultCounter
-from segue.sim.script import Deck, check_script, load_script
-from segue.system.http.server import run_server
+from segue.domain.options import NonNegative, Options
+from segue.sim.script import Deck, check_script
+
+
+class RequestFault(Options, frozen=True):
+    """A fault of requests; each service adds its own details."""
+
+    known: ClassVar[Mapping[str, str]]
+    """The faults of the service, each with its meaning."""
+
+    fault: str
+    """what goes wrong"""
+    on: str = "*"
+    """the requests, as `POST /v1/agents`; `*` stands for one part of a path, or alone for all"""
+    after: NonNegative = 0
+    """how many matching requests pass before"""
+    times: NonNegative = 1
+    """how many requests it spoils; 0: all"""
+
+    def __post_init__(self) -> None:
+        check_faults([self.fault], self.known)
+
+    def matches(self, method: str, path: str) -> bool:
+        """Return whether a request may have the fault."""
+        wanted, _, where = self.on.partition(" ")
+        parts = "[^/]*".join(re.escape(part) for part in where.split("*"))
+        return wanted in ("", "*", method) and (where in ("", "*") or re.fullmatch(parts, path) is not None)
+
+
+F = TypeVar("F", bound=RequestFault)
+
+
+class FaultCounter(Struct, Generic[F]):
+    """The faults of requests, and how many matching requests each has seen."""
+
+    faults: list[F]
+    _seen: dict[int, int] = field(default_factory=dict)
+
+    def pick(self, method: str, path: str) -> F | None:
+        """Count the request for every fault that matches it, and return the first fault that is due."""
+        chosen: F | None = None
+        for index, fault in enumerate(self.faults):
+            if not fault.matches(method, path):
+                continue
+            seen = self._seen[index] = self._seen.get(index, 0) + 1
+            is_due = seen > fault.after and (not fault.times or seen <= fault.after + fault.times)
+            chosen = fault if chosen is None and is_due else chosen
+        return chosen
+
+
+def check_faults(names: Iterable[str], known: Mapping[str, str]) -> None:
+    """Raise ValueError for a fault that does not exist."""
+    for name in names:
+        if name not in known:
+            raise ValueError(f"there is no fault {name!r}; there are {', '.join(known)}")
+
 
 S = TypeVar("S")
 
@@ -175,56 +226,3 @@ def _parse_body(body: bytes) -> Any:
         return json.loads(body)
     except ValueError:
         return body.decode("utf-8", "replace")
-
-
-APPS = {
-    "cursor": ("segue.sim.cloud.app:cloud_app", "segue.sim.cloud.script:CloudScript"),
-    "github": ("segue.sim.github.app:github_app", "segue.sim.github.script:GithubScript"),
-    "gitlab": ("segue.sim.gitlab.app:gitlab_app", "segue.sim.gitlab.script:GitlabScript"),
-    "llm": ("segue.sim.llm.app:llm_app", "segue.sim.llm.script:LlmScript"),
-    "search": ("segue.sim.search.app:search_app", "segue.sim.search.app:SearchScript"),
-    "slack": ("segue.sim.chat.slack:slack_app", "segue.sim.chat.slack:SlackScript"),
-    "ntfy": ("segue.sim.chat.ntfy:ntfy_app", "segue.sim.chat.ntfy:NtfyScript"),
-}
-"""The function that builds the app of each service, and the type of its script."""
-
-
-def run_service(
-    app: tuple[str, str],
-    port: int,
-    script: Path | None,
-    report: Callable[[str], None],
-    repos: Sequence[str] | None = None,
-    unix: Path | None = None,
-) -> None:
-    """Serve one of `APPS` until Ctrl-C; `report` gets the line with the address.
-
-    `repos`: None if the service has none.
-    """
-    build, kind = map(resolve_name, app)
-    loaded = load_script(script, kind) if script else kind()
-    if repos is None:
-        made = build(loaded)
-    else:
-        table = dict(_split_repo(repo) for repo in repos)
-        _check_bare({**loaded.bares, **table})
-        made = build(loaded, table)
-    run_server(made, port, lambda url: report(f"listening on {url}"), unix)
-
-
-def _check_bare(repos: Mapping[str, Path]) -> None:
-    for url, bare in repos.items():
-        if not (bare / "objects").is_dir():
-            raise UsageError(
-                f"{url}: {bare} is not a bare git repository.",
-                hint=f"Create one with: git init --bare {bare}",
-            )
-
-
-def _split_repo(repo: str) -> tuple[str, Path]:
-    url, found, path = repo.partition("=")
-    if not found or not url or not path:
-        raise UsageError(
-            f"--repo {repo} is not of the form URL=PATH.", hint="--repo https://github.com/me/app=app.git"
-        )
-    return url, Path(path).absolute()

@@ -52,7 +52,9 @@ def claim(
         raise _locked(run_id, process_of(holder), claimed)
     database.execute(
         "UPDATE orchestrator_runs SET owner = ?, claimed = {now}, lease = {now} + ? WHERE id = ?",
-        *(owner, lease_ms, run_id),
+        owner,
+        lease_ms,
+        run_id,
     )
 
 
@@ -85,7 +87,8 @@ def release(database: Database, run_id: str, owner: str) -> None:
     """Release the run if this owner still has it. Runs inside a transaction."""
     database.execute(
         "UPDATE orchestrator_runs SET owner = NULL, lease = 0, claimed = NULL WHERE id = ? AND owner = ?",
-        *(run_id, owner),
+        run_id,
+        owner,
     )
     database.announce(run_id)
 
@@ -110,7 +113,11 @@ def take_slot(database: Database, backend: str, limit: int, owner: str, run_id: 
         database.execute(
             "INSERT INTO orchestrator_slots (backend, n, owner, lease, run_id)"
             " VALUES (?, ?, ?, {now} + ?, ?)",
-            *(backend, free, owner, LEASE_MS, run_id),
+            backend,
+            free,
+            owner,
+            LEASE_MS,
+            run_id,
         )
         return True
 

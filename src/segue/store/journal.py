@@ -61,7 +61,13 @@ class SqlJournal:
         self._boundary = boundary = boundary or Boundary()
         self._clock = RunClock(loaded.last)
         self._log = EventLog(
-            *(keeper.writer, keeper.outage, spool, run.id, owner, loaded.seq, self._clock),
+            keeper.writer,
+            keeper.outage,
+            spool,
+            run.id,
+            owner,
+            loaded.seq,
+            self._clock,
             observers,
             boundary,
         )
@@ -225,7 +231,10 @@ class SqlJournal:
         instant, note = None if wake is None else int(wake * 1000), self._boundary.text(note)
         await self._change(
             "UPDATE orchestrator_runs SET state = ?, note = ?, wake = ? WHERE id = ?",
-            *(state.value, note, instant, self._id),
+            state.value,
+            note,
+            instant,
+            self._id,
         )
         self._run = replace(self._run, state=state, note=note, wake=instant, updated=self._clock.now())
 
@@ -403,7 +412,10 @@ class SqlJournal:
         after = RunState.RUNNING if wake is None else RunState.PARKED
         await self._change(
             "UPDATE orchestrator_runs SET state = ?, wake = ? WHERE id = ? AND state IN (?, 'parked')",
-            *(after.value, wake, self._id, before.value),
+            after.value,
+            wake,
+            self._id,
+            before.value,
         )
         if self._run.state in (before, RunState.PARKED):
             self._run = replace(self._run, state=after, wake=wake)

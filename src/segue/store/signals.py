@@ -23,7 +23,12 @@ def leave(database: Database, run_id: str, topic: str, payload: Payload, signal_
     added = database.change(
         "INSERT INTO orchestrator_signals (run_id, id, n, topic, payload, sent) VALUES (?, ?, ?, ?, ?, ?)"
         " ON CONFLICT (run_id, id) DO NOTHING",
-        *(run_id, signal_id, number, topic, encode(payload), now()),
+        run_id,
+        signal_id,
+        number,
+        topic,
+        encode(payload),
+        now(),
     )
     database.announce(run_id)
     return added == 1
@@ -41,7 +46,8 @@ def take(
         database,
         "SELECT id, payload FROM orchestrator_signals"
         " WHERE run_id = ? AND topic = ? AND consumed_by IS NULL ORDER BY n, id LIMIT 1",
-        *(run_id, topic),
+        run_id,
+        topic,
     )
     if not rows:
         return None
@@ -51,7 +57,10 @@ def take(
         fence(database, run_id, owner, lease_ms)
         database.execute(
             "UPDATE orchestrator_signals SET consumed = ?, consumed_by = ? WHERE run_id = ? AND id = ?",
-            *(now(), by, run_id, signal_id),
+            now(),
+            by,
+            run_id,
+            signal_id,
         )
 
     transact(database, mark)
@@ -65,7 +74,8 @@ def give_back(database: Database, run_id: str, owner: str, signal_id: str, lease
         fence(database, run_id, owner, lease_ms)
         database.execute(
             "UPDATE orchestrator_signals SET consumed = NULL, consumed_by = NULL WHERE run_id = ? AND id = ?",
-            *(run_id, signal_id),
+            run_id,
+            signal_id,
         )
 
     transact(database, unmark)
@@ -77,7 +87,8 @@ def taken(database: Database, run_id: str, by: str) -> dict[str, deque[Payload]]
         database,
         "SELECT topic, payload FROM orchestrator_signals"
         " WHERE run_id = ? AND consumed_by = ? ORDER BY consumed, n",
-        *(run_id, by),
+        run_id,
+        by,
     )
     found: dict[str, deque[Payload]] = defaultdict(deque)
     for topic, payload in rows:

@@ -178,5 +178,7 @@ def keep_prompts(database: Database, prompts: Mapping[str, str]) -> None:
         database.execute(
             "INSERT INTO orchestrator_prompts (digest, text, created) VALUES (?, ?, ?)"
             " ON CONFLICT (digest) DO NOTHING",
-            *(digest, prompts[digest], now()),
+            digest,
+            prompts[digest],
+            now(),
         )

@@ -83,9 +83,23 @@ def write_intent(database: Executes, step: Step, seq: int, owner: str) -> None:
         f"INSERT INTO orchestrator_steps ({STEP}, seq, tries, owner)"  # noqa: S608
         " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1, ?)"
         " ON CONFLICT (run_id, key, gen) DO NOTHING",
-        *(step.run, step.key, step.gen, step.state.value, step.token, step.task, step.phase, step.attempt),
-        *(encode(step.input), encode(step.output), step.started, step.ended),
-        *(step.agent, step.model, step.build_phase, seq, owner),
+        step.run,
+        step.key,
+        step.gen,
+        step.state.value,
+        step.token,
+        step.task,
+        step.phase,
+        step.attempt,
+        encode(step.input),
+        encode(step.output),
+        step.started,
+        step.ended,
+        step.agent,
+        step.model,
+        step.build_phase,
+        seq,
+        owner,
     )
 
 
@@ -93,7 +107,10 @@ def write_adoption(database: Executes, step: Step, owner: str) -> None:
     """Record that an interrupted step is entered again."""
     database.execute(
         "UPDATE orchestrator_steps SET tries = tries + 1, owner = ? WHERE run_id = ? AND key = ? AND gen = ?",
-        *(owner, step.run, step.key, step.gen),
+        owner,
+        step.run,
+        step.key,
+        step.gen,
     )
 
 
@@ -102,7 +119,12 @@ def write_outcome(database: Executes, step: Step, output: str) -> None:
     database.execute(
         "UPDATE orchestrator_steps SET state = ?, output = ?, ended = ?"
         " WHERE run_id = ? AND key = ? AND gen = ?",
-        *(step.state.value, output, step.ended, step.run, step.key, step.gen),
+        step.state.value,
+        output,
+        step.ended,
+        step.run,
+        step.key,
+        step.gen,
     )
 
 
@@ -111,5 +133,8 @@ def write_redo(database: Executes, run_id: str, prefix: str) -> None:
     database.execute(
         "UPDATE orchestrator_steps SET superseded = ?"
         " WHERE run_id = ? AND superseded IS NULL AND substr(key, 1, ?) = ?",
-        *(now(), run_id, len(prefix), prefix),
+        now(),
+        run_id,
+        len(prefix),
+        prefix,
     )

@@ -132,8 +132,14 @@ class SqlStore:
         added = self._database.execute(
             "INSERT INTO orchestrator_runs (id, source_key, kind, spec, state, created, updated, wake)"
             " VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING RETURNING id",
-            *(run_id, source_key, spec.kind.value, rows.encode_spec(spec)),
-            *(state.value, created, created, wake),
+            run_id,
+            source_key,
+            spec.kind.value,
+            rows.encode_spec(spec),
+            state.value,
+            created,
+            created,
+            wake,
         )
         return bool(added)
 
@@ -202,7 +208,8 @@ class SqlStore:
         """One run by its id or a unique beginning of it; UsageError when several begin so."""
         found = self._ask(_BY_ID, run_id) or self._ask(
             f"SELECT {rows.RUN} FROM orchestrator_runs WHERE substr(id, 1, ?) = ? ORDER BY id LIMIT 5",  # noqa: S608
-            *(len(run_id), run_id),
+            len(run_id),
+            run_id,
         )
         if len(found) > 1:
             names = ", ".join(row[0] for row in found)

@@ -10,12 +10,12 @@ from typing import Any
 
 from msgspec import ValidationError
 
-from segue.domain.errors import SegueError
+from segue.domain.errors import SegueError, UsageError
 from segue.domain.events import PatchMade, read_event
+from segue.domain.installed import find_variant
 from segue.domain.results import Output, read_as
 from segue.domain.run import Run
 from segue.domain.workspace import split_diff
-from segue.fleet.looking import read_far_diff
 from segue.flow.phases.registry import PHASES
 from segue.ports import Store
 from segue.runtime.app import App
@@ -107,7 +107,13 @@ def _check_pair(base: str, head: str) -> tuple[str, str] | None:
 def read_diff(app: App, run: Run, base: str, head: str) -> tuple[str, str]:
     """Return the diff, or the reason why there is none."""
     if run.spec.origin is not None:
-        return read_far_diff(app, run, base, head)
+        try:
+            found: tuple[str, str] = find_variant("submitted", "read_diff", f"Run {run.id}")(
+                app, run, base, head
+            )
+        except UsageError as error:
+            return "", str(error)
+        return found
     if not Path(run.spec.repo).is_dir():
         return "", f"The repository {run.spec.repo} no longer exists."
     folders = git_dirs(Path(run.spec.repo))

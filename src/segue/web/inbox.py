@@ -11,7 +11,6 @@ from typing import Any
 from msgspec import Struct
 
 from segue.domain.amounts import describe_until
-from segue.domain.errors import SegueError
 from segue.domain.events import PLAN_GATE
 from segue.domain.installed import import_name, socket_variants
 from segue.domain.run import USUAL_RUNS, Run, RunKind, RunState
@@ -23,7 +22,6 @@ from segue.system.git.folders import git_dirs
 from segue.view.load import ACTIVE, is_lost, state_of
 from segue.view.run import RunView
 from segue.web import queries
-from segue.web.fleet import has_fleet
 from segue.web.routes import Data, PageRequest, PageRoute, slice_page
 from segue.web.runs import describe_request, read_plan
 
@@ -206,35 +204,22 @@ def _count(found: list[tuple[Run, InboxItem]], app: App) -> int:
 def _find_items(request: PageRequest) -> Iterator[tuple[Run, InboxItem]]:
     """Yield what waits, run by run; the work grows with what waits, not with what has happened."""
     since = round(time.time() * 1000) - DAYS * 86_400_000
-    helpless = _find_helpless(request.app, request.store)
+    stuck = _find_stuck(request.app, request.store)
     for row in request.store.query(_RUNS, [since]):
         run = request.store.run(str(row["id"]))
         if run is None:
             continue
-        if run.id in helpless:
-            yield run, InboxItem(kind=InboxKind.LOST, why=helpless[run.id], since=run.updated)
+        if run.id in stuck:
+            yield run, InboxItem(kind=InboxKind.LOST, why=stuck[run.id], since=run.updated)
             continue
         for item in list_waiting(run, request.view(run)):
             yield run, item
 
 
-def _find_helpless(app: App, store: Store) -> dict[str, str]:
-    """Return the runs of a fleet that no worker can drive, and why."""
-    if not has_fleet(app, store):
-        return {}
-    from segue.fleet.status import read_status
-
-    try:
-        status = read_status(store)
-    except SegueError:
-        return {}
-    needs = {
-        run: f"No worker has what it needs: {', '.join(queue.needs) or 'any worker'}. Start one: segue worker"
-        for queue in status.queues
-        if not queue.served
-        for run in queue.runs
-    }
-    return {**needs, **dict.fromkeys(status.stalled, "Its worker is silent; another one takes it over.")}
+def _find_stuck(app: App, store: Store) -> dict[str, str]:
+    """Return the runs that were submitted to other machines and that none of them can drive, and why."""
+    found = [import_name(where)(app, store) for where in socket_variants("stuck").values()]
+    return {run: why for one in found for run, why in one.items()}
 
 
 def _describe(request: PageRequest, run: Run, item: InboxItem) -> dict[str, Any]:

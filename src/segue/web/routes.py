@@ -36,7 +36,6 @@ MODULES = (
     "experiments",
     "steps",
     "events",
-    "fleet",
     "doctor",
     "palette",
 )

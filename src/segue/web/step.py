@@ -16,9 +16,9 @@ from segue.domain.proof import CheckResult
 from segue.domain.results import Output, to_json
 from segue.domain.run import Run
 from segue.domain.verdict import Result, Verdict
-from segue.fleet.looking import read_tasks
 from segue.ports import Store
 from segue.reports.figures.timeline import label_phase
+from segue.runtime.sources import read_tasks
 from segue.store.rows import CHATTY
 from segue.web import queries
 from segue.web.diffs import find_commits, read_diff, read_patch, split_by_file

@@ -9,14 +9,13 @@ import msgspec
 from segue.domain.errors import SegueError
 from segue.domain.run import USUAL_RUNS, Run
 from segue.domain.task import Task, TaskStatus
-from segue.fleet.looking import read_tasks
 from segue.ports import Store
 from segue.reports.card.build import build_cards
 from segue.reports.card.card import ProofCard
 from segue.reports.card.layout import lay_out
 from segue.reports.selection import select_kinds
 from segue.reports.timeline import HIDDEN
-from segue.runtime.sources import read_source
+from segue.runtime.sources import read_source, read_tasks
 from segue.view.run import RunView
 from segue.view.task import TaskView
 from segue.web import queries

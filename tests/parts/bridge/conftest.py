@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from segue.sim.cloud.app import cloud_app
-from segue.sim.cloud.script import CloudScript
+from segue.parts.sim.cloud.app import cloud_app
+from segue.parts.sim.cloud.script import CloudScript
 from segue.system.http.server import start_server
 from tests import loopback
 from tests.cli.place import Place

@@ -15,15 +15,14 @@ import pytest
 from starlette.applications import Starlette
 
 from segue.domain.run import Run
-from segue.notify.answers import AnswerSigner, TaskAnswer
 from segue.parts.bridge.answers import AnswerDesk
+from segue.parts.notify.answers import AnswerSigner, TaskAnswer
+from segue.parts.notify.sim.chats import NtfyScript, SlackScript, ntfy_app, slack_app
 from segue.runtime.app import App
-from segue.sim.chat.ntfy import NtfyScript, ntfy_app
-from segue.sim.chat.slack import SlackScript, slack_app
 from segue.system.http.server import start_server
 from tests import loopback
 from tests.cli.place import DEADLINE, Place, until
-from tests.notify.servers import webhook
+from tests.parts.notify.servers import webhook
 from tests.warm import start_segue
 
 KEY = "answer-key-of-the-test"

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from segue.domain.events import AgentStarted
 from segue.domain.run import RunKind, RunSpec
-from segue.notify.webhook import sign
 from segue.parts.bridge.conversations import KIND
 from segue.parts.bridge.webhooks import (
     _pass_on,
@@ -26,6 +25,7 @@ from segue.parts.bridge.webhooks import (
     parse_delivery,
     store_delivery,
 )
+from segue.parts.notify.webhook import sign
 from segue.store import connect
 from segue.system.http.client import HttpClient, HttpPolicy
 

@@ -35,7 +35,7 @@ from segue.system.process.processes import Processes
 from segue.system.services import Services
 from tests.agents.cloud_place import Ended
 from tests.agents.items import lend
-from tests.sim.cloud_desk import DEADLINE, REPO, bare_repository, git
+from tests.parts.sim.cloud_desk import DEADLINE, REPO, bare_repository, git
 
 SECRET = "sk_0123456789abcdef0123456789"
 

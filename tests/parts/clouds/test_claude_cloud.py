@@ -11,7 +11,7 @@ import pytest
 from segue.domain.events import AgentText, WaitBegan, WaitEnded
 from segue.domain.job import Limits
 from tests.parts.clouds.place import VENDORS, SessionPlace, open_session_place
-from tests.sim.cloud_desk import REPO
+from tests.parts.sim.cloud_desk import REPO
 
 [CLAUDE] = [vendor for vendor in VENDORS if vendor.name == "claude-cloud"]
 

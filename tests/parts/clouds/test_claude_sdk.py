@@ -10,7 +10,7 @@ import pytest
 from segue.parts.clouds.sim.claude import CLAUDE
 from segue.system.http.server import start_server
 from tests.later import Later
-from tests.sim.cloud_desk import REPO, bare_repository, git
+from tests.parts.sim.cloud_desk import REPO, bare_repository, git
 
 anthropic: Any = Later("anthropic")
 pytestmark = pytest.mark.thorough

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from segue.conformance.agent import check_agent
+from segue import check_agent
 from segue.domain.events import AgentRaw, AgentStarted
 from tests.parts.clouds.place import SECRET, VENDORS, SessionPlace, Vendor, in_clone, open_session_place
-from tests.sim.cloud_desk import REPO
+from tests.parts.sim.cloud_desk import REPO
 
 
 @pytest.fixture(params=VENDORS, ids=lambda vendor: vendor.name)

@@ -13,7 +13,7 @@ import pytest
 from segue.parts.clouds.sim.jules import JULES
 from segue.system.http.server import start_server
 from tests.e2e.install import JULES_SDK
-from tests.sim.cloud_desk import DEADLINE, REPO, bare_repository, git
+from tests.parts.sim.cloud_desk import DEADLINE, REPO, bare_repository, git
 
 SCRIPT = """
 import { connect } from 'SDK';

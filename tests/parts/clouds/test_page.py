@@ -6,8 +6,6 @@ import re
 import tomllib
 from pathlib import Path
 
-from docs.scripts import part_scripts
-
 from segue.parts.clouds.sim.claude import CLAUDE
 from segue.parts.clouds.sim.script import SessionScript
 from segue.sim.script import check_script
@@ -19,7 +17,6 @@ def test_controls_and_words_are_explained() -> None:
     spans = {span.partition(" ")[2] for span in re.findall(r"`([^`\n]+)`", PAGE)}
     paths = {path for route in CLAUDE.build_app().routes if (path := getattr(route, "path", ""))}
     assert {path for path in paths if path.startswith("/_sim/")} <= spans
-    assert [name for name in part_scripts("sessions") if f"<!-- script: {name} -->" not in PAGE] == []
 
 
 def test_the_script_can_be_played() -> None:

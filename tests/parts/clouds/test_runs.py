@@ -13,7 +13,7 @@ import pytest
 from segue.system.http.server import start_server
 from tests.cli.place import DEADLINE, Place, make_template, until
 from tests.parts.clouds.place import VENDORS, Vendor
-from tests.sim.cloud_desk import git
+from tests.parts.sim.cloud_desk import git
 
 HOSTED = "https://github.com/me/app"
 PLAN = "# Plan\n\n## Task 1\nWrite one.\n\n## Task 2\nWrite two.\n"

@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec.structs import asdict
 
-from segue.sim.launchers import write_launchers
+from segue.parts.sim.launchers import write_launchers
 from tests.cli.place import until
 from tests.later import Later
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from segue.conformance.store import check_store
+from segue import check_store
 from segue.domain.errors import StoreError
 from segue.domain.events import ErrorSeen, PromptSent
 from segue.parts.supabase.dataset import FOLDER, files, write

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 
@@ -15,7 +14,7 @@ from segue.agents.cloud.options import CloudAccess, find_origin
 from segue.agents.cloud.run import CloudJob
 from segue.agents.cloud.vendor import CloudOrder, CloudSession, make_branch, make_key
 from segue.agents.cloud.watch import fail_to_start, loop_time
-from segue.domain.errors import CredentialsError, SegueError
+from segue.domain.errors import SegueError
 from segue.domain.events import Event
 from segue.domain.job import Job, Mode
 from segue.domain.outcome import Failure, FailureKind, Outcome
@@ -27,41 +26,6 @@ from segue.system.services import Services
 
 _ATTEMPTS = 4
 """How often a request is sent before people see that the API is waited for."""
-
-
-class CloudKey(Struct, frozen=True):
-    """Where the key of a vendor comes from."""
-
-    names: tuple[str, ...]
-    """The environment variables that may contain it; the first one that is set counts."""
-    where: str
-    """Where people get one."""
-
-    def read(self) -> tuple[str, str]:
-        """Return the variable with the key, and the key; it may be empty."""
-        found = {name: os.environ.get(name, "").strip() for name in self.names}
-        name = next((name for name, key in found.items() if key), self.names[0])
-        return name, found[name]
-
-    def check(self) -> list[Problem]:
-        """Return a problem if there is no key, or none that can be sent."""
-        name, key = self.read()
-        if key and key.isascii() and key.isprintable() and " " not in key:
-            return []
-        what = f"{name} has characters that no key has." if key else f"{' or '.join(self.names)} is not set."
-        fix = f"Create a key at {self.where} and set {name}."
-        return [Problem(what, fix, CredentialsError.exit_code)]
-
-
-def _make_policy(options: CloudAccess, streams: int) -> HttpPolicy:
-    """Return the limits of a connection; what an agent has said comes in one response."""
-    return HttpPolicy(
-        options.max_connections,
-        streams,
-        max_bytes=4 * LONGEST_ANSWER,
-        pause=options.retry_pause,
-        attempts=_ATTEMPTS,
-    )
 
 
 class Connection(Struct):
@@ -83,7 +47,14 @@ class SharedConnection:
     ) -> None:
         """`headers` makes headers from the key; `streams` may be open at once, 0: none."""
         self._base_url, self._headers, self._streams = options.base_url, headers, streams
-        self._policy = _make_policy(options, streams)
+        # What an agent has said comes in one response.
+        self._policy = HttpPolicy(
+            options.max_connections,
+            streams,
+            max_bytes=4 * LONGEST_ANSWER,
+            pause=options.retry_pause,
+            attempts=_ATTEMPTS,
+        )
         self._connection: Connection | None = None
 
     @asynccontextmanager
@@ -115,17 +86,16 @@ class CloudAgent:
     def __init__(self, profile: CloudProfile, options: CloudAccess, services: Services) -> None:
         self.name, self.can = profile.name, profile.can
         self._profile, self._options, self._services = profile, options, services
-        self._key = CloudKey(profile.keys, profile.where)
         self._connection = SharedConnection(options, profile.headers, profile.streams(options))
         self.forget = services.processes.forget
 
     def check(self) -> list[Problem]:
         """Return what is missing: a key, or an option. The API is not asked before a launch."""
-        return [*self._key.check(), *self._profile.check(self._options)]
+        return [*self._profile.check_key(), *self._profile.check(self._options)]
 
     def installation(self) -> Installation:
         """Return where the key comes from; there is no program."""
-        name, key = self._key.read()
+        name, key = self._profile.read_key()
         return Installation(version=self._profile.service.version, login=name if key else None)
 
     async def run(self, job: Job) -> AsyncGenerator[Event | Outcome, None]:
@@ -136,10 +106,10 @@ class CloudAgent:
             yield fail_to_start(Failure(FailureKind.NOT_STARTED, str(error)), job)
             return
         if problems := self.check():
-            kind = FailureKind.AUTH if self._key.check() else FailureKind.NOT_STARTED
+            kind = FailureKind.AUTH if self._profile.check_key() else FailureKind.NOT_STARTED
             yield fail_to_start(Failure(kind, problems[0].message), job)
             return
-        async with self._connection.open(self._key.read()[1]) as connection:
+        async with self._connection.open(self._profile.read_key()[1]) as connection:
             api = self._profile.connect(connection.http, self._options)
             work = CloudJob(
                 self._profile,

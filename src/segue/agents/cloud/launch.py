@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
@@ -22,6 +23,7 @@ from segue.agents.cloud.errors import CloudError, CloudService
 from segue.agents.cloud.options import CloudAccess, CloudOptions
 from segue.agents.cloud.vendor import CloudApi, CloudOrder, CloudSession, CloudVendor
 from segue.agents.local.values import as_text, parse_object
+from segue.domain.errors import CredentialsError
 from segue.ports import Capabilities, Problem
 from segue.system.files import write_atomic
 from segue.system.http.client import HttpClient
@@ -235,3 +237,18 @@ class CloudProfile(Struct, frozen=True):
     takes_model: bool = False
     mode_hint: str = ""
     """What helps if the agent has no plan mode."""
+
+    def read_key(self) -> tuple[str, str]:
+        """Return the variable with the key, and the key; it may be empty."""
+        found = {name: os.environ.get(name, "").strip() for name in self.keys}
+        name = next((name for name, key in found.items() if key), self.keys[0])
+        return name, found[name]
+
+    def check_key(self) -> list[Problem]:
+        """Return a problem if there is no key, or none that can be sent."""
+        name, key = self.read_key()
+        if key and key.isascii() and key.isprintable() and " " not in key:
+            return []
+        what = f"{name} has characters that no key has." if key else f"{' or '.join(self.keys)} is not set."
+        fix = f"Create a key at {self.where} and set {name}."
+        return [Problem(what, fix, CredentialsError.exit_code)]

@@ -43,8 +43,8 @@ def proof(
       segue proof 20261115-0219 --json | jq '.data.tasks[].proof'
     """
     from segue.cli.runs import find_run, unknown_task
-    from segue.fleet.looking import read_tasks
     from segue.reports.card.build import build_cards
+    from segue.runtime.sources import read_tasks
 
     if markdown + html + junit + output.json > 1:
         raise click.UsageError("Choose one of --json, --markdown, --html and --junit.")

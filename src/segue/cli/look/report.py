@@ -72,7 +72,7 @@ def report(
     if run_id is not None and name != "run":
         raise click.UsageError(f"`segue report {name}` takes no run. For one run: segue report run {run_id}")
     if name == "run":
-        refuse_idle("the report is about one run", *("since", "agent", "model", "source", "kind"))
+        refuse_idle("the report is about one run", "since", "agent", "model", "source", "kind")
     if output.json or html is not None or sheet is not None:
         refuse_idle("only tables in the terminal are cut", "limit")
     app = settings.look(parts=False)

@@ -36,6 +36,7 @@ def resume(run_id: str | None, verbose: bool, settings: CommandSettings, output:
     from segue.cli.runs import find_run, find_unfinished
     from segue.cli.terminal.log import refuse_log
     from segue.domain.errors import UsageError
+    from segue.domain.installed import find_variant
     from segue.domain.run import RunKind
     from segue.proof.guard import settle_settings
     from segue.runtime.open import finish_end, reopen_run
@@ -51,8 +52,6 @@ def resume(run_id: str | None, verbose: bool, settings: CommandSettings, output:
         output.text("Nothing to resume: every run is done.")
         return 0
     if run.spec.kind is RunKind.CONVERSATION:
-        from segue.domain.installed import find_variant
-
         refuse_idle("a conversation has no summary", "summary")
         hold = find_variant("continues", str(run.spec.kind), f"Run {run.id}")
         code: int = hold(settings.load_for(run), run, output, verbose=verbose)
@@ -64,10 +63,9 @@ def resume(run_id: str | None, verbose: bool, settings: CommandSettings, output:
             hint="List the runs: segue status",
         )
     if run.spec.origin is not None:
-        from segue.fleet.control import requeue
-
         refuse_idle("a worker of the fleet continues the run", "summary", "verbose")
-        asyncio.run(requeue(app, run))
+        resume_there = find_variant("submitted", "resume", f"Run {run.id}")
+        asyncio.run(resume_there(app, run))
         output.result({"type": "queued", "run": run.id}, f"Run {run.id} waits for a worker of the fleet.")
         output.note(f"Follow it: segue logs -f {run.id}")
         return 0

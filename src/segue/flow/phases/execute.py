@@ -64,7 +64,10 @@ def _prompt(context: RunContext, state: TaskState, about: str, feedback: str | N
         feedback = "\n\n".join(filter(None, (feedback, describe_collision(collision))))
     earlier = describe_earlier(context, task.key)
     return execute_prompt(
-        *(task, about, state.plan, feedback),
+        task,
+        about,
+        state.plan,
+        feedback,
         cloud=context.cloud,
         earlier=earlier,
         comments=context.comments(task.key),

@@ -69,7 +69,9 @@ async def _plan(context: RunContext, building: Building, *, again: bool = False)
     goal = context.redact(building.outline.goal)
     draft, words = (building.outline.tasks().tasks, context.comments(PLAN_GATE)) if again else ((), ())
     question = _Question(
-        *("", OUTLINE, {}),
+        "",
+        OUTLINE,
+        {},
         lambda complaint: outline_prompt(goal, complaint, draft=draft, comments=words),
     )
     number, result = await _ask(context, building, question, _first_number(context) if again else 1)

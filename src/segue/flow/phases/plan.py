@@ -37,7 +37,9 @@ async def plan(context: RunContext, state: TaskState) -> PhaseEnd:
             phase=PLAN.name,
             attempt=now.number,
             prompt=plan_prompt(
-                *(task, about, now.feedback),
+                task,
+                about,
+                now.feedback,
                 earlier=describe_earlier(context, task.key),
                 comments=context.comments(task.key),
             ),

@@ -36,7 +36,7 @@ PART = Part(
         "scenes": {"bridge": "segue.parts.bridge.demo:show_bridge"},
     },
     pages=("segue.parts.bridge.page",),
-    needs=("relay",),
+    needs=("notify", "relay", "sim"),
     extras=("bridge",),
     topics=("bridge",),
 )

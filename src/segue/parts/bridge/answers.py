@@ -27,10 +27,10 @@ from segue.domain.events import TaskEnded, TaskMarked, TaskStarted
 from segue.domain.notification import AnswerAction, NotifyError
 from segue.domain.run import Run
 from segue.domain.text import plain
-from segue.notify.answers import PATH, AnswerSigner, ExpiredToken, TaskAnswer, WrongToken
-from segue.notify.options import NotifySettings
-from segue.notify.post import post_json
-from segue.notify.slack import SIGNATURE, TIMESTAMP, sign_request
+from segue.parts.notify.answers import PATH, AnswerSigner, ExpiredToken, TaskAnswer, WrongToken
+from segue.parts.notify.options import NotifySettings
+from segue.parts.notify.post import post_json
+from segue.parts.notify.slack import SIGNATURE, TIMESTAMP, sign_request
 from segue.ports import Store
 from segue.runtime.app import App
 from segue.runtime.overrides import decide

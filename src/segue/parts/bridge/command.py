@@ -193,8 +193,8 @@ def serve(
     """
     import asyncio
 
-    from segue.fleet.control import start_resume
     from segue.parts.bridge.serve import serve as serve_bridge
+    from segue.runtime.background import start_resume
     from segue.system.extras import require
 
     require("markdown_it")

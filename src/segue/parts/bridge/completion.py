@@ -11,10 +11,10 @@ from urllib.parse import urlsplit
 
 from segue.domain.results import StepResult
 from segue.domain.text import keep_start
-from segue.notify.webhook import sign
 from segue.parts.bridge.context import ConversationContext
 from segue.parts.bridge.events import BridgeWebhook
 from segue.parts.bridge.steps import CompletionOutput
+from segue.parts.notify.webhook import sign
 from segue.ports import StepFacts
 from segue.system.http.client import HttpClient, HttpError, HttpPolicy
 

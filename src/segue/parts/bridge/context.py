@@ -15,12 +15,14 @@ from segue.domain.results import LaunchOutput, StepResult
 from segue.domain.text import LONGEST_ANSWER, AnswerText, is_too_long
 from segue.flow.evidence import verdict_after
 from segue.flow.launch import Launcher, LaunchRequest, Series, Try
-from segue.notify.send import notify
 from segue.parts.bridge.options import BridgeSettings, bridge_settings
+from segue.parts.notify.observer import make_notifiers
+from segue.parts.notify.options import NotifySettings
+from segue.parts.notify.send import notify
 from segue.ports import Agent, Journal
 from segue.runtime.app import App
 from segue.runtime.ready import check_caps
-from segue.runtime.wiring import make_agent, make_notifiers, with_repository
+from segue.runtime.wiring import make_agent, with_repository
 from segue.system.process.processes import Processes
 
 
@@ -63,7 +65,8 @@ def conversation_budget(settings: BridgeSettings) -> Budget:
 async def notify_people(app: App, kind: NotificationKind, title: str, text: str) -> list[str]:
     """Send a notification through the configured notifiers; return what went wrong."""
     notification = Notification(kind, title, text)
-    return await notify(make_notifiers(app), notification, app.redactor(), app.loaded.settings.notify.on)
+    on = app.loaded.settings.part("notify", NotifySettings).on
+    return await notify(make_notifiers(app), notification, app.redactor(), on)
 
 
 _PIECE = 16 * 1024

@@ -8,12 +8,18 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from segue.cli.run.demo.runs import KEY, load_app, look_again
+from segue.cli.run.demo.runs import load_app, look_again
 from segue.cli.terminal.output import Printer
 from segue.parts.bridge.command import converse
 from segue.parts.bridge.conversations import begin_conversation
-from segue.sim.demo import repository
+from segue.parts.relay.options import RelaySettings, TokenFile
+from segue.parts.relay.serve import serve
+from segue.parts.sim.cloud.app import cloud_app
+from segue.parts.sim.cloud.script import CloudScript
+from segue.parts.sim.demo import KEY, create_with_feature
 from segue.sim.demo.repository import DemoRepository
+from segue.sim.script import check_script
+from segue.system.http.server import start_server
 
 _HOME = "https://github.com/demo/agent-env"
 _APP = "https://github.com/demo/greeting"
@@ -37,12 +43,7 @@ _SCRIPT = [
 
 async def show_bridge(folder: Path | None, output: Printer) -> int:
     """Hold a conversation that uses all commands of the protocol."""
-    from segue.sim.cloud.app import cloud_app
-    from segue.sim.cloud.script import CloudScript
-    from segue.sim.script import check_script
-    from segue.system.http.server import start_server
-
-    place = await repository.create_with_feature(folder)
+    place = await create_with_feature(folder)
     os.environ["CURSOR_API_KEY"] = KEY
     script = check_script(_SCRIPT, CloudScript)
     url, stop = start_server(cloud_app(script, {_HOME: place.remote, _APP: place.remote}))
@@ -69,8 +70,6 @@ async def show_bridge(folder: Path | None, output: Printer) -> int:
 async def _relay(place: DemoRepository) -> AsyncIterator[str]:
     """Serve the real relay with one harmless action inside the block."""
     from segue.domain.options import read_options
-    from segue.parts.relay.options import RelaySettings, TokenFile
-    from segue.parts.relay.serve import serve
     from segue.system.files import private_folder
 
     folder = private_folder(place.folder / "relay")

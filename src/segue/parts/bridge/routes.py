@@ -18,7 +18,6 @@ from starlette.routing import Route
 
 from segue.domain.errors import SegueError, UsageError
 from segue.domain.run import Run
-from segue.notify.answers import PATH
 from segue.parts.bridge.answers import SLACK_PATH, AnswerRoutes
 from segue.parts.bridge.conversations import (
     begin_conversation,
@@ -37,6 +36,8 @@ from segue.parts.bridge.webhooks import (
     parse_delivery,
     store_delivery,
 )
+from segue.parts.notify.answers import PATH
+from segue.parts.notify.options import NotifySettings
 from segue.ports import Store
 from segue.runtime.app import App
 from segue.runtime.plan import agent_text
@@ -135,7 +136,7 @@ class BridgeRoutes(Struct, frozen=True):
 def make_bridge_app(routes: BridgeRoutes, answers: AnswerRoutes, token: str) -> Starlette:
     """Return the routes behind the guard."""
     settings = routes.app.loaded.settings
-    public = urlsplit(settings.notify.answers.url).hostname
+    public = urlsplit(settings.part("notify", NotifySettings).answers.url).hostname
     hosts = (
         *LOOPBACK_HOSTS,
         bridge_settings(settings).listen,

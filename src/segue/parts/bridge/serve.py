@@ -17,10 +17,11 @@ from segue.parts.bridge.options import bridge_settings
 from segue.parts.bridge.routes import BridgeRoutes, make_bridge_app
 from segue.parts.bridge.session import run_conversation
 from segue.parts.bridge.webhooks import dispatch, open_inbox
+from segue.parts.notify.answers import make_answer_signer
+from segue.parts.notify.options import NotifySettings
 from segue.ports import Store
 from segue.runtime.app import App
 from segue.runtime.background import start_resume
-from segue.runtime.wiring import make_answer_signer
 from segue.system.http.server import open_server
 from segue.system.process.group import on_interrupt
 from segue.system.secrets import keep_secret
@@ -94,7 +95,7 @@ async def serve(
         journal = await store.open(inbox.id)
         host = ConversationHost(app, store)
         desk = AnswerDesk(app, store, make_answer_signer(app), resume)
-        answers = AnswerRoutes(desk, app.loaded.settings.notify)
+        answers = AnswerRoutes(desk, app.loaded.settings.part("notify", NotifySettings))
         web = make_bridge_app(BridgeRoutes(app, store, host.ensure, inbox.id, repo), answers, token)
         work = asyncio.create_task(dispatch(app, store, journal, host.ensure))
         try:

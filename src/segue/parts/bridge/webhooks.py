@@ -26,10 +26,10 @@ from segue.domain.events import AgentStarted
 from segue.domain.options import read_options
 from segue.domain.results import StepResult
 from segue.domain.run import Run, RunKind, RunSpec, RunState
-from segue.notify.webhook import sign
 from segue.parts.bridge.conversations import KIND
 from segue.parts.bridge.events import BridgeWebhook
 from segue.parts.bridge.steps import InboxOutput
+from segue.parts.notify.webhook import sign
 from segue.ports import Journal, StepFacts, Store
 from segue.runtime.app import App
 from segue.system.http.client import HttpClient, HttpError, HttpPolicy

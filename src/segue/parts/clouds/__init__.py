@@ -26,5 +26,6 @@ PART = Part(
             "jules": f"{_HERE}.jules:JULES",
         }
     },
+    needs=("sim",),
     topics=("clouds",),
 )

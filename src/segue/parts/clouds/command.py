@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from segue.cli.serve.sim import host_command
+import click
+
+from segue.parts.sim.command import BY_URL, service_command
 
 _TEXT = """Simulate {title} on loopback until Ctrl-C.
 
@@ -13,21 +15,14 @@ Examples:
   segue sim {name} --repo https://github.com/me/app=/tmp/app.git
 """
 _SIM = "segue.parts.clouds.sim"
-_SCRIPT = f"{_SIM}.script:SessionScript"
 
-claude_cloud = host_command(
-    "claude-cloud",
-    _TEXT.format(name="claude-cloud", title="Claude Managed Agents"),
-    (f"{_SIM}.claude:CLAUDE.build_app", _SCRIPT),
-)
-copilot_cloud = host_command(
-    "copilot-cloud",
-    _TEXT.format(name="copilot-cloud", title="GitHub Copilot's agent tasks"),
-    (f"{_SIM}.copilot:COPILOT.build_app", _SCRIPT),
-)
-devin = host_command(
-    "devin", _TEXT.format(name="devin", title="Devin"), (f"{_SIM}.devin:DEVIN.build_app", _SCRIPT)
-)
-jules = host_command(
-    "jules", _TEXT.format(name="jules", title="Google Jules"), (f"{_SIM}.jules:JULES.build_app", _SCRIPT)
-)
+
+def _simulate(name: str, title: str, app: str) -> click.Command:
+    text = _TEXT.format(name=name, title=title)
+    return service_command(name, text, f"{_SIM}.{app}.build_app", f"{_SIM}.script:SessionScript", BY_URL)
+
+
+claude_cloud = _simulate("claude-cloud", "Claude Managed Agents", "claude:CLAUDE")
+copilot_cloud = _simulate("copilot-cloud", "GitHub Copilot's agent tasks", "copilot:COPILOT")
+devin = _simulate("devin", "Devin", "devin:DEVIN")
+jules = _simulate("jules", "Google Jules", "jules:JULES")

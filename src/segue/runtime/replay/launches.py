@@ -202,7 +202,12 @@ class _RunOfLaunches:
         limits = self._app.loaded.settings.limits.launch()
         labels = {"run": self._run.id, "task": "replay", "phase": launch.mode.value, "attempt": "1"}
         job = Job(
-            *(launch.token, try_prompt(launch.prompt), root, launch.mode, launch.model, session),
+            launch.token,
+            try_prompt(launch.prompt),
+            root,
+            launch.mode,
+            launch.model,
+            session,
             web=launch.web,
             limits=limits,
             labels=labels,

@@ -1,4 +1,4 @@
-"""Create throwaway git repositories for the demo: a shop with a plan, an empty one, a Spec Kit feature."""
+"""Create throwaway git repositories for the demo: a shop with a plan, and an empty one."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class DemoRepository:
 
 async def create_shop(folder: Path | None = None) -> DemoRepository:
     """Create the repository of a small shop with a plan, and a script for the scripted agent beside it."""
-    place = _make_folders(folder)
+    place = make_folders(folder)
     for name, text in tomllib.loads(_read("shop.toml"))["files"].items():
         path = place.repo / name
         path.parent.mkdir(exist_ok=True)
@@ -48,33 +48,21 @@ async def create_shop(folder: Path | None = None) -> DemoRepository:
     place.signals.mkdir()
     script = _read("script.toml").replace('"signals', json.dumps(place.signals.as_posix())[:-1])
     (place.folder / "script.toml").write_text(script, encoding="utf-8")
-    await _commit(place)
+    await commit(place)
     return place
 
 
 async def create_empty(folder: Path | None = None) -> DemoRepository:
     """Create an empty repository, and a script for the scripted agent beside it."""
-    place = _make_folders(folder)
-    _copy("build.toml", place.folder / "build.toml")
-    await _git(place.repo, "init", "--quiet", "--initial-branch=main")
-    await _git(place.repo, *_IDENTITY, "commit", "--quiet", "--allow-empty", "-m", "Start")
+    place = make_folders(folder)
+    copy("build.toml", place.folder / "build.toml")
+    await git(place.repo, "init", "--quiet", "--initial-branch=main")
+    await git(place.repo, *_IDENTITY, "commit", "--quiet", "--allow-empty", "-m", "Start")
     return place
 
 
-async def create_with_feature(folder: Path | None = None) -> DemoRepository:
-    """Create a repository with a Spec Kit feature, its hosted copy, and scripts for the services."""
-    place = _make_folders(folder)
-    for name in ("tasks.md", "spec.md", "plan.md"):
-        _copy(f"feature/{name}", place.feature / name)
-    for name in ("agents.toml", "judge.toml"):
-        _copy(f"feature/{name}", place.folder / name)
-    await _commit(place)
-    await _git(place.folder, "clone", "--quiet", "--bare", str(place.repo), str(place.remote))
-    await _git(place.repo, "remote", "add", "origin", str(place.remote))
-    return place
-
-
-def _make_folders(folder: Path | None) -> DemoRepository:
+def make_folders(folder: Path | None) -> DemoRepository:
+    """Make the folders of a demo, in a new temporary one if none is named."""
     place = DemoRepository(folder or Path(tempfile.mkdtemp(prefix="segue-demo-")))
     place.repo.mkdir(parents=True, exist_ok=True)
     return place
@@ -84,19 +72,22 @@ def _read(name: str) -> str:
     return (files("segue.sim.demo") / name).read_text("utf-8")
 
 
-def _copy(name: str, target: Path) -> None:
+def copy(name: str, target: Path, package: str = "segue.sim.demo") -> None:
+    """Copy a file of a package."""
     target.parent.mkdir(parents=True, exist_ok=True)
-    with as_file(files("segue.sim.demo")) as source:
+    with as_file(files(package)) as source:
         shutil.copy(source / name, target)
 
 
-async def _commit(place: DemoRepository) -> None:
-    await _git(place.repo, "init", "--quiet", "--initial-branch=main")
-    await _git(place.repo, "add", "--all")
-    await _git(place.repo, *_IDENTITY, "commit", "--quiet", "-m", "Add the tasks")
+async def commit(place: DemoRepository) -> None:
+    """Make the folder a git repository, with one commit."""
+    await git(place.repo, "init", "--quiet", "--initial-branch=main")
+    await git(place.repo, "add", "--all")
+    await git(place.repo, *_IDENTITY, "commit", "--quiet", "-m", "Add the tasks")
 
 
-async def _git(folder: Path, *arguments: str) -> str:
+async def git(folder: Path, *arguments: str) -> str:
+    """Run git and return what it prints."""
     done = await capture(["git", *arguments], cwd=folder, env=child_environment())
     assert done.exit_code == 0, done.err
     return done.out.decode()

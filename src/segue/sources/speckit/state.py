@@ -26,7 +26,7 @@ CANNOT_PROCEED = "Cannot proceed: state file is missing or corrupted."
 FAILED = "failed"
 
 _HINT = "Fix it, or move it away: the ticks in tasks.md are kept, and `segue run` starts a new one."
-_ENTRY = ["status", "text", "agent_id", "branch", "commit", "error", "updated", "attempts", "verdict"]
+_ENTRY = ("status", "text", "agent_id", "branch", "commit", "error", "updated", "attempts", "verdict")
 """The fields of a task in the file, in this order."""
 
 

@@ -144,7 +144,10 @@ class Integration(Struct):
         options = [part for setting in chosen for part in ("-c", setting)]
         command = ("merge-tree", "--write-tree", "-z", "--name-only", "--messages")
         done = await self.repo.objects().git(
-            *(*options, *command, ours, theirs),
+            *options,
+            *command,
+            ours,
+            theirs,
             codes=(0, 1, 128, 129),
             variables={
                 "GIT_WORK_TREE": str(self.repo.root),

@@ -122,7 +122,7 @@ class Objects(Struct, frozen=True):
         """Return the files in which conflict markers were left since the base."""
         lenient = "core.whitespace=-blank-at-eol,-blank-at-eof,-space-before-tab"
         done = await self.git(
-            *("-c", lenient, "diff-tree", "-r", "--check", base or EMPTY_TREE, head), codes=(0, 2)
+            "-c", lenient, "diff-tree", "-r", "--check", base or EMPTY_TREE, head, codes=(0, 2)
         )
         found = [line for line in done.out.decode("utf-8", "replace").splitlines() if _MARKER in line]
         return tuple(dict.fromkeys(line.rsplit(":", 2)[0] for line in found))

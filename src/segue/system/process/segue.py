@@ -115,7 +115,8 @@ async def run_segue(arguments: Sequence[str], *, log: Path, cwd: Path, variables
 
     with log.open("ab") as file:
         child = await asyncio.create_subprocess_exec(
-            *[*segue_command(), *arguments],
+            *segue_command(),
+            *arguments,
             cwd=cwd,
             env=own_environment(variables),
             stdin=asyncio.subprocess.DEVNULL,

@@ -117,7 +117,8 @@ async def _start_program(folder: Path, hold_fds: Sequence[int]) -> Process:
     with (folder / "supervisor.log").open("ab") as log:
         return await asyncio.create_subprocess_exec(
             program,
-            *(*arguments, str(folder)),
+            *arguments,
+            str(folder),
             stdin=PIPE,
             stdout=PIPE,
             stderr=log,

@@ -6,8 +6,8 @@ import json
 import subprocess
 from collections.abc import Iterator, Mapping
 
-from segue.sim.cloud.app import cloud_app
-from segue.sim.cloud.script import CloudScript
+from segue.parts.sim.cloud.app import cloud_app
+from segue.parts.sim.cloud.script import CloudScript
 from segue.sim.script import check_script
 from segue.system.http.server import start_server
 from tests.isolation.escapes.cases.files import FEATURE, JUDGED, write_feature

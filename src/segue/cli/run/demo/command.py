@@ -10,7 +10,7 @@ from segue.cli.options import FOLDER, options
 from segue.cli.terminal.output import Printer
 from segue.domain.installed import find_variant, known_variants, socket_variants
 
-SCENES = ("story", "feature", "build")
+SCENES = ("story", "build")
 """Those of the core; parts have more."""
 
 
@@ -44,7 +44,7 @@ def demo(scene: str | None, everything: bool, folder: Path | None, output: Print
         raise click.UsageError(f"--all shows every scene. Leave out {scene!r}, or --all.")
     if folder is not None and folder.exists() and any(folder.iterdir()):
         raise UsageError(f"{folder} is not empty.", kept="Nothing was changed.", hint="Choose a new folder.")
-    show = dict(zip(SCENES, (story.show_story, runs.show_feature, runs.show_build), strict=True))
+    show = dict(zip(SCENES, (story.show_story, runs.show_build), strict=True))
     more = socket_variants("scenes") if everything else [scene] if scene and scene not in SCENES else []
     show |= {name: find_variant("scenes", name, f"`segue demo {name}`") for name in more}
     for name, one in show.items():

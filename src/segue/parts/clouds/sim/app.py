@@ -15,7 +15,7 @@ from starlette.responses import JSONResponse, Response
 
 from segue.parts.clouds.sim.engine import SessionEngine, SimSession, VendorHabits
 from segue.parts.clouds.sim.script import SessionFault, SessionScript
-from segue.sim.gate import GateCall, gated_app
+from segue.parts.sim.gate import GateCall, gated_app
 
 Handler = Callable[[SessionEngine, Request], Awaitable[Response]]
 _EXECUTED = ("lost", "failed", "silent")

@@ -20,7 +20,7 @@ from segue.parts.clouds.sim.app import (
     require,
 )
 from segue.parts.clouds.sim.engine import SessionEngine, SimSession, VendorHabits
-from segue.sim.cloud.remote import Remote
+from segue.parts.sim.cloud.remote import Remote
 
 _FIELDS = ("prompt", "model", "custom_agent", "create_pull_request", "base_ref", "head_ref")
 _REPO = "/repos/{owner}/{name}"

@@ -14,9 +14,9 @@ from typing import Any
 from msgspec import Struct, field
 
 from segue.parts.clouds.sim.script import SessionEntry, SessionScript
-from segue.sim.cloud.remote import BranchTaken, Change, Remote
-from segue.sim.cloud.script import AgentPlay, make_slug, pick_play
-from segue.sim.gate import RemotePlayer
+from segue.parts.sim.cloud.remote import BranchTaken, Change, Remote
+from segue.parts.sim.cloud.script import AgentPlay, make_slug, pick_play
+from segue.parts.sim.gate import RemotePlayer
 
 _ASKED = re.compile(r"(?:new branch|to branch) `([^`\s]+)`")
 """How a prompt names the branch to push."""

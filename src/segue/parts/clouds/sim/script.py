@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from segue.domain.options import Options
-from segue.sim.cloud.script import AgentEntry
-from segue.sim.faults import RequestFault
+from segue.parts.sim.cloud.script import AgentEntry
+from segue.sim.services import RequestFault
 
 REQUEST_FAULTS = {
     "refuse": "answers `status` with `message`, and does nothing",

@@ -1,1 +1,0 @@
-"""Suites that check the promises of each socket, for parts of this package and of others."""

@@ -1,1 +1,0 @@
-"""Many machines: runs that any worker may drive, on the Postgres that they share."""

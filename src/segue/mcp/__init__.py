@@ -1,1 +1,0 @@
-"""Segue as an MCP server: other agents and editors start runs, watch them and read their proof."""
