@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from bench.table import Figure, seconds
-from segue.ports import Store
 from segue.reports.build import REPORTS, build_reports, build_run_report
 from segue.reports.html_page import render_html
 from segue.reports.selection import Selection
 from segue.store import connect
+from segue.store.store import Store
 
 TARGET = 2.0
 STEPS = (

@@ -40,8 +40,7 @@ from segue.domain.part import Part, PartCommand, PartFiles, PartTable
 from segue.domain.proof import IndependentTests, Proof, Tampering
 from segue.domain.results import OUTPUTS
 from segue.domain.scenario import RequestOptions, Scenario
-from segue.flow.phase import PRESETS, Phase
-from segue.flow.phases.registry import PHASES
+from segue.flow.phase import PHASES, PRESETS, Phase
 from segue.judges.options import JudgeSettings
 from segue.prompts.task import execute_prompt, list_earlier
 from segue.reports.card.card import CheckCard, ContestedCard, CriterionCard, ProofCard
@@ -260,7 +259,7 @@ def _harmless_settings(_words: str) -> str:
 
 
 def _place(phase: Phase) -> str:
-    if phase.run is not None:
+    if phase.in_flows:
         return "in flows"
     within = " and ".join(f"`{name}`" for name in phase.within)
     if within:

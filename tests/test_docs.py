@@ -33,8 +33,8 @@ from segue.domain.results import OUTPUTS
 from segue.domain.run import RunKind, RunState
 from segue.domain.task import TaskKind, TaskStatus
 from segue.domain.verdict import Action, DismissReason, Result, Severity
+from segue.flow.phase import PHASES
 from segue.flow.phase import PRESETS as FLOWS
-from segue.flow.phases.registry import PHASES
 from segue.parts.sim.cloud.script import CloudScript
 from segue.ports import Capabilities
 from segue.reviewers.formats import Format
@@ -159,7 +159,7 @@ WORDS: dict[str, tuple[str, list[str]]] = {
     "phases": ("data.md", list(PHASES)),
     "kinds of runs": ("data.md", list(RunKind)),
     "outputs": ("data.md", [kind.__name__ for kind in OUTPUTS]),
-    "flows of your own": ("running.md", [name for name, phase in PHASES.items() if phase.run]),
+    "flows of your own": ("running.md", [name for name, phase in PHASES.items() if phase.in_flows]),
     "sockets": ("events.md", list(Plugin.__struct_fields__)),
     "statuses": ("tasks.md", list(TaskStatus)),
     "agents": ("agents.md", list(BUILT_IN["agents"])),

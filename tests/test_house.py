@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import ast
+import graphlib
 import re
-import subprocess
-import sys
 from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
@@ -196,7 +195,7 @@ OTHER_WORDS = {
 
 def _phases_listed(nodes: Nodes) -> Iterator[int]:
     """Lines with a list of phase names: only the registry and the presets may have one."""
-    from segue.flow.phases.registry import PHASES
+    from segue.flow.phase import PHASES
 
     names = set(PHASES)
     for node in nodes:
@@ -218,7 +217,7 @@ def test_nobody_but_the_registry_lists_phases() -> None:
 
 
 def test_queries_name_phases_that_exist() -> None:
-    from segue.flow.phases.registry import PHASES
+    from segue.flow.phase import PHASES
 
     journal = {"base", "commit", "end", "tests"}  # steps that are no phases
     named = r"phase (?:=|<>|IN|NOT IN) \(?((?:'[a-z]+'(?:, )?)+)"
@@ -230,7 +229,7 @@ def test_queries_name_phases_that_exist() -> None:
 
 
 def test_code_names_phases_that_exist() -> None:
-    from segue.flow.phases.registry import PHASES
+    from segue.flow.phase import PHASES
 
     known = {*PHASES, "base", "commit", "end", "sleep"}
     for path in MODULES:
@@ -303,17 +302,42 @@ def test_events_and_results_are_read_as_types() -> None:
             assert not read, f"{_relative(path)}:{read}: see segue/domain/results.py"
 
 
-def test_every_part_of_the_flow_can_be_imported_first() -> None:
-    names = [
-        ".".join(("segue", *path.relative_to(ROOT).with_suffix("").parts))
-        for path in sorted((ROOT / "flow").rglob("*.py"))
-    ]
-    code = (
-        "import importlib, sys\n"
-        "for name in sys.argv[1:]:\n"
-        "    for known in [known for known in sys.modules if known.startswith('segue.flow')]:\n"
-        "        del sys.modules[known]\n"
-        "    importlib.import_module(name)\n"
+def _imports(path: Path, known: set[str]) -> Iterator[str]:
+    """Names of modules that one imports anywhere: at the top, in functions, and for types alone."""
+    for node in _nodes(path):
+        match node:
+            case ast.Import(names=names):
+                yield from (one.name for one in names)
+            case ast.ImportFrom(module=str(module), names=names):
+                for one in names:
+                    inner = f"{module}.{one.name}"
+                    yield inner if inner in known else module
+
+
+def test_flow_has_no_circle_of_imports() -> None:
+    flow = {
+        ".".join(("segue", *path.relative_to(ROOT).with_suffix("").parts)): path
+        for path in (ROOT / "flow").rglob("*.py")
+    }
+    sorter = graphlib.TopologicalSorter(
+        {name: set(_imports(path, set(flow))) & set(flow) for name, path in flow.items()}
     )
-    done = subprocess.run([sys.executable, "-c", code, *names], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    sorter.prepare()  # raises CycleError, which names the circle
+
+
+READING = re.compile(r"^\d+\. `(?P<path>[\w/.]+)` \((?P<lines>\d+)\)", re.M)
+"""A file of the list in ARCHITECTURE.md that explains a task from settings to commit."""
+
+
+def test_a_task_can_be_understood_from_the_files_that_are_listed() -> None:
+    """At most 15 files with at most 4,000 lines; and each of them is there, as long as it says."""
+    page = (ROOT.parents[1] / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    listed = {found["path"]: int(found["lines"]) for found in READING.finditer(page)}
+    lines = {path: len((ROOT / path).read_text(encoding="utf-8").splitlines()) for path in listed}
+    assert 10 <= len(listed) <= 15
+    assert listed == {path: round(count, -1) for path, count in lines.items()}, "correct the lines"
+    assert sum(lines.values()) <= 4000
+
+
+def test_sockets_are_on_one_page() -> None:
+    assert len((ROOT / "ports.py").read_text(encoding="utf-8").splitlines()) <= 450

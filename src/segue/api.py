@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
@@ -16,11 +16,14 @@ from segue.domain.events import Event
 from segue.domain.job import Job
 from segue.domain.outcome import Outcome
 from segue.domain.run import RunState
-from segue.ports import Observer, Store
+from segue.ports import Observer
 from segue.runtime.app import App
 from segue.system.services import Services
 from segue.view.load import load_view
 from segue.view.run import RunView
+
+if TYPE_CHECKING:
+    from segue.store.store import Store
 
 
 class RunResult(Struct, frozen=True):

@@ -1,4 +1,4 @@
-"""Every socket, on one page. Read this first.
+"""Every socket that others may fill, on one page. Read this first.
 
 Data flows one way: source → flow → agent → events → store → view.
 """
@@ -6,24 +6,24 @@ Data flows one way: source → flow → agent → events → store → view.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Protocol, Self
 
 from msgspec import Struct, field
 
 from segue.domain.delivery import Delivered, Feedback, FeedbackItem, Target
+from segue.domain.delivery import Handover as Handover
 from segue.domain.events import Event, Recorded
 from segue.domain.job import Job
 from segue.domain.notification import Notification
 from segue.domain.outcome import Outcome
-from segue.domain.results import Nothing, Output, StepResult
-from segue.domain.run import Run, RunKind, RunSpec, RunState, Step, StepState
+from segue.domain.run import RunKind
 from segue.domain.source import SourceHistory, SourceHook
 from segue.domain.task import Completion, Task, TaskList, text_digest
 from segue.domain.verdict import DismissReason, Evidence, Finding, Hit, Review, Verdict
-from segue.domain.workspace import Snapshot, WorkChanges
+from segue.domain.verdict import ReviewSubject as ReviewSubject
 
 
 class Problem(Struct, frozen=True):
@@ -321,50 +321,6 @@ class Notifier(Protocol):
         """
 
 
-class Workspace(Protocol):
-    """The repository an agent works in: it provides the evidence, and results are committed to it."""
-
-    @property
-    def root(self) -> Path:
-        """Its folder."""
-
-    async def begin(self, key: str, head_branch: str | None) -> Snapshot:
-        """Prepare for a task, on a branch of its own where branches are chained."""
-
-    async def arrive(self, branches: Sequence[str], before: Snapshot) -> Snapshot:
-        """Return what a launch left, here or on the branches that a cloud agent pushed."""
-
-    async def snapshot(self) -> Snapshot:
-        """Return what it looks like now."""
-
-    async def diff(self, base: str, head: str) -> str:
-        """Return what changed between two commits, as a unified diff."""
-
-    def checkout(self, head: str) -> AbstractAsyncContextManager[Path]:
-        """Provide a folder in which a commit can be inspected and tried out."""
-
-    async def changes(self, base: Snapshot, now: Snapshot) -> WorkChanges:
-        """Return what differs between two snapshots, and what of it must not be committed."""
-
-    async def tree(self, now: Snapshot) -> str:
-        """Return everything that is there now as the id of a git tree or commit."""
-
-    async def patch(self, base: str, now: Snapshot) -> tuple[str, str]:
-        """Return the same, and how it differs from a commit, as a unified diff."""
-
-    async def tree_of(self, commit: str) -> str:
-        """Return the id of what a commit contains, as `tree` would."""
-
-    async def commit(self, message: str) -> str | None:
-        """Commit everything and return the commit, or None if there was nothing to commit."""
-
-    async def set_aside(self, message: str) -> str:
-        """Take all uncommitted changes out of the work tree, keep them, and return where."""
-
-    async def find_commit(self, base: str, mark: str) -> str | None:
-        """Return the commit after `base` whose message contains the mark."""
-
-
 class Judge(Protocol):
     """Decides from the evidence whether a task is done.
 
@@ -389,17 +345,6 @@ class Judge(Protocol):
         Raises Unavailable if it cannot be reached now, which is waited for, and JudgeFailed if there is no
         usable answer.
         """
-
-
-class ReviewSubject(Struct, frozen=True):
-    """What a reviewer reviews: the commits after `base` up to `head`."""
-
-    repo: Path
-    base: str
-    head: str
-    task: str
-    token: str
-    """Names this review for programs that are started through the supervisor."""
 
 
 class Reviewer(Protocol):
@@ -432,30 +377,6 @@ class Reviewer(Protocol):
     @abstractmethod
     async def finish(self, subject: ReviewSubject) -> str:
         """End the review of a task (or of the run); return a warning, or an empty text."""
-
-
-class Handover(Struct, frozen=True, kw_only=True):
-    """The finished work of a run, and the only two ways in which a delivery may move it."""
-
-    run: str
-    branch: str
-    """The branch that has the work and nothing else; in the user's repository."""
-    head: str
-    """The commit it is at."""
-    target: Target
-    title: str
-    text: str
-    """What is known about the work, as Markdown: the proof card. Words of others in it link to nobody."""
-    level: str = ""
-    """The weakest level of proof of its tasks; empty: not all of them are done."""
-    ready: bool = True
-    """Whether everything that the run was asked for is done and proven."""
-    token: str = ""
-    """Names this delivery: a second try after a crash has the same one."""
-    push: Callable[[], Awaitable[None]]
-    """Pushes the branch to the remote under its own name, never by force; raises WorkspaceError."""
-    merge: Callable[[], Awaitable[str]]
-    """Merges the branch into the one the user is on; returns why that is not possible, or nothing."""
 
 
 class Delivery(Protocol):
@@ -503,222 +424,8 @@ class Delivery(Protocol):
         return
 
 
-class StepFacts(Struct, frozen=True):
-    """What the journal stores of a step before it begins."""
-
-    task: str | None = None
-    phase: str | None = None
-    attempt: int = 1
-    agent: str | None = None
-    model: str | None = None
-    build_phase: str | None = None
-    input: Output = field(default_factory=Nothing)
-
-
-R = TypeVar("R", bound=Output)
-T = TypeVar("T")
-
-Work = Callable[[str], Awaitable[StepResult[R]]]
-"""The effect of a step. It gets the step's token and must pass it on to the outside world."""
-
-Reconcile = Callable[[str], Awaitable[StepResult[R] | None]]
-"""Looks the token of an interrupted step up in the outside world; None: it never happened."""
-
-
-Statement = tuple[str, Sequence[object]]
-"""One change to the database, and its values."""
-
-Pack = Callable[[Step], Awaitable[Statement | None]]
-"""Returns what stores the work as a step has left it; None: it has not changed."""
-
-
-class Carrier(Protocol):
-    """Takes the work of a run along that any machine may continue."""
-
-    moved: bool
-    """Whether another machine has worked on the run before this one."""
-    slots: Mapping[str, int]
-    """How many launches of an agent may be at work at once on all machines."""
-
-    def confirm(self) -> Statement:
-        """Make sure that nobody has driven the run since its work was brought here; raises Locked.
-
-        Returns what writes down that this machine drives it from now on.
-        """
-
-    def disconnect(self) -> None:
-        """Close the connection to the database: agents may work for hours, and connections are few."""
-
-    def stored(self, spec: RunSpec) -> RunSpec:
-        """Return what other machines read: nothing in it is a path of this one."""
-
-    async def pack(self, step: Step) -> Statement | None:
-        """Return what stores the work as a step has left it; None: it has not changed."""
-
-    async def deliver(self) -> str:
-        """Hand the work over to the people who asked for it; say where it is."""
-
-
-class Journal(Protocol):
-    """Durable execution of one run: what was done once is not done again."""
-
-    @property
-    def run(self) -> Run:
-        """The run this journal belongs to."""
-
-    def steps(self, prefix: str = "") -> list[Step]:
-        """Return the current steps whose key starts with the prefix, in the order they started."""
-
-    def state(self, key: str) -> StepState | None:
-        """Return the state of a step; None if it never began."""
-
-    def recorded(self, key: str, kind: type[R]) -> StepResult[R] | None:
-        """Return the result of a step that has ended; None when there is still something to do."""
-
-    async def step(
-        self,
-        key: str,
-        kind: type[R],
-        work: Work[R],
-        reconcile: Reconcile[R] | None = None,
-        facts: StepFacts | None = None,
-    ) -> StepResult[R]:
-        """Return the recorded result, or record the intent, do the work and record its result.
-
-        A step that was interrupted is entered again with the same token: first `reconcile`, if
-        given; if that finds nothing, `work`. Events emitted inside are committed with the result.
-        `kind` is the type of the step's output.
-        """
-
-    async def record(self, key: str, result: StepResult[R], facts: StepFacts | None = None) -> StepResult[R]:
-        """Store a step that needs no intent, because repeating it after a crash does no harm.
-
-        Returns what was recorded first. It is stored with the next transaction, at the latest soon after.
-        """
-
-    def once_stored(self, call: Callable[[], None]) -> None:
-        """Call as soon as everything up to now is stored."""
-
-    async def emit(self, event: Event, step: str | None = None) -> Recorded:
-        """Append an event. Events are stored in order, in batches, at the latest with the step's result."""
-
-    def redact(self, value: T) -> T:
-        """Return a typed value as it would be stored: without control sequences and secrets."""
-
-    async def respec(self, spec: RunSpec) -> None:
-        """Record that the run continues with other options."""
-
-    def begin(self, spec: RunSpec) -> None:
-        """Record, with the next event, that the run is at work, with these options."""
-
-    def carry(self, pack: Pack, first: Statement) -> None:
-        """Write the state of the work with the outcome of every step from now on; `first` before all that."""
-
-    async def redo(self, prefix: str) -> None:
-        """Start a new generation of the steps under the prefix; the old rows are kept."""
-
-    async def sleep(self, name: str, until: float) -> None:
-        """Sleep until the instant (seconds since the epoch), across restarts."""
-
-    async def wait(self, topic: str, timeout: float | None = None) -> dict[str, Any] | None:
-        """Wait for a signal on the topic, also one sent before; None after the timeout."""
-
-    async def set_state(self, state: RunState, note: str = "", wake: float | None = None) -> None:
-        """Set the state of the run."""
-
-    def slot(self, backend: str, limit: int) -> AbstractAsyncContextManager[None]:
-        """Hold one of the slots of a backend, counted across all processes that share the store."""
-
-
 class Observer(Protocol):
     """Sees events as they happen: the live table, the log, JSON lines."""
 
     def __call__(self, event: Recorded, /) -> None:
         """See one event. Must return quickly and never raise."""
-
-
-class QueryLimits(Struct, frozen=True):
-    """How much a question to the dataset may cost, when a program asks it on behalf of others."""
-
-    rows: int
-    seconds: float
-
-
-class Store(Protocol):
-    """Where runs, steps and events are stored."""
-
-    def __enter__(self) -> Store:
-        """Use the store in a `with` block, which closes it."""
-
-    def __exit__(self, *exc: object) -> None:
-        """Close the connections."""
-
-    def version(self) -> int:
-        """Return the number of the newest migration that was applied."""
-
-    def create(self, source_key: str, spec: RunSpec) -> Run:
-        """Add a run."""
-
-    def discard(self, run_id: str) -> None:
-        """Remove a run that could not start: one without a step."""
-
-    def enqueue(self, wanted: Mapping[str, tuple[str, RunSpec]], at: float | None = None) -> int:
-        """Add runs that others will drive, each with its id and source key; return how many are new.
-
-        They begin at an instant, if one is given.
-        """
-
-    async def open(self, run_id: str, observers: Sequence[Observer] = ()) -> Journal:
-        """Claim the run and open its journal. Raises Locked while its owner lives."""
-
-    async def close(self, journal: Journal) -> None:
-        """Flush, release the run."""
-
-    def send(self, run_id: str, topic: str, payload: dict[str, Any], signal_id: str | None = None) -> bool:
-        """Send a signal to a run; return False if one with this id was sent before."""
-
-    def wait_for_change(self, timeout: float) -> bool:
-        """Wait until somebody writes to the store, or the timeout; return whether somebody did."""
-
-    def run(self, run_id: str) -> Run | None:
-        """Return a run by its id or a unique prefix of it."""
-
-    def runs(
-        self, source_key: str | None = None, limit: int | None = None, kinds: Collection[RunKind] = ()
-    ) -> list[Run]:
-        """Return the runs, newest first; of one source or of some kinds only."""
-
-    def steps(self, run_id: str) -> list[Step]:
-        """Return all steps of a run, of all generations, in the order they started."""
-
-    def events(
-        self,
-        run_id: str,
-        after: int = 0,
-        limit: int | None = None,
-        kinds: Collection[type[Event]] = (),
-    ) -> Iterable[Recorded]:
-        """Return the events of a run with a number above `after`, in order; of some kinds, or all."""
-
-    def query(
-        self, sql: str, arguments: Sequence[object] = (), limits: QueryLimits | None = None
-    ) -> list[dict[str, Any]]:
-        """Ask the dataset a question, in SQL that both databases understand, with `?` for arguments.
-
-        With limits, it is a single SELECT, the first rows are returned, and StoreError is raised if it takes
-        too long.
-        """
-
-    def answer(
-        self, sql: str, arguments: Sequence[object] = (), limits: QueryLimits | None = None
-    ) -> tuple[list[str], list[tuple[Any, ...]]]:
-        """Answer like `query`, with the names of the columns and the rows as they are."""
-
-    def table(
-        self, name: str, as_text: bool = False, runs: Sequence[str] | None = None
-    ) -> Iterable[list[dict[str, Any]]]:
-        """Return all rows of `runs`, `steps`, `events`, `signals` or `prompts`, in batches.
-
-        A view such as `segue_attempts` is typed: instants are dates, flags booleans. JSON is decoded, or
-        left `as_text`; `runs` leaves out the rows of others.
-        """

@@ -51,8 +51,8 @@ from segue.ports import (
     Source,
     SourceChange,
     SourceRequest,
-    Store,
 )
+from segue.store.store import Store
 from segue.system.services import Services
 from segue.view.load import load_view
 from segue.view.run import RunView

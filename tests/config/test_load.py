@@ -50,8 +50,9 @@ def test_secrets_of_the_environment_are_not_stored_with_a_run(file: Path) -> Non
                 tables.append((field.type, f"{prefix}{field.name.upper()}__"))
             elif "Secret" in str(field.type):
                 secrets[f"SEGUE_{prefix}{field.name.upper()}"] = "https://hidden"
-    secrets["SEGUE_NOTIFY__NTFY__TOPIC"] = "hidden"
-    assert len(secrets) >= 4
+    if is_installed("notify"):  # three of them are its own, and a topic is no address
+        secrets["SEGUE_NOTIFY__NTFY__TOPIC"] = "hidden"
+    assert len(secrets) >= (4 if is_installed("notify") else 1)
     loaded = read(file, **secrets, SEGUE_AGENT="claude")
     assert loaded.overrides == {"agent": "claude"}
 
@@ -127,8 +128,6 @@ def test_a_variable_reaches_names_with_dashes(file: Path) -> None:
         ("[[review.dismiss]]\n", "review.dismiss[0].pattern: is required (from {})"),
         ("[[review.dismiss]]\npattern = 're:('\n", "review.dismiss[0].pattern: 're:(' is not a regular expression"),  # noqa: E501
         ('[judge]\nbase_url = "x"\n', "judge.base_url: expected an address that begins with https:// or http://"),
-        ('[notify]\non = ["x"]\n', "notify.on[0]: expected one of"),
-        ("[notify.webhook]\nattempts = 30\n", "notify.webhook.attempts: expected a whole number from 1 to 20"),  # noqa: E501
         ("[flows.mine]\nphases = []\n", "flows.mine.phases: expected a list with at least 1 element, got []"),
         ("[agents.cladue]\nx = 1\n", "agents.cladue: there is no agent of this name; did you mean agents.claude? ("),  # noqa: E501
         ("[reviewers.stat]\nx = 1\n", "reviewers.stat: there is no reviewer of this name; did you mean"),

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from segue.domain.events import Recorded, TaskEnded
 from segue.domain.run import Run, RunState, Step, StepState
-from segue.ports import Store
 from segue.store import connect
+from segue.store.store import Store
 from segue.view.load import load_view
 from tests.cli.place import Place, processes_with
 from tests.crash.flows import KilledFlow, count_cloud_agents

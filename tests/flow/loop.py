@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import subprocess
-from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,11 +13,12 @@ from typing import Literal, Self
 from segue.domain.events import AgentStarted, Event, Recorded
 from segue.domain.job import Job, Limits, Role
 from segue.domain.outcome import Budget, Failure, FailureKind, Outcome, Usage
-from segue.domain.proof import CheckResult, CheckState, KnownFailures, Seal
+from segue.domain.proof import BaseCheck, BaseState, CheckResult, CheckState, KnownFailures, Seal
 from segue.domain.run import Run, RunSpec
 from segue.domain.scenario import Scenario
 from segue.domain.task import Completion, Task, TaskKind, TaskList, TaskStatus
 from segue.domain.verdict import DismissReason, Finding, Verdict
+from segue.flow.agents import ChosenAgent, Launcher
 from segue.flow.context import (
     Checking,
     Judging,
@@ -25,30 +26,18 @@ from segue.flow.context import (
     ReadVerdict,
     Reviewing,
     RunContext,
-    RunSurvey,
     Survey,
 )
-from segue.flow.launch import ChosenAgent, Launcher
-from segue.flow.phase import PRESETS, make_flow
-from segue.flow.phases.registry import PHASES
+from segue.flow.phase import PHASES, PRESETS, make_flow
 from segue.flow.scheduler import run_tasks
 from segue.flow.survey import end_survey
-from segue.ports import (
-    Capabilities,
-    Installation,
-    Judge,
-    Observer,
-    Problem,
-    Reviewer,
-    Source,
-    SourceRequest,
-    Store,
-)
+from segue.ports import Capabilities, Installation, Judge, Observer, Problem, Reviewer, Source, SourceRequest
 from segue.proof.execute import SealOptions
 from segue.proof.independent import DetachedTests
+from segue.proof.repo_hooks import CommitHooks
 from segue.proof.seal import Sealer
-from segue.runtime.commit_hooks import CommitHooks
 from segue.store import connect
+from segue.store.store import Store
 from segue.system.git.repository import Repository
 from segue.view.run import FOLDED, RunView
 from tests.templates import copy_template
@@ -181,6 +170,40 @@ def _make_repository(folder: Path) -> None:
         subprocess.run(["git", *words], cwd=folder, check=True, capture_output=True)
 
 
+RunSurvey = Callable[[Sequence[str], str], Awaitable[BaseCheck]]
+"""Runs a check on a tree that nobody has worked on."""
+
+
+class OpenSealer(Sealer):
+    """Runs checks in the work tree itself: most of these tests are not about the seal."""
+
+    before: RunSurvey | None = None
+    """Says what is red before the first launch; None: nothing is."""
+
+    async def check(
+        self,
+        argv: Sequence[str],
+        base: str,
+        head: str,
+        *,
+        kind: TaskKind = TaskKind.BUILD,
+        expected_red: Collection[str] = (),
+        before: KnownFailures | None = None,
+    ) -> CheckResult:
+        """Run a check where the agent has worked, on what is there now."""
+        done = subprocess.run(list(argv), cwd=self._root, capture_output=True, text=True, check=False)
+        state = CheckState.FAILED if done.returncode else CheckState.PASSED
+        reason = f"exit code {done.returncode}" if done.returncode else ""
+        said = done.stdout + done.stderr
+        return CheckResult(" ".join(argv), done.returncode, said, state, reason, seal=Seal.WEAK)
+
+    async def survey(self, argv: Sequence[str], base: str) -> BaseCheck:
+        """Answer without running anything."""
+        if self.before is None:
+            return BaseCheck(" ".join(argv), BaseState.GREEN)
+        return await self.before(argv, base)
+
+
 @dataclass
 class Loop:
     """One run that tests drive session by session."""
@@ -238,8 +261,8 @@ class Loop:
     async def _session(self, chosen: Sequence[str]) -> None:
         async with self.context() as context:
             try:
-                if (hooks := context.checking.run_hooks) is not None and await hooks.keep():
-                    await context.checking.prepare()
+                if (hooks := context.checking.hooks) is not None and await hooks.keep():
+                    await context.checking.sealer().prepare()
                 await run_tasks(context, chosen)
             finally:
                 await end_survey(context)
@@ -290,38 +313,16 @@ class Loop:
     def checking(self, repo: Repository) -> Checking:
         """Checks in the work tree itself, or sealed."""
         options = SealOptions(timeout=self.timeout, means=self.means)
-        sealer = Sealer(self.repo, self.repo / ".git", self.root / "scratch", options)
-        hooks = CommitHooks(repo, self.root / "hooks", lambda: sealer) if self.hooks else None
-        if not self.sealed:
-            return Checking(
-                self.checks, self.run_check, prepare=sealer.prepare, survey=self.survey, run_hooks=hooks
-            )
+        kind = Sealer if self.sealed else OpenSealer
+        sealer = kind(self.repo, self.repo / ".git", self.root / "scratch", options)
+        if isinstance(sealer, OpenSealer):
+            sealer.before = self.survey
         return Checking(
             self.checks,
-            sealer.check,
-            scenarios=self.scenarios,
-            run_scenario=sealer.try_scenario,
-            try_mutants=sealer.try_mutants,
-            survey=sealer.survey,
-            run_hooks=hooks,
+            lambda: sealer,
+            scenarios=self.scenarios if self.sealed else (),
+            hooks=CommitHooks(repo, self.root / "hooks", lambda: sealer) if self.hooks else None,
         )
-
-    async def run_check(
-        self,
-        argv: Sequence[str],
-        base: str,
-        head: str,
-        *,
-        kind: TaskKind,
-        expected_red: Collection[str] = (),
-        before: KnownFailures | None = None,
-    ) -> CheckResult:
-        """Run a check in the work tree itself: these tests are not about the seal."""
-        done = subprocess.run(list(argv), cwd=self.repo, capture_output=True, text=True, check=False)
-        state = CheckState.FAILED if done.returncode else CheckState.PASSED
-        reason = f"exit code {done.returncode}" if done.returncode else ""
-        said = done.stdout + done.stderr
-        return CheckResult(" ".join(argv), done.returncode, said, state, reason, seal=Seal.WEAK)
 
     def _row(self, store: Store) -> Run:
         if not self.run_id:

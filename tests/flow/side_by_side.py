@@ -13,9 +13,9 @@ from msgspec.structs import replace
 from segue.domain.events import AgentStarted, Event, TaskEnded, TaskMerged, TaskStarted
 from segue.domain.job import Job
 from segue.domain.outcome import Outcome
-from segue.flow.context import RunContext
-from segue.flow.lanes import Lane, Seat, Seats
-from segue.flow.scheduler import run_tasks
+from segue.flow.context import Lane, Lanes, RunContext
+from segue.flow.lanes import Seat, Seats
+from segue.flow.parallel import run_side_by_side
 from segue.system.git.integration import Integration
 from segue.system.git.lanes import LaneTree, LaneTrees
 from segue.system.git.repository import Repository
@@ -88,7 +88,7 @@ class SideLoop(Loop):
 
     async def _session(self, chosen: Sequence[str]) -> None:
         async with self.lanes() as (context, lanes):
-            await run_tasks(context, chosen, lanes)
+            await run_side_by_side(context, chosen, Lanes(lanes.seats, lanes.open))
 
     @asynccontextmanager
     async def lanes(self) -> AsyncGenerator[tuple[RunContext, LoopLanes], None]:

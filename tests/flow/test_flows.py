@@ -7,10 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from segue.domain.errors import UsageError
-from segue.flow.phase import PRESETS, make_flow, with_phase
-from segue.flow.phases.registry import PHASES
+from segue.flow.phase import PHASES, PRESETS, make_flow, with_phase
 
-LISTED = [phase.name for phase in PHASES.values() if phase.run]
+LISTED = [phase.name for phase in PHASES.values() if phase.in_flows]
 
 
 @pytest.mark.parametrize("name", PRESETS)

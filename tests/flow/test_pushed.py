@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from segue.domain.task import Task
-from segue.flow.pushed import compare_lines
+from segue.flow.evidence import compare_lines
 
 OWN = Task("T001", "First", "First, as spec.md says")
 OLD = ["# Tasks", "- [ ] T001 First", "- [ ] T002 Second", "- [x] T000 Done before", "1. [ ] T0012 Other"]

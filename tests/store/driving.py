@@ -9,7 +9,8 @@ from typing import Any
 
 from segue.domain.results import Output, StepResult
 from segue.domain.run import RunSpec
-from segue.ports import Journal, Store, Work
+from segue.store.journal import Journal, Work
+from segue.store.store import Store
 
 SPEC = RunSpec("planfile", "plan.md", "/repo", "scripted", "quick")
 PATIENCE = 300.0

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from segue.domain.events import AgentOutput, PromptSent
+from segue.domain.results import StepFacts
 from segue.domain.run import RunState
-from segue.ports import StepFacts
 from segue.store import connect
 from segue.store.encoding import decode, encode, escape, unescape
 from tests.store.driving import SPEC, Given, driven, giving

@@ -16,9 +16,9 @@ import pytest
 
 from segue.domain.errors import UsageError
 from segue.domain.events import NoticeGiven, PromptSent
-from segue.ports import Store
 from segue.store import connect
 from segue.store.export import export
+from segue.store.store import Store
 from tests.later import Later
 from tests.store.driving import Given, driven, giving
 

@@ -13,9 +13,8 @@ from msgspec.structs import replace
 
 from segue.domain.errors import StoreError
 from segue.domain.events import AgentOutput, AgentText, AgentTool, NoticeGiven, PromptSent, Recorded
-from segue.domain.results import StepResult
+from segue.domain.results import StepFacts, StepResult
 from segue.domain.run import RunState, StepState
-from segue.ports import StepFacts
 from segue.store import connect
 from tests.patience import unhurried
 from tests.store.driving import SPEC, Given, driven, giving, until

@@ -20,7 +20,7 @@ from segue.domain.results import StepResult, to_json
 from segue.domain.run import RunState, StepState
 from segue.store import connect
 from segue.store.spool import Spool
-from segue.store.store import SqlStore
+from segue.store.store import Store
 from tests.store.cluster import Cluster, own_cluster
 from tests.store.driving import SPEC, Given, driven, giving, until
 from tests.store.test_claim import set_owner
@@ -45,7 +45,7 @@ BRIEF = 6.0
 """Seconds that end in the test, but not before a slow machine has written a few steps."""
 
 
-def patient(cluster: Cluster, folder: Path, patience: float = 300.0) -> SqlStore:
+def patient(cluster: Cluster, folder: Path, patience: float = 300.0) -> Store:
     return connect(cluster.url, spools=folder, patience=patience)
 
 

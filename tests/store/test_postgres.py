@@ -50,7 +50,7 @@ def test_a_transaction_that_was_committed_before_the_connection_broke_is_not_wri
         with connect(postgres) as store:
             async with driven(store) as journal:
                 await journal.step("a", Given, giving())
-                log = journal._log  # type: ignore[attr-defined]
+                log = journal._log
                 for number in range(3):
                     log.add(NoticeGiven("x", number))
                 batch = log._batch

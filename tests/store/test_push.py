@@ -15,10 +15,11 @@ import pytest
 
 from segue.domain.errors import Locked, StoreError, UsageError
 from segue.domain.events import AgentText, AgentTool, PromptSent
+from segue.domain.results import StepFacts
 from segue.domain.run import RunState
-from segue.ports import Journal, StepFacts
 from segue.store import connect
 from segue.store.database import open_database
+from segue.store.journal import Journal
 from segue.store.push import BATCH_ROWS, Pushed, push_run
 from segue.store.rows import TABLES
 from tests.store.driving import Given, driven, giving

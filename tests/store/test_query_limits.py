@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from segue.domain.errors import StoreError
-from segue.ports import QueryLimits
 from segue.store import connect
+from segue.store.database import QueryLimits
 
 _ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) AS i FROM n"
 _MANY = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100000) SELECT i FROM n"

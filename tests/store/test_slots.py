@@ -6,9 +6,9 @@ import asyncio
 
 import pytest
 
-from segue.ports import Journal
 from segue.store import connect
 from segue.store.database import open_database
+from segue.store.journal import Journal
 from tests.store.driving import driven, until
 
 

@@ -29,6 +29,7 @@ from segue.domain.results import (
     ReviewOutput,
     SearchOutput,
     SnapshotOutput,
+    StepFacts,
     StepResult,
 )
 from segue.domain.run import RunKind
@@ -42,10 +43,12 @@ from segue.domain.verdict import (
     Severity,
     Verdict,
 )
-from segue.ports import Journal, QueryLimits, StepFacts, Store
 from segue.store import connect
+from segue.store.database import QueryLimits
 from segue.store.flat import FLAT_TABLES
+from segue.store.journal import Journal
 from segue.store.rows import TABLES
+from segue.store.store import Store
 from tests.store.driving import SPEC, driven
 from tests.store.test_views import make_first_version
 

@@ -9,8 +9,8 @@ import pytest
 
 from segue.domain.errors import StoreError
 from segue.domain.events import AgentTool, CheckRun, DiagnosticRun, Event, VerdictGiven, read_event
+from segue.domain.results import StepFacts
 from segue.domain.verdict import Action, CriterionVerdict, Result
-from segue.ports import StepFacts
 from segue.store import connect, migrate
 from segue.store.database import open_database
 from segue.store.rows import TABLES

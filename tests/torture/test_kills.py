@@ -10,8 +10,8 @@ import pytest
 
 from segue.domain.events import AgentText, Recorded
 from segue.domain.run import Run, RunSpec, RunState, StepState
-from segue.ports import Store
 from segue.store import connect
+from segue.store.store import Store
 from segue.system import identity
 from tests.torture.nursery import Nursery
 from tests.torture.paid_service import PaidService

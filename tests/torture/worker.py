@@ -19,10 +19,11 @@ from typing import Any
 
 from segue.domain.errors import LeaseLost, Locked
 from segue.domain.events import AgentText
-from segue.domain.results import Nothing, Output, StepResult
+from segue.domain.results import Nothing, Output, StepFacts, StepResult
 from segue.domain.run import RunState
-from segue.ports import Journal, StepFacts, Store
 from segue.store import connect
+from segue.store.journal import Journal
+from segue.store.store import Store
 from tests.torture.paid_service import ask
 
 TALK = 5

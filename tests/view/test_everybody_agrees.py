@@ -22,16 +22,17 @@ from segue.domain.installed import import_name, is_installed
 from segue.domain.notification import Notification
 from segue.domain.outcome import Budget
 from segue.domain.run import Run, RunKind, RunSpec, RunState
-from segue.flow.launch import Launcher, LaunchRequest, OverBudget
+from segue.flow.agents import Launcher, OverBudget
 from segue.parts.notify.observer import RunNotifier
-from segue.ports import Journal, Store
 from segue.reports.selection import Dataset, Selection
 from segue.reports.usage import read_usage, read_work
 from segue.runtime.app import App
 from segue.store import connect
 from segue.store.database import Database, open_database
 from segue.store.encoding import encode
+from segue.store.journal import Journal
 from segue.store.rows import EVENT, encode_spec
+from segue.store.store import Store
 from segue.system.redact import Redactor
 from segue.view.data import run_data
 from segue.view.load import load_view
@@ -157,7 +158,7 @@ def compare_tables(store: Store, run: Run, view: RunView) -> None:
 
 def compare_budget(view: RunView) -> None:
     """A launch is refused as soon as what is shown has reached a cap, and not before."""
-    used, request = view.usage, cast(LaunchRequest, SimpleNamespace(task="1", key="task/1/execute/9"))
+    used, key = view.usage, "task/1/execute/9"
     journal = cast(Journal, SimpleNamespace(run=SimpleNamespace(id="run")))
     for reached, left in (
         (Budget(launches=view.launches), Budget(launches=view.launches + 1)),
@@ -165,8 +166,8 @@ def compare_budget(view: RunView) -> None:
         (Budget(cost_usd=used.cost_usd or 0.0), Budget(cost_usd=(used.cost_usd or 0.0) + 0.01)),
     ):
         with pytest.raises(OverBudget):
-            Launcher(journal, view, budget=reached)._admit(request)
-        Launcher(journal, view, budget=left)._admit(request)
+            Launcher(journal, view, budget=reached).admit(key, "1")
+        Launcher(journal, view, budget=left).admit(key, "1")
 
 
 @dataclass

@@ -16,9 +16,8 @@ import httpx2
 import msgspec
 
 from segue.domain.events import Event
-from segue.domain.results import Output, StepResult
+from segue.domain.results import Output, StepFacts, StepResult
 from segue.domain.run import RunKind, RunSpec, RunState
-from segue.ports import StepFacts
 from segue.store import connect
 from tests import loopback
 from tests.cli.place import DEADLINE, Place, until

@@ -123,7 +123,7 @@ def options(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 
                 raise UsageError("--quiet and --verbose exclude each other.", hint="Leave one of them out")
             if as_json:
-                refuse_idle("--json prints everything", "verbose")
+                refuse_unused("--json prints everything", "verbose")
             if "repo" in names:
                 _refuse_missing(values.get("repo"))
             given = {name: values.pop(name) for name in list(values) if name not in own}
@@ -142,7 +142,7 @@ def options(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     return add
 
 
-def refuse_idle(reason: str, *names: str) -> None:
+def refuse_unused(reason: str, *names: str) -> None:
     """Refuse options of the command that somebody gave although they would have no effect."""
     from segue.domain.errors import UsageError
 

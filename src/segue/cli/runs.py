@@ -14,8 +14,9 @@ from segue.view.load import state_of as state_of
 
 if TYPE_CHECKING:
     from segue.domain.run import Run
-    from segue.ports import Source, Store
+    from segue.ports import Source
     from segue.runtime.app import App
+    from segue.store.store import Store
 
 T = TypeVar("T")
 

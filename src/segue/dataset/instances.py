@@ -6,12 +6,15 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import PurePath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from segue.domain.run import Run
 from segue.domain.workspace import split_diff
-from segue.ports import Store
 from segue.proof.paths import Classifier, PathKind
+
+if TYPE_CHECKING:
+    from segue.store.store import Store
+
 
 _DONE = """
     SELECT t.task, t.title, t.proof_level, t.started_at, p.base, p.head, p.diff, p.cut, p.agent, p.model,

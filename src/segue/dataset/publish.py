@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
 
@@ -17,10 +17,13 @@ from segue.dataset.instances import read_instances, to_prediction
 from segue.dataset.trajectory import Trajectory, read_trajectories
 from segue.domain.errors import UsageError
 from segue.domain.run import TASK_RUNS, Run
-from segue.ports import Store
 from segue.store.export import write_rows
 from segue.store.flat import FLAT_TABLES
 from segue.system.files import check_way, write_atomic
+
+if TYPE_CHECKING:
+    from segue.store.store import Store
+
 
 CARD = "README.md"
 REPORT = "redaction.json"

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
 
 from segue.domain.events import AgentText, AgentThought, AgentTool, PromptSent, Recorded, StepStarted
-from segue.ports import Store
+
+if TYPE_CHECKING:
+    from segue.store.store import Store
+
 
 _SEEN = (StepStarted, PromptSent, AgentText, AgentThought, AgentTool)
 _FACTS = """

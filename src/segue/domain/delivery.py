@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from enum import StrEnum
 from typing import Literal
 
@@ -90,3 +91,27 @@ def feedback_kind(key: str) -> FeedbackKind | None:
 def is_feedback(key: str) -> bool:
     """Return whether a task came from a pull request, and not from the source of the run."""
     return _TASK.fullmatch(key) is not None
+
+
+class Handover(Struct, frozen=True, kw_only=True):
+    """The finished work of a run, and the only two ways in which a delivery may move it."""
+
+    run: str
+    branch: str
+    """The branch that has the work and nothing else; in the user's repository."""
+    head: str
+    """The commit it is at."""
+    target: Target
+    title: str
+    text: str
+    """What is known about the work, as Markdown: the proof card. Words of others in it link to nobody."""
+    level: str = ""
+    """The weakest level of proof of its tasks; empty: not all of them are done."""
+    ready: bool = True
+    """Whether everything that the run was asked for is done and proven."""
+    token: str = ""
+    """Names this delivery: a second try after a crash has the same one."""
+    push: Callable[[], Awaitable[None]]
+    """Pushes the branch to the remote under its own name, never by force; raises WorkspaceError."""
+    merge: Callable[[], Awaitable[str]]
+    """Merges the branch into the one the user is on; returns why that is not possible, or nothing."""

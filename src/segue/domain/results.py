@@ -271,3 +271,18 @@ def to_json(value: object) -> dict[str, Any]:
     """Return a typed value as the JSON object that is stored."""
     data: dict[str, Any] = msgspec.to_builtins(value)
     return data
+
+
+class StepFacts(msgspec.Struct, frozen=True):
+    """What the journal stores of a step before it begins."""
+
+    task: str | None = None
+    phase: str | None = None
+    attempt: int = 1
+    agent: str | None = None
+    model: str | None = None
+    build_phase: str | None = None
+    input: Output = msgspec.field(default_factory=Nothing)
+
+
+R = TypeVar("R", bound=Output)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import StrEnum
+from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
@@ -153,3 +154,14 @@ class Review(Struct, frozen=True):
     """The tail of what it printed."""
     needs_human: bool = False
     """Another attempt would not help: somebody else's review is open, for example."""
+
+
+class ReviewSubject(Struct, frozen=True):
+    """What a reviewer reviews: the commits after `base` up to `head`."""
+
+    repo: Path
+    base: str
+    head: str
+    task: str
+    token: str
+    """Names this review for programs that are started through the supervisor."""

@@ -1,9 +1,12 @@
-"""A work tree: a snapshot of it, what changed between two, what a merge gave, and diffs file by file."""
+"""The repository an agent works in: snapshots of it, what changed between two, merges, and diffs by file."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
 
 from msgspec import Struct
 
@@ -40,6 +43,50 @@ class WorkChanges(Struct, frozen=True):
     """Files with conflict markers in them."""
     heavy: tuple[str, ...] = ()
     """Files that are too large for git, each with its size: a commit would be without them."""
+
+
+class Workspace(Protocol):
+    """The repository an agent works in: it provides the evidence, and results are committed to it."""
+
+    @property
+    def root(self) -> Path:
+        """Its folder."""
+
+    async def begin(self, key: str, head_branch: str | None) -> Snapshot:
+        """Prepare for a task, on a branch of its own where branches are chained."""
+
+    async def arrive(self, branches: Sequence[str], before: Snapshot) -> Snapshot:
+        """Return what a launch left, here or on the branches that a cloud agent pushed."""
+
+    async def snapshot(self) -> Snapshot:
+        """Return what it looks like now."""
+
+    async def diff(self, base: str, head: str) -> str:
+        """Return what changed between two commits, as a unified diff."""
+
+    def checkout(self, head: str) -> AbstractAsyncContextManager[Path]:
+        """Provide a folder in which a commit can be inspected and tried out."""
+
+    async def changes(self, base: Snapshot, now: Snapshot) -> WorkChanges:
+        """Return what differs between two snapshots, and what of it must not be committed."""
+
+    async def tree(self, now: Snapshot) -> str:
+        """Return everything that is there now as the id of a git tree or commit."""
+
+    async def patch(self, base: str, now: Snapshot) -> tuple[str, str]:
+        """Return the same, and how it differs from a commit, as a unified diff."""
+
+    async def tree_of(self, commit: str) -> str:
+        """Return the id of what a commit contains, as `tree` would."""
+
+    async def commit(self, message: str) -> str | None:
+        """Commit everything and return the commit, or None if there was nothing to commit."""
+
+    async def set_aside(self, message: str) -> str:
+        """Take all uncommitted changes out of the work tree, keep them, and return where."""
+
+    async def find_commit(self, base: str, mark: str) -> str | None:
+        """Return the commit after `base` whose message contains the mark."""
 
 
 class Merged(Struct, frozen=True):

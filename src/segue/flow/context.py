@@ -3,26 +3,35 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct, field
 
 from segue.domain.events import Event
 from segue.domain.job import Role
-from segue.domain.proof import BaseCheck, CheckResult, KnownFailures, Level
+from segue.domain.proof import CheckResult, Level
 from segue.domain.scenario import Scenario
-from segue.domain.source import HookRun
 from segue.domain.task import TaskKind
 from segue.domain.verdict import DismissReason, Evidence, Finding, Verdict
-from segue.ports import Journal, Judge, Outline, Reviewer, Searcher, Source, Workspace
+from segue.domain.workspace import Workspace
+from segue.flow.agents import AgentChain, Launcher
+from segue.flow.lanes import Seat, Seats
+from segue.flow.launch import Attempts, Series
+from segue.flow.phase import Flow, Phase
+from segue.flow.state import TaskState
+from segue.ports import Judge, Outline, Reviewer, Searcher, Source
 from segue.view.run import RunView
 
 if TYPE_CHECKING:
-    from segue.flow.lanes import Lane
-    from segue.flow.launch import AgentChain, Launcher
-    from segue.flow.phase import Flow
+    from segue.proof.independent import DetachedTests
+    from segue.proof.repo_hooks import CommitHooks
+    from segue.proof.seal import Sealer
+    from segue.store.journal import Journal
+    from segue.system.git.branches import RemoteLane
+    from segue.system.git.integration import Integration
+    from segue.system.git.lanes import LaneTree
 
 
 class Policy(Struct, frozen=True):
@@ -81,117 +90,22 @@ Examine = Callable[[Path], Awaitable[Examination | None]]
 """Examines a folder; None when it does not apply."""
 
 
-class RunCheck(Protocol):
-    """Runs a check on a tree, out of the agent's reach."""
-
-    async def __call__(
-        self,
-        argv: Sequence[str],
-        base: str,
-        head: str,
-        *,
-        kind: TaskKind,
-        expected_red: Collection[str] = (),
-        before: KnownFailures | None = None,
-    ) -> CheckResult:
-        """Compare the tree `head` with `base`, which a task began with; `expected_red` tests may fail.
-
-        `before` is what was red before the run.
-        """
-
-
-RunScenario = Callable[[Scenario, str | None, str], Awaitable[CheckResult]]
-"""Tries a scenario on the second tree and, unless it is None, on the first, where it should fail."""
-
-
-RunSurvey = Callable[[Sequence[str], str], Awaitable[BaseCheck]]
-"""Runs a check on a tree that nobody has worked on."""
-
-
-async def _nothing_to_prepare() -> None:
-    return
-
-
-class TryMutants(Protocol):
-    """Tries mutants of the changed lines."""
-
-    async def __call__(
-        self, commands: Sequence[Sequence[str]], base: str, head: str, most: int
-    ) -> tuple[int, int] | None:
-        """Return how many were tried and how many the commands noticed; None: there was nothing to try."""
-
-
-class RunHooks(Protocol):
-    """Runs the repository's own hooks before a commit, out of the agent's reach."""
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether there are none."""
-
-    async def keep(self) -> bool:
-        """Keep them as they are, before an agent works, and return whether there are any."""
-
-    async def __call__(self, base: str, tree: str, messages: Sequence[str]) -> HookRun | None:
-        """Return what they say about a tree that is to be committed; None: there are none.
-
-        Of the messages, the first that they accept is taken.
-        """
-
-
 class Checking(Struct, frozen=True):
     """The commands whose failure keeps a task from being done."""
 
     commands: tuple[tuple[str, ...], ...]
-    run: RunCheck
-    prepare: Callable[[], Awaitable[None]] = _nothing_to_prepare
-    """Lists what checks need beside the repository's files, before an agent can touch it."""
+    sealer: Callable[[], Sealer]
+    """Returns what runs them out of the agent's reach; it is built when it is needed first."""
     smoke: Mapping[str, tuple[tuple[str, ...], ...]] = field(default_factory=dict)
     """Further checks for the steps of a build phase."""
     examine: Examine | None = None
     """Looks at a whole project, such as its row level security."""
     scenarios: tuple[Scenario, ...] = ()
     """What the settings say that the finished program must do."""
-    run_scenario: RunScenario | None = None
-    """None: scenarios are not run."""
-    try_mutants: TryMutants | None = None
-    """None: mutants are not tried."""
-    survey: RunSurvey | None = None
-    """None: nobody asks what is red before the first launch."""
     known_failures: tuple[str, ...] = ()
     """Globs of tests and commands that may fail, by the user's word."""
-    run_hooks: RunHooks | None = None
+    hooks: CommitHooks | None = None
     """None: the repository's own hooks are not run."""
-
-
-class WrittenTests(Protocol):
-    """Tests that were written apart from the work."""
-
-    @property
-    def commit(self) -> str:
-        """Where git keeps them."""
-
-    @property
-    def files(self) -> tuple[str, ...]:
-        """Their paths."""
-
-
-class Testing(Protocol):
-    """A place for independent tests, out of sight of the work."""
-
-    async def open(self, commit: str, name: str) -> Path:
-        """Return a folder with the files of a commit and no history; it stays until it is closed."""
-
-    def close(self, name: str) -> None:
-        """Remove the folder."""
-
-    def interface(self, name: str, text: str) -> str:
-        """Return the public names in the files that a text names."""
-
-    async def keep(self, name: str, task: str, commit: str) -> WrittenTests | None:
-        """Keep the test files that were added to the folder since the commit; None: there are none."""
-
-    async def lay_over(self, tree: str, tests: Sequence[str]) -> str:
-        """Return a tree with the tests of some commits in it."""
 
 
 ReadVerdict = Callable[[str, Sequence[str], Evidence, bool], Verdict]
@@ -236,6 +150,20 @@ class Survey(Struct):
     work: asyncio.Task[None] | None = None
 
 
+class Lane(Struct, frozen=True):
+    """One of the lanes of a run, while a task is worked on in it."""
+
+    number: int
+    tree: LaneTree | RemoteLane
+    """A work tree of its own, or a branch on the remote for cloud agents."""
+    branch: Integration
+    """The branch on which the work of all lanes comes together."""
+    seats: Seats
+    seat: Seat
+    checking: Checking
+    """Checks what several tasks have made together."""
+
+
 class RunContext(Struct, frozen=True):
     """The filled sockets of one run."""
 
@@ -253,7 +181,8 @@ class RunContext(Struct, frozen=True):
     reviewing: Reviewing | None = None
     judging: Judging | None = None
     building: Building | None = None
-    testing: Testing | None = None
+    testing: DetachedTests | None = None
+    """Where independent tests are written, out of sight of the work."""
     resumed_by_person: bool = False
     """Whether the run had ended and waited for a person before this session."""
     earlier: dict[str, tuple[str, ...]] = field(default_factory=dict)
@@ -281,6 +210,42 @@ class RunContext(Struct, frozen=True):
         """Return what people said about a task since it was done last; its agent gets to read it."""
         return tuple(map(self.redact, self.view.comments.get(task, ())))
 
+    def attempts(
+        self,
+        phase: Phase,
+        state: TaskState,
+        *,
+        role: Role | None = None,
+        least: int = 1,
+        retry_recorded: bool = False,
+    ) -> Attempts:
+        """Return the attempts at a phase of a task, to be made in a loop; at `least` so many may fail.
+
+        `role` is who makes them, where that is not the phase's own.
+        """
+        role = role or phase.role
+        assert role is not None
+        series = Series(
+            chain=self.agents[role],
+            task=state.task.key,
+            phase=phase.name,
+            folder=state.folder,
+            about=state.task if phase.edits else None,
+            build_phase=state.task.build_phase,
+            attempts=max(self.launcher.attempts, least),
+            retry_recorded=retry_recorded,
+        )
+        return Attempts(self.launcher, series, state.launched)
+
     async def emit(self, event: Event, step: str | None = None) -> int:
         """Emit an event and return its number."""
         return (await self.journal.emit(event, step)).seq
+
+
+class Lanes(Struct, frozen=True):
+    """The lanes of a run in which several tasks are worked on at once."""
+
+    seats: Seats
+    """What limits how many."""
+    open: Callable[[RunContext, int, Seat], Awaitable[RunContext]]
+    """Returns the context in which a lane works; its work tree is made if need be."""

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 from segue.domain.results import LaunchOutput, read_as
 from segue.domain.run import Step, StepState
+from segue.flow.phase import PHASES
 from segue.prompts.task import list_earlier
 
 if TYPE_CHECKING:
     from segue.flow.context import RunContext
-    from segue.ports import Store
+    from segue.store.store import Store
 
 _LAST_RUNS = 20
 
@@ -32,8 +33,6 @@ def files_by_task(steps: Iterable[Step]) -> dict[str, tuple[str, ...]]:
 
 def _changed(step: Step) -> tuple[str, ...]:
     """Return the files that a launch changed: each sees everything since the task began."""
-    from segue.flow.phases.registry import PHASES
-
     phase = PHASES.get(step.phase or "")
     return read_as(LaunchOutput, step.output).files if phase is not None and phase.edits else ()
 

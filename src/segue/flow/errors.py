@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from segue.domain.events import AgentTool, ErrorSeen, Event
 from segue.domain.outcome import Failure, FailureKind, Outcome, signature
 from segue.domain.proof import CheckResult
-from segue.ports import Journal
+
+if TYPE_CHECKING:
+    from segue.store.journal import Journal
+
 
 _KINDS = {
     FailureKind.REFUSED: "REFUSED",
@@ -24,16 +27,32 @@ _COMMANDS = 100
 class ErrorRecorder:
     """Watches the events of one step: which commands ran, and which tools failed."""
 
-    def __init__(self, journal: Journal, task: str, phase: str, build_phase: str | None, key: str) -> None:
+    def __init__(
+        self,
+        journal: Journal,
+        task: str,
+        phase: str,
+        build_phase: str | None,
+        key: str,
+        hear: Callable[[Event], None] | None = None,
+    ) -> None:
+        """`hear` sees every event that is emitted here."""
         self._journal = journal
         self._task = task
         self._phase = phase
         self._build_phase = build_phase
         self._key = key
+        self._hear = hear
         self._commands: list[str] = []
 
-    async def see(self, event: Event) -> None:
-        """Look at one event of the agent."""
+    async def emit(self, event: Event) -> None:
+        """Emit an event of the agent, as part of the step, and look at what was stored of it."""
+        event = (await self._journal.emit(event, self._key)).event
+        await self._see(event)
+        if self._hear is not None:
+            self._hear(event)
+
+    async def _see(self, event: Event) -> None:
         if not isinstance(event, AgentTool):
             return
         command = _command(event)
@@ -41,7 +60,7 @@ class ErrorRecorder:
             self._commands.append(command)
         if event.status in _FAILED_TOOL:
             message = event.result if isinstance(event.result, str) else str(event.result)
-            await self._emit("TOOL_ERROR", message, tool=event.name, command=command)
+            await self._record("TOOL_ERROR", message, tool=event.name, command=command)
 
     async def conclude(self, outcome: Outcome, failure: Failure | None) -> None:
         """Record why the launch failed, if it did."""
@@ -49,7 +68,7 @@ class ErrorRecorder:
             return
         exited = outcome.exit_code not in (0, None)
         kind = _KINDS.get(failure.kind, "EXIT_ERROR" if exited else "PARSED_ERROR")
-        await self._emit(
+        await self._record(
             kind,
             failure.message,
             failure=failure.kind,
@@ -63,7 +82,7 @@ class ErrorRecorder:
         lines = [line.strip() for line in check.output.splitlines() if line.strip()]
         last = lines[-1] if lines else f"exit code {check.exit_code}"
         for message in complaints or [last]:
-            await self._emit(
+            await self._record(
                 "CHECK_ERROR",
                 message,
                 exit_code=check.exit_code,
@@ -71,7 +90,7 @@ class ErrorRecorder:
                 commands_run=(check.command,),
             )
 
-    async def _emit(self, kind: str, message: str, **more: Any) -> None:
+    async def _record(self, kind: str, message: str, **more: Any) -> None:
         text = message[:_KEPT]
         event = ErrorSeen(
             kind, text, signature(text), self._task or None, self._phase, self._build_phase, **more

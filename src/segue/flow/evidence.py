@@ -2,20 +2,103 @@
 
 from __future__ import annotations
 
+import os
+import re
+import time
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+
 from msgspec.structs import replace
 
 from segue.domain.errors import WorkspaceError
-from segue.domain.events import NoticeGiven, PatchMade
+from segue.domain.events import CheckRun, NoticeGiven, PatchMade, Tampered
 from segue.domain.job import Role
 from segue.domain.outcome import Failure, FailureKind, Outcome
-from segue.domain.results import LaunchOutput
-from segue.domain.verdict import Action, Result, Verdict
+from segue.domain.proof import CheckResult, Tampering
+from segue.domain.results import LaunchInput, LaunchOutput, read_as
+from segue.domain.task import Task
+from segue.domain.verdict import Action, CriterionVerdict, Result, Verdict
 from segue.domain.workspace import Snapshot, WorkChanges
-from segue.flow.context import RunContext
-from segue.flow.launch import Conclude, seen_before
-from segue.flow.pushed import name_pushed
+from segue.flow.context import Examination, RunContext
+from segue.flow.errors import ErrorRecorder
 from segue.flow.state import TaskState
+from segue.system.beneath import read_below
 from segue.system.git.index import name_heavy
+
+_BOX = re.compile(r"\s*(?:[-*+]|\d+[.)])\s*\[(?P<mark>.)\]\s*(?P<words>.*)")
+_MOST_TICKS = 5
+_LONGEST_TICK = 60
+
+
+async def name_pushed(
+    context: RunContext, state: TaskState, now: Snapshot, files: Collection[str], key: str
+) -> None:
+    """Name what the last launch changed in the files that say what is to be done, and what is done."""
+    touched = {path: subject for path, subject in _contract(context).items() if path in files}
+    if not touched or state.now.head == now.head:
+        return
+    before, after = [await _read_lines(context, head, touched) for head in (state.now.head, now.head)]
+    found = tuple(
+        one
+        for path, subject in touched.items()
+        for one in compare_lines(path, subject, before[path], after[path], state.task)
+    )
+    if found:
+        await context.emit(Tampered(state.task.key, found), key)
+
+
+def _contract(context: RunContext) -> dict[str, str]:
+    """Return the files of the contract by their path in the repository, each with what it is."""
+    source, home = context.source, os.path.realpath(context.workspace.root)
+    subjects = dict.fromkeys(source.contract_files[:1], "tasks")
+    subjects |= dict.fromkeys((path for path in source.own_files if path not in subjects), "state")
+    subjects |= dict.fromkeys((path for path in source.contract_files if path not in subjects), "criteria")
+    real = {Path(os.path.realpath(path)): subject for path, subject in subjects.items()}
+    return {
+        path.relative_to(home).as_posix(): subject
+        for path, subject in real.items()
+        if path.is_relative_to(home)
+    }
+
+
+async def _read_lines(context: RunContext, head: str, paths: Mapping[str, str]) -> dict[str, list[str]]:
+    """Return the lines of files as a commit has them; links that lead out of it are not followed."""
+    async with context.workspace.checkout(head) as folder:
+        data = {path: read_below(folder, folder / path) for path in paths}
+    return {path: text.decode("utf-8", "replace").splitlines() for path, text in data.items()}
+
+
+def compare_lines(path: str, subject: str, old: list[str], new: list[str], task: Task) -> Iterator[Tampering]:
+    """Say what was changed in one file; ticking the own task is a habit that means no harm."""
+    name = Path(path).name
+    others = [[line for line in lines if not _is_own_box(line, task)] for lines in (old, new)]
+    if others[0] == others[1] or (subject == "criteria" and name in task.text):
+        return
+    ticked = [_words(line) for line in (Counter(others[1]) - Counter(others[0])) if _is_ticked(line)]
+    if ticked and subject == "tasks":
+        shown = ", ".join(ticked[:_MOST_TICKS]) + (" …" if len(ticked) > _MOST_TICKS else "")
+        text = f"The agent marked as done in {name} of its branch: {shown}. Those marks do not count."
+        yield Tampering("ticks", text, name)
+    else:
+        text = f"The agent changed {name} in its branch. The run continues with what it said before."
+        yield Tampering(subject, text, name)
+
+
+def _is_own_box(line: str, task: Task) -> bool:
+    return _BOX.match(line) is not None and re.search(rf"\b{re.escape(task.key)}\b", line) is not None
+
+
+def _is_ticked(line: str) -> bool:
+    box = _BOX.match(line)
+    return box is not None and box["mark"] != " "
+
+
+def _words(line: str) -> str:
+    box = _BOX.match(line)
+    assert box is not None
+    return box["words"][:_LONGEST_TICK].strip()
+
 
 RETRIED = {FailureKind.CRASH, FailureKind.RATE_LIMIT, FailureKind.NO_RESULT, FailureKind.TRUNCATED}
 RETRIED |= {FailureKind.TIMEOUT, FailureKind.HANG, FailureKind.NO_CHANGE, FailureKind.LOST}
@@ -57,36 +140,34 @@ def start_of(context: RunContext, state: TaskState) -> str:
     return state.base.branch if continues else state.now.branch
 
 
-def changes_since(context: RunContext, state: TaskState, key: str, allow_no_change: bool) -> Conclude:
+async def changes_since(
+    context: RunContext, state: TaskState, key: str, outcome: Outcome, *, allow_no_change: bool
+) -> LaunchOutput:
     """Conclude from what the agent has left, compared with what the task began with; `key` is the step."""
-
-    async def conclude(outcome: Outcome) -> LaunchOutput:
-        lost: Failure | None = None
-        now = state.now
-        try:
-            now = await context.workspace.arrive(outcome.branches, state.now)
-        except WorkspaceError as error:
-            lost = Failure(FailureKind.BRANCH, error.message)
-        changed = now != state.base
-        changes = await context.workspace.changes(state.base, now) if changed else WorkChanges()
-        files = changes.files
-        if changed and not (changes.links or changes.unmerged):  # git makes no tree of these
-            await _record_patch(context, state, now, len(files), key)
-        if context.cloud and changed:
-            await name_pushed(context, state, now, files, key)
-        wrong = lost or _left_branch(context, state, now) or _not_committable(changes)
-        failure = failure_of(replace(outcome, failure=outcome.failure or wrong), changed, allow_no_change)
-        return LaunchOutput(
-            verdict=verdict_after(failure, changed),
-            failure=failure,
-            changed=changed,
-            files=files[:_KEPT_FILES],
-            files_changed=len(files),
-            head=now.head,
-            branch=now.branch,
-        )
-
-    return conclude
+    lost: Failure | None = None
+    now = state.now
+    try:
+        now = await context.workspace.arrive(outcome.branches, state.now)
+    except WorkspaceError as error:
+        lost = Failure(FailureKind.BRANCH, error.message)
+    changed = now != state.base
+    changes = await context.workspace.changes(state.base, now) if changed else WorkChanges()
+    files = changes.files
+    if changed and not (changes.links or changes.unmerged):  # git makes no tree of these
+        await _record_patch(context, state, now, len(files), key)
+    if context.cloud and changed:
+        await name_pushed(context, state, now, files, key)
+    wrong = lost or _left_branch(context, state, now) or _not_committable(changes)
+    failure = failure_of(replace(outcome, failure=outcome.failure or wrong), changed, allow_no_change)
+    return LaunchOutput(
+        verdict=verdict_after(failure, changed),
+        failure=failure,
+        changed=changed,
+        files=files[:_KEPT_FILES],
+        files_changed=len(files),
+        head=now.head,
+        branch=now.branch,
+    )
 
 
 async def _record_patch(context: RunContext, state: TaskState, now: Snapshot, files: int, key: str) -> None:
@@ -135,7 +216,8 @@ async def tree_before(context: RunContext, key: str, known: Snapshot | None = No
 
     `known` is what a cloud agent starts from, far from any work tree.
     """
-    seen = seen_before(context.journal, key).tree
+    begun = next((step.input for step in context.journal.steps(key) if step.key == key), {})
+    seen = read_as(LaunchInput, begun).tree
     if seen is not None:
         return seen
     return known if known is not None and context.cloud else await context.workspace.snapshot()
@@ -158,3 +240,52 @@ async def undo_edits(
     failure = Failure(FailureKind.PLAN_EDITED, message)
     action = Action.RETRY if undone else Action.STOP
     return LaunchOutput(verdict=Verdict(Result.FAIL, action, message), failure=failure, changed=True)
+
+
+_KEPT_OUTPUT = 32 * 1024
+_SHOWN_OUTPUT = 4 * 1024
+
+
+def clean_result(context: RunContext, result: CheckResult) -> CheckResult:
+    """Return a result without secrets, and with no more output than is kept."""
+    output = context.redact(result.output)[-_KEPT_OUTPUT:]
+    words = (context.redact(result.command), context.redact(result.reason))
+    return replace(result, output=output, command=words[0], reason=words[1])
+
+
+async def store_result(
+    context: RunContext,
+    state: TaskState,
+    key: str,
+    result: CheckResult,
+    began: float,
+    examined: Examination | None = None,
+) -> None:
+    """Store what a check printed, and as errors what it complained about."""
+    task, found = state.task, examined.found if examined else None
+    seconds = round(time.monotonic() - began, 3)
+    said = (result.command, result.exit_code, result.output)
+    bare = replace(result, output="") if result.state is not None else None
+    await context.emit(CheckRun(task.key, *said, seconds, task.build_phase, found, bare), key)
+    if not result.ok and result.exit_code is not None:
+        errors = [item for item in (found or {}).get("findings", ()) if item.get("level") == "error"]
+        recorder = ErrorRecorder(context.journal, task.key, "verify", task.build_phase, key)
+        await recorder.check_failed(result, [str(item["message"]) for item in errors])
+
+
+def checks_verdict(results: tuple[CheckResult, ...]) -> Verdict:
+    """Return what the checks say, with a criterion for each command."""
+    criteria = tuple(CriterionVerdict(f"check: {one.command}", one.ok, _said(one)) for one in results)
+    failed = [f"{one.command} ({_ending(one)})" for one in results if not one.ok]
+    result = Result.PARTIAL if any(one.met for one in criteria) else Result.FAIL
+    return Verdict(result, Action.RETRY, "; ".join(failed), criteria)
+
+
+def _ending(result: CheckResult) -> str:
+    if result.reason:
+        return result.reason
+    return "could not be run" if result.exit_code is None else f"exit code {result.exit_code}"
+
+
+def _said(result: CheckResult) -> str:
+    return "" if result.ok else f"{_ending(result)}\n{result.output[-_SHOWN_OUTPUT:]}".strip()

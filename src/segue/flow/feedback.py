@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Sequence
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from msgspec.structs import replace
 
@@ -13,9 +13,14 @@ from segue.domain.results import EndOutput, LaunchOutput, read_as
 from segue.domain.run import StepState
 from segue.domain.task import Completion, Task, TaskList, without_secrets
 from segue.flow.context import RunContext
+from segue.flow.phase import PHASES
 from segue.flow.scheduler import Tally
 from segue.flow.task import run_task
-from segue.ports import Journal, Source, SourceRequest
+from segue.ports import Source, SourceRequest
+
+if TYPE_CHECKING:
+    from segue.store.journal import Journal
+
 
 _MOST_TITLES = 20
 
@@ -72,8 +77,6 @@ def task_of(event: FeedbackReceived) -> Task:
 
 def read_reply(journal: Journal, key: str) -> tuple[str, str]:
     """Return what is answered when a task is done: the agent's last paragraph, and the commit, if any."""
-    from segue.flow.phases.registry import PHASES
-
     editing = {phase.name for phase in PHASES.values() if phase.edits}
     said, commit = "", ""
     for step in journal.steps(f"task/{key}/"):

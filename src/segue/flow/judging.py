@@ -8,15 +8,23 @@ from segue.domain.errors import Unfinished, UnusableAnswer
 from segue.domain.events import Event, VerdictGiven
 from segue.domain.job import Mode, Role
 from segue.domain.outcome import Failure, FailureKind, Outcome
-from segue.domain.results import JudgeOutput, LaunchInput, LaunchOutput, StepResult, read_as, to_json
+from segue.domain.results import (
+    JudgeOutput,
+    LaunchInput,
+    LaunchOutput,
+    StepFacts,
+    StepResult,
+    read_as,
+    to_json,
+)
 from segue.domain.task import Task
 from segue.domain.verdict import CriterionVerdict, Evidence, Result, Verdict, without_secrets
 from segue.flow.context import Judging, RunContext
 from segue.flow.evidence import tree_before, undo_edits, verdict_after
-from segue.flow.launch import LaunchRequest, Series, Try
+from segue.flow.launch import LaunchRequest
 from segue.flow.phase import Phase
 from segue.flow.state import TaskState
-from segue.ports import Judge, StepFacts
+from segue.ports import Judge
 from segue.prompts.judge import criteria_of, judge_prompt
 from segue.system.patience import outlast
 
@@ -65,7 +73,7 @@ def agree(verdicts: list[tuple[str, Verdict]]) -> Verdict:
 async def _ask_judge(
     context: RunContext, judge: Judge, state: TaskState, phase: Phase, task: Task, evidence: Evidence
 ) -> JudgeOutput:
-    number = state.launched[phase.name] = state.next_number(phase.name)
+    number = state.count(phase.name)
     key = f"{state.folder}/{phase.name}/{number}"
 
     async def emit(event: Event) -> None:
@@ -87,43 +95,16 @@ async def _ask_agent(
 ) -> JudgeOutput:
     """Let an agent look at the same evidence, in the work itself; a malformed answer is asked for again."""
 
-    async def attempt(now: Try) -> StepResult[LaunchOutput]:
-        key = f"{state.folder}/{phase.name}/{now.number}"
-        known = context.journal.recorded(key, LaunchOutput)
-        if known is not None:
-            return known
-        tree = await tree_before(context, key, state.now)
-
-        async def conclude(outcome: Outcome) -> LaunchOutput:
-            edited = await undo_edits(context, task.key, tree, outcome)
-            return edited or _read(context, judging, task, evidence, outcome)
-
+    attempts = context.attempts(phase, state, role=Role.VERIFY, least=2, retry_recorded=True)
+    async for attempt in attempts:
+        tree = await tree_before(context, attempt.key, state.now)
+        prompt = judge_prompt(task, evidence, diagnostics=evidence.diagnostics, complaint=attempt.feedback)
         async with context.workspace.checkout(state.head) as folder:
-            request = LaunchRequest(
-                key=key,
-                phase=phase.name,
-                attempt=now.number,
-                prompt=judge_prompt(task, evidence, diagnostics=evidence.diagnostics, complaint=now.feedback),
-                mode=Mode.ASK,
-                by=now.by,
-                workspace=folder,
-                task=task.key,
-                base=state.head,
-                build_phase=task.build_phase,
-                before=LaunchInput(tree=tree),
-            )
-            return await context.launcher.launch(request, conclude)
-
-    series = Series(
-        chain=context.agents[Role.VERIFY],
-        task=task.key,
-        phase=phase.name,
-        folder=state.folder,
-        first=state.next_number(phase.name),
-        attempts=max(context.launcher.attempts, 2),
-        retry_recorded=True,
-    )
-    state.launched[phase.name], result = await context.launcher.attempt(series, attempt)
+            request = LaunchRequest(prompt, Mode.ASK, folder, state.head, before=LaunchInput(tree=tree))
+            async with attempt.launch(request) as outcome:
+                edited = await undo_edits(context, task.key, tree, outcome)
+                attempt.output = edited or _read(context, judging, task, evidence, outcome)
+    result = attempts.result
     return read_as(JudgeOutput, to_json(result.output))
 
 

@@ -1,18 +1,29 @@
-"""The one place where agents are launched: caps before it, its end after it, fallbacks and usage limits."""
+"""The one place where agents are launched: who makes an attempt, what it may cost, and what follows from it.
+
+A phase makes its attempts in a plain loop, and launches the agent in the loop's body:
+
+    attempts = context.attempts(PLAN, state)
+    async for attempt in attempts:
+        async with attempt.launch(LaunchRequest(prompt, Mode.PLAN, folder)) as outcome:
+            attempt.output = LaunchOutput(...)  # what came of it
+    attempts.result
+
+`Attempts` decides after each of them: done, once more, somebody else, wait, or give up. What the journal
+knows is not made again: the loop passes over it.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import aclosing, nullcontext
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager, nullcontext
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Literal
 
-import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from segue.domain.errors import WaitsElsewhere
+from segue.domain.errors import CredentialsError, WaitsElsewhere
 from segue.domain.events import (
     AgentEnded,
     AgentReplaced,
@@ -22,20 +33,17 @@ from segue.domain.events import (
     Tampered,
     VerdictGiven,
 )
-from segue.domain.job import AgentChoice, Job, Limits, Mode, Prompt
-from segue.domain.outcome import Budget, Failure, FailureKind, Outcome
+from segue.domain.job import Job, Mode, Prompt
+from segue.domain.outcome import Failure, FailureKind, Outcome
 from segue.domain.proof import Tampering
-from segue.domain.results import LaunchInput, LaunchOutput, StepResult, read_as
+from segue.domain.results import LaunchInput, LaunchOutput, StepFacts, StepResult
 from segue.domain.run import StepState
 from segue.domain.task import Task
 from segue.domain.text import LONGEST_ANSWER, is_too_long
 from segue.domain.verdict import Action, Result
+from segue.flow.agents import AgentChain, ChosenAgent, Launcher
 from segue.flow.errors import ErrorRecorder
-from segue.flow.lanes import Seat
-from segue.flow.refusals import OverBudget as OverBudget
-from segue.flow.refusals import deny
-from segue.ports import Agent, Journal, StepFacts
-from segue.view.run import RunView
+from segue.ports import Agent
 
 MAX_PARKS = 5
 """How often one phase of a task may wait for a usage limit to end before a person is asked."""
@@ -46,29 +54,8 @@ _UNABLE = {FailureKind.USAGE_LIMIT, FailureKind.RATE_LIMIT, FailureKind.AUTH, Fa
 _UNABLE |= {FailureKind.NOT_STARTED}
 """Failures for which an agent or its service is to blame, not the work: another one may do better."""
 
-_REST = 900.0
-"""Seconds for which an agent is passed over when it did not say until when it cannot work."""
 
-
-class ChosenAgent(Struct, frozen=True):
-    """An agent in a role, with the model it should use."""
-
-    agent: Agent
-    model: str | None = None
-
-    @property
-    def name(self) -> str:
-        """`agent`, or `agent:model`."""
-        return AgentChoice(self.agent.name, self.model).name
-
-
-AgentChain = Sequence[ChosenAgent]
-"""Who plays a role: the preferred one first, then those to fall back on."""
-
-Emit = Callable[[Event], Awaitable[object]]
-
-
-async def run_agent(agent: Agent, job: Job, emit: Emit) -> Outcome:
+async def run_agent(agent: Agent, job: Job, emit: Callable[[Event], Awaitable[object]]) -> Outcome:
     """Run a job to its end, pass on what is seen, and return how it ended."""
     outcome: Outcome | None = None
     async with aclosing(agent.run(job)) as items:
@@ -88,62 +75,53 @@ async def run_agent(agent: Agent, job: Job, emit: Emit) -> Outcome:
     return outcome
 
 
-Conclude = Callable[[Outcome], Awaitable[LaunchOutput]]
-"""Turns an outcome into what the step stores, given the evidence; the launcher adds the rest."""
+class LaunchRequest(Struct, frozen=True):
+    """What an agent is asked to do in one attempt."""
 
-
-class LaunchRequest(Struct, frozen=True, kw_only=True):
-    """One attempt at one piece of work."""
-
-    key: str
-    """The step's name in the journal."""
-    phase: str
-    attempt: int
     prompt: Prompt
     mode: Mode
-    by: ChosenAgent
     workspace: Path
-    task: str = ""
-    """The task's key; empty for work that belongs to the whole run."""
-    about: Task | None = None
-    """The task itself."""
-    name: str = ""
-    """The name of work that belongs to no task, for the agent's environment."""
     base: str | None = None
     session: str | None = None
     """The conversation to continue, for agents that can."""
     web: bool = False
     """Whether it may look things up on the web although it may not edit."""
-    build_phase: str | None = None
     before: LaunchInput = field(default_factory=LaunchInput)
     """What was seen before the launch and is needed after it, also by another process."""
-    hear: Callable[[Event], None] | None = None
-    """Sees every event of the agent."""
     commits: bool = False
     """Whether what it changes is committed next: its result is stored together with that intent."""
 
 
-class Try(Struct, frozen=True):
-    """One attempt: its number, who makes it, and what was wrong with the last one."""
-
-    number: int
-    by: ChosenAgent
-    feedback: str | None
-
-
 class Series(Struct, frozen=True, kw_only=True):
-    """The attempts at one phase of one task: who makes them, and what their steps are called."""
+    """The attempts at one piece of work: who makes them, and what their steps are called."""
 
     chain: AgentChain
     task: str
+    """The task's key; empty for work that belongs to the whole run."""
     phase: str
     folder: str
     """Where its steps are in the journal: `task/3`."""
-    first: int = 1
+    kind: str = ""
+    """The phase that the journal stores, where its steps are called otherwise."""
+    label: str = ""
+    """What the work is called, where it is no task."""
+    about: Task | None = None
+    """The task whose files its agent may change."""
+    build_phase: str | None = None
     attempts: int = 1
     """How many failed attempts are allowed."""
     retry_recorded: bool = False
     """Whether a failure that another process recorded is tried once more."""
+
+    @property
+    def name(self) -> str:
+        """What the work is called: a task by its key."""
+        return self.task or self.label
+
+    @property
+    def stored_phase(self) -> str:
+        """The phase that the journal stores."""
+        return self.kind or self.phase
 
     def key(self, number: int) -> str:
         """Return the name of an attempt's step."""
@@ -154,289 +132,259 @@ class Series(Struct, frozen=True, kw_only=True):
         return f"{self.folder}/park/{self.phase}/{number}"
 
 
-Attempt = Callable[[Try], Awaitable[StepResult[LaunchOutput]]]
+class Attempts:
+    """The attempts at one phase: iterate to make them, until one succeeds or no more are allowed."""
 
+    def __init__(self, launcher: Launcher, series: Series, counts: dict[str, int]) -> None:
+        """`counts` has the number of the last attempt, by phase; this one's is counted there."""
+        self.launcher, self.series = launcher, series
+        self.result: StepResult[LaunchOutput]
+        """What the last attempt has left; once there was one."""
+        self._journal = launcher.journal
+        self._counts = counts
+        self._last: LaunchAttempt | None = None
+        self._is_recorded = False
+        self._failed = self._parks = self._lost = 0
+        self._feedback: str | None = None
 
-class Guard(Protocol):
-    """Keeps what an agent must not touch."""
+    def __aiter__(self) -> Attempts:
+        return self
 
-    def before(self, step: str) -> None:
-        """Keep what is there before a step's agent starts."""
+    async def __anext__(self) -> LaunchAttempt:
+        while self._last is None or await self._follow(self._last):
+            number = self._counts[self.series.phase] = self._counts.get(self.series.phase, 0) + 1
+            self._last = LaunchAttempt(self, number, self._next_agent(number), self._feedback)
+            known = self._journal.recorded(self._last.key, LaunchOutput)
+            self._is_recorded = known is not None
+            if known is None:
+                return self._last
+            self.result = known
+        raise StopAsyncIteration
 
-    async def after(
-        self, step: str, task: Task | None, label: str
-    ) -> tuple[tuple[Tampering, ...], Failure | None]:
-        """Compare; what was touched is put back and named, and fails the attempt where that is due."""
-
-
-class Launcher(Struct):
-    """Launches the agents of one run, within its budget."""
-
-    journal: Journal
-    view: RunView
-    limits: Limits = Limits()
-    budget: Budget = Budget()
-    attempts: int = 1
-    """How many failed attempts a phase allows."""
-    guard: Guard | None = None
-    """Watches over what agents must not touch; None where they have no work tree."""
-    slots: int | None = None
-    """How many launches of one agent are at work at once, in all runs that share the database."""
-    shared_slots: Mapping[str, int] = field(default_factory=dict)
-    """The same for single agents, on all machines of a fleet."""
-    seat: Seat | None = None
-    """The seat of the task, where several are worked on at once."""
-    lane: int = 0
-    """The lane in which it works; 0: one task at a time."""
-    longest_wait: float | None = None
-    """Seconds for which a usage limit is waited for in this process; None: however long it takes."""
-    is_elsewhere: Callable[[str], bool] | None = None
-    """Whether the agent of a launch that another process began was at work on another machine."""
-    forgotten: frozenset[str] = frozenset()
-    """Conversations that only another machine could continue."""
-    resting: dict[str, float] = field(default_factory=dict)
-    """Agents that cannot work, and until when: the others take over."""
-    _hurried: set[str] = field(default_factory=set)
-    """Launches that need not wait for a service that is away, because another agent can take over."""
-    _admitted: set[str] = field(default_factory=set)
-    """Launches within the budget that the view does not count yet: several may begin at once."""
-
-    def __post_init__(self) -> None:
-        self.resting.update(self.view.limits)
-
-    async def launch(self, request: LaunchRequest, conclude: Conclude) -> StepResult[LaunchOutput]:
-        """Launch the agent, or return what the journal knows of this launch."""
-        known = self.journal.recorded(request.key, LaunchOutput)
-        if known is not None:
-            return known
-        name = request.by.agent.name
-        limits = [most for most in (self.slots, self.shared_slots.get(name)) if most is not None]
-        if not limits:
-            return await self._launch(request, conclude)
-        async with self.journal.slot(f"agent {name}", min(limits)):
-            return await self._launch(request, conclude)
-
-    async def _launch(self, request: LaunchRequest, conclude: Conclude) -> StepResult[LaunchOutput]:
-        used = ""
-        lost = self._was_lost(request)
-
-        async def work(token: str) -> StepResult[LaunchOutput]:
-            nonlocal used
-            used = token
-            return await self._work(request, token, conclude, lost)
-
-        if self.journal.state(request.key) is None:
-            self._admit(request)
-            if self.guard is not None:
-                self.guard.before(request.key)
-        facts = StepFacts(
-            request.task or None,
-            request.phase,
-            request.attempt,
-            request.by.agent.name,
-            request.by.model,
-            request.build_phase,
-            msgspec.structs.replace(request.before, prompt=request.prompt.digest),
-        )
-        try:
-            result = await self.journal.step(request.key, LaunchOutput, work, facts=facts)
-        finally:
-            self._admitted.discard(request.key)
-        self.journal.once_stored(lambda: request.by.agent.forget(used))
-        return result
-
-    async def attempt(self, series: Series, make: Attempt) -> tuple[int, StepResult[LaunchOutput]]:
-        """Attempt until one succeeds or no more are allowed; returns the last number and its result."""
-        failed = parks = lost = 0
-        number, feedback = series.first, None
-        while True:
-            by = self._next_agent(series, number)
-            recorded = self.journal.state(series.key(number)) is StepState.FAILED
-            if self._able([other for other in series.chain if other is not by]) is not None:
-                self._hurried.add(series.key(number))
-            result = await make(Try(number, by, feedback))
-            failure = result.output.failure
-            if failure is None:
-                return number, result
-            match self._decide(series, number, by, result.output, recorded):
-                case ChosenAgent() as other:
-                    await self._announce(series, number, by, other, failure)
-                case float() as until if parks < MAX_PARKS:
-                    parks += 1
-                    await self._park(series, number, until)
-                case "retry" if (failed := failed + 1) < _allowed(series, failure):
-                    feedback = failure.message
-                case "again" if failure.kind is not FailureKind.LOST or (lost := lost + 1) <= _MOST_LOST:
-                    pass
-                case _ if failure.kind is FailureKind.AUTH:
-                    raise deny(series.task, by.name, failure, self.journal.run.id)
-                case _:
-                    return number, result
-            number += 1
+    async def _follow(self, last: LaunchAttempt) -> bool:
+        """Do what follows from the last attempt; return whether there is another one."""
+        failure = self.result.output.failure
+        if failure is None:
+            return False
+        decided = self._decide(last.number, last.by, self.result.output)
+        if isinstance(decided, ChosenAgent):
+            await self._announce(last, decided, failure)
+            return True
+        if isinstance(decided, float) and self._parks < MAX_PARKS:
+            self._parks += 1
+            await self._park(last.number, decided)
+            return True
+        if decided == "retry":
+            self._failed += 1
+            # One that touched what it must not touch gets another chance.
+            if self._failed < max(self.series.attempts, 2 if failure.kind is FailureKind.TAMPERED else 1):
+                self._feedback = failure.message
+                return True
+        if decided == "again":
+            self._lost += failure.kind is FailureKind.LOST
+            if failure.kind is not FailureKind.LOST or self._lost <= _MOST_LOST:
+                return True
+        if failure.kind is FailureKind.AUTH:
+            raise _deny(self.series.name, last.by.name, failure, self._journal.run.id)
+        return False
 
     def _decide(
-        self, series: Series, number: int, by: ChosenAgent, output: LaunchOutput, recorded: bool
+        self, number: int, by: ChosenAgent, output: LaunchOutput
     ) -> ChosenAgent | float | Literal["retry", "again", "stop"]:
         """Return what follows a failed attempt: who takes over, until when to wait, or what to do."""
-        failure = output.failure
+        failure, series = output.failure, self.series
         assert failure is not None
-        if recorded and failure.kind is FailureKind.AUTH:
-            after = self._begun_by(series, number + 1)
+        if self._is_recorded and failure.kind is FailureKind.AUTH:
+            after = self._begun_by(number + 1)
             if after is None or after is by:
                 return "again"  # somebody may have logged in since
         if failure.kind in _UNABLE:
-            self._rest(by, failure)
+            self.launcher.rest(by, failure)
             # A wait that a crash interrupted continues: what was decided then is not decided again.
-            waits = self.journal.state(series.park_key(number)) is not None
-            other = self._begun_by(series, number + 1) or self._able(series.chain)
+            waits = self._journal.state(series.park_key(number)) is not None
+            other = self._begun_by(number + 1) or self.launcher.find_able(series.chain)
             if other is not None and other is not by and not waits:
                 return other
-            until = self._first_end(series.chain, by, failure)
+            until = self._first_end(by, failure)
             if until is not None or waits:
                 return until or 0.0
-        if series.retry_recorded and recorded:
+        if series.retry_recorded and self._is_recorded:
             return "again"
         if output.verdict.action is Action.STOP or failure.kind is FailureKind.USAGE_LIMIT:
             return "stop"
         return "again" if failure.kind in (FailureKind.INTERRUPTED, FailureKind.LOST) else "retry"
 
-    def _was_lost(self, request: LaunchRequest) -> bool:
-        """Return whether another machine launched this agent: it cannot be adopted from here."""
-        if self.is_elsewhere is None or request.by.agent.can.cloud:
-            return False
-        begun = [step for step in self.journal.steps(request.key) if step.key == request.key]
-        return bool(begun) and begun[0].state is StepState.STARTED and self.is_elsewhere(begun[0].token)
+    def _next_agent(self, number: int) -> ChosenAgent:
+        """Return who makes this attempt: whoever began it, if it was begun; else the first who can."""
+        chain = self.series.chain
+        best = self._begun_by(number) or self.launcher.find_able(chain)
+        return best or min(chain, key=lambda by: self.launcher.resting[by.name])
 
-    async def _work(
-        self, request: LaunchRequest, token: str, conclude: Conclude, lost: bool
-    ) -> StepResult[LaunchOutput]:
-        text = request.prompt.text
-        await self.journal.emit(PromptSent(request.prompt.digest, len(text), text), request.key)
-        self._admitted.discard(request.key)
-        errors = ErrorRecorder(self.journal, request.task, request.phase, request.build_phase, request.key)
+    def _begun_by(self, number: int) -> ChosenAgent | None:
+        key = self.series.key(number)
+        for step in self._journal.steps(key):
+            for by in self.series.chain:
+                if (step.key, step.agent, step.model) == (key, by.agent.name, by.model):
+                    return by
+        return None
 
-        async def emit(event: Event) -> None:
-            event = (await self.journal.emit(event, request.key)).event
-            await errors.see(event)
-            if request.hear is not None:
-                request.hear(event)
-
-        if lost:
-            outcome = Outcome(failure=Failure(FailureKind.LOST, "it was at work on another machine"))
-            await emit(AgentEnded.of(outcome))
-        else:
-            outcome = await run_agent(request.by.agent, self._job(request, token), emit)
-        outcome = self.journal.redact(outcome)
-        outcome, tampering = await self._examine(request, outcome)
-        concluded = await conclude(outcome)
-        await errors.conclude(outcome, concluded.failure)
-        if request.task:
-            await self.journal.emit(VerdictGiven.of(request.task, concluded.verdict), request.key)
-        output = msgspec.structs.replace(
-            concluded,
-            exit_code=outcome.exit_code,
-            agent=request.by.agent.name,
-            session=outcome.session,
-            model=outcome.model,
-            usage=outcome.usage,
-            duration=round(outcome.duration, 3),
-            text=concluded.text or outcome.text,
-            tampering=tampering,
+    def _first_end(self, by: ChosenAgent, failure: Failure) -> float | None:
+        """Return when the first limit ends; None when no agent of the chain said until when."""
+        now, limits = time.time(), self.launcher.view.limits
+        others = (
+            limits[one.name] for one in self.series.chain if one is not by and limits.get(one.name, 0) > now
         )
-        passed = concluded.failure is None and concluded.verdict.result is Result.PASS
-        return StepResult(passed, output, request.commits and passed and output.changed and not tampering)
+        own = [failure.until] if failure.until is not None else []
+        return min((*own, *others), default=None)
 
-    async def _examine(
-        self, request: LaunchRequest, outcome: Outcome
-    ) -> tuple[Outcome, tuple[Tampering, ...]]:
-        """Look what the agent did to what it must not touch; some of it fails the attempt."""
-        if self.guard is None:
-            return outcome, ()
-        label = f"{self.journal.run.id}/{request.key}".replace(" ", "-")
-        found, failure = await self.guard.after(request.key, request.about, label)
-        if found:
-            await self.journal.emit(Tampered(request.task, found), request.key)
-        return replace(outcome, failure=outcome.failure or failure), found
+    async def _announce(self, last: LaunchAttempt, other: ChosenAgent, failure: Failure) -> None:
+        """Say who takes over, once."""
+        if self._journal.state(self.series.key(last.number + 1)) is None:
+            names = (self.series.name, self.series.phase, last.by.name, other.name)
+            await self._journal.emit(AgentReplaced(*names, failure.kind, failure.message, failure.until))
+
+    async def _park(self, number: int, until: float) -> None:
+        """Wait, durably, until the first of the limits ends."""
+        key, task, longest = self.series.park_key(number), self.series.name, self.launcher.longest_wait
+        if until <= time.time():
+            await self._journal.sleep(key, until)
+            return
+        await self._journal.emit(RunParked(task, until))
+        if longest is not None and until - time.time() > longest:
+            raise WaitsElsewhere(f"Task {task} waits for a usage limit to end.", until)
+        seat = self.launcher.seat
+        async with seat.rest() if seat is not None else nullcontext():
+            await self._journal.sleep(key, until)
+
+
+class LaunchAttempt:
+    """One attempt: its number, who makes it, and what was wrong with the last one."""
+
+    def __init__(self, attempts: Attempts, number: int, by: ChosenAgent, feedback: str | None) -> None:
+        self.number, self.by, self.feedback = number, by, feedback
+        self.key = attempts.series.key(number)
+        """The name of its step in the journal."""
+        self.output: LaunchOutput
+        """What came of it, given the evidence; set while it is launched."""
+        self._attempts, self._launcher, self._series = attempts, attempts.launcher, attempts.series
+
+    @asynccontextmanager
+    async def launch(
+        self, request: LaunchRequest, hear: Callable[[Event], None] | None = None
+    ) -> AsyncIterator[Outcome]:
+        """Launch the agent and give the block how it ended; the block sets `output`, which is then recorded.
+
+        All of this is one step of the journal: the intent is stored before the agent starts, and an agent
+        that another process has started is adopted. `hear` sees every event.
+        """
+        launcher, series, journal = self._launcher, self._series, self._launcher.journal
+        agent, lost = self.by.agent, self._was_lost()
+        async with AsyncExitStack() as stack:
+            stack.callback(launcher.count, self.key)
+            if (most := launcher.most_at_once(agent.name)) is not None:
+                await stack.enter_async_context(journal.slot(f"agent {agent.name}", most))
+            if journal.state(self.key) is None:
+                launcher.admit(self.key, series.task)
+                if launcher.guard is not None:
+                    launcher.guard.before(self.key)
+            step = await stack.enter_async_context(
+                journal.enter(self.key, LaunchOutput, self._facts(request))
+            )
+            prompt = request.prompt
+            await journal.emit(PromptSent(prompt.digest, len(prompt.text), prompt.text), self.key)
+            launcher.count(self.key)
+            errors = ErrorRecorder(
+                journal, series.task, series.stored_phase, series.build_phase, self.key, hear
+            )
+            if lost:
+                outcome = Outcome(failure=Failure(FailureKind.LOST, "it was at work on another machine"))
+                await errors.emit(AgentEnded.of(outcome))
+            else:
+                outcome = await run_agent(agent, self._job(request, step.token), errors.emit)
+            outcome, tampering = await self._examine(journal.redact(outcome))
+            yield outcome
+            await errors.conclude(outcome, self.output.failure)
+            if series.task:
+                await journal.emit(VerdictGiven.of(series.task, self.output.verdict), self.key)
+            step.outcome = self._result(request, outcome, tampering)
+        self._attempts.result = step.outcome
+        journal.once_stored(lambda: agent.forget(step.token))
+
+    def _facts(self, request: LaunchRequest) -> StepFacts:
+        return StepFacts(
+            self._series.task or None,
+            self._series.stored_phase,
+            self.number,
+            self.by.agent.name,
+            self.by.model,
+            self._series.build_phase,
+            replace(request.before, prompt=request.prompt.digest),
+        )
+
+    def _was_lost(self) -> bool:
+        """Return whether another machine launched this agent: it cannot be adopted from here."""
+        is_elsewhere = self._launcher.is_elsewhere
+        if is_elsewhere is None or self.by.agent.can.cloud:
+            return False
+        begun = [step for step in self._launcher.journal.steps(self.key) if step.key == self.key]
+        return bool(begun) and begun[0].state is StepState.STARTED and is_elsewhere(begun[0].token)
 
     def _job(self, request: LaunchRequest, token: str) -> Job:
-        name = request.task or request.name
-        labels = {"run": self.journal.run.id, "task": name, "phase": request.phase}
-        labels |= {"lane": str(self.lane)} if self.lane else {}
+        launcher, series = self._launcher, self._series
+        labels = {"run": launcher.journal.run.id, "task": series.name, "phase": series.stored_phase}
+        labels |= {"lane": str(launcher.lane)} if launcher.lane else {}
+        limits = launcher.limits
+        if launcher.find_able([other for other in series.chain if other is not self.by]) is not None:
+            # It need not wait for a service that is away: another agent can take over.
+            limits = replace(limits, patience=0.0)
         return Job(
             token=token,
             prompt=request.prompt,
             workspace=request.workspace,
             mode=request.mode,
-            model=request.by.model,
-            session=request.session if request.session not in self.forgotten else None,
+            model=self.by.model,
+            session=request.session if request.session not in launcher.forgotten else None,
             base=request.base,
             web=request.web,
-            limits=replace(self.limits, patience=0.0) if request.key in self._hurried else self.limits,
-            labels={**labels, "attempt": str(request.attempt)},
+            limits=limits,
+            labels={**labels, "attempt": str(self.number)},
         )
 
-    def _admit(self, request: LaunchRequest) -> None:
-        """Check every cap before money is spent; raise OverBudget."""
-        reason = self.budget.exceeded(self.view.launches + len(self._admitted), self.view.usage)
-        if reason:
-            work = f"Task {request.task}" if request.task else "The plan"
-            raise OverBudget(reason, work, self.journal.run.id)
-        self._admitted.add(request.key)
+    async def _examine(self, outcome: Outcome) -> tuple[Outcome, tuple[Tampering, ...]]:
+        """Look what the agent did to what it must not touch; some of it fails the attempt."""
+        guard, journal, series = self._launcher.guard, self._launcher.journal, self._series
+        if guard is None:
+            return outcome, ()
+        label = f"{journal.run.id}/{self.key}".replace(" ", "-")
+        found, failure = await guard.after(self.key, series.about, label)
+        if found:
+            await journal.emit(Tampered(series.task, found), self.key)
+        return replace(outcome, failure=outcome.failure or failure), found
 
-    def _next_agent(self, series: Series, number: int) -> ChosenAgent:
-        """Return who makes this attempt: whoever began it, if it was begun; else the first who can."""
-        best = self._begun_by(series, number) or self._able(series.chain)
-        return best or min(series.chain, key=lambda by: self.resting[by.name])
-
-    def _begun_by(self, series: Series, number: int) -> ChosenAgent | None:
-        key = series.key(number)
-        for step in self.journal.steps(key):
-            for by in series.chain:
-                if (step.key, step.agent, step.model) == (key, by.agent.name, by.model):
-                    return by
-        return None
-
-    def _able(self, chain: AgentChain) -> ChosenAgent | None:
-        now = time.time()
-        return next((by for by in chain if self.resting.get(by.name, 0) <= now), None)
-
-    def _first_end(self, chain: AgentChain, by: ChosenAgent, failure: Failure) -> float | None:
-        """Return when the first limit ends; None when no agent of the chain said until when."""
-        now, limits = time.time(), self.view.limits
-        others = (limits[one.name] for one in chain if one is not by and limits.get(one.name, 0) > now)
-        own = [failure.until] if failure.until is not None else []
-        return min((*own, *others), default=None)
-
-    def _rest(self, by: ChosenAgent, failure: Failure) -> None:
-        forever = failure.kind in (FailureKind.AUTH, FailureKind.NOT_STARTED)
-        self.resting[by.name] = float("inf") if forever else failure.until or time.time() + _REST
-
-    async def _announce(
-        self, series: Series, number: int, by: ChosenAgent, other: ChosenAgent, failure: Failure
-    ) -> None:
-        """Say who takes over, once."""
-        if self.journal.state(series.key(number + 1)) is None:
-            names = (series.task, series.phase, by.name, other.name)
-            await self.journal.emit(AgentReplaced(*names, failure.kind, failure.message, failure.until))
-
-    async def _park(self, series: Series, number: int, until: float) -> None:
-        """Wait, durably, until the first of the limits ends."""
-        if until <= time.time():
-            await self.journal.sleep(series.park_key(number), until)
-            return
-        await self.journal.emit(RunParked(series.task, until))
-        if self.longest_wait is not None and until - time.time() > self.longest_wait:
-            raise WaitsElsewhere(f"Task {series.task} waits for a usage limit to end.", until)
-        async with self.seat.rest() if self.seat is not None else nullcontext():
-            await self.journal.sleep(series.park_key(number), until)
+    def _result(
+        self, request: LaunchRequest, outcome: Outcome, tampering: tuple[Tampering, ...]
+    ) -> StepResult[LaunchOutput]:
+        """Return what the step stores: what the phase made of the launch, and what is known of it anyway."""
+        output = replace(
+            self.output,
+            exit_code=outcome.exit_code,
+            agent=self.by.agent.name,
+            session=outcome.session,
+            model=outcome.model,
+            usage=outcome.usage,
+            duration=round(outcome.duration, 3),
+            text=self.output.text or outcome.text,
+            tampering=tampering,
+        )
+        passed = output.failure is None and output.verdict.result is Result.PASS
+        return StepResult(passed, output, request.commits and passed and output.changed and not tampering)
 
 
-def _allowed(series: Series, failure: Failure) -> int:
-    """Return how many failed attempts a series allows; one that touched what it must not gets another."""
-    return max(series.attempts, 2 if failure.kind is FailureKind.TAMPERED else 1)
-
-
-def seen_before(journal: Journal, key: str) -> LaunchInput:
-    """Return what was stored when a launch began; nothing if it never did."""
-    found = next((step.input for step in journal.steps(key) if step.key == key), {})
-    return read_as(LaunchInput, found)
+def _deny(work: str, agent: str, failure: Failure, run: str) -> CredentialsError:
+    """Return the error for an agent that is not, or no longer, allowed to work."""
+    where = f"on task {work}" if work else "on the plan"
+    return CredentialsError(
+        f"{agent} is not allowed to work {where}: {failure.message}",
+        kept="Everything done so far.",
+        hint=f"Log in or set its key (segue doctor checks it), then: segue resume {run}",
+    )

@@ -7,17 +7,13 @@ from typing import Literal
 from msgspec.structs import replace
 
 from segue.domain.events import NoticeGiven, TaskCollided, TaskMerged
-from segue.domain.results import MergeOutput, SnapshotOutput, StepResult
+from segue.domain.results import MergeOutput, SnapshotOutput, StepFacts, StepResult
 from segue.domain.task import Task
 from segue.domain.workspace import Collision, Snapshot
-from segue.flow.context import RunContext
-from segue.flow.lanes import Lane
-from segue.flow.phase import Phase
+from segue.flow.context import Lane, RunContext
+from segue.flow.phase import MERGE
 from segue.flow.phases.check import check_tree
-from segue.flow.state import TaskState
-from segue.ports import StepFacts
-
-MERGE = Phase("merge", "Merge", after=("execute",))
+from segue.flow.state import Start, TaskState
 
 _AGAIN = 2
 """How often a task is begun again on what it did not fit; once more an agent resolves what collides."""
@@ -25,7 +21,7 @@ _AGAIN = 2
 
 async def merge_task(context: RunContext, lane: Lane, state: TaskState) -> MergeOutput:
     """Merge the work of a task, in its turn; it is checked together with what others have done meanwhile."""
-    number = state.launched[MERGE.name] = state.next_number(MERGE.name)
+    number = state.count(MERGE.name)
     key = f"{state.folder}/{MERGE.name}/{number}"
     known = context.journal.recorded(key, MergeOutput)
     if known is not None:
@@ -43,15 +39,15 @@ async def merge_task(context: RunContext, lane: Lane, state: TaskState) -> Merge
         return StepResult(True, MergeOutput(commit=now, before=state.base.head))
 
     facts = StepFacts(state.task.key, MERGE.name, number, build_phase=state.task.build_phase)
-    async with lane.seat.turn(state.files):
+    async with lane.seat.turn(state.last.files):
         step = await context.journal.step(key, MergeOutput, work, reconcile, facts)
         return step.output
 
 
 async def begin_again(context: RunContext, lane: Lane, state: TaskState, found: MergeOutput) -> bool:
     """Prepare the lane for another round of a task that collided; False when a person must decide."""
-    resolves = state.round == _AGAIN + 1 and bool(found.files) and not context.cloud
-    if state.round > _AGAIN and not resolves:
+    resolves = state.start.round == _AGAIN + 1 and bool(found.files) and not context.cloud
+    if state.start.round > _AGAIN and not resolves:
         await _report(context, state, found, "human")
         return False
     collision = await _describe(context, state, found)
@@ -59,16 +55,17 @@ async def begin_again(context: RunContext, lane: Lane, state: TaskState, found: 
 
     async def work(_token: str) -> StepResult[SnapshotOutput]:
         seen = await _report(context, state, found, "resolve" if resolves else "again")
-        await lane.tree.keep(f"{state.task.key}-{state.round}")
+        await lane.tree.keep(f"{state.task.key}-{state.start.round}")
         now = await lane.tree.start(found.before)
         if resolves:
             await lane.tree.lay((await lane.branch.merge(found.before, state.head)).marked)
         return StepResult(True, SnapshotOutput(now.head, now.branch, now.dirty, lane.number, seen))
 
-    key = f"{state.folder}/base/{state.round + 1}"
+    key = f"{state.folder}/base/{state.start.round + 1}"
     step = await context.journal.step(key, SnapshotOutput, work, facts=StepFacts(state.task.key, "base"))
     base = step.output
-    state.begin_again(Snapshot(base.head, base.branch, base.dirty), base.seen, collision, resolves)
+    now = Snapshot(base.head, base.branch, base.dirty)
+    state.begin_again(Start(now, state.start.round + 1, base.seen, collision, merges=resolves))
     return True
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Collection
 from pathlib import Path
 
 from segue.domain.errors import SegueError
@@ -14,16 +15,23 @@ from segue.domain.run import StepState
 from segue.domain.schedule import Schedule
 from segue.domain.task import Task, TaskKind, TaskStatus, without_secrets
 from segue.domain.waits import plan_waits
-from segue.flow.context import RunContext
-from segue.flow.gates import Gates
-from segue.flow.lanes import Lanes, Seat
-from segue.flow.scheduler import PendingTasks, Tally
+from segue.flow.context import Lanes, RunContext
+from segue.flow.lanes import Seat
+from segue.flow.scheduler import Gates, PendingTasks, Tally, plan_tasks
 from segue.flow.task import run_task
 
 _MOST_LANES = 2
 """How many lanes there may be for each seat: a task that waits for its turn or a limit keeps its lane."""
 _SHOWN = 6
 """How many of the tasks that one waits for are named."""
+
+
+async def run_side_by_side(context: RunContext, chosen: Collection[str], lanes: Lanes) -> None:
+    """Run every pending task (of the chosen ones), several at once; raises NeedsHuman like `run_tasks`."""
+    await plan_tasks(context)
+    tally = Tally(context)
+    await SideBySide(context, PendingTasks(context, chosen), lanes, tally).run()
+    tally.conclude()
 
 
 class SideBySide:

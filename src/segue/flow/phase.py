@@ -1,21 +1,17 @@
-"""Phases and flows as data: what a phase is, and which phases a flow runs a task through."""
+"""Phases and flows as data: what a phase is, all that there are, and which ones a flow runs a task through.
+
+This table is the only place that enumerates phases; `flow/task.py` says which function runs each of them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
 from segue.domain.errors import UsageError
 from segue.domain.job import Role
 from segue.domain.text import suggest
-
-if TYPE_CHECKING:
-    from segue.flow.context import RunContext
-    from segue.flow.state import PhaseEnd, TaskState
-
-RunPhase = Callable[["RunContext", "TaskState"], Awaitable["PhaseEnd"]]
 
 
 class Phase(Struct, frozen=True):
@@ -28,14 +24,55 @@ class Phase(Struct, frozen=True):
     """The role of the agent it launches; None: it launches none."""
     edits: bool = False
     """Whether its agent changes files."""
-    run: RunPhase | None = None
-    """Runs a task through the phase; None: it happens within another phase and is in no flow."""
+    in_flows: bool = False
+    """Whether a flow may name it; others happen within another phase."""
     after: tuple[str, ...] = ()
     """The phases it comes after; a flow must have the first of them before it."""
     within: tuple[str, ...] = ()
     """The phases in which it happens."""
     settings: tuple[str, ...] = ()
     """Settings and tables that nothing else uses."""
+
+
+OUTLINE = Phase("outline", "Plan the steps", Role.PLAN)
+PLAN = Phase("plan", "Plan", Role.PLAN, in_flows=True)
+EXECUTE = Phase("execute", "Execute", Role.EXECUTE, edits=True, in_flows=True)
+CHECK = Phase("check", "Check", in_flows=True, after=("execute",))
+REVIEW = Phase("review", "Review", in_flows=True, after=("execute", "check"), settings=("review",))
+ADDRESS = Phase("address", "Address findings", Role.ADDRESS, edits=True, within=("review",))
+VERIFY = Phase(
+    "verify",
+    "Verify",
+    Role.VERIFY,
+    in_flows=True,
+    after=("execute", "check", "review", "independent"),
+    settings=("judged_by", "criteria", "judge"),
+)
+SEARCH = Phase("search", "Search", Role.RESEARCH, within=("verify",))
+DIAGNOSTIC = Phase("diagnostic", "Diagnostic", within=("verify",))
+RESOLVE = Phase(
+    "resolve", "Fix", Role.EXECUTE, edits=True, within=("check", "verify"), settings=("limits.resolutions",)
+)
+REPLAN = Phase(
+    "replan", "Replan", Role.PLAN, in_flows=True, after=("verify",), settings=("replan", "limits.replans")
+)
+INDEPENDENT = Phase(
+    "independent", "Test independently", Role.TEST, in_flows=True, after=("execute", "check", "review")
+)
+CONTEST = Phase("contest", "Decide about changed tests", within=("check",))
+DISPUTE = Phase("dispute", "Decide about independent tests", within=("check",))
+MUTANTS = Phase("mutants", "Try mutants", within=("check",))
+MERGE = Phase("merge", "Merge", after=("execute",))
+CHOICE = Phase("choice", "Choose by chance", within=("verify",))
+
+PHASES: dict[str, Phase] = {
+    phase.name: phase
+    for phase in (
+        *(OUTLINE, PLAN, EXECUTE, CHECK, REVIEW, ADDRESS, VERIFY, SEARCH, DIAGNOSTIC, RESOLVE, REPLAN),
+        *(INDEPENDENT, CONTEST, DISPUTE, MUTANTS, MERGE, CHOICE),
+    )
+}
+"""Every phase by name: first those that most tasks go through, in their order."""
 
 
 class Flow(Struct, frozen=True):
@@ -71,8 +108,8 @@ def make_flow(name: str, phases: Sequence[str], known: Mapping[str, Phase]) -> F
     """Return a flow of these phases; raises UsageError when they do not make one."""
     place = f"The flow {name!r}"
     for phase in phases:
-        if phase not in known or known[phase].run is None:
-            names = [one.name for one in known.values() if one.run is not None]
+        if phase not in known or not known[phase].in_flows:
+            names = [one.name for one in known.values() if one.in_flows]
             raise UsageError(
                 f"{place} names an unknown phase {phase!r}.{suggest(phase, names)}",
                 hint=f"Known phases: {', '.join(names)}",

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 
-import msgspec
+from msgspec.structs import replace
 
 from segue.domain.delivery import is_feedback
 from segue.domain.proof import CheckResult, CheckState, Level, Proof, Seal
+from segue.domain.results import MutantOutput, StepFacts, StepResult
 from segue.domain.task import TaskKind
-from segue.flow.commit_hooks import hook_checks
+from segue.flow.commit import hook_checks
 from segue.flow.context import RunContext
-from segue.flow.independent import conclude_tests
+from segue.flow.disputes import conclude_tests, lay_tests
+from segue.flow.phase import MUTANTS
 from segue.flow.state import PhaseEnd, TaskState
 
 _HIGHEST = {TaskKind.DOCS: Level.CHECKED, TaskKind.TEST_FIRST: Level.TESTED}
 """The strongest proof that a kind of task allows, where that is less than others."""
 
 
-def prove(context: RunContext, state: TaskState) -> Proof:
-    """Return how well the task is proven."""
+def prove(context: RunContext, state: TaskState, mutants: tuple[int, int] | None) -> Proof:
+    """Return how well the task is proven; of its `mutants`, so many were tried and noticed."""
     level, reasons = level_of(state.checks, judged=state.judged)
     independent, dropped = conclude_tests(state)
     if independent is not None and independent.proved and level is Level.TESTED:
@@ -31,7 +34,7 @@ def prove(context: RunContext, state: TaskState) -> Proof:
         reasons.insert(0, f"{again - held} proofs of earlier tasks no longer hold")
     elif again and level.rank >= _before_held(context.policy.independent).rank:
         level = Level.HELD
-    bare = tuple(msgspec.structs.replace(check, output="", contested=()) for check in state.checks)
+    bare = tuple(replace(check, output="", contested=()) for check in state.checks)
     bare += hook_checks(state)
     return Proof(
         level=level,
@@ -39,7 +42,7 @@ def prove(context: RunContext, state: TaskState) -> Proof:
         checks=bare,
         tree=state.tree,
         base=state.base.head,
-        mutants=state.mutants,
+        mutants=mutants,
         independent=independent,
         dropped=dropped,
         held=(again, held) if again else None,
@@ -110,3 +113,30 @@ def reaches(proof: Proof, required: Level, kind: TaskKind, returned: bool, indep
     aim = _before_held(independent) if required is Level.HELD and proof.held is None else required
     highest = Level.CHECKED if returned else _HIGHEST.get(kind, aim)
     return proof.level.rank >= min(aim.rank, highest.rank)
+
+
+async def score_mutants(context: RunContext, state: TaskState) -> tuple[int, int] | None:
+    """Try mutants of the changed lines, once the checks are content: supporting evidence for the proof.
+
+    Returns how many were tried and how many the checks noticed; None: there was nothing to try.
+    """
+    most = context.policy.mutants
+    passed = {one.command for one in state.checks if one.ok and one.runner and not (one.of or one.failing)}
+    commands = [argv for argv in context.checking.commands if shlex.join(argv) in passed]
+    if not most or not commands or state.task.kind is not TaskKind.BUILD:
+        return None
+    key = f"{state.folder}/{MUTANTS.name}/{state.tree[:12]}"
+
+    async def work(_token: str) -> StepResult[MutantOutput]:
+        _, head = await lay_tests(context, state, shlex.join(commands[0]), state.tree)
+        found = await context.checking.sealer().try_mutants(commands, state.base.head, head, most)
+        return StepResult(True, MutantOutput(*(found or (0, 0))))
+
+    facts = StepFacts(state.task.key, MUTANTS.name, build_phase=state.task.build_phase)
+    found = (await context.journal.step(key, MutantOutput, work, facts=facts)).output
+    if not found.tried:
+        return None
+    if found.noticed < found.tried:
+        missed = found.tried - found.noticed
+        state.notes.append(f"{missed} of {found.tried} mutants of the changed lines were not noticed")
+    return found.tried, found.noticed

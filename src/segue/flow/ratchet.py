@@ -9,18 +9,45 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
+from fnmatch import fnmatchcase
 
-import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from segue.domain.kinds import commands_in, with_kind
+from segue.domain.options import OptionError
 from segue.domain.proof import CheckResult
 from segue.domain.results import LaunchOutput, read_as
-from segue.domain.scenario import Scenario
+from segue.domain.scenario import Scenario, scenarios_in
 from segue.domain.task import Task, TaskKind, TaskStatus
 from segue.flow.context import RunContext
-from segue.flow.scenarios import scenarios_of
 from segue.flow.state import TaskState
+
+
+def scenarios_of(context: RunContext, task: Task) -> tuple[Scenario, ...]:
+    """Return the scenarios that show the work of a task."""
+    configured = context.checking.scenarios
+    named = [one for one in configured if one.task is not None and fnmatchcase(task.key, one.task)]
+    final = [one for one in configured if one.task is None]
+    if final and _is_last(context, task):
+        named += final
+    return (*named, *_in_text(task))
+
+
+def _is_last(context: RunContext, task: Task) -> bool:
+    tasks = context.source.tasks().tasks
+    return bool(tasks) and tasks[-1].key == task.key
+
+
+def _in_text(task: Task) -> tuple[Scenario, ...]:
+    """Return the scenarios in the text; one that was spoiled since the run was planned is left out."""
+    if "scenario" not in task.text:
+        return ()
+    try:
+        return scenarios_in(task.text)
+    except OptionError:
+        return ()
+
 
 _MOST_AT_ONCE = 3
 """How many are run again after one task; the others wait for the end of the story, phase or run."""
@@ -49,12 +76,11 @@ async def run_again(context: RunContext, state: TaskState, proof: EarlierProof, 
     """Run the proof of an earlier task on the work as it is now."""
     checking = context.checking
     if proof.scenario is not None:
-        assert checking.run_scenario is not None
-        result = await checking.run_scenario(proof.scenario, None, tree)
+        result = await checking.sealer().try_scenario(proof.scenario, None, tree)
     else:
-        result = await checking.run(proof.argv, state.base.head, tree, kind=TaskKind.VERIFY_ONLY)
+        result = await checking.sealer().check(proof.argv, state.base.head, tree, kind=TaskKind.VERIFY_ONLY)
     reason = "" if result.ok else f"This breaks Task {proof.task}. {result.reason}".strip()
-    return msgspec.structs.replace(result, of=proof.task, reason=reason, proved=(), idle=())
+    return replace(result, of=proof.task, reason=reason, proved=(), idle=())
 
 
 def name_broken_tasks(context: RunContext, state: TaskState, result: CheckResult) -> CheckResult:
@@ -71,7 +97,7 @@ def name_broken_tasks(context: RunContext, state: TaskState, result: CheckResult
     if not keys:
         return result
     words = f"Task {keys[0]}" if len(keys) == 1 else f"Tasks {', '.join(keys)}"
-    return msgspec.structs.replace(result, reason=f"This breaks {words}. {result.reason}".strip())
+    return replace(result, reason=f"This breaks {words}. {result.reason}".strip())
 
 
 def _earlier_proofs(context: RunContext, state: TaskState) -> Iterator[EarlierProof]:
@@ -88,9 +114,9 @@ def _earlier_proofs(context: RunContext, state: TaskState) -> Iterator[EarlierPr
 def _done_tasks(context: RunContext, state: TaskState) -> list[Task]:
     """Return the tasks that are done and whose work this one builds on."""
     done = context.view.repeatable - {state.task.key}
-    if state.seen:
+    if state.start.seen:
         tasks = context.view.tasks
-        done = {key for key in done if (tasks[key].ended or 0) < state.seen}
+        done = {key for key in done if (tasks[key].ended or 0) < state.start.seen}
     if not done:
         return []
     listed = [one for one in context.source.tasks().tasks if one.key in done]

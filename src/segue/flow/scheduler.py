@@ -1,50 +1,35 @@
-"""Run the tasks of a source, in order or several at once, until none is left or one needs a human."""
+"""Run the tasks of a source in order, until none is left or one needs a human.
+
+Which tasks are next, how those ended that are over, and where the run waits for a person between them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from segue.domain.delivery import is_feedback
-from segue.domain.errors import NeedsHuman
-from segue.domain.events import TaskBlocked
+from segue.domain.errors import AtGate, NeedsHuman
+from segue.domain.events import GatePassed, GateReached, TaskBlocked
 from segue.domain.graph import Blocked, find_block
 from segue.domain.kinds import with_kind
-from segue.domain.results import EndOutput, StepResult
+from segue.domain.results import EndOutput, StepFacts, StepResult
 from segue.domain.run import Step, StepState
 from segue.domain.task import Task, TaskKind, TaskStatus, without_secrets
 from segue.flow.commit import is_last_commit
 from segue.flow.context import RunContext
-from segue.flow.gates import Gates
 from segue.flow.phases.outline import outline
 from segue.flow.survey import survey
 from segue.flow.task import end_event, run_task
-from segue.ports import StepFacts
-
-if TYPE_CHECKING:
-    from segue.flow.lanes import Lanes
 
 
-async def run_tasks(context: RunContext, chosen: Collection[str] = (), lanes: Lanes | None = None) -> None:
-    """Run every pending task (of the chosen ones); raises NeedsHuman when one could not be finished."""
-    if context.building is not None:
-        if not (context.cloud or context.building.outline.is_planned()):
-            await survey(context, (await context.workspace.snapshot()).head)
-        await outline(context, context.building)
-        await _end_dropped(context)
-    tally, pending = Tally(context), PendingTasks(context, chosen)
-    if lanes is None:
-        await _run_in_order(context, pending, tally)
-    else:
-        from segue.flow.parallel import SideBySide
+async def run_tasks(context: RunContext, chosen: Collection[str] = ()) -> None:
+    """Run every pending task (of the chosen ones); raises NeedsHuman when one could not be finished.
 
-        await SideBySide(context, pending, lanes, tally).run()
-    tally.conclude()
-
-
-async def _run_in_order(context: RunContext, pending: PendingTasks, tally: Tally) -> None:
-    gates = Gates(context)
+    `flow/parallel.py` does the same with several at once.
+    """
+    await plan_tasks(context)
+    tally, pending, gates = Tally(context), PendingTasks(context, chosen), Gates(context)
     while not tally.is_enough and (task := pending.next()) is not None:
         if blocked := find_block(task.depends_on, tally.stuck, tally.asked):
             await tally.block(task, blocked)
@@ -54,6 +39,85 @@ async def _run_in_order(context: RunContext, pending: PendingTasks, tally: Tally
         tally.add(task, ending)
         if ending.replanned:
             pending.put_back(task.key)
+    tally.conclude()
+
+
+async def plan_tasks(context: RunContext) -> None:
+    """Have the tasks planned that an agent is to plan; others are there already."""
+    if context.building is None:
+        return
+    if not (context.cloud or context.building.outline.is_planned()):
+        await survey(context, (await context.workspace.snapshot()).head)
+    await outline(context, context.building)
+    await _end_dropped(context)
+
+
+async def _end_dropped(context: RunContext) -> None:
+    """End a step in the journal too that a new plan dropped just before a crash."""
+    planned = {task.key for task in context.source.tasks().tasks}
+    for key in sorted(key for key in _find_cut_off(context) - planned if not is_feedback(key)):
+        ending = EndOutput(reason="planned again", replanned=True)
+        await context.emit(end_event(key, ending))
+        await context.journal.record(f"task/{key}/end", StepResult(False, ending), StepFacts(key, "end"))
+
+
+class PendingTasks:
+    """The tasks that are to be run, in the source's order; reads the source again when someone changed it."""
+
+    def __init__(self, context: RunContext, chosen: Collection[str]) -> None:
+        self._source = context.source
+        self._kinds = context.policy.kinds
+        self._chosen = set(chosen)
+        self._given: set[str] = set()
+        self._cut_off = _find_cut_off(context)
+        self._stamp: object = object()
+        self._rest: list[Task] = []
+
+    def next(self) -> Task | None:
+        """Return the next task with its kind, or None at the end."""
+        if self.is_changed:
+            self._rest = [task for task in reversed(self.read()) if self.wants(task)]
+        while self._rest:
+            task = self._rest.pop()
+            if task.key not in self._given:
+                self._given.add(task.key)
+                return with_kind(task, self._kinds)
+        return None
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether the source has changed since it was read last."""
+        return self._source.stamp() != self._stamp
+
+    def read(self) -> Sequence[Task]:
+        """Return all tasks of the source as they are now."""
+        tasks = self._source.tasks().tasks
+        self._stamp = self._source.stamp()
+        return tasks
+
+    def put_back(self, key: str) -> None:
+        """Give the task out once more if it is still in the plan."""
+        self._given.discard(key)
+        self._stamp = object()
+
+    def wants(self, task: Task) -> bool:
+        """Return whether the task is to be run; one marked as done just before a crash is ended too."""
+        if self._chosen and task.key not in self._chosen:
+            return False
+        return task.status is TaskStatus.PENDING or task.key in self._cut_off
+
+
+def _find_cut_off(context: RunContext) -> set[str]:
+    """Return the tasks of which everything is journalled but the end, or but the result of their commit."""
+    states: dict[str, list[Step]] = {}
+    for step in context.journal.steps("task/"):
+        states.setdefault(step.key.split("/")[1], []).append(step)
+    return {
+        key
+        for key, steps in states.items()
+        if (steps[-1].state is StepState.DONE or is_last_commit(steps[-1].key))
+        and not any(step.phase == "end" for step in steps)
+    }
 
 
 class Tally:
@@ -118,69 +182,48 @@ class Tally:
         )
 
 
-async def _end_dropped(context: RunContext) -> None:
-    """End a step in the journal too that a new plan dropped just before a crash."""
-    planned = {task.key for task in context.source.tasks().tasks}
-    for key in sorted(key for key in _cut_off(context) - planned if not is_feedback(key)):
-        ending = EndOutput(reason="planned again", replanned=True)
-        await context.emit(end_event(key, ending))
-        await context.journal.record(f"task/{key}/end", StepResult(False, ending), StepFacts(key, "end"))
+class Gates:
+    """Stops the run before the next task where a gate has been reached and nobody has let it pass.
 
+    A gate that was announced before the run ended with "needs a human" is passed by resuming the run. After a
+    kill it is announced again: nobody may have seen it.
+    """
 
-class PendingTasks:
-    """The tasks that are to be run, in the source's order; reads the source again when someone changed it."""
+    def __init__(self, context: RunContext) -> None:
+        self._context = context
+        self._kinds = context.policy.gates
+        self._tasks = context.source.tasks().tasks if self._kinds else ()
 
-    def __init__(self, context: RunContext, chosen: Collection[str]) -> None:
-        self._source = context.source
-        self._kinds = context.policy.kinds
-        self._chosen = set(chosen)
-        self._given: set[str] = set()
-        self._cut_off = _cut_off(context)
-        self._stamp: object = object()
-        self._rest: list[Task] = []
+    async def stop_before(self, task: Task) -> None:
+        """Raise AtGate if a person must look before this task begins."""
+        gate = self._find(task) if self._kinds else None
+        if gate is None:
+            return
+        view, run = self._context.view, self._context.journal.run.id
+        if self._context.resumed_by_person and view.gate == gate.key:
+            await self._context.emit(GatePassed(gate.key))
+            return
+        text = self._context.redact(gate.checkpoint) or f"Task {gate.key} is done"
+        await self._context.emit(GateReached(gate.key, text))
+        raise AtGate(
+            f"The run waits for you after task {gate.key}: {text}.",
+            kept="Everything done so far is kept; nothing is running.",
+            hint=f"Look at the work, then continue: segue resume {run}",
+        )
 
-    def next(self) -> Task | None:
-        """Return the next task with its kind, or None at the end."""
-        if self.is_changed:
-            self._rest = [task for task in reversed(self.read()) if self.wants(task)]
-        while self._rest:
-            task = self._rest.pop()
-            if task.key not in self._given:
-                self._given.add(task.key)
-                return with_kind(task, self._kinds)
-        return None
-
-    @property
-    def is_changed(self) -> bool:
-        """Whether the source has changed since it was read last."""
-        return self._source.stamp() != self._stamp
-
-    def read(self) -> Sequence[Task]:
-        """Return all tasks of the source as they are now."""
-        tasks = self._source.tasks().tasks
-        self._stamp = self._source.stamp()
-        return tasks
-
-    def put_back(self, key: str) -> None:
-        """Give the task out once more if it is still in the plan."""
-        self._given.discard(key)
-        self._stamp = object()
-
-    def wants(self, task: Task) -> bool:
-        """Return whether the task is to be run; one marked as done just before a crash is ended too."""
-        if self._chosen and task.key not in self._chosen:
-            return False
-        return task.status is TaskStatus.PENDING or task.key in self._cut_off
-
-
-def _cut_off(context: RunContext) -> set[str]:
-    """Return the tasks of which everything is journalled but the end, or but the result of their commit."""
-    states: dict[str, list[Step]] = {}
-    for step in context.journal.steps("task/"):
-        states.setdefault(step.key.split("/")[1], []).append(step)
-    return {
-        key
-        for key, steps in states.items()
-        if (steps[-1].state is StepState.DONE or is_last_commit(steps[-1].key))
-        and not any(step.phase == "end" for step in steps)
-    }
+    def _find(self, task: Task) -> Task | None:
+        """Return the task with the last gate before this one, if this run has worked up to it."""
+        view = self._context.view
+        worked = {key for key, known in view.tasks.items() if known.started is not None}
+        ahead = {key for key, known in view.tasks.items() if known.state in ("pending", "running", "parked")}
+        begun, found = False, None
+        for other in self._tasks:
+            if other.key == task.key:
+                break
+            if other.key in ahead:  # where several are worked on at once, it may not be done yet
+                continue
+            begun = begun or other.key in worked
+            is_checkpoint = bool(other.checkpoint) and "checkpoint" in self._kinds
+            if begun and (is_checkpoint or ("task" in self._kinds and other.key in worked)):
+                found, begun = other, False
+        return found if found is not None and found.key not in view.passed else None

@@ -11,6 +11,7 @@ import hashlib
 import re
 import shlex
 from collections.abc import Collection, Iterable
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec.structs import replace
@@ -19,11 +20,14 @@ from segue.domain.errors import CheckUnready
 from segue.domain.events import BaseChecked
 from segue.domain.kinds import with_kind
 from segue.domain.proof import BaseCheck, BaseState, KnownFailures
-from segue.domain.results import BaseOutput, StepResult
+from segue.domain.results import BaseOutput, StepFacts, StepResult
 from segue.domain.task import Task, TaskKind, TaskStatus
 from segue.flow.context import RunContext
-from segue.ports import StepFacts, Store
 from segue.proof.paths import matches_any
+
+if TYPE_CHECKING:
+    from segue.store.store import Store
+
 
 _LAST_RUNS = 20
 _COMMON = frozenset(("all", "build", "check", "ci", "lint", "run", "start", "test", "tests"))
@@ -40,7 +44,7 @@ async def survey(context: RunContext, base: str, *, begun: bool = False) -> None
     What takes long continues beside the first launch; `settle` waits for it. Work that has `begun` is not
     refused any more: its base cannot be repaired.
     """
-    if not base or not context.checking.commands or context.checking.survey is None:
+    if not base or not context.checking.commands:
         return
     if context.survey.work is None:
         context.survey.work = asyncio.create_task(_survey(context, base, begun))
@@ -103,11 +107,10 @@ async def _survey(context: RunContext, base: str, begun: bool) -> None:
     key = f"before/{hashlib.sha256(facts).hexdigest()[:12]}"
 
     async def work(_token: str) -> StepResult[BaseOutput]:
-        assert context.checking.survey is not None
         written = written_first(context)
         checks: list[BaseCheck] = []
         for argv in commands:
-            found = await context.checking.survey(argv, base)
+            found = await context.checking.sealer().survey(argv, base)
             command = context.redact(shlex.join(argv))
             mine = tuple(test for test in found.failing if test not in written)
             reason = context.redact(found.reason)

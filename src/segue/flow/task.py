@@ -2,29 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+from msgspec.structs import replace
 
 from segue.domain.delivery import is_feedback
 from segue.domain.errors import CheckUnready, CredentialsError, Unfinished
 from segue.domain.events import StateImported, TaskEnded, TaskMarked, TaskStarted
-from segue.domain.results import EndOutput, LaunchOutput, SnapshotOutput, StepResult, read_as
+from segue.domain.results import EndOutput, LaunchOutput, SnapshotOutput, StepFacts, StepResult, read_as
 from segue.domain.run import StepState
 from segue.domain.task import Completion, Task, TaskKind, TaskStatus
 from segue.domain.workspace import Snapshot
-from segue.flow.commit import commit_task
-from segue.flow.commit_hooks import pass_hooks
-from segue.flow.context import RunContext
+from segue.flow.commit import commit_task, pass_hooks
+from segue.flow.context import Lane, RunContext
 from segue.flow.earlier import remember
-from segue.flow.lanes import Lane
 from segue.flow.merging import begin_again, merge_task
-from segue.flow.mutants import score_mutants
-from segue.flow.phase import Phase
+from segue.flow.phase import CHECK, EXECUTE, INDEPENDENT, PLAN, REPLAN, REVIEW, VERIFY, Phase
 from segue.flow.phases.check import check
-from segue.flow.phases.plan import PLAN
-from segue.flow.proving import is_enough, prove
-from segue.flow.state import PhaseEnd, TaskState
+from segue.flow.phases.execute import execute, plan
+from segue.flow.phases.independent import independent
+from segue.flow.phases.outline import checkpoint
+from segue.flow.phases.review import review
+from segue.flow.phases.verify import verify
+from segue.flow.proving import is_enough, prove, score_mutants
+from segue.flow.state import LastLaunch, PhaseEnd, Start, TaskState
 from segue.flow.survey import survey
-from segue.ports import StepFacts
+
+RUN: Mapping[str, Callable[[RunContext, TaskState], Awaitable[PhaseEnd]]] = {
+    PLAN.name: plan,
+    EXECUTE.name: execute,
+    CHECK.name: check,
+    REVIEW.name: review,
+    INDEPENDENT.name: independent,
+    VERIFY.name: verify,
+    REPLAN.name: checkpoint,
+}
+"""What runs a task through each phase that a flow may name."""
 
 _MOST_SEALS = 3
 
@@ -56,12 +69,12 @@ async def run_task(context: RunContext, task: Task, waited: tuple[str, str] = ("
         done=ended.ok,
         reason=ended.reason or "done",
         attempts=context.view.tasks[task.key].attempts,
-        commit=state.commit or (state.head if state.head != state.base.head else None),
+        commit=state.head if state.head != state.base.head else None,
         remaining=state.remaining,
         branch=_branch(context, state),
         skipped=ended.skipped,
         replanned=ended.replanned,
-        proof=state.proof if ended.ok and not ended.skipped else None,
+        proof=ended.proof,
     )
     await _end(context, state, ending, end)
     await context.emit(end_event(task.key, ending))
@@ -101,8 +114,7 @@ async def _run_phases(context: RunContext, state: TaskState) -> PhaseEnd:
     if state.task.kind is TaskKind.HUMAN:
         return PhaseEnd(False, "this is for a person to do or to decide")
     for phase in _phases(context, state):
-        assert phase.run is not None
-        ended = await phase.run(context, state)
+        ended = await RUN[phase.name](context, state)
         if not ended.ok:
             return ended
         if ended.skipped:
@@ -113,17 +125,16 @@ async def _run_phases(context: RunContext, state: TaskState) -> PhaseEnd:
     sealed = await _seal(context, state)
     if not sealed.ok:
         return sealed
-    await score_mutants(context, state)
-    state.proof = prove(context, state)
-    enough = is_enough(context, state, state.proof)
-    return ended if enough.ok else enough
+    proof = prove(context, state, await score_mutants(context, state))
+    enough = is_enough(context, state, proof)
+    return replace(ended, proof=proof) if enough.ok else enough
 
 
 def _phases(context: RunContext, state: TaskState) -> Sequence[Phase]:
     """Return the phases of the flow; a task that is begun again has its plan, and feedback needs none."""
     phases = context.flow.phases
     edits = next(number for number, phase in enumerate(phases) if phase.edits)
-    return phases[edits:] if state.round > 1 or is_feedback(state.task.key) else phases
+    return phases[edits:] if state.start.round > 1 or is_feedback(state.task.key) else phases
 
 
 async def _merge(context: RunContext, lane: Lane, state: TaskState, ended: PhaseEnd) -> PhaseEnd:
@@ -204,29 +215,18 @@ async def _start(context: RunContext, task: Task, seen: int) -> TaskState:
         found = SnapshotOutput(now.head, now.branch, now.dirty, lane.number, seen)
     base = (await context.journal.record(key, StepResult(True, found), StepFacts(task.key, "base"))).output
     snapshot = Snapshot(base.head, base.branch, base.dirty, heavy=base.heavy)
-    state = TaskState(task, snapshot, snapshot, story_base=_story_base(context, task), seen=base.seen)
-    if is_feedback(task.key):
-        state.session, state.agent = _last_session(context)
-    return state
+    last = _last_session(context) if is_feedback(task.key) else LastLaunch()
+    return TaskState(task, Start(snapshot, seen=base.seen), snapshot, last)
 
 
-def _last_session(context: RunContext) -> tuple[str | None, str | None]:
+def _last_session(context: RunContext) -> LastLaunch:
     """Return the last conversation of the run about its work, and whose it is."""
     editing = {phase.name for phase in context.flow.phases if phase.edits}
     for step in reversed(context.journal.steps("task/")):
         if step.phase in editing and step.state is StepState.DONE:
             found = read_as(LaunchOutput, step.output)
-            return found.session, found.agent
-    return None, None
-
-
-def _story_base(context: RunContext, task: Task) -> Snapshot | None:
-    """Return what the story began with that this task ends, as far as this run knows it."""
-    for key in task.story_tasks:
-        known = context.journal.recorded(f"task/{key}/base", SnapshotOutput)
-        if known is not None and key != task.key:
-            return Snapshot(known.output.head, known.output.branch, known.output.dirty)
-    return None
+            return LastLaunch(found.session, found.agent)
+    return LastLaunch()
 
 
 def _branch(context: RunContext, state: TaskState) -> str:
@@ -247,7 +247,7 @@ async def _end(context: RunContext, state: TaskState, ending: EndOutput, key: st
         commit=state.head or None,
         plan=state.plan,
         branch=_branch(context, state) or None,
-        session=state.session,
+        session=state.last.session,
         verdict=state.verdict,
         error=None if ending.done else ending.reason,
         attempts=ending.attempts,

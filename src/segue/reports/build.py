@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from segue.domain.amounts import format_count
 from segue.domain.events import NOT_ISOLATED, join_isolation
-from segue.ports import Store
 from segue.reports.comparison import report_comparison
 from segue.reports.gaps import report_gaps
 from segue.reports.levels import report_levels
@@ -20,6 +20,10 @@ from segue.reports.timeline import Timeline, read_timeline
 from segue.view.lanes import describe_lanes, list_stretches
 from segue.view.load import load_view
 from segue.view.run import RunView
+
+if TYPE_CHECKING:
+    from segue.store.store import Store
+
 
 REPORTS: dict[str, Callable[[Dataset], DatasetReport]] = {
     "gaps": report_gaps,

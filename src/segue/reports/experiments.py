@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from segue.domain.run import RunKind, RunState
-from segue.ports import Store
 from segue.reports.formatting import format_cell, format_percent
 from segue.reports.overview import RunOutcome, tabulate_by_setting
 from segue.reports.power import POWER, find_smallest_difference
@@ -28,6 +28,10 @@ from segue.reports.statistics import (
     tally,
     welch,
 )
+
+if TYPE_CHECKING:
+    from segue.store.store import Store
+
 
 _OVER = (RunState.DONE, RunState.NEEDS_HUMAN)
 """States in which a trial is over, as `segue experiment` counts."""

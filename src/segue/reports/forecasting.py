@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
 from segue.domain.run import RunKind
-from segue.ports import Store
 from segue.reports.selection import Dataset, Selection, name_setting
 from segue.reports.statistics import FEWEST_TOTALS, Prediction, predict
 from segue.reports.usage import read_usage, read_work
+
+if TYPE_CHECKING:
+    from segue.store.store import Store
+
 
 CONFIDENCE = 0.8
 """With few runs a 95 % interval of the next one is too wide to be of use."""

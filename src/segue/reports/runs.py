@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from segue.flow.phases.registry import PHASES
+from segue.flow.phase import PHASES
 from segue.reports.overview import RunOutcome
 from segue.reports.selection import Dataset, Rows, name_setting
 from segue.reports.usage import UsageRow, read_usage, read_work

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from functools import cache
 from pathlib import PurePosixPath
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -15,7 +15,10 @@ from msgspec.structs import replace
 from segue.domain.amounts import parse_duration
 from segue.domain.errors import UsageError
 from segue.domain.run import TASK_RUNS, USUAL_RUNS, RunKind, RunState
-from segue.ports import Store
+
+if TYPE_CHECKING:
+    from segue.store.store import Store
+
 
 QUERIES = (
     *("runs", "launches", "work", "tasks", "first_verdicts", "titles", "errors", "recovery", "searches"),

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
 from segue.domain.run import Run
-from segue.ports import Store
 from segue.reports.selection import Dataset, Rows, Selection
 from segue.view.run import RunView
 from segue.view.task import TaskView
+
+if TYPE_CHECKING:
+    from segue.store.store import Store
+
 
 HIDDEN = ("base", "end", "commit")
 """Steps too short to show."""

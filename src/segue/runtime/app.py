@@ -25,8 +25,9 @@ from segue.system.reading import work_tree
 from segue.system.secrets import secret_folder
 
 if TYPE_CHECKING:
-    from segue.ports import Source, SourceRequest, Store
+    from segue.ports import Source, SourceRequest
     from segue.store.database import Database
+    from segue.store.store import Store
     from segue.system.isolation.isolate import Isolation
     from segue.system.process.processes import Processes
     from segue.system.redact import Redactor

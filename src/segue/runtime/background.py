@@ -1,4 +1,4 @@
-"""Runs that continue in a process of their own, which outlives the one that asked for it."""
+"""Runs in other processes: continue one in a process that outlives this one, and stop one from here."""
 
 from __future__ import annotations
 
@@ -6,16 +6,20 @@ import asyncio
 import time
 from pathlib import Path
 
+from segue.config.load import environment_of
 from segue.domain.errors import Locked, SegueError, UsageError
 from segue.domain.installed import find_variant
 from segue.domain.run import Run, RunState
 from segue.runtime.app import App
 from segue.runtime.open import OpenRun
-from segue.runtime.session import resume_in_background
-from segue.system.process.segue import has_ended
+from segue.runtime.session import close_run
+from segue.system import identity
+from segue.system.process.folder import end_orphans
+from segue.system.process.segue import has_ended, start_in_background
 from segue.view.load import ACTIVE, state_of
 
 _START_TIMEOUT = 120.0
+_STOP_TIMEOUT = 60.0
 _SILENT_END = 20.0
 _LOG_BYTES = 4000
 
@@ -93,3 +97,38 @@ def _find_refusal(log: Path, before: int) -> UsageError | None:
     first, *rest = said.splitlines()
     hints = [line.strip() for line in rest if line.startswith("  Next: ")]
     return UsageError(first, hint=hints[0][6:] if hints else f"See {log}")
+
+
+def resume_in_background(app: App, run: Run, log: Path) -> int:
+    """Start `segue resume` in a process of its own that outlives this one; return its pid."""
+    variables = environment_of(app.place())
+    return start_in_background(["resume", run.id], log=log, cwd=Path(run.spec.repo), variables=variables)
+
+
+async def stop_run(app: App, run: Run) -> Run:
+    """End a run from another process: ask its owner; without one, end what it left behind."""
+    if run.spec.origin is not None:
+        stopped: Run = await find_variant("submitted", "stop", f"Run {run.id}")(app, run)
+        return stopped
+    with app.store() as store:
+        if _is_driven(run):
+            store.send(run.id, "stop", {})
+            deadline = asyncio.get_running_loop().time() + _STOP_TIMEOUT
+            while _is_driven(now := store.run(run.id) or run):
+                if asyncio.get_running_loop().time() > deadline:
+                    raise Locked(
+                        f"Run {run.id} was asked to stop but is still working.",
+                        hint=f"End its process: kill {identity.pid_of(str(now.owner))}",
+                    )
+                await asyncio.sleep(0.05)
+        else:
+            await end_orphans(app.run_folder(run.id))
+            journal = await store.open(run.id)
+            await close_run(journal, RunState.STOPPED, "stopped by `segue stop`")
+            await store.close(journal)
+        return store.run(run.id) or run
+
+
+def _is_driven(run: Run) -> bool:
+    """Return whether a process may be working on the run."""
+    return run.owner is not None and not identity.is_dead(run.owner.split("#")[0])

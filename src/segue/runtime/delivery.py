@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -14,9 +15,9 @@ from segue.domain.delivery import Delivered, Target
 from segue.domain.errors import NeedsHuman, SegueError, UsageError, WorkspaceError
 from segue.domain.events import NoticeGiven, WorkDelivered
 from segue.domain.pattern import pattern
-from segue.domain.results import StepResult
+from segue.domain.results import StepFacts, StepResult
 from segue.domain.run import RunSpec, StepState
-from segue.ports import Delivery, Handover, Journal, Source, StepFacts, Store
+from segue.ports import Delivery, Handover, Source
 from segue.runtime import registry
 from segue.runtime.app import App
 from segue.runtime.wiring import make_delivery, raise_problems
@@ -27,6 +28,11 @@ from segue.system.git.repository import Repository
 from segue.system.git.worktree import Worktree, WorktreeResult
 from segue.system.patience import outlast
 from segue.system.services import Services
+
+if TYPE_CHECKING:
+    from segue.store.journal import Journal
+    from segue.store.store import Store
+
 
 _KEPT = "Nothing was started."
 _BASE = "refs/segue/base"

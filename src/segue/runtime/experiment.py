@@ -9,7 +9,7 @@ import re
 import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 from msgspec import Meta, Struct
@@ -19,7 +19,6 @@ from segue.config.trust import VARIABLE
 from segue.domain.errors import SegueError, UsageError
 from segue.domain.options import Count, OptionError, Options, Text, read_options
 from segue.domain.run import Run, RunState, TrialSpec
-from segue.ports import Store
 from segue.runtime.app import App
 from segue.runtime.arms import ELSEWHERE, Arm, read_agent, read_arms, read_prompt_file
 from segue.sources.recognise import is_prompt
@@ -30,6 +29,10 @@ from segue.system.git.scratch import clone_whole
 from segue.system.process.segue import run_segue
 from segue.system.reading import explain_unreadable, read_file
 from segue.view.load import ACTIVE
+
+if TYPE_CHECKING:
+    from segue.store.store import Store
+
 
 _ENDED = (RunState.DONE, RunState.NEEDS_HUMAN)
 """States in which a trial is over: one that needs a human has failed, and counts."""

@@ -14,8 +14,8 @@ from segue.domain.text import suggest
 from segue.view.load import ACTIVE
 
 if TYPE_CHECKING:
-    from segue.ports import Store
     from segue.runtime.app import App
+    from segue.store.store import Store
 
 _KNOWN = 200
 """Among how many of the newest runs a mistyped one is searched."""

@@ -23,7 +23,7 @@ def check_flows(flows: Mapping[str, FlowSettings]) -> None:
     """Refuse flows of the settings that cannot work."""
     if not flows:
         return
-    from segue.flow.phases.registry import PHASES
+    from segue.flow.phase import PHASES
 
     for name, flow in flows.items():
         if name in PRESETS:
@@ -34,7 +34,7 @@ def check_flows(flows: Mapping[str, FlowSettings]) -> None:
 
 def choose_flow(loaded: LoadedSettings, usual: str, planned: bool) -> Flow:
     """Return the flow for a run; `planned` when an agent plans the tasks. Raises UsageError."""
-    from segue.flow.phases.registry import PHASES
+    from segue.flow.phase import PHASES
 
     settings = loaded.settings
     name = settings.flow or usual
@@ -78,7 +78,7 @@ def roles_of(flow: Flow, planned: bool, agent_judges: bool, agent_searches: bool
 
 def _list_used(flow: Flow) -> list[Phase]:
     """Return the phases of a flow, and those that happen within them."""
-    from segue.flow.phases.registry import PHASES
+    from segue.flow.phase import PHASES
 
     return [one for one in PHASES.values() if flow.has(one.name) or any(map(flow.has, one.within))]
 
@@ -86,7 +86,7 @@ def _list_used(flow: Flow) -> list[Phase]:
 def _without_effect(loaded: LoadedSettings, flow: Flow, planned: bool) -> Iterator[tuple[str, str]]:
     """Find settings that would change nothing in this flow."""
     from segue.domain.events import PLAN_GATE  # whoever only looks does without it
-    from segue.flow.phases.registry import PHASES
+    from segue.flow.phase import PHASES
 
     settings = loaded.settings
     asked = [path for path, origin in loaded.origins.items() if origin == _ASKED[0]]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -15,8 +15,8 @@ from msgspec.structs import replace
 from segue.domain.delivery import FeedbackItem
 from segue.domain.errors import Locked, UsageError, WorkspaceError
 from segue.domain.events import NoticeGiven
-from segue.domain.run import Run, RunSpec, RunState
-from segue.ports import Carrier, Journal, Source, Store
+from segue.domain.run import Run, RunSpec, RunState, Step
+from segue.ports import Source
 from segue.proof.guard import settle_settings
 from segue.runtime.app import App
 from segue.runtime.delivery import Delivering, choose_target, is_merged
@@ -47,11 +47,44 @@ from segue.system.git.scratch import is_new_place
 from segue.system.git.worktree import Worktree, branch_of
 from segue.system.lock import RepoLock
 
+if TYPE_CHECKING:
+    from segue.store.database import Statement
+    from segue.store.journal import Journal
+    from segue.store.store import Store
+
+
 _RECENT = 100
 """Runs among which is looked for the repository that was here."""
 _CUT_OFF = (RunState.RUNNING, RunState.PARKED, RunState.STOPPED)
 """States in which a run whose tasks are all done may still have to record its end."""
 T = TypeVar("T")
+
+
+class Carrier(Protocol):
+    """Takes the work of a run along that any machine may continue."""
+
+    moved: bool
+    """Whether another machine has worked on the run before this one."""
+    slots: Mapping[str, int]
+    """How many launches of an agent may be at work at once on all machines."""
+
+    def confirm(self) -> Statement:
+        """Make sure that nobody has driven the run since its work was brought here; raises Locked.
+
+        Returns what writes down that this machine drives it from now on.
+        """
+
+    def disconnect(self) -> None:
+        """Close the connection to the database: agents may work for hours, and connections are few."""
+
+    def stored(self, spec: RunSpec) -> RunSpec:
+        """Return what other machines read: nothing in it is a path of this one."""
+
+    async def pack(self, step: Step) -> Statement | None:
+        """Return what stores the work as a step has left it; None: it has not changed."""
+
+    async def deliver(self) -> str:
+        """Hand the work over to the people who asked for it; say where it is."""
 
 
 class OpenRun(Struct, frozen=True):

@@ -6,6 +6,7 @@ import getpass
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -14,11 +15,11 @@ from segue.domain.delivery import Delivered
 from segue.domain.errors import UsageError
 from segue.domain.events import TaskMarked
 from segue.domain.proof import Level, Proof
-from segue.domain.results import EndOutput, LaunchOutput, SnapshotOutput, StepResult, read_as
+from segue.domain.results import EndOutput, LaunchOutput, SnapshotOutput, StepFacts, StepResult, read_as
 from segue.domain.run import Run, RunState
 from segue.domain.task import Completion, Task, TaskStatus
-from segue.flow.phases.registry import PHASES
-from segue.ports import Journal, Source, StepFacts
+from segue.flow.phase import PHASES
+from segue.ports import Source
 from segue.runtime.app import App
 from segue.runtime.delivery import Delivering, choose_target
 from segue.runtime.past import read_history
@@ -30,6 +31,9 @@ from segue.system.git.worktree import Worktree, branch_of, workplace
 from segue.system.lock import RepoLock
 from segue.system.process.processes import Processes
 from segue.view.load import ACTIVE, state_of
+
+if TYPE_CHECKING:
+    from segue.store.journal import Journal
 
 
 async def accept_lane(

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from fnmatch import fnmatch
 from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -19,9 +20,9 @@ from segue.config.settings import Settings
 from segue.domain.errors import NeedsHuman, SegueError
 from segue.domain.events import NoticeGiven
 from segue.domain.task import TaskKind
-from segue.flow.context import Checking, RunContext
-from segue.flow.lanes import Lane, Seat, Seats
-from segue.ports import Journal
+from segue.flow.context import Checking, Lane, Lanes, RunContext
+from segue.flow.lanes import Seat, Seats
+from segue.flow.parallel import run_side_by_side
 from segue.proof.guard import LaunchGuard
 from segue.runtime.delivery import is_merged
 from segue.runtime.guard import make_guard
@@ -236,6 +237,10 @@ def _failed(argv: Sequence[str], lane: Path, said: str) -> NeedsHuman:
     )
 
 
+if TYPE_CHECKING:
+    from segue.store.journal import Journal
+
+
 class _LaneParts(Struct, frozen=True):
     """What a lane keeps from task to task."""
 
@@ -259,6 +264,10 @@ class RunLanes:
         self._known: dict[int, _LaneParts] = {}
         self._told_missing = False
         self.seats = Seats(settings.jobs)
+
+    async def run_tasks(self, context: RunContext) -> None:
+        """Run the tasks, several at once."""
+        await run_side_by_side(context, self._opened.spec.tasks, Lanes(self.seats, self.open))
 
     async def begin(self, context: RunContext) -> None:
         """Detach the run's own work tree from its branch, which is moved from elsewhere now."""
@@ -341,7 +350,8 @@ class RunLanes:
         onto, branch = self._opened.spec.onto, self._branch
         while (merged := await catch_up(self._home, branch, onto)) is not None and merged.tree:
             for argv in context.checking.commands:
-                result = await context.checking.run(argv, merged.theirs, merged.tree, kind=TaskKind.BUILD)
+                sealer = context.checking.sealer()
+                result = await sealer.check(argv, merged.theirs, merged.tree, kind=TaskKind.BUILD)
                 if not result.ok:
                     raise NeedsHuman(
                         f"You committed to {onto} meanwhile, and together with that a check fails: "

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -18,13 +19,17 @@ from segue.domain.results import EndOutput, JudgeOutput, LaunchOutput, SnapshotO
 from segue.domain.run import Run, RunState, Step, StepState
 from segue.domain.source import SourceHistory
 from segue.domain.task import Completion, Task, TaskStatus
-from segue.flow.phases.registry import PHASES
-from segue.ports import Source, Store
+from segue.flow.phase import PHASES
+from segue.ports import Source
 from segue.runtime.app import App
 from segue.system import identity
 from segue.system.git.remotes import find_absent, find_trailers, is_shallow
 from segue.system.git.repository import Repository
 from segue.view.load import state_of
+
+if TYPE_CHECKING:
+    from segue.store.store import Store
+
 
 _KINDS = (TaskMarked, StateImported, PlanRevised, Committed)
 _ENDS = (

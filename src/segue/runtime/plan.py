@@ -165,7 +165,7 @@ def _plan_listed(app: App, source: Source, listing: TaskList, chosen: TaskChoice
 
 def replan_run(app: App, source: Source, run: Run, *, draft: bool = False) -> RunPlan:
     """Plan to continue a run with the flow and the agents it was started with; a draft writes nothing."""
-    from segue.flow.phases.registry import PHASES
+    from segue.flow.phase import PHASES
 
     spec = run.spec
     known = {**PRESETS, **{name: flow.phases for name, flow in app.loaded.settings.flows.items()}}

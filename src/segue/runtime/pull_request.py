@@ -11,12 +11,12 @@ from segue.domain.amounts import format_count
 from segue.domain.delivery import Delivered, Feedback, FeedbackItem, FeedbackKind, Target
 from segue.domain.errors import NeedsHuman, SegueError, UsageError
 from segue.domain.events import FeedbackAnswered, FeedbackReceived, NoticeGiven, WorkDelivered
-from segue.domain.results import Nothing, StepResult
+from segue.domain.results import Nothing, StepFacts, StepResult
 from segue.domain.run import Run, RunState
 from segue.domain.task import Task, TaskStatus
 from segue.flow.context import RunContext
 from segue.flow.feedback import name_tasks, read_reply, run_feedback, task_of
-from segue.ports import Delivery, Journal, StepFacts, Store
+from segue.ports import Delivery
 from segue.runtime.app import App
 from segue.runtime.delivery import delivery_name
 from segue.runtime.wiring import make_delivery, raise_problems
@@ -29,6 +29,8 @@ from segue.view.run import RunView
 
 if TYPE_CHECKING:
     from segue.runtime.open import OpenRun
+    from segue.store.journal import Journal
+    from segue.store.store import Store
     from segue.system.git.integration import BranchSync
 
 _DONE = ("done", "skipped")

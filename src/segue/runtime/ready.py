@@ -17,8 +17,8 @@ from segue.domain.errors import UsageError, WorkspaceError
 from segue.domain.job import Role
 from segue.domain.outcome import Budget
 from segue.domain.run import Run, RunSpec, RunState
+from segue.flow.agents import AgentChain
 from segue.flow.context import Building, Judging, Reviewing
-from segue.flow.launch import AgentChain
 from segue.ports import Capabilities, Source
 from segue.runtime.app import App
 from segue.runtime.delivery import choose_target

@@ -5,13 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection, Sequence
 from contextlib import nullcontext, suppress
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from segue.config.settings import FinalSettings
-from segue.config.tree import environment_of
 from segue.domain.errors import (
     CheckUnready,
     CredentialsError,
@@ -19,7 +17,6 @@ from segue.domain.errors import (
     Interrupted,
     JudgeFailed,
     LeaseLost,
-    Locked,
     NeedsHuman,
     SegueError,
     ServiceAway,
@@ -29,42 +26,38 @@ from segue.domain.errors import (
     WaitsElsewhere,
 )
 from segue.domain.events import NoticeGiven, RunEnded, RunResumed, RunStarted, StateImported, TaskMarked
-from segue.domain.installed import find_variant
 from segue.domain.results import read_launch
-from segue.domain.run import Run, RunState
+from segue.domain.run import RunState
 from segue.domain.source import HookTime
 from segue.domain.task import TaskStatus
+from segue.domain.workspace import Workspace
+from segue.flow.agents import Launcher
+from segue.flow.commands import FinalCommand, FinalReport, run_final_commands, run_hooks
 from segue.flow.context import RunContext
 from segue.flow.earlier import read_earlier, read_touched
-from segue.flow.final import FinalCommand, FinalReport, run_final_commands
-from segue.flow.hooks import run_hooks
-from segue.flow.launch import Launcher
 from segue.flow.scheduler import run_tasks
 from segue.flow.survey import end_survey
-from segue.ports import Journal, Observer, ReviewSubject, Store, Workspace
+from segue.ports import Observer, ReviewSubject
 from segue.proof.guard import LaunchGuard
 from segue.proof.independent import DetachedTests
-from segue.runtime.app import App
 from segue.runtime.guard import make_contract, make_guard
 from segue.runtime.open import OpenRun, make_remote
 from segue.runtime.preconditions import hook_commands
 from segue.runtime.pull_request import PullRequestFeedback
 from segue.runtime.wiring import command_runner, examine_project, hook_runner, make_checking
-from segue.system import identity
 from segue.system.files import explain_full_disk
 from segue.system.git.branches import LocalBranches
 from segue.system.git.outside import read_config
 from segue.system.git.remotes import find_missing
 from segue.system.git.worktree import WorktreeResult
-from segue.system.process.folder import end_orphans
 from segue.system.process.group import on_interrupt
-from segue.system.process.segue import start_in_background
 from segue.view.run import FOLDED, RunView
 
 if TYPE_CHECKING:
     from segue.runtime.parallel import RunLanes
+    from segue.store.journal import Journal
+    from segue.store.store import Store
 
-_STOP_TIMEOUT = 60.0
 _LONGEST_WAIT = 60.0
 """Seconds for which a worker of a fleet waits for a usage limit with a run in its hands."""
 _GIT_PATIENCE = 3.0
@@ -205,16 +198,19 @@ class _Session:
             await self._announce(guard)
             if opened.carrier is not None:
                 opened.carrier.disconnect()
-            hooks = context.checking.run_hooks
+            hooks = context.checking.hooks
             has_hooks = hooks is not None and not context.cloud and await hooks.keep()
             if context.checking.commands or context.checking.smoke or has_hooks:
-                await context.checking.prepare()
+                await context.checking.sealer().prepare()
             await self._run_hooks(HookTime.BEFORE)
             before = {key for key, task in self._view.tasks.items() if task.commit}
             lanes = await self._begin_lanes(context)
             try:
                 with opened.source.batch():
-                    await run_tasks(context, opened.spec.tasks, lanes)
+                    if lanes is None:
+                        await run_tasks(context, opened.spec.tasks)
+                    else:
+                        await lanes.run_tasks(context)
                     if self._returned is not None:
                         await self._returned.run(context)
             finally:
@@ -433,38 +429,3 @@ async def close_run(journal: Journal, state: RunState, note: str, wake: float | 
     """Record that this process ends its work on the run."""
     await journal.emit(RunEnded(state, note))
     await journal.set_state(state, note, wake)
-
-
-def resume_in_background(app: App, run: Run, log: Path) -> int:
-    """Start `segue resume` in a process of its own that outlives this one; return its pid."""
-    variables = environment_of(app.place())
-    return start_in_background(["resume", run.id], log=log, cwd=Path(run.spec.repo), variables=variables)
-
-
-async def stop_run(app: App, run: Run) -> Run:
-    """End a run from another process: ask its owner; without one, end what it left behind."""
-    if run.spec.origin is not None:
-        stopped: Run = await find_variant("submitted", "stop", f"Run {run.id}")(app, run)
-        return stopped
-    with app.store() as store:
-        if _is_driven(run):
-            store.send(run.id, "stop", {})
-            deadline = asyncio.get_running_loop().time() + _STOP_TIMEOUT
-            while _is_driven(now := store.run(run.id) or run):
-                if asyncio.get_running_loop().time() > deadline:
-                    raise Locked(
-                        f"Run {run.id} was asked to stop but is still working.",
-                        hint=f"End its process: kill {identity.pid_of(str(now.owner))}",
-                    )
-                await asyncio.sleep(0.05)
-        else:
-            await end_orphans(app.run_folder(run.id))
-            journal = await store.open(run.id)
-            await close_run(journal, RunState.STOPPED, "stopped by `segue stop`")
-            await store.close(journal)
-        return store.run(run.id) or run
-
-
-def _is_driven(run: Run) -> bool:
-    """Return whether a process may be working on the run."""
-    return run.owner is not None and not identity.is_dead(run.owner.split("#")[0])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import cache
 from pathlib import Path
@@ -15,15 +15,12 @@ from segue.domain.errors import CredentialsError, SegueError, ToolMissing, Usage
 from segue.domain.installed import import_name, socket_variants
 from segue.domain.job import AgentChoice, Role
 from segue.domain.options import OptionError, Options, read_options
-from segue.domain.proof import BaseCheck, CheckResult, KnownFailures
 from segue.domain.run import RunSpec
-from segue.domain.scenario import Scenario
-from segue.domain.task import TaskKind
 from segue.domain.text import cut_tail
 from segue.domain.verdict import DismissReason, Finding
+from segue.flow.agents import AgentChain, ChosenAgent
+from segue.flow.commands import RunHere
 from segue.flow.context import Building, Checking, Examination, Examine, Judging, Reviewing, RunCommand
-from segue.flow.final import RunHere
-from segue.flow.launch import AgentChain, ChosenAgent
 from segue.ports import Agent, Delivery, Judge, Observer, Outline, Problem, Reviewer, Searcher
 from segue.runtime import registry
 from segue.system.git.outside import run_outside
@@ -196,7 +193,7 @@ def make_checking(
     `guard` is the folder of the run's guards, and keeps the repository's hooks; `setups` is where several of
     them share what `check_setup` makes.
     """
-    from segue.runtime.commit_hooks import CommitHooks
+    from segue.proof.repo_hooks import CommitHooks
 
     settings = app.loaded.settings
 
@@ -220,45 +217,15 @@ def make_checking(
         redact, isolation = app.redactor().text, app.isolation()
         return Sealer(repo.root, repo.git_dir, folder, options, redact, isolation, home)
 
-    async def check(
-        argv: Sequence[str],
-        base: str,
-        head: str,
-        *,
-        kind: TaskKind,
-        expected_red: Collection[str] = (),
-        before: KnownFailures | None = None,
-    ) -> CheckResult:
-        return await sealer().check(argv, base, head, kind=kind, expected_red=expected_red, before=before)
-
-    async def survey(argv: Sequence[str], base: str) -> BaseCheck:
-        return await sealer().survey(argv, base)
-
-    async def try_scenario(scenario: Scenario, base: str | None, head: str) -> CheckResult:
-        return await sealer().try_scenario(scenario, base, head)
-
-    async def try_mutants(
-        commands: Sequence[Sequence[str]], base: str, head: str, most: int
-    ) -> tuple[int, int] | None:
-        return await sealer().try_mutants(commands, base, head, most)
-
-    async def prepare() -> None:
-        await sealer().prepare()
-
+    has_hooks = settings.git.hooks == "check"
     return Checking(
         commands=settings.checks,
-        run=check,
-        prepare=prepare,
+        sealer=sealer,
         smoke={str(phase): commands for phase, commands in settings.smoke.items()},
         examine=examine,
         scenarios=settings.proof.scenarios,
-        run_scenario=try_scenario,
-        try_mutants=try_mutants,
-        survey=survey,
         known_failures=settings.known_failures,
-        run_hooks=CommitHooks(repo, guard / "hooks", sealer, guard)
-        if settings.git.hooks == "check"
-        else None,
+        hooks=CommitHooks(repo, guard / "hooks", sealer, guard) if has_hooks else None,
     )
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from segue.store.database import Database
-    from segue.store.store import SqlStore
+    from segue.store.store import Store
     from segue.system.redact import Redactor
 
 
@@ -20,7 +20,7 @@ def connect(
     tell: Callable[[str], None] | None = None,
     redactor: Redactor | None = None,
     opened: Sequence[Database] = (),
-) -> SqlStore:
+) -> Store:
     """Open the store at a `postgres://` URL or in an SQLite file, which is created and migrated if need be.
 
     With `read_only` nothing is created or changed: a database that does not exist yet has no runs.
@@ -32,9 +32,9 @@ def connect(
     Two connections to an up-to-date database that were `opened` already are used, and left open: one to ask
     and one to write.
     """
-    from segue.store.store import SqlStore
+    from segue.store.store import Store
 
-    return SqlStore(
+    return Store(
         address,
         read_only=read_only,
         spools=spools,

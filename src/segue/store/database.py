@@ -10,6 +10,8 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from msgspec import Struct
+
 from segue.domain.amounts import describe_until
 from segue.domain.errors import StoreAway, StoreError
 from segue.domain.log import Log
@@ -18,8 +20,6 @@ from segue.store.encoding import DLE, escape, unescape
 
 if TYPE_CHECKING:
     import asyncio
-
-    from segue.ports import QueryLimits
 
 T = TypeVar("T")
 Row = tuple[Any, ...]
@@ -40,6 +40,17 @@ ASK_HINT = (
 _LOG = Log("store")
 _FIRST_PAUSES = (0.1, 0.3)
 _NAP = 0.5
+
+
+Statement = tuple[str, Sequence[object]]
+"""One change to the database, and its values."""
+
+
+class QueryLimits(Struct, frozen=True):
+    """How much a question to the dataset may cost, when a program asks it on behalf of others."""
+
+    rows: int
+    seconds: float
 
 
 class Disconnected(StoreError):

@@ -7,13 +7,16 @@ import io
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from segue.domain.errors import UsageError
-from segue.ports import Store
 from segue.store.flat import EXPORTED, FLAT_TABLES, JOURNAL, ColumnType
 from segue.store.rows import JSON_COLUMNS, TABLES
 from segue.system.extras import missing_extra
+
+if TYPE_CHECKING:
+    from segue.store.store import Store
+
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 _GROUP_ROWS = 20_000

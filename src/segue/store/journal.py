@@ -6,23 +6,23 @@ import asyncio
 import time
 import uuid
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from msgspec.structs import replace
 
 from segue.domain.errors import LeaseLost, StoreError
 from segue.domain.events import Event, Recorded, StepAdopted, StepEnded, StepStarted
-from segue.domain.results import Nothing, Output, SleepInput, StepResult, read_as, to_json
+from segue.domain.results import Nothing, Output, R, SleepInput, StepFacts, StepResult, read_as, to_json
 from segue.domain.run import Run, RunSpec, RunState, Step, StepState
-from segue.ports import Observer, Pack, R, Reconcile, Statement, StepFacts, Work
+from segue.ports import Observer
 from segue.store import signals, steps
 from segue.store.boundary import Boundary
 from segue.store.claim import SLOTS, new_owner, release, release_slot, take_slot
-from segue.store.database import Executes
+from segue.store.database import Executes, Statement
 from segue.store.encoding import decode
 from segue.store.events import EventLog
 from segue.store.rows import RunClock, encode_spec, steady
@@ -31,6 +31,15 @@ from segue.store.spool import Spool
 
 T = TypeVar("T")
 
+Work = Callable[[str], Awaitable[StepResult[R]]]
+"""The effect of a step. It gets the step's token and must pass it on to the outside world."""
+
+Reconcile = Callable[[str], Awaitable[StepResult[R] | None]]
+"""Looks the token of an interrupted step up in the outside world; None: it never happened."""
+
+Pack = Callable[[Step], Awaitable[Statement | None]]
+"""Returns what stores the work as a step has left it; None: it has not changed."""
+
 _NAP_SECONDS = 10.0
 """The longest sleep without a look at the clock, which moves on while a laptop is closed."""
 
@@ -38,7 +47,18 @@ _token: ContextVar[str | None] = ContextVar("segue_step_token", default=None)
 """The step inside which code runs: signals are taken in its name, so that its repetition gets them too."""
 
 
-class SqlJournal:
+class EnteredStep(Generic[R]):
+    """A step between its intent and its outcome."""
+
+    outcome: StepResult[R]
+    """Set by whoever does the work; once it is committed, what a later replay returns."""
+
+    def __init__(self, token: str, is_adopted: bool) -> None:
+        """An adopted one was begun before: its effect may have happened."""
+        self.token, self.is_adopted = token, is_adopted
+
+
+class Journal:
     """The journal of a claimed run. All its state is touched on the event loop only."""
 
     def __init__(
@@ -105,23 +125,50 @@ class SqlJournal:
         reconcile: Reconcile[R] | None = None,
         facts: StepFacts | None = None,
     ) -> StepResult[R]:
-        """Return the recorded result, or record the intent, do the work and record its result."""
+        """Return the recorded result, or record the intent, do the work and record its result.
+
+        A step that was interrupted is entered again with the same token: first `reconcile`, if given; if that
+        finds nothing, `work`. `kind` is the type of the step's output.
+        """
         ended = self.recorded(key, kind)
         if ended is not None:
             return ended
+        async with self.enter(key, kind, facts) as entered:
+            found = await reconcile(entered.token) if reconcile and entered.is_adopted else None
+            entered.outcome = found if found is not None else await work(entered.token)
+        return entered.outcome
+
+    @asynccontextmanager
+    async def enter(
+        self, key: str, kind: type[R], facts: StepFacts | None = None
+    ) -> AsyncIterator[EnteredStep[R]]:
+        """Record the intent of a step that has no result yet; the block does the work and sets the outcome.
+
+        The outcome is committed after the block, with the events emitted inside. A block that raises leaves
+        the step as it is: it is entered again with the same token, by this process or another one.
+        """
         known = self._steps.get(key)
         with self._entering(key):
             if known is None:
                 step = await self._begin(key, facts or StepFacts())
-                reconcile = None
             else:
                 step = await asyncio.shield(self._adopt(known))
-            result = await self._work(step.token, work, reconcile)
+            entered = EnteredStep[R](step.token, known is not None)
+            inside = _token.set(step.token)
+            try:
+                with self._interruptible():
+                    yield entered
+            finally:
+                _token.reset(inside)
             packed = await self._pack(step) if self._pack else None
-            return await self._finish(step, kind, result, packed)
+            # What is returned now is what a later replay returns.
+            entered.outcome = await self._finish(step, kind, entered.outcome, packed)
 
     async def record(self, key: str, result: StepResult[R], facts: StepFacts | None = None) -> StepResult[R]:
-        """Store a step that needs no intent, with the next transaction."""
+        """Store a step that needs no intent, because repeating it after a crash does no harm.
+
+        Returns what was recorded first. It is stored with the next transaction, at the latest soon after.
+        """
         kind = type(result.output)
         known = self._steps.get(key)
         if known is not None:
@@ -151,7 +198,7 @@ class SqlJournal:
         return self._boundary.struct(value)
 
     async def respec(self, spec: RunSpec) -> None:
-        """Write down that the run is driven with other options from now on."""
+        """Record that the run continues with other options."""
         spec = self._boundary.spec(spec)
         await self._change("UPDATE orchestrator_runs SET spec = ? WHERE id = ?", encode_spec(spec), self._id)
         self._run = replace(self._run, spec=spec, updated=self._clock.now())
@@ -353,21 +400,11 @@ class SqlJournal:
         await self._log.write(lambda db: steps.write_adoption(db, step, self._owner))
         return step
 
-    async def _work(self, token: str, work: Work[R], reconcile: Reconcile[R] | None) -> StepResult[R]:
-        inside = _token.set(token)
-        try:
-            with self._interruptible():
-                found = await reconcile(token) if reconcile else None
-                return found if found is not None else await work(token)
-        finally:
-            _token.reset(inside)
-
     async def _finish(
         self, step: Step, kind: type[R], result: StepResult[R], packed: Statement | None = None
     ) -> StepResult[R]:
         text = self._encode(result.output)
         state = StepState.DONE if result.ok else StepState.FAILED
-        # What is returned now is what a later replay returns.
         ended = replace(step, state=state, output=decode(text), ended=self._clock.now())
         self._log.add(StepEnded(step.gen, result.ok, (ended.ended or 0) - step.started), step.key)
 

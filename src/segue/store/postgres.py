@@ -12,7 +12,6 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, cast
 
 from segue.domain.errors import QueryError, StoreDenied, StoreError
-from segue.ports import QueryLimits
 from segue.store.address import for_driver, is_pooled, masked
 from segue.store.database import (
     ASK_HINT,
@@ -20,6 +19,7 @@ from segue.store.database import (
     RETRY_PAUSES,
     Disconnected,
     LongWait,
+    QueryLimits,
     Row,
     Watch,
     escape_values,

@@ -15,7 +15,7 @@ from segue.store.database import Database, Disconnected, transact
 from segue.store.writer import Outage, Writer
 
 if TYPE_CHECKING:
-    from segue.store.journal import SqlJournal
+    from segue.store.journal import Journal
 
 T = TypeVar("T")
 
@@ -38,7 +38,7 @@ class StoreRuntime:
         self.writer = Writer(database, kept)
         self.outage = Outage(database, patience)
         self.changes = Changes(database, lambda: self.outage.is_away)
-        self.journals: dict[str, SqlJournal] = {}
+        self.journals: dict[str, Journal] = {}
         """Open journals by their owner's name."""
         self.users = 0
         """How many callers are opening, using or closing a journal: the last one closes this."""

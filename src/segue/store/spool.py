@@ -14,9 +14,8 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from segue.domain.errors import StoreError
-from segue.ports import Statement
 from segue.store.claim import fence
-from segue.store.database import Database, Row, transact
+from segue.store.database import Database, Row, Statement, transact
 from segue.store.rows import EVENT, now
 from segue.system.files import private_folder, write_error
 

@@ -21,7 +21,7 @@ from segue.system.files import create_new
 if TYPE_CHECKING:
     import asyncio
 
-    from segue.ports import QueryLimits
+    from segue.store.database import QueryLimits
 
 FLOOR = (3, 38, 0)
 BUSY_SECONDS = 30.0

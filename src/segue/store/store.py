@@ -34,8 +34,10 @@ from segue.store.migrate import VERSION, migrate, refuse_newer, version_of
 
 if TYPE_CHECKING:
     from segue.domain.events import Event, Recorded
-    from segue.ports import Journal, Observer, QueryLimits
+    from segue.ports import Observer
     from segue.store.boundary import Boundary
+    from segue.store.database import QueryLimits
+    from segue.store.journal import Journal
     from segue.store.runtime import StoreRuntime
     from segue.system.redact import Redactor
 
@@ -49,8 +51,8 @@ _FLAT_PAGE = 200
 _BY_ID = f"SELECT {rows.RUN} FROM orchestrator_runs WHERE id = ?"  # noqa: S608
 
 
-class SqlStore:
-    """A store on SQLite or Postgres. Made by `segue.store.connect`."""
+class Store:
+    """Where runs, steps and events are stored, in SQLite or Postgres. Made by `segue.store.connect`."""
 
     def __init__(
         self,
@@ -145,7 +147,7 @@ class SqlStore:
 
     async def open(self, run_id: str, observers: Sequence[Observer] = ()) -> Journal:
         """Claim the run and open its journal. Raises Locked while its owner lives."""
-        from segue.store.journal import SqlJournal
+        from segue.store.journal import Journal
         from segue.store.spool import Spool, replay
         from segue.store.steps import Loaded, load
 
@@ -174,7 +176,7 @@ class SqlStore:
         assert run is not None
         if self._long:
             self._database.pauses = RETRY_PAUSES  # a run at work must not be blocked
-        journal = SqlJournal(keeper, run, owner, loaded, observers, spool, self._boundary)
+        journal = Journal(keeper, run, owner, loaded, observers, spool, self._boundary)
         keeper.journals[owner] = journal
         _LOG.info("Claimed run %s as %s.", run_id, owner)
         return journal

@@ -9,7 +9,7 @@ from segue.domain.run import Run, RunState
 from segue.system import identity
 
 if TYPE_CHECKING:
-    from segue.ports import Store
+    from segue.store.store import Store
     from segue.view.run import RunView
 
 ACTIVE = (RunState.QUEUED, RunState.RUNNING, RunState.PARKED)

@@ -9,12 +9,11 @@ from segue.domain.errors import Locked, UsageError
 from segue.domain.events import PLAN_GATE
 from segue.domain.run import Run
 from segue.runtime.app import App
-from segue.runtime.background import start_resume
+from segue.runtime.background import start_resume, stop_run
 from segue.runtime.comments import comment as store_comment
 from segue.runtime.comments import edit_plan
 from segue.runtime.overrides import decide
 from segue.runtime.overrides import propose as propose_run
-from segue.runtime.session import stop_run
 from segue.runtime.sources import load_run_app
 from segue.view.load import state_of
 from segue.web import queries

@@ -9,11 +9,14 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from segue.domain.errors import StoreError
-from segue.ports import Store
 from segue.runtime.app import App
+
+if TYPE_CHECKING:
+    from segue.store.store import Store
+
 
 _MAX_IDLE = 4
 

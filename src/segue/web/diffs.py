@@ -6,7 +6,7 @@ import asyncio
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import ValidationError
 
@@ -16,11 +16,14 @@ from segue.domain.installed import find_variant
 from segue.domain.results import Output, read_as
 from segue.domain.run import Run
 from segue.domain.workspace import split_diff
-from segue.flow.phases.registry import PHASES
-from segue.ports import Store
+from segue.flow.phase import PHASES
 from segue.runtime.app import App
 from segue.system.git.folders import git_dirs
 from segue.system.git.objects import Objects
+
+if TYPE_CHECKING:
+    from segue.store.store import Store
+
 
 _COMMIT = re.compile(r"[0-9a-f]{7,64}")
 _EDITING = tuple(phase.name for phase in PHASES.values() if phase.edits)

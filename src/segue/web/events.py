@@ -5,15 +5,18 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from segue.domain.events import EVENTS, ErrorSeen, Recorded, read_event
 from segue.domain.installed import event_names
 from segue.domain.run import USUAL_RUNS
 from segue.domain.text import plain
-from segue.ports import Store
 from segue.web.live import make_line
 from segue.web.routes import Data, PageRequest, PageRoute
+
+if TYPE_CHECKING:
+    from segue.store.store import Store
+
 
 SIZE = 50
 """Events on one page."""

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from segue.ports import Store
 from segue.reports.experiments import find_experiments, report_experiment
 from segue.reports.report import cell_to_json
 from segue.runtime.app import App
 from segue.web.reports import describe_tables, present_report
 from segue.web.routes import Data, NotFound, PageRequest, PageRoute
+
+if TYPE_CHECKING:
+    from segue.store.store import Store
+
 
 _MOST = 50
 """Experiments on the list; each is counted when the page is asked for."""

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path, PurePath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
@@ -14,7 +14,6 @@ from segue.domain.amounts import describe_until
 from segue.domain.events import PLAN_GATE
 from segue.domain.installed import import_name, socket_variants
 from segue.domain.run import USUAL_RUNS, Run, RunKind, RunState
-from segue.ports import Store
 from segue.reports.selection import select_kinds
 from segue.runtime.app import App
 from segue.system.files import read_start
@@ -24,6 +23,10 @@ from segue.view.run import RunView
 from segue.web import queries
 from segue.web.routes import Data, PageRequest, PageRoute, slice_page
 from segue.web.runs import describe_request, read_plan
+
+if TYPE_CHECKING:
+    from segue.store.store import Store
+
 
 _CONFIG_BYTES = 256 * 1024
 

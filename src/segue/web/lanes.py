@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from markupsafe import Markup
 
 from segue.domain.run import Run
-from segue.ports import Store
 from segue.reports.figures.lanes import MOST_BARS, describe_stretch, draw_lanes
 from segue.reports.figures.waits import build_waits, draw_waits
 from segue.view.lanes import lanes_data, list_stretches
 from segue.view.run import RunView
 from segue.web.live import find_last_event, make_line
+
+if TYPE_CHECKING:
+    from segue.store.store import Store
+
 
 ROWS = 200
 """Rows of the tables behind the drawings."""

@@ -10,16 +10,19 @@ import time
 from collections import deque
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
 
 from segue.domain.errors import SegueError
 from segue.domain.events import Recorded
 from segue.domain.text import clean, plain
-from segue.ports import Store
 from segue.reports.event_text import describe_event, locate_event
 from segue.runtime.app import App
+
+if TYPE_CHECKING:
+    from segue.store.store import Store
+
 
 _log = logging.getLogger(__name__)
 BATCH = 100

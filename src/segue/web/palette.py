@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 from pathlib import PurePath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from segue.domain.run import TASK_RUNS, USUAL_RUNS, RunKind
-from segue.ports import Store
 from segue.reports.selection import select_kinds
 from segue.web.events import escape_like
 from segue.web.routes import Data, PageRequest, PageRoute, list_menu
 from segue.web.runs import match_words
+
+if TYPE_CHECKING:
+    from segue.store.store import Store
+
 
 RUNS = 8
 TASKS = 12

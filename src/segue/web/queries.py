@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from segue.domain.errors import SegueError, UsageError
 from segue.domain.outcome import Budget
 from segue.domain.run import Run
-from segue.ports import Store
 from segue.reports.selection import Rows
 from segue.runtime.app import App
 from segue.runtime.sources import load_run_app
@@ -21,6 +20,9 @@ from segue.view.load import load_view, state_of
 from segue.view.run import RunView
 from segue.view.task import TaskView
 from segue.web.cache import VersionedCache
+
+if TYPE_CHECKING:
+    from segue.store.store import Store
 
 
 class NotFound(UsageError):

@@ -7,7 +7,7 @@ import logging
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from msgspec import Struct
@@ -17,7 +17,6 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
 
 from segue.domain.errors import Locked, SegueError, StoreError
-from segue.ports import Store
 from segue.runtime.app import App
 from segue.system.http.guard import Receive, Scope, Send
 from segue.view.run import RunView
@@ -25,6 +24,10 @@ from segue.web.cache import StorePool, VersionedCache
 from segue.web.filters import create_environment
 from segue.web.live import LiveUpdates
 from segue.web.routes import ActionResult, Data, NotFound, PageRequest, PageRoute, list_menu, list_pages
+
+if TYPE_CHECKING:
+    from segue.store.store import Store
+
 
 _log = logging.getLogger(__name__)
 PART = "x-segue-part"

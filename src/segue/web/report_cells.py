@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 from msgspec.structs import replace
 
 from segue.domain.amounts import format_count, format_quantity
-from segue.flow.phases.verify import VERIFY
+from segue.flow.phase import VERIFY
 from segue.reports.formatting import format_percent
 from segue.reports.gaps import NO_PHASE
 from segue.reports.page_table import PageCell, PageTable, present_table

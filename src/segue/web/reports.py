@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from segue.domain.errors import UsageError
 from segue.domain.run import TASK_RUNS
-from segue.ports import Store
 from segue.reports.build import REPORTS, build_reports
 from segue.reports.page_table import MOST_ROWS
 from segue.reports.report import DatasetReport, ReportTable
 from segue.reports.selection import Selection, select_kinds, select_runs
 from segue.web.report_cells import format_table
 from segue.web.routes import Data, PageRequest, PageRoute
+
+if TYPE_CHECKING:
+    from segue.store.store import Store
+
 
 FILTERS = ("since", "agent", "model", "source", "kind")
 """The filters of `segue report`."""

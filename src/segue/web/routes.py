@@ -8,18 +8,21 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import Struct, field
 
 from segue.domain.installed import built_in_parts
 from segue.domain.run import Run
-from segue.ports import Store
 from segue.runtime.app import App
 from segue.view.run import RunView
 from segue.web.cache import VersionedCache
 from segue.web.queries import NotFound as NotFound
 from segue.web.queries import get_view
+
+if TYPE_CHECKING:
+    from segue.store.store import Store
+
 
 T = TypeVar("T")
 Data = dict[str, Any]

@@ -5,14 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import PurePath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
 from segue.domain.errors import SegueError
 from segue.domain.events import PLAN_GATE
 from segue.domain.run import USUAL_RUNS, Run, RunKind, RunState
-from segue.ports import Store
 from segue.reports.card.build import read_findings
 from segue.reports.figures.timeline import draw_timeline, list_phases
 from segue.reports.selection import Rows, select_kinds
@@ -26,6 +25,10 @@ from segue.web.events import escape_like
 from segue.web.lanes import present_lanes, query_lanes
 from segue.web.live import find_last_event, make_line
 from segue.web.routes import Data, PageRequest, PageRoute, slice_page
+
+if TYPE_CHECKING:
+    from segue.store.store import Store
+
 
 SIZE = 25
 """Runs on one page."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import to_builtins
@@ -16,7 +16,6 @@ from segue.domain.proof import CheckResult
 from segue.domain.results import Output, to_json
 from segue.domain.run import Run
 from segue.domain.verdict import Result, Verdict
-from segue.ports import Store
 from segue.reports.figures.timeline import label_phase
 from segue.runtime.sources import read_tasks
 from segue.store.rows import CHATTY
@@ -25,6 +24,10 @@ from segue.web.diffs import find_commits, read_diff, read_patch, split_by_file
 from segue.web.events import EVENT_ROWS, read_events
 from segue.web.live import make_line
 from segue.web.routes import Data, NotFound, PageRequest, PageRoute
+
+if TYPE_CHECKING:
+    from segue.store.store import Store
+
 
 COMMANDS = 200
 """Commands shown; the events contain all of them."""

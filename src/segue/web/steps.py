@@ -5,7 +5,7 @@ from __future__ import annotations
 from segue.domain.plan import BuildPhase
 from segue.domain.run import StepState
 from segue.domain.verdict import Action, Result
-from segue.flow.phases.registry import PHASES
+from segue.flow.phase import PHASES
 from segue.web.queries import RESULT
 from segue.web.reports import FILTERS, select_for
 from segue.web.routes import Data, PageRequest, PageRoute

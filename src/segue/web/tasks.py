@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from segue.domain.errors import SegueError
 from segue.domain.run import USUAL_RUNS, Run
 from segue.domain.task import Task, TaskStatus
-from segue.ports import Store
 from segue.reports.card.build import build_cards
 from segue.reports.card.card import ProofCard
 from segue.reports.card.layout import lay_out
@@ -23,6 +22,10 @@ from segue.web.diffs import find_task_commits, read_diff, read_patch, split_by_f
 from segue.web.routes import Data, NotFound, PageRequest, PageRoute, slice_page
 from segue.web.runs import describe_step
 from segue.web.step import cut_piece
+
+if TYPE_CHECKING:
+    from segue.store.store import Store
+
 
 SIZE = 50
 """Cards of a column on one page."""

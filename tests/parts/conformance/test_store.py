@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from segue.parts.conformance.store import check_store
-from segue.ports import Journal, Observer
+from segue.ports import Observer
 from segue.store import connect
-from segue.store.store import SqlStore
+from segue.store.journal import Journal
+from segue.store.store import Store
 
 
 @pytest.mark.quick("sqlite")
@@ -19,7 +20,7 @@ def test_the_store_keeps_its_promises(database: str) -> None:
     check_store(lambda: connect(database))
 
 
-class Forgetful(SqlStore):
+class Forgetful(Store):
     """Forgets signals that were sent before, and observers."""
 
     async def open(self, run_id: str, observers: Sequence[Observer] = ()) -> Journal:

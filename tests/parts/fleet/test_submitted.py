@@ -12,9 +12,9 @@ from msgspec.structs import replace
 from segue.domain.errors import UsageError
 from segue.domain.run import RunState
 from segue.parts.fleet.submit import Submission
-from segue.ports import Store
 from segue.runtime.app import App
 from segue.runtime.find import find_run, find_unfinished
+from segue.store.store import Store
 from segue.system.identity import person
 
 

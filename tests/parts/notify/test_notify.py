@@ -18,6 +18,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from segue import check_notifier
+from segue.config.load import load
+from segue.domain.errors import UsageError
 from segue.domain.notification import KINDS, Notification
 from segue.domain.options import OptionError, read_options
 from segue.domain.text import plain, plain_lines
@@ -282,3 +284,21 @@ def test_only_the_wanted_kinds_are_sent() -> None:
         for kind in KINDS:
             assert send(options, Notification(kind, kind, "")) == []
     assert [said["kind"] for said in hook.json()] == ["parked", "test"]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('[notify]\non = ["x"]\n', "notify.on[0]: expected one of"),
+        (
+            "[notify.webhook]\nattempts = 30\n",
+            "notify.webhook.attempts: expected a whole number from 1 to 20",
+        ),
+    ],
+)
+def test_a_mistake_in_the_settings_is_named_with_its_place(tmp_path: Path, text: str, said: str) -> None:
+    file = tmp_path / "segue.toml"
+    file.write_text(text)
+    with pytest.raises(UsageError) as raised:
+        load(tmp_path, config=file, environ={"SEGUE_TRUST": "1"})
+    assert raised.value.message.startswith(said)

@@ -11,17 +11,21 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from msgspec import Struct
 
 from segue.cli.terminal.output import Printer, error_text, is_interactive, one_line
 from segue.domain.errors import StoreError, UsageError
-from segue.ports import QueryLimits, Store
+from segue.store.database import QueryLimits
 from segue.store.export import inert
 from segue.store.flat import FLAT_TABLES, JOURNAL, PREFIX
 from segue.store.rows import TABLES, by_name
+
+if TYPE_CHECKING:
+    from segue.store.store import Store
+
 
 _CELL = 60
 _HISTORY = 1000

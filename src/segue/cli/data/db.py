@@ -117,7 +117,7 @@ def query(sql: str, kind: str, rows: int, seconds: float, settings: CommandSetti
       segue db query "SELECT * FROM segue_errors" --format csv > errors.csv
     """
     from segue.cli.data.ask import SqlPrompt
-    from segue.ports import QueryLimits
+    from segue.store.database import QueryLimits
 
     with settings.look(say=False).store(read_only=True) as store:
         SqlPrompt(store, output, QueryLimits(rows, seconds), kind).ask(sql)

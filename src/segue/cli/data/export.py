@@ -8,14 +8,16 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from segue.cli.terminal.output import Printer
 from segue.domain.errors import UsageError
-from segue.ports import Store
 from segue.store.export import export
 from segue.store.flat import FLAT_TABLES
 from segue.system.files import check_way
+
+if TYPE_CHECKING:
+    from segue.store.store import Store
 
 
 def export_one(store: Store, table: str, kind: str, out: Path | None, output: Printer) -> None:

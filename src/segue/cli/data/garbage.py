@@ -7,18 +7,22 @@ import re
 import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from segue.domain.errors import SegueError
 from segue.domain.run import Run, RunState
-from segue.ports import Store
 from segue.system import identity
 from segue.system.git.index import take_snapshot
 from segue.system.git.repository import Repository
 from segue.system.git.worktree import LinkedTree
 from segue.system.lane import LANE_NAME
 from segue.system.sweep import belongs, newest, size_of
+
+if TYPE_CHECKING:
+    from segue.store.store import Store
+
 
 _ENDED = (RunState.DONE, RunState.FAILED)
 _DAY = 86400.0

@@ -11,8 +11,8 @@ from segue.cli.terminal.output import Printer
 
 if TYPE_CHECKING:
     from segue.cli.data.garbage import Leftover, Rule
-    from segue.ports import Store
     from segue.runtime.app import App
+    from segue.store.store import Store
 
 
 def _parse_age(_context: click.Context, _option: click.Parameter, value: str | None) -> float | None:

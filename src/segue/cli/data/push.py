@@ -16,7 +16,7 @@ from segue.store.database import Database, open_database
 from segue.store.migrate import migrate
 from segue.store.push import Pushed, push_run
 from segue.store.spool import spools_in
-from segue.store.store import SqlStore
+from segue.store.store import Store
 
 _COUNTED = ("run", "events", "steps", "prompts")
 
@@ -82,7 +82,7 @@ def _replay(app: App, target: str, names: Sequence[str], report: PushReport) -> 
     waiting = [run for run in spools_in(folder) if not names or any(run.startswith(name) for name in names)]
     if not waiting:
         return
-    with SqlStore(target, spools=folder, patience=app.loaded.settings.store.patience or 1.0) as store:
+    with Store(target, spools=folder, patience=app.loaded.settings.store.patience or 1.0) as store:
 
         def replay(run_id: str) -> None:
             if store.run(run_id) is not None:  # otherwise it belongs to another database
@@ -95,7 +95,7 @@ def _replay(app: App, target: str, names: Sequence[str], report: PushReport) -> 
 
 def _run_ids(local: str, names: Sequence[str], known: Sequence[str]) -> list[str]:
     """Return the runs with these ids or unique prefixes; without names, all runs, oldest first."""
-    with SqlStore(local, read_only=True) as store:
+    with Store(local, read_only=True) as store:
         if not names:
             return [run.id for run in reversed(store.runs())]
         found = [(name, store.run(name)) for name in names]

@@ -12,7 +12,7 @@ from segue.cli.terminal.output import Printer
 
 if TYPE_CHECKING:
     from segue.domain.events import Recorded
-    from segue.ports import Store
+    from segue.store.store import Store
 
 
 @click.command()

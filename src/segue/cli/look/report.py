@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from segue.cli.options import CommandSettings, options, refuse_idle
+from segue.cli.options import CommandSettings, options, refuse_unused
 from segue.cli.terminal.output import Printer
 from segue.domain.run import TASK_RUNS
 
 if TYPE_CHECKING:
-    from segue.ports import Store
     from segue.reports.report import DatasetReport
     from segue.runtime.app import App
+    from segue.store.store import Store
 
 NAMES = ("gaps", "recovery", "compare", "proof", "run")
 KINDS = tuple(kind.value for kind in TASK_RUNS)
@@ -72,9 +72,9 @@ def report(
     if run_id is not None and name != "run":
         raise click.UsageError(f"`segue report {name}` takes no run. For one run: segue report run {run_id}")
     if name == "run":
-        refuse_idle("the report is about one run", "since", "agent", "model", "source", "kind")
+        refuse_unused("the report is about one run", "since", "agent", "model", "source", "kind")
     if output.json or html is not None or sheet is not None:
-        refuse_idle("only tables in the terminal are cut", "limit")
+        refuse_unused("only tables in the terminal are cut", "limit")
     app = settings.look(parts=False)
     with app.store(read_only=True) as store:
         if name == "run":

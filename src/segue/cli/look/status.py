@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from segue.cli.options import CommandSettings, WholeNumber, options, refuse_idle
+from segue.cli.options import CommandSettings, WholeNumber, options, refuse_unused
 from segue.cli.terminal.output import Printer
 from segue.domain.run import USUAL_RUNS, RunKind
 
@@ -54,7 +54,7 @@ def status(
     from segue.view.load import load_view
 
     if run_id is not None:
-        refuse_idle("one run is shown", "limit", "kind")
+        refuse_unused("one run is shown", "limit", "kind")
     app = settings.look(parts=False)
     with app.store(read_only=True) as store:
         if run_id is None:

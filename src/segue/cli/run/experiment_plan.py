@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from segue.cli.terminal.output import Printer
 from segue.domain.amounts import format_quantity
 from segue.domain.run import RunKind
-from segue.ports import Store
 from segue.reports.comparison import report_comparison
 from segue.reports.forecasting import Outlook, Upcoming, forecast
 from segue.reports.formatting import format_percent
@@ -18,6 +17,10 @@ from segue.runtime import experiment as lab
 from segue.runtime.app import App
 from segue.runtime.arms import Arm
 from segue.runtime.experiment import Experiment
+
+if TYPE_CHECKING:
+    from segue.store.store import Store
+
 
 _UNKNOWN = 0.5
 """The rate at which differences are hardest to find."""

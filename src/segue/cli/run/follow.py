@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from segue.cli.options import CommandSettings, WholeNumber, options, refuse_idle
+from segue.cli.options import CommandSettings, WholeNumber, options, refuse_unused
 from segue.cli.terminal.output import Printer, clean
 from segue.domain.amounts import format_count
 
@@ -56,7 +56,7 @@ def follow(
     from segue.cli.runs import find_run
 
     if once:
-        refuse_idle("--once looks once", "every")
+        refuse_unused("--once looks once", "every")
     found = replace(settings.find(), tell=output.warn)
     with found.store(read_only=True) as store:
         run = find_run(store, found, run_id)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from segue.cli.options import CommandSettings, options, refuse_idle
+from segue.cli.options import CommandSettings, options, refuse_unused
 from segue.cli.terminal.output import Printer
 
 
@@ -52,7 +52,7 @@ def resume(run_id: str | None, verbose: bool, settings: CommandSettings, output:
         output.text("Nothing to resume: every run is done.")
         return 0
     if run.spec.kind is RunKind.CONVERSATION:
-        refuse_idle("a conversation has no summary", "summary")
+        refuse_unused("a conversation has no summary", "summary")
         hold = find_variant("continues", str(run.spec.kind), f"Run {run.id}")
         code: int = hold(settings.load_for(run), run, output, verbose=verbose)
         return code
@@ -63,7 +63,7 @@ def resume(run_id: str | None, verbose: bool, settings: CommandSettings, output:
             hint="List the runs: segue status",
         )
     if run.spec.origin is not None:
-        refuse_idle("a worker of the fleet continues the run", "summary", "verbose")
+        refuse_unused("a worker of the fleet continues the run", "summary", "verbose")
         resume_there = find_variant("submitted", "resume", f"Run {run.id}")
         asyncio.run(resume_there(app, run))
         output.result({"type": "queued", "run": run.id}, f"Run {run.id} waits for a worker of the fleet.")

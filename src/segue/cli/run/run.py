@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from segue.cli.options import CommandSettings, IssueChoice, issue_options, options, refuse_idle
+from segue.cli.options import CommandSettings, IssueChoice, issue_options, options, refuse_unused
 from segue.cli.run.choose import agent_settings, choice_options, name_options
 from segue.cli.terminal.output import Printer
 
@@ -280,14 +280,14 @@ def _refuse_pairs(app: App, dry_run: bool, detach: bool, restart: bool) -> None:
     """Refuse options that have no effect beside others."""
     if dry_run:
         launching = ("detach", "serve", "verbose", "restart", "approve", "pause_after_task")
-        refuse_idle("--dry-run launches nothing", *launching, "summary", "log_file", "log_format")
+        refuse_unused("--dry-run launches nothing", *launching, "summary", "log_file", "log_format")
     if detach:
-        refuse_idle("the run continues in the background", "verbose")
-        refuse_idle("a run in the background is watched with `segue serve`", "serve")
+        refuse_unused("the run continues in the background", "verbose")
+        refuse_unused("a run in the background is watched with `segue serve`", "serve")
     if restart:
-        refuse_idle("--restart starts over anyway", "plan_changed")
+        refuse_unused("--restart starts over anyway", "plan_changed")
     if not app.loaded.settings.log.file:
-        refuse_idle("no log is written without --log-file FILE", "log_format")
+        refuse_unused("no log is written without --log-file FILE", "log_format")
 
 
 def _refuse_fail_fast(app: App, fail_fast: bool) -> None:

@@ -27,7 +27,7 @@ def stop(run_id: str | None, settings: CommandSettings, output: Printer) -> None
 
     from segue.cli.runs import find_unfinished, state_of
     from segue.domain.run import RunState
-    from segue.runtime.session import stop_run
+    from segue.runtime.background import stop_run
 
     app = settings.find()
     with app.store(read_only=True) as store:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import to_builtins
 
@@ -14,13 +14,16 @@ from segue.cli.terminal.task_table import print_tasks
 from segue.config.load import GITHUB
 from segue.domain.errors import SegueError, UsageError
 from segue.domain.run import Run
-from segue.ports import Store
 from segue.runtime.app import App
 from segue.runtime.open import OpenRun
 from segue.runtime.session import SessionEnd
 from segue.system.files import check_way, write_atomic
 from segue.view.data import run_data
 from segue.view.load import load_view
+
+if TYPE_CHECKING:
+    from segue.store.store import Store
+
 
 GITHUB_VARIABLE = "GITHUB_STEP_SUMMARY"
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from segue.cli.options import CommandSettings, options, refuse_idle
+from segue.cli.options import CommandSettings, options, refuse_unused
 from segue.cli.terminal.output import Printer, short_paths
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def doctor(every: bool, settings: CommandSettings, output: Printer) -> int:
     from segue.runtime.doctor import examine
 
     if output.json:
-        refuse_idle("--json prints every agent", "every")
+        refuse_unused("--json prints every agent", "every")
     found = asyncio.run(examine(settings.look(say=False)))
     if output.json:
         output.data(found.as_data())

@@ -198,7 +198,7 @@ def _letter(step: Bar) -> str:
 @cache
 def phase_letters() -> dict[str, str]:
     """Return a letter for every phase: the first of its name that no phase before it has."""
-    from segue.flow.phases.registry import PHASES
+    from segue.flow.phase import PHASES
 
     letters: dict[str, str] = {}
     for name in PHASES:

@@ -11,22 +11,20 @@ from msgspec.structs import replace
 from segue.domain.events import NoticeGiven, VerdictGiven
 from segue.domain.kinds import commands_in, with_kind
 from segue.domain.proof import CheckResult, CheckState
-from segue.domain.results import CheckOutput, StepResult
+from segue.domain.results import CheckOutput, StepFacts, StepResult
 from segue.domain.task import TaskKind, TaskStatus
 from segue.domain.verdict import CONTESTED, Action, Criterion, Evidence, Result
 from segue.domain.workspace import Snapshot
 from segue.flow.actions import what_follows
-from segue.flow.check_results import checks_verdict, clean_result, store_result
+from segue.flow.commit import send_back
 from segue.flow.context import RunContext
-from segue.flow.independent import drop_wrong_tests, dropped_tests, explain_failure, lay_tests
+from segue.flow.disputes import drop_wrong_tests, dropped_tests, explain_failure, lay_tests
+from segue.flow.evidence import checks_verdict, clean_result, store_result
 from segue.flow.judging import ask_judges, no_verdict
-from segue.flow.phase import Phase
-from segue.flow.phases.resolve import resolve
-from segue.flow.ratchet import name_broken_tasks, proofs_to_run, run_again
-from segue.flow.scenarios import scenarios_of
+from segue.flow.phase import CHECK, CONTEST
+from segue.flow.ratchet import name_broken_tasks, proofs_to_run, run_again, scenarios_of
 from segue.flow.state import PhaseEnd, TaskState
 from segue.flow.survey import known_before, settle, written_first
-from segue.ports import StepFacts
 from segue.prompts.judge import contested_text
 
 _ASKED_FOR = "The task asks for these tests or control files to be changed in this way."
@@ -52,14 +50,10 @@ async def check(context: RunContext, state: TaskState) -> PhaseEnd:
         if what_follows(verdict, state.resolutions, context.policy.resolutions) is Action.STOP:
             return PhaseEnd(False, f"checks failed: {verdict.reason}")
         state.resolutions += 1
-        ended = await resolve(context, state, verdict)
+        ended = await send_back(context, state, verdict)
         if not ended.ok:
             return ended
     return PhaseEnd(True)
-
-
-CHECK = Phase("check", "Check", run=check, after=("execute",))
-CONTEST = Phase("contest", "Decide about changed tests", within=("check",))
 
 
 async def _run_once(context: RunContext, state: TaskState) -> tuple[CheckResult, ...]:
@@ -67,7 +61,7 @@ async def _run_once(context: RunContext, state: TaskState) -> tuple[CheckResult,
     commands = _commands(context, state)
     if not (commands or context.checking.examine or _has_scenarios(context, state)):
         return ()
-    number = state.launched[CHECK.name] = state.next_number(CHECK.name)
+    number = state.count(CHECK.name)
     key = f"{state.folder}/{CHECK.name}/{number}"
 
     async def work(_token: str) -> StepResult[CheckOutput]:
@@ -88,7 +82,8 @@ async def _run_once(context: RunContext, state: TaskState) -> tuple[CheckResult,
 
 async def check_tree(context: RunContext, state: TaskState, base: str, tree: str, key: str) -> str:
     """Check the work of a task together with what others have merged since it began; say what is wrong."""
-    merged = replace(state, base=Snapshot(base, state.base.branch, ""), seen=0)
+    start = replace(state.start, base=Snapshot(base, state.base.branch, ""), seen=0)
+    merged = replace(state, start=start)
     settled = {one.path for result in state.checks for one in result.contested}
     results = await _run_checks(context, merged, _commands(context, state), tree, key)
     if all(one.ok for one in results):
@@ -126,15 +121,17 @@ async def _run_checks(
         began = time.monotonic()
         base, head = await lay_tests(context, state, shlex.join(argv), tree)
         before = known_before(context, task, context.redact(shlex.join(argv)))
-        result = await checking.run(argv, base, head, kind=task.kind, expected_red=red, before=before)
+        result = await checking.sealer().check(
+            argv, base, head, kind=task.kind, expected_red=red, before=before
+        )
         result = explain_failure(context, state, name_broken_tasks(context, state, result))
         result = clean_result(context, result)
         results.append(result)
         await store_result(context, state, key, result, began)
     for scenario in scenarios_of(context, task):
-        assert checking.run_scenario is not None
         began = time.monotonic()
-        result = clean_result(context, await checking.run_scenario(scenario, state.base.head, tree))
+        found = await checking.sealer().try_scenario(scenario, state.base.head, tree)
+        result = clean_result(context, found)
         results.append(result)
         await store_result(context, state, key, result, began)
     if checking.examine is None:
@@ -189,7 +186,7 @@ async def _is_asked_for(context: RunContext, state: TaskState, disputed: list[Ch
     question = replace(state.task, criteria=(Criterion(CONTESTED, _ASKED_FOR),))
     texts = [contested_text(one) for result in disputed for one in result.contested]
     files = tuple(one.path for result in disputed for one in result.contested)
-    evidence = Evidence(context.redact("\n".join(texts)), files, (), state.summary)
+    evidence = Evidence(context.redact("\n".join(texts)), files, (), state.last.summary)
     found = await ask_judges(context, context.judging, state, CONTEST, question, evidence)
     if found.failure is not None:
         raise no_verdict(context, state, found.verdict.reason)

@@ -12,21 +12,18 @@ from segue.domain.events import PLAN_GATE, GatePassed, GateReached, NoticeGiven,
 from segue.domain.job import Mode, Prompt, Role
 from segue.domain.outcome import Failure, FailureKind, Outcome
 from segue.domain.plan import MalformedPlan, read_plan, revise
-from segue.domain.results import LaunchInput, LaunchOutput, Nothing, StepResult
+from segue.domain.results import LaunchInput, LaunchOutput, Nothing, StepFacts, StepResult
 from segue.domain.task import Task, TaskStatus, without_secrets
 from segue.domain.workspace import Snapshot
 from segue.flow.context import Building, RunContext
 from segue.flow.evidence import tree_before, undo_edits, verdict_after
-from segue.flow.launch import LaunchRequest, Series, Try
-from segue.flow.phase import Phase
+from segue.flow.launch import Attempts, LaunchRequest, Series
+from segue.flow.phase import OUTLINE, REPLAN, Phase
 from segue.flow.state import PhaseEnd, TaskState
-from segue.ports import StepFacts
 from segue.prompts.outline import outline_prompt, replan_prompt
 
 _END = "run/end"
 """Recorded when no plan could be made."""
-
-OUTLINE = Phase("outline", "Plan the steps", Role.PLAN)
 
 
 async def outline(context: RunContext, building: Building) -> None:
@@ -68,13 +65,13 @@ async def _plan(context: RunContext, building: Building, *, again: bool = False)
             await context.journal.redo(prefix)
     goal = context.redact(building.outline.goal)
     draft, words = (building.outline.tasks().tasks, context.comments(PLAN_GATE)) if again else ((), ())
-    question = _Question(
-        "",
-        OUTLINE,
-        {},
-        lambda complaint: outline_prompt(goal, complaint, draft=draft, comments=words),
-    )
-    number, result = await _ask(context, building, question, _first_number(context) if again else 1)
+
+    def ask(complaint: str | None) -> Prompt:
+        return outline_prompt(goal, complaint, draft=draft, comments=words)
+
+    question = _Question("", OUTLINE, {}, ask)
+    counts = {OUTLINE.name: _last_number(context) if again else 0}
+    result = await _ask(context, building, question, counts)
     if not result.ok:
         if not again:
             await context.journal.record(_END, StepResult(False, Nothing()), StepFacts(phase="end"))
@@ -85,13 +82,13 @@ async def _plan(context: RunContext, building: Building, *, again: bool = False)
             hint=f"Look: segue logs {run}   Try again: segue resume {run}",
         )
     reason = f"rejected: {' '.join(words)}" if again else "the first plan"
-    await _revise(context, building, "", number, result.output.steps, reason)
+    await _revise(context, building, "", counts[OUTLINE.name], result.output.steps, reason)
 
 
-def _first_number(context: RunContext) -> int:
-    """Return the number of the first attempt since the person was shown a plan; after a kill the same one."""
+def _last_number(context: RunContext) -> int:
+    """Return the number of the last attempt before the person was shown a plan; after a kill the same one."""
     shown = [step for step in context.journal.steps("run/outline/") if step.started <= context.view.gate_ts]
-    return 1 + max((step.attempt for step in shown), default=0)
+    return max((step.attempt for step in shown), default=0)
 
 
 async def checkpoint(context: RunContext, state: TaskState) -> PhaseEnd:
@@ -114,11 +111,6 @@ async def checkpoint(context: RunContext, state: TaskState) -> PhaseEnd:
     return PhaseEnd(True)
 
 
-REPLAN = Phase(
-    "replan", "Replan", Role.PLAN, run=checkpoint, after=("verify",), settings=("replan", "limits.replans")
-)
-
-
 async def replan(
     context: RunContext, building: Building, state: TaskState, reason: str, *, done: bool
 ) -> StepResult[LaunchOutput]:
@@ -134,11 +126,12 @@ async def replan(
         return replan_prompt(goal, ended, rest, context.redact(reason), complaint)
 
     question = _Question(key, REPLAN, {step.key: step for step in rest}, ask, state.now)
-    number, result = await _ask(context, building, question, state.next_number(REPLAN.name))
-    state.launched[REPLAN.name] = number
+    result = await _ask(context, building, question, state.launched)
     if result.ok:
         kept = [step for step in ended if step.key == key or step.key in at_work]
-        await _revise(context, building, key, number, (*kept, *result.output.steps), reason)
+        await _revise(
+            context, building, key, state.launched[REPLAN.name], (*kept, *result.output.steps), reason
+        )
     return result
 
 
@@ -168,42 +161,31 @@ class _Question(Struct, frozen=True):
 
 
 async def _ask(
-    context: RunContext, building: Building, question: _Question, first: int
-) -> tuple[int, StepResult[LaunchOutput]]:
+    context: RunContext, building: Building, question: _Question, counts: dict[str, int]
+) -> StepResult[LaunchOutput]:
     """Ask until the plan can be read; a malformed one is asked for once more."""
-    phase = question.phase
-
-    async def attempt(now: Try) -> StepResult[LaunchOutput]:
-        key = f"{question.folder}/{phase.name}/{now.number}"
-        tree = await tree_before(context, key, question.start)
-
-        async def conclude(outcome: Outcome) -> LaunchOutput:
-            edited = await undo_edits(context, question.task, tree, outcome)
-            return edited or _read(context, building, question, outcome)
-
-        request = LaunchRequest(
-            key=key,
-            phase=phase.name,
-            attempt=now.number,
-            prompt=question.ask(context.redact(now.feedback) if now.feedback else None),
-            mode=Mode.PLAN,
-            by=now.by,
-            workspace=context.workspace.root,
-            task=question.task,
-            base=tree.head,
-            before=LaunchInput(tree=tree),
-        )
-        return await context.launcher.launch(request, conclude)
-
     series = Series(
         chain=context.agents[Role.PLAN],
         task=question.task,
-        phase=phase.name,
+        phase=question.phase.name,
         folder=question.folder,
-        first=first,
         attempts=max(2, context.launcher.attempts),
     )
-    return await context.launcher.attempt(series, attempt)
+    attempts = Attempts(context.launcher, series, counts)
+    async for attempt in attempts:
+        tree = await tree_before(context, attempt.key, question.start)
+        complaint = context.redact(attempt.feedback) if attempt.feedback else None
+        request = LaunchRequest(
+            question.ask(complaint),
+            Mode.PLAN,
+            context.workspace.root,
+            tree.head,
+            before=LaunchInput(tree=tree),
+        )
+        async with attempt.launch(request) as outcome:
+            edited = await undo_edits(context, question.task, tree, outcome)
+            attempt.output = edited or _read(context, building, question, outcome)
+    return attempts.result
 
 
 def _read(context: RunContext, building: Building, question: _Question, outcome: Outcome) -> LaunchOutput:

@@ -5,20 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from segue.domain.events import NoticeGiven, Reviewed
-from segue.domain.job import Mode, Role
-from segue.domain.results import Dismissal, LaunchOutput, ReviewOutput, StepResult
+from segue.domain.job import Mode
+from segue.domain.results import Dismissal, ReviewOutput, StepFacts, StepResult
 from segue.domain.verdict import Finding
 from segue.flow.commit import commit_phase
 from segue.flow.context import Reviewing, RunContext
 from segue.flow.evidence import changes_since, start_of
-from segue.flow.launch import LaunchRequest, Try
-from segue.flow.phase import Phase
-from segue.flow.phases.execute import attempt_phase
+from segue.flow.launch import LaunchRequest
+from segue.flow.phase import ADDRESS, REVIEW
 from segue.flow.state import PhaseEnd, TaskState
-from segue.ports import ReviewSubject, StepFacts
+from segue.ports import ReviewSubject
 from segue.prompts.task import address_prompt
-
-ADDRESS = Phase("address", "Address findings", Role.ADDRESS, edits=True, within=("review",))
 
 
 async def review(context: RunContext, state: TaskState) -> PhaseEnd:
@@ -29,9 +26,6 @@ async def review(context: RunContext, state: TaskState) -> PhaseEnd:
     ended = await rounds.run()
     await rounds.finish()
     return ended
-
-
-REVIEW = Phase("review", "Review", run=review, after=("execute", "check"), settings=("review",))
 
 
 class _Rounds:
@@ -83,7 +77,7 @@ class _Rounds:
 
     async def _review_once(self) -> ReviewOutput:
         state, task = self._state, self._state.task.key
-        number = state.launched[REVIEW.name] = state.next_number(REVIEW.name)
+        number = state.count(REVIEW.name)
         again, self._reviewed = self._reviewed, True
         key = f"{self._state.folder}/{REVIEW.name}/{number}"
 
@@ -122,26 +116,15 @@ class _Rounds:
 
     async def _address(self, number: int, findings: Sequence[Finding]) -> PhaseEnd:
         context, state = self._context, self._state
-
-        async def attempt(now: Try) -> StepResult[LaunchOutput]:
-            key = f"{state.folder}/{ADDRESS.name}/{now.number}"
-            request = LaunchRequest(
-                key=key,
-                phase=ADDRESS.name,
-                attempt=now.number,
-                prompt=address_prompt(state.task, findings, now.feedback, cloud=context.cloud),
-                mode=Mode.EDIT,
-                by=now.by,
-                workspace=context.workspace.root,
-                task=state.task.key,
-                about=state.task,
-                base=start_of(context, state),
-                build_phase=state.task.build_phase,
-            )
-            conclude = changes_since(context, state, key, allow_no_change=True)
-            return await context.launcher.launch(request, conclude)
-
-        result = await attempt_phase(context, state, ADDRESS, attempt)
+        attempts = context.attempts(ADDRESS, state)
+        async for attempt in attempts:
+            prompt = address_prompt(state.task, findings, attempt.feedback, cloud=context.cloud)
+            request = LaunchRequest(prompt, Mode.EDIT, context.workspace.root, start_of(context, state))
+            async with attempt.launch(request) as outcome:
+                attempt.output = await changes_since(
+                    context, state, attempt.key, outcome, allow_no_change=True
+                )
+        result = attempts.result
         if not result.ok:
             return PhaseEnd(False, result.output.verdict.reason)
         state.take(result.output)

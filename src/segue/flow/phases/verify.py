@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from segue.domain.job import Role
+from segue.domain.results import SnapshotOutput
+from segue.domain.task import Task
 from segue.domain.verdict import Action, Evidence, Result, Verdict
-from segue.flow.actions import ACTIONS, COUNTED, Resolution, Round, what_follows
-from segue.flow.actions.choose import choose
+from segue.domain.workspace import Snapshot
+from segue.flow.actions import ACTIONS, COUNTED, Resolution, Round, choose, what_follows
+from segue.flow.commit import send_back
 from segue.flow.context import RunContext
 from segue.flow.judging import ask_judges, no_verdict
-from segue.flow.phase import Phase
+from segue.flow.phase import VERIFY
 from segue.flow.phases.check import check
-from segue.flow.phases.resolve import resolve
 from segue.flow.state import PhaseEnd, TaskState
 
 
@@ -37,16 +38,6 @@ async def verify(context: RunContext, state: TaskState) -> PhaseEnd:
             return ended
 
 
-VERIFY = Phase(
-    "verify",
-    "Verify",
-    Role.VERIFY,
-    run=verify,
-    after=("execute", "check", "review", "independent"),
-    settings=("judged_by", "criteria", "judge"),
-)
-
-
 async def _act(context: RunContext, state: TaskState, verdict: Verdict) -> PhaseEnd | None:
     """Do what the verdict asks for; returns the end of the phase, or None to judge again."""
     failed = PhaseEnd(False, f"verification failed: {verdict.reason}")
@@ -63,13 +54,13 @@ async def _act(context: RunContext, state: TaskState, verdict: Verdict) -> Phase
     resolution = await ACTIONS[action](now) if now else Resolution()
     if resolution.end is not None:
         return resolution.end
-    ended = await resolve(context, state, verdict, resolution.notes)
+    ended = await send_back(context, state, verdict, resolution.notes)
     return None if ended.ok else ended
 
 
 async def _evidence(context: RunContext, state: TaskState) -> Evidence:
     """Gather the diff since the task or its story began, what the checks said, and the agent's own words."""
-    base = state.story_base or state.base
+    base = _story_base(context, state.task) or state.base
     diff = await context.workspace.diff(base.head, state.head)
     files = (await context.workspace.changes(base, state.now)).files
     building = context.building
@@ -77,7 +68,16 @@ async def _evidence(context: RunContext, state: TaskState) -> Evidence:
         context.redact(diff),
         files,
         state.checks,
-        state.summary,
+        state.last.summary,
         building.diagnostics if building else None,
         context.redact(context.source.context(state.task)) if building else "",
     )
+
+
+def _story_base(context: RunContext, task: Task) -> Snapshot | None:
+    """Return what the story began with that this task ends, as far as this run knows it."""
+    for key in task.story_tasks:
+        known = context.journal.recorded(f"task/{key}/base", SnapshotOutput)
+        if known is not None and key != task.key:
+            return Snapshot(known.output.head, known.output.branch, known.output.dirty)
+    return None

@@ -13,7 +13,7 @@ import html
 import os
 import time
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
 import msgspec
@@ -31,11 +31,14 @@ from segue.parts.notify.answers import PATH, AnswerSigner, ExpiredToken, TaskAns
 from segue.parts.notify.options import NotifySettings
 from segue.parts.notify.post import post_json
 from segue.parts.notify.slack import SIGNATURE, TIMESTAMP, sign_request
-from segue.ports import Store
 from segue.runtime.app import App
 from segue.runtime.overrides import decide
 from segue.runtime.sources import load_run_app
 from segue.view.load import ACTIVE, load_view, state_of
+
+if TYPE_CHECKING:
+    from segue.store.store import Store
+
 
 Resume = Callable[[App, Run], Awaitable[None]]
 """Continues a run, wherever it is driven."""

@@ -9,13 +9,12 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlsplit
 
-from segue.domain.results import StepResult
+from segue.domain.results import StepFacts, StepResult
 from segue.domain.text import keep_start
 from segue.parts.bridge.context import ConversationContext
 from segue.parts.bridge.events import BridgeWebhook
 from segue.parts.bridge.steps import CompletionOutput
 from segue.parts.notify.webhook import sign
-from segue.ports import StepFacts
 from segue.system.http.client import HttpClient, HttpError, HttpPolicy
 
 _SUMMARY = 4000

@@ -4,26 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
-from msgspec.structs import replace
 
 from segue.domain.events import AgentStarted, AgentText, Event
 from segue.domain.notification import Notification, NotificationKind
 from segue.domain.outcome import Budget, Failure, FailureKind, Outcome
 from segue.domain.results import LaunchOutput, StepResult
 from segue.domain.text import LONGEST_ANSWER, AnswerText, is_too_long
+from segue.flow.agents import ChosenAgent, Launcher
 from segue.flow.evidence import verdict_after
-from segue.flow.launch import Launcher, LaunchRequest, Series, Try
+from segue.flow.launch import Attempts, LaunchRequest, Series
 from segue.parts.bridge.options import BridgeSettings, bridge_settings
 from segue.parts.notify.observer import make_notifiers
 from segue.parts.notify.options import NotifySettings
 from segue.parts.notify.send import notify
-from segue.ports import Agent, Journal
+from segue.ports import Agent
 from segue.runtime.app import App
 from segue.runtime.ready import check_caps
 from segue.runtime.wiring import make_agent, with_repository
 from segue.system.process.processes import Processes
+
+if TYPE_CHECKING:
+    from segue.store.journal import Journal
 
 
 class ConversationContext(Struct, frozen=True):
@@ -77,23 +81,30 @@ After = Callable[[Outcome], Awaitable[tuple[str, ...]]]
 
 
 async def launch_agent(
-    context: ConversationContext, request: LaunchRequest, after: After | None = None, *, again: bool = False
+    context: ConversationContext,
+    key: str,
+    phase: str,
+    by: ChosenAgent,
+    request: LaunchRequest,
+    after: After | None = None,
+    *,
+    again: bool = False,
 ) -> StepResult[LaunchOutput]:
     """Launch the agent; launch it again after an interruption and after a usage limit has passed.
 
-    The key of the request is the folder of the attempts in the journal. `again`: retry a failure that was
-    recorded earlier. Raises OverBudget.
+    `key` is the folder of the attempts in the journal. `again`: retry a failure that was recorded earlier.
+    Raises OverBudget.
     """
-    key = request.key
-    series = Series(chain=(request.by,), task=key, phase="launch", folder=key, retry_recorded=again)
-
-    async def attempt(now: Try) -> StepResult[LaunchOutput]:
+    series = Series(
+        chain=(by,), task="", label=key, phase="launch", kind=phase, folder=key, retry_recorded=again
+    )
+    attempts = Attempts(context.launcher, series, {})
+    async for attempt in attempts:
         said = TurnTranscript(context.started)
-
-        async def conclude(outcome: Outcome) -> LaunchOutput:
+        async with attempt.launch(request, said.hear) as outcome:
             branches = await after(outcome) if after else outcome.branches
             text, failure = said.conclude(outcome, whole=context.settings.reads == "turn")
-            return LaunchOutput(
+            attempt.output = LaunchOutput(
                 verdict=verdict_after(failure),
                 failure=failure,
                 text=text,
@@ -101,12 +112,7 @@ async def launch_agent(
                 agent_id=said.agent_id,
                 url=said.url,
             )
-
-        attempt_key, number = series.key(now.number), now.number
-        tried = replace(request, key=attempt_key, attempt=number, by=now.by, name=key, hear=said.hear)
-        return await context.launcher.launch(tried, conclude)
-
-    return (await context.launcher.attempt(series, attempt))[1]
+    return attempts.result
 
 
 class TurnTranscript:

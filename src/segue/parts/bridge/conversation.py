@@ -18,9 +18,10 @@ from msgspec import Struct, field
 
 from segue.domain.errors import NeedsHuman
 from segue.domain.job import Mode
-from segue.domain.results import LaunchOutput, StepResult, read_as
+from segue.domain.results import LaunchOutput, R, StepFacts, StepResult, read_as
 from segue.domain.run import StepState
-from segue.flow.launch import ChosenAgent, LaunchRequest, OverBudget
+from segue.flow.agents import ChosenAgent, OverBudget
+from segue.flow.launch import LaunchRequest
 from segue.parts.bridge.commands import AgentCommand, Remind, Subagent, serialise
 from segue.parts.bridge.context import ConversationContext, launch_agent, notify_people
 from segue.parts.bridge.events import BridgeCommand, BridgeReminder, BridgeSkipped, BridgeTurn
@@ -37,7 +38,7 @@ from segue.parts.bridge.steps import (
     ReplyOutput,
     SayOutput,
 )
-from segue.ports import Agent, R, StepFacts
+from segue.ports import Agent
 
 _SKIPS_KEPT = 100
 _ENDED = (StepState.DONE, StepState.FAILED)
@@ -114,7 +115,9 @@ class Conversation(Struct):
             await self.context.emit(BridgeTurn(number, words.items), key)
         say = (await self.context.journal.record(f"{key}/say", StepResult(True, words))).output
         try:
-            result = await launch_agent(self.context, self._make_launch(key, number, say), again=True)
+            by = ChosenAgent(self.agent, self.context.journal.run.spec.model)
+            request = self._make_launch(key, number, say)
+            result = await launch_agent(self.context, key, "turn", by, request, again=True)
         except OverBudget as error:
             raise self._needs_human(error.reason.replace("limits.", "bridge.")) from None
         if not result.ok:
@@ -137,13 +140,9 @@ class Conversation(Struct):
             nonce=f"{run.id} {key}",
         )
         return LaunchRequest(
-            key=key,
-            phase="turn",
-            attempt=1,
-            prompt=prompt,
-            mode=Mode(settings.mode),
-            by=ChosenAgent(self.agent, run.spec.model),
-            workspace=self.workspace,
+            prompt,
+            Mode(settings.mode),
+            self.workspace,
             session=self._session_before(number) if remembers else None,
         )
 

@@ -5,16 +5,19 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from segue.agents.cloud.repository import canonical_address
 from segue.domain.errors import UsageError
 from segue.domain.results import read_as, to_json
 from segue.domain.run import Run, RunKind, RunSpec, RunState, Step, StepState
 from segue.parts.bridge.steps import CommandOutput, MessageOutput, ReplyOutput, SayOutput
-from segue.ports import Store
 from segue.runtime.app import App
 from segue.view.load import load_view, state_of
+
+if TYPE_CHECKING:
+    from segue.store.store import Store
+
 
 KIND = "bridge"
 """The source kind of conversations."""

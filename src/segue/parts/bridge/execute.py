@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from importlib.metadata import entry_points
 from typing import Any
 
-from segue.domain.results import StepResult
+from segue.domain.results import StepFacts, StepResult
 from segue.domain.text import keep_start
 from segue.parts.bridge.commands import AgentCommand, Extension, LocalAction, Remind, Subagent, WebhookResult
 from segue.parts.bridge.context import ConversationContext
@@ -18,7 +18,6 @@ from segue.parts.bridge.events import BridgeReminder, BridgeResult
 from segue.parts.bridge.relay_client import run_action
 from segue.parts.bridge.steps import CommandOutput
 from segue.parts.bridge.subagent import KEPT_TEXT, run_subagent
-from segue.ports import StepFacts
 
 GROUP = "segue.bridge"
 """The entry-point group of further commands: keyword → `async def run(payload, token) -> dict`."""

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from segue.domain.run import Run, RunKind
 from segue.parts.bridge.conversations import describe, list_conversations
-from segue.ports import Store
 from segue.web import queries
 from segue.web.inbox import list_questions
 from segue.web.routes import (
@@ -18,6 +17,10 @@ from segue.web.routes import (
     PageRoute,
     slice_page,
 )
+
+if TYPE_CHECKING:
+    from segue.store.store import Store
+
 
 SIZE = 20
 """Conversations on one page."""

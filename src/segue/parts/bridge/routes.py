@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import msgspec
@@ -38,11 +38,14 @@ from segue.parts.bridge.webhooks import (
 )
 from segue.parts.notify.answers import PATH
 from segue.parts.notify.options import NotifySettings
-from segue.ports import Store
 from segue.runtime.app import App
 from segue.runtime.plan import agent_text
 from segue.runtime.wiring import agent_kind
 from segue.system.http.guard import LOOPBACK_HOSTS, RequestGuard
+
+if TYPE_CHECKING:
+    from segue.store.store import Store
+
 
 _MAX_LIMIT = 1000
 

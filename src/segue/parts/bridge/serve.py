@@ -7,6 +7,7 @@ import os
 import secrets
 from collections.abc import Callable
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from segue.domain.errors import Locked, NeedsHuman, SegueError
 from segue.domain.run import RunState
@@ -19,12 +20,15 @@ from segue.parts.bridge.session import run_conversation
 from segue.parts.bridge.webhooks import dispatch, open_inbox
 from segue.parts.notify.answers import make_answer_signer
 from segue.parts.notify.options import NotifySettings
-from segue.ports import Store
 from segue.runtime.app import App
 from segue.runtime.background import start_resume
 from segue.system.http.server import open_server
 from segue.system.process.group import on_interrupt
 from segue.system.secrets import keep_secret
+
+if TYPE_CHECKING:
+    from segue.store.store import Store
+
 
 _RETRY_SECONDS = 2.0
 _UNFINISHED = (RunState.RUNNING, RunState.PARKED)

@@ -7,17 +7,18 @@ import os
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from segue.domain.errors import Interrupted, LeaseLost, SegueError, UsageError, WorkspaceError
 from segue.domain.events import RunResumed, RunStarted
 from segue.domain.run import Run, RunState
-from segue.flow.launch import Launcher
+from segue.flow.agents import Launcher
 from segue.parts.bridge.context import ConversationContext, conversation_budget
 from segue.parts.bridge.conversation import Conversation
 from segue.parts.bridge.options import bridge_settings
-from segue.ports import Journal, Observer, Store
+from segue.ports import Observer
 from segue.runtime.app import App
 from segue.runtime.session import close_run, last_seen, state_after
 from segue.runtime.wiring import raise_problems
@@ -26,6 +27,10 @@ from segue.system.lock import RepoLock
 from segue.system.process.group import on_interrupt
 from segue.system.process.processes import Processes
 from segue.view.run import FOLDED, RunView
+
+if TYPE_CHECKING:
+    from segue.store.journal import Journal
+    from segue.store.store import Store
 
 
 class ConversationResult(Struct, frozen=True):

@@ -20,7 +20,8 @@ from segue.domain.outcome import Outcome
 from segue.domain.results import LaunchOutput, StepResult
 from segue.domain.run import StepState
 from segue.domain.text import keep_end
-from segue.flow.launch import ChosenAgent, LaunchRequest, OverBudget
+from segue.flow.agents import ChosenAgent, OverBudget
+from segue.flow.launch import LaunchRequest
 from segue.parts.bridge.commands import Subagent
 from segue.parts.bridge.completion import report_completion
 from segue.parts.bridge.context import ConversationContext, launch_agent
@@ -175,17 +176,9 @@ async def _launch(
     run = context.journal.run.id
     prompt = subagent_prompt(command.prompt, agent.can.cloud, nonce=f"{run} {key}")
     by = ChosenAgent(agent, command.model)
-    request = LaunchRequest(
-        key=key,
-        phase="subagent",
-        attempt=1,
-        prompt=prompt,
-        mode=Mode.EDIT,
-        by=by,
-        workspace=context.folder(),
-    )
+    request = LaunchRequest(prompt, Mode.EDIT, context.folder())
     if agent.can.cloud:
-        return await launch_agent(context, replace(request, base=command.branch))
+        return await launch_agent(context, key, "subagent", by, replace(request, base=command.branch))
     assert target.folder is not None
     name = key.replace("/", "-")
     clone = Clone(target.folder, context.folder("clones") / name, f"segue/{run}/{name}", command.branch)
@@ -196,7 +189,8 @@ async def _launch(
 
     if context.journal.state(f"{key}/launch/1") in (None, StepState.STARTED):
         await clone.prepare()
-    result = await launch_agent(context, replace(request, workspace=clone.folder), push)
+    local = replace(request, workspace=clone.folder)
+    result = await launch_agent(context, key, "subagent", by, local, push)
     clone.remove()
     return result
 

@@ -16,7 +16,7 @@ import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from msgspec import Struct
@@ -24,15 +24,19 @@ from msgspec import Struct
 from segue.agents.cursor_cloud.api import KEY, CursorCloudOptions, parse_status
 from segue.domain.events import AgentStarted
 from segue.domain.options import read_options
-from segue.domain.results import StepResult
+from segue.domain.results import StepFacts, StepResult
 from segue.domain.run import Run, RunKind, RunSpec, RunState
 from segue.parts.bridge.conversations import KIND
 from segue.parts.bridge.events import BridgeWebhook
 from segue.parts.bridge.steps import InboxOutput
 from segue.parts.notify.webhook import sign
-from segue.ports import Journal, StepFacts, Store
 from segue.runtime.app import App
 from segue.system.http.client import HttpClient, HttpError, HttpPolicy
+
+if TYPE_CHECKING:
+    from segue.store.journal import Journal
+    from segue.store.store import Store
+
 
 WEBHOOKS = "/webhooks/cursor"
 INBOX = "bridge-webhooks"

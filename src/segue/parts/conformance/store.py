@@ -13,10 +13,11 @@ from typing import Any
 
 from segue.domain.errors import Locked, StoreError
 from segue.domain.events import AgentTool, Recorded
-from segue.domain.results import Output, StepResult, to_json
+from segue.domain.results import Output, StepFacts, StepResult, to_json
 from segue.domain.run import RunSpec, RunState, StepState
 from segue.parts.conformance.trial import report_broken
-from segue.ports import StepFacts, Store, Work
+from segue.store.journal import Work
+from segue.store.store import Store
 
 MakeStore = Callable[[], Store]
 _SPEC = RunSpec(

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import TYPE_CHECKING, BinaryIO, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -27,9 +27,9 @@ from segue.parts.fleet.options import WorkerSettings
 from segue.parts.fleet.placement import refuse_foreign
 from segue.parts.fleet.register import find_run
 from segue.parts.fleet.work import WorkCarrier, find_work, load_base, load_work, source_here
-from segue.ports import Carrier, Observer, Store
+from segue.ports import Observer
 from segue.runtime.app import App
-from segue.runtime.open import OpenRun
+from segue.runtime.open import Carrier, OpenRun
 from segue.runtime.past import look_back, settle_first, settle_resume
 from segue.runtime.plan import plan_run, replan_run
 from segue.runtime.preconditions import check_isolated, check_preconditions
@@ -46,6 +46,9 @@ from segue.system.git.repository import Repository
 from segue.system.git.worktree import branch_of
 from segue.system.lock import RepoLock
 from segue.system.process.folder import end_orphans
+
+if TYPE_CHECKING:
+    from segue.store.store import Store
 
 
 @asynccontextmanager

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from segue.domain.errors import SegueError
-from segue.ports import Store
 from segue.runtime.app import App
 from segue.store.address import is_postgres
 from segue.web.cache import VersionedCache
 from segue.web.routes import Data, NotFound, PageRequest, PageRoute
+
+if TYPE_CHECKING:
+    from segue.store.store import Store
+
 
 _PREPARED = VersionedCache[bool](8, max_age=30.0)
 """Whether a database was prepared for a fleet: somebody may do that while the page is open."""

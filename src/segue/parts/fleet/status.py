@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
 
 from segue.parts.fleet.queue import QueueKey
 from segue.parts.fleet.register import SILENT_MS
-from segue.ports import Store
 from segue.runtime.registry import names
+
+if TYPE_CHECKING:
+    from segue.store.store import Store
+
 
 _HOUR = 3_600_000
 _SHOWN = 10

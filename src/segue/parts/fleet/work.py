@@ -16,10 +16,9 @@ from msgspec.structs import replace
 
 from segue.domain.errors import Locked, WorkspaceError
 from segue.domain.run import Run, RunSpec, Step
-from segue.flow.phases.registry import PHASES
+from segue.flow.phase import PHASES
 from segue.parts.fleet.git.portable import Packed, deliver, pack
-from segue.ports import Statement
-from segue.store.database import Database, ask, transact
+from segue.store.database import Database, Statement, ask, transact
 from segue.store.postgres import Postgres
 from segue.system.git.repository import Repository
 from segue.system.git.worktree import branch_of

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from segue.cli.options import CommandSettings, options, refuse_idle
+from segue.cli.options import CommandSettings, options, refuse_unused
 from segue.cli.terminal.output import Printer
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def proxy(context: click.Context, host: str, port: int, settings: CommandSetting
       segue proxy config > config.yaml
     """
     if context.invoked_subcommand is not None:
-        refuse_idle("nothing is served", "host", "port")
+        refuse_unused("nothing is served", "host", "port")
         return
     _require()
     app = _load(settings)

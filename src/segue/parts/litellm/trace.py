@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import structs
 
@@ -23,8 +23,12 @@ from segue.domain.errors import SegueError
 from segue.domain.run import RunKind, RunSpec, RunState
 from segue.parts.litellm.events import TraceSpan
 from segue.parts.litellm.options import provider_settings
-from segue.ports import Journal, Store
 from segue.runtime.app import App
+
+if TYPE_CHECKING:
+    from segue.store.journal import Journal
+    from segue.store.store import Store
+
 
 SpanKind = Literal["cli", "litellm", "profile"]
 

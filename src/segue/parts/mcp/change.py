@@ -14,13 +14,12 @@ from segue.domain.run import Run
 from segue.parts.mcp.look import Data, RunName, plain, read_status
 from segue.parts.mcp.project import ServedProject
 from segue.runtime.app import App
-from segue.runtime.background import detach, start_resume
+from segue.runtime.background import detach, start_resume, stop_run
 from segue.runtime.comments import comment as store_comment
 from segue.runtime.open import open_run
 from segue.runtime.overrides import decide as decide_task
 from segue.runtime.plan import NO_TASKS
 from segue.runtime.rehearsal import refuse_simulated
-from segue.runtime.session import stop_run
 from segue.runtime.task_choice import TaskChoice
 from segue.view.load import ACTIVE, state_of
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from segue.cli.options import PORT, CommandSettings, options, refuse_idle
+from segue.cli.options import PORT, CommandSettings, options, refuse_unused
 from segue.cli.terminal.output import Printer
 
 
@@ -29,7 +29,7 @@ def mcp(http: bool, port: int, read_only: bool, settings: CommandSettings, outpu
       segue mcp --http                           for clients that connect to an address
     """
     if not http:
-        refuse_idle("the server listens on no port without --http", "port")
+        refuse_unused("the server listens on no port without --http", "port")
     import asyncio
     import os
     import sys

@@ -7,7 +7,7 @@ import json
 import time
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable
-from typing import Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from mcp.server.mcpserver import Context
 from msgspec import to_builtins
@@ -19,16 +19,20 @@ from segue.domain.events import PLAN_GATE
 from segue.domain.kinds import with_kinds
 from segue.domain.run import USUAL_RUNS, Run
 from segue.parts.mcp.project import ServedProject
-from segue.ports import QueryLimits, Store
 from segue.reports.card.build import build_cards
 from segue.reports.card.card import ProofCard
 from segue.reports.event_text import describe_event, locate_event
 from segue.runtime.plan import kind_rules
 from segue.runtime.sources import find_sources, read_tasks
+from segue.store.database import QueryLimits
 from segue.system.reading import work_tree
 from segue.view.data import run_data
 from segue.view.load import ACTIVE, load_view, state_of
 from segue.view.run import RunView
+
+if TYPE_CHECKING:
+    from segue.store.store import Store
+
 
 T = TypeVar("T")
 Data = dict[str, Any]

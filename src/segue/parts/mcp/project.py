@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
 from segue.domain.errors import UsageError
 from segue.domain.run import TASK_RUNS, Run
-from segue.ports import Store
 from segue.runtime.app import App
 from segue.runtime.find import find_run
 from segue.system.git.folders import git_dirs
 from segue.system.reading import work_tree
+
+if TYPE_CHECKING:
+    from segue.store.store import Store
 
 
 class ServedProject(Struct, frozen=True):

@@ -22,12 +22,13 @@ from segue.domain.run import RunKind, RunSpec, RunState
 from segue.parts.notify.answers import AnswerSigner, make_answer_signer
 from segue.parts.notify.options import NotifySettings
 from segue.parts.notify.send import notify
-from segue.ports import Notifier, Store
+from segue.ports import Notifier
 from segue.system.redact import Redactor
 from segue.view.run import RunView
 
 if TYPE_CHECKING:
     from segue.runtime.app import App
+    from segue.store.store import Store
 
 _EXIT_TIMEOUT = 30.0
 """Seconds the end of a run waits for notifications that are being sent."""

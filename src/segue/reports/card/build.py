@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import Struct, field
@@ -25,12 +26,15 @@ from segue.domain.results import ReviewOutput, read_as
 from segue.domain.run import Run
 from segue.domain.task import Task
 from segue.domain.verdict import CONTESTED, CriterionVerdict, Finding
-from segue.flow.phases.registry import PHASES
-from segue.ports import Store
+from segue.flow.phase import PHASES
 from segue.prompts.judge import criteria_of
 from segue.reports.card.card import CheckCard, CriterionCard, ProofCard
 from segue.view.load import load_view
 from segue.view.task import MEANINGS, TaskView
+
+if TYPE_CHECKING:
+    from segue.store.store import Store
+
 
 _KINDS: tuple[type[Event], ...] = (
     *(StepStarted, VerdictGiven, CheckRun, Tampered, Reviewed, TaskEnded, PlanRevised),

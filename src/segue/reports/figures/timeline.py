@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from segue.domain.amounts import format_duration
 from segue.domain.text import cut_text
-from segue.flow.phases.registry import PHASES
-from segue.flow.phases.verify import VERIFY
+from segue.flow.phase import PHASES, VERIFY
 from segue.reports.charts import escape_text, wrap_svg
 from segue.reports.timeline import Bar, Timeline, TimelineRow
 

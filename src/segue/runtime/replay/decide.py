@@ -12,7 +12,7 @@ from segue.domain.proof import CheckResult, CheckState, Level
 from segue.domain.task import TaskKind
 from segue.domain.verdict import Action, Result, Verdict
 from segue.flow.actions import COUNTED, what_follows
-from segue.flow.check_results import checks_verdict
+from segue.flow.evidence import checks_verdict
 from segue.flow.proving import reaches
 from segue.runtime.replay.points import DecisionPoint, RunRecord
 

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from segue.domain.events import ContractMade, PatchMade, PlanRevised, TaskMarked
 from segue.domain.kinds import with_kinds
 from segue.domain.results import LaunchOutput, read_as
 from segue.domain.task import Task
 from segue.domain.verdict import Evidence
-from segue.ports import Source, Store
+from segue.ports import Source
 from segue.prompts.judge import criteria_of
 from segue.runtime.app import App
 from segue.runtime.guard import digest_tasks
 from segue.runtime.plan import kind_rules
 from segue.runtime.replay.points import DecisionPoint, RunRecord
 from segue.runtime.sources import load_run_app
+
+if TYPE_CHECKING:
+    from segue.store.store import Store
+
 
 _KINDS = (PatchMade, PlanRevised, TaskMarked, ContractMade)
 

@@ -9,7 +9,7 @@ import secrets
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -24,7 +24,7 @@ from segue.domain.options import read_options
 from segue.domain.outcome import Outcome
 from segue.domain.run import Run
 from segue.flow.launch import run_agent
-from segue.ports import Agent, Store
+from segue.ports import Agent
 from segue.prompts.task import try_prompt
 from segue.runtime.app import App
 from segue.runtime.replay.player import OtherRequest, RecordedModel
@@ -37,6 +37,10 @@ from segue.system.http.server import open_server
 from segue.system.process.processes import Processes
 from segue.system.recording.exchanges import RecordedLaunch, Recording
 from segue.system.services import Services
+
+if TYPE_CHECKING:
+    from segue.store.store import Store
+
 
 _KEY = "segue-replay-key"
 _DIFF_LINES = 80

@@ -15,17 +15,9 @@ from segue.domain.run import Run, Step
 from segue.domain.task import TaskKind
 from segue.domain.verdict import Action, Result, Verdict
 from segue.flow.actions import COUNTED
-from segue.flow.actions.choose import CHOICE
-from segue.flow.actions.diagnose import DIAGNOSTIC
-from segue.flow.actions.search import SEARCH
-from segue.flow.check_results import checks_verdict
-from segue.flow.independent import DISPUTE
+from segue.flow.evidence import checks_verdict
 from segue.flow.judging import agree
-from segue.flow.merging import MERGE
-from segue.flow.phases.check import CONTEST
-from segue.flow.phases.outline import REPLAN
-from segue.flow.phases.registry import PHASES
-from segue.flow.phases.resolve import RESOLVE
+from segue.flow.phase import CHOICE, CONTEST, DIAGNOSTIC, DISPUTE, MERGE, PHASES, REPLAN, RESOLVE, SEARCH
 from segue.judges.checks import ChecksJudge
 
 _FOLLOWS = {

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
 from functools import cache, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import Struct
@@ -23,7 +23,7 @@ from segue.domain.task import Task
 from segue.domain.verdict import Action, Evidence, Verdict, without_secrets
 from segue.flow.judging import agree
 from segue.judges.checks import ChecksJudge
-from segue.ports import Judge, Store
+from segue.ports import Judge
 from segue.runtime.app import App
 from segue.runtime.plan import most_resolutions
 from segue.runtime.replay.decide import OtherPolicy, Redecision, count_checks, follow, redecide
@@ -32,6 +32,9 @@ from segue.runtime.replay.points import DecisionPoint, RunRecord, Spending, read
 from segue.runtime.sources import load_run_app
 from segue.system.patience import outlast
 from segue.system.process.processes import Processes
+
+if TYPE_CHECKING:
+    from segue.store.store import Store
 
 
 class ReplayedDecision(Struct, frozen=True, kw_only=True):
@@ -123,7 +126,7 @@ async def replay_runs(
     records = [
         read_record(run, store.steps(run.id), store.events(run.id, kinds=(TaskStarted,))) for run in runs
     ]
-    _refuse_idle(records, judges, policy)
+    _refuse_unused(records, judges, policy)
     decisions: list[ReplayedDecision] = []
     for record in records:
         decisions += await _RunReplay(store, app, record, judges, policy).replay()
@@ -219,7 +222,7 @@ class _RunReplay:
             raise RecordLacks(f"the source cannot be read any more: {error}") from error
 
 
-def _refuse_idle(records: Sequence[RunRecord], judges: Sequence[Judge], policy: OtherPolicy) -> None:
+def _refuse_unused(records: Sequence[RunRecord], judges: Sequence[Judge], policy: OtherPolicy) -> None:
     """Refuse options that no recorded decision is about."""
     points = [point for record in records for point in record.points]
     if judges and not any(point.phase == "verify" for point in points):

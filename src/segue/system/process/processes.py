@@ -118,8 +118,13 @@ class Processes:
         # Never the arguments: prompts and keys may be among them.
         _log.info("job %s: %s %s", token, "adopting" if adopted else "starting", Path(command.argv[0]).name)
         self._grace = max(self._grace, command.limits.grace)
+        result: dict[str, Any] | None = None
         try:
-            result = await _start(watch, command)
+            try:
+                await watch.begin(command)
+            except OSError as error:
+                reason = "disk" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "not_started"
+                result = _not_launched(reason, f"{type(error).__name__}: {error}")
             # In a moment: an agent that ends at once must not wait for it.
             asyncio.get_running_loop().call_later(_MOMENT, self.delete_forgotten)
             with OutputReader(job) as output:
@@ -184,15 +189,6 @@ class Processes:
         """Delete the files of forgotten jobs now, where no next agent may come."""
         while self._forgotten:
             shutil.rmtree(self._folder.job(self._forgotten.pop()).path, ignore_errors=True)
-
-
-async def _start(watch: JobWatch, command: Command) -> dict[str, Any] | None:
-    try:
-        await watch.begin(command)
-    except OSError as error:
-        reason = "disk" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "not_started"
-        return _not_launched(reason, f"{type(error).__name__}: {error}")
-    return None
 
 
 def _not_launched(reason: str, message: str) -> dict[str, Any]:

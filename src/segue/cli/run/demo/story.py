@@ -11,7 +11,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -23,20 +23,21 @@ from segue.domain.amounts import format_count
 from segue.domain.errors import SegueError, UsageError
 from segue.domain.proof import CheckState
 from segue.domain.run import Run
-from segue.ports import Store
 from segue.reports.card.build import build_cards
 from segue.reports.card.card import ProofCard
 from segue.reports.event_text import describe_event
 from segue.runtime.app import App
-from segue.runtime.background import detach
+from segue.runtime.background import detach, resume_in_background, stop_run
 from segue.runtime.open import open_run
-from segue.runtime.session import resume_in_background, stop_run
 from segue.sim.demo import repository
 from segue.sim.demo.repository import DemoRepository
 from segue.system import identity
 from segue.system.process.segue import frozen, has_ended
 from segue.system.programs import find_inside
 from segue.view.load import ACTIVE, state_of
+
+if TYPE_CHECKING:
+    from segue.store.store import Store
 
 Caption = tuple[str, str]
 """Words and their colour; without words nothing is said."""

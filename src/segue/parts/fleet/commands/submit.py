@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from segue.cli.options import CommandSettings, WholeNumber, options, refuse_idle
+from segue.cli.options import CommandSettings, WholeNumber, options, refuse_unused
 from segue.cli.terminal.output import Printer
 from segue.domain.errors import UsageError
 
@@ -80,7 +80,7 @@ def submit(
     wanted = Wanted(sources, url, base, source_kind, only, needs, priority)
     when = read_time(at) if at else None
     if any(source.endswith(".toml") for source in sources):
-        refuse_idle("an experiment may use the simulated agent", "yes")
+        refuse_unused("an experiment may use the simulated agent", "yes")
         _submit_experiment(wanted, when, settings, output)
         return
     app = settings.load()
@@ -117,7 +117,7 @@ def _submit_experiment(
     from segue.runtime.app import App
     from segue.runtime.experiment import read
 
-    _refuse_idle(wanted, settings)
+    _refuse_unused(wanted, settings)
     file = Path(wanted.sources[0])
     found = read(file, settings.config)
 
@@ -142,7 +142,7 @@ def _submit_experiment(
     output.note(f"Their state: segue experiment {file} --dry-run   Wait and compare: segue experiment {file}")
 
 
-def _refuse_idle(wanted: Wanted, settings: CommandSettings) -> None:
+def _refuse_unused(wanted: Wanted, settings: CommandSettings) -> None:
     """Refuse what an experiment file decides itself."""
     if len(wanted.sources) > 1:
         raise UsageError("An experiment is submitted alone.", hint=f"segue submit {wanted.sources[0]}")

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-import msgspec
 from msgspec.structs import replace
 
 from segue.domain.proof import CheckResult, CheckState, IndependentTests, Proof
 from segue.domain.verdict import Criterion, Evidence, Result
 from segue.flow.context import RunContext
 from segue.flow.judging import ask_judges, no_verdict
-from segue.flow.phase import Phase
+from segue.flow.phase import DISPUTE
 from segue.flow.state import TaskState
 from segue.proof.independent import is_in
 
-DISPUTE = Phase("dispute", "Decide about independent tests", within=("check",))
 _ARE_RIGHT = (
     "The failing tests ask for what the task asks for, or for what an earlier task asked for and this one "
     "leaves as it is: the work is wrong, not the tests."
@@ -41,14 +39,14 @@ async def lay_tests(context: RunContext, state: TaskState, command: str, tree: s
 
 def dropped_tests(context: RunContext, state: TaskState) -> set[str]:
     """Return the independent tests that may fail."""
-    return state.dropped.union(*(proof.dropped for proof in _proofs(context, state)))
+    return set(state.own_tests.dropped).union(*(proof.dropped for proof in _proofs(context, state)))
 
 
 def explain_failure(context: RunContext, state: TaskState, result: CheckResult) -> CheckResult:
     """Tell the agent about tests that it cannot see."""
     if result.ok or not _independent(context, state, result.failing):
         return result
-    return msgspec.structs.replace(result, reason=f"{result.reason} {_HINT}")
+    return replace(result, reason=f"{result.reason} {_HINT}")
 
 
 async def drop_wrong_tests(context: RunContext, state: TaskState, failed: Sequence[CheckResult]) -> bool:
@@ -58,13 +56,14 @@ async def drop_wrong_tests(context: RunContext, state: TaskState, failed: Sequen
     only = all(result.state is CheckState.FAILED and result.failing for result in failed)
     if not only or disputed != tests:
         return _withdraw_tests(state, failed)
-    open_ones = disputed - state.upheld
+    own = state.own_tests
+    open_ones = disputed - own.upheld
     if not open_ones:
         return False
     if await _are_right(context, state, open_ones, failed):
-        state.upheld |= open_ones
+        state.own_tests = replace(own, upheld=own.upheld | open_ones)
         return False
-    state.dropped |= open_ones
+    state.own_tests = replace(own, dropped=own.dropped | open_ones)
     state.notes.append(
         f"independent tests were dropped, because the work contradicts them: {_some(open_ones)}"
     )
@@ -73,9 +72,9 @@ async def drop_wrong_tests(context: RunContext, state: TaskState, failed: Sequen
 
 def _withdraw_tests(state: TaskState, failed: Sequence[CheckResult]) -> bool:
     """Give the tests up if the checks were content without them and cannot be run, or break, with them."""
-    if state.independent is None or state.tree != state.passed_without:
+    if state.own_tests.tests is None or state.tree != state.own_tests.passed_without:
         return False
-    state.independent = None
+    state.own_tests = replace(state.own_tests, tests=None)
     why = failed[0].reason or failed[0].command
     state.notes.append(
         f"the independent tests were dropped, because the checks cannot be run with them: {why}"
@@ -85,13 +84,12 @@ def _withdraw_tests(state: TaskState, failed: Sequence[CheckResult]) -> bool:
 
 def conclude_tests(state: TaskState) -> tuple[IndependentTests | None, tuple[str, ...]]:
     """Return what the independent tests of the task have shown, and those that show nothing."""
-    if state.independent is None:
-        return None, tuple(sorted(state.dropped))
-    files = state.independent.files
-    proved = {test for one in state.checks for test in one.proved if is_in(test, files)}
-    idle = {test for one in state.checks for test in one.idle if is_in(test, files)}
-    shown = msgspec.structs.replace(state.independent, proved=tuple(sorted(proved)))
-    return shown, tuple(sorted(state.dropped | idle))
+    tests, dropped = state.own_tests.tests, state.own_tests.dropped
+    if tests is None:
+        return None, tuple(sorted(dropped))
+    proved = {test for one in state.checks for test in one.proved if is_in(test, tests.files)}
+    idle = {test for one in state.checks for test in one.idle if is_in(test, tests.files)}
+    return replace(tests, proved=tuple(sorted(proved))), tuple(sorted(dropped | idle))
 
 
 async def _are_right(
@@ -105,7 +103,7 @@ async def _are_right(
     sides = [await context.workspace.diff("", one.commit) for one in shown]
     sides.append(await context.workspace.diff(state.base.head, state.tree))
     files = tuple(dict.fromkeys(path for one in shown for path in one.files))
-    evidence = Evidence(context.redact("\n".join(sides)), files, tuple(failed), state.summary)
+    evidence = Evidence(context.redact("\n".join(sides)), files, tuple(failed), state.last.summary)
     question = replace(state.task, criteria=(Criterion("tests", _ARE_RIGHT),))
     found = await ask_judges(context, context.judging, state, DISPUTE, question, evidence)
     if found.failure is not None:
@@ -119,7 +117,7 @@ def _independent(context: RunContext, state: TaskState, tests: Collection[str]) 
 
 
 def _own(state: TaskState) -> tuple[IndependentTests, ...]:
-    return (state.independent,) if state.independent is not None else ()
+    return (state.own_tests.tests,) if state.own_tests.tests is not None else ()
 
 
 def _earlier(context: RunContext, state: TaskState) -> list[IndependentTests]:

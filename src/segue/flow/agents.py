@@ -1,0 +1,111 @@
+"""The agents of a run: who plays a role, what their launches may cost, and who cannot work now."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
+
+from segue.domain.errors import NeedsHuman
+from segue.domain.job import AgentChoice, Limits
+from segue.domain.outcome import Budget, Failure, FailureKind
+from segue.flow.lanes import Seat
+from segue.ports import Agent
+from segue.view.run import RunView
+
+if TYPE_CHECKING:
+    from segue.proof.guard import LaunchGuard
+    from segue.store.journal import Journal
+
+_REST = 900.0
+"""Seconds for which an agent is passed over when it did not say until when it cannot work."""
+
+
+class OverBudget(NeedsHuman):
+    """A cap forbids one more launch; `reason` says which."""
+
+    def __init__(self, reason: str, work: str, run: str) -> None:
+        super().__init__(
+            f"{work} was not started: {reason}.",
+            kept="Everything done so far is kept.",
+            hint=f"Raise the limit, then continue with: segue resume {run}",
+        )
+        self.reason = reason
+
+
+class ChosenAgent(Struct, frozen=True):
+    """An agent in a role, with the model it should use."""
+
+    agent: Agent
+    model: str | None = None
+
+    @property
+    def name(self) -> str:
+        """`agent`, or `agent:model`."""
+        return AgentChoice(self.agent.name, self.model).name
+
+
+AgentChain = Sequence[ChosenAgent]
+"""Who plays a role: the preferred one first, then those to fall back on."""
+
+
+class Launcher(Struct):
+    """What the launches of one run share: its budget, its guard, and which agents cannot work now."""
+
+    journal: Journal
+    view: RunView
+    limits: Limits = Limits()
+    budget: Budget = Budget()
+    attempts: int = 1
+    """How many failed attempts a phase allows."""
+    guard: LaunchGuard | None = None
+    """Watches over what agents must not touch; None where they have no work tree."""
+    slots: int | None = None
+    """How many launches of one agent are at work at once, in all runs that share the database."""
+    shared_slots: Mapping[str, int] = field(default_factory=dict)
+    """The same for single agents, on all machines of a fleet."""
+    seat: Seat | None = None
+    """The seat of the task, where several are worked on at once."""
+    lane: int = 0
+    """The lane in which it works; 0: one task at a time."""
+    longest_wait: float | None = None
+    """Seconds for which a usage limit is waited for in this process; None: however long it takes."""
+    is_elsewhere: Callable[[str], bool] | None = None
+    """Whether the agent of a launch that another process began was at work on another machine."""
+    forgotten: frozenset[str] = frozenset()
+    """Conversations that only another machine could continue."""
+    resting: dict[str, float] = field(default_factory=dict)
+    """Agents that cannot work, and until when: the others take over."""
+    _admitted: set[str] = field(default_factory=set)
+    """Launches within the budget that the view does not count yet: several may begin at once."""
+
+    def __post_init__(self) -> None:
+        self.resting.update(self.view.limits)
+
+    def admit(self, key: str, task: str) -> None:
+        """Check every cap before money is spent; raise OverBudget."""
+        reason = self.budget.exceeded(self.view.launches + len(self._admitted), self.view.usage)
+        if reason:
+            raise OverBudget(reason, f"Task {task}" if task else "The plan", self.journal.run.id)
+        self._admitted.add(key)
+
+    def count(self, key: str) -> None:
+        """Forget that a launch was admitted: the view counts it now, or it did not begin."""
+        self._admitted.discard(key)
+
+    def find_able(self, chain: AgentChain) -> ChosenAgent | None:
+        """Return the first agent that can work now."""
+        now = time.time()
+        return next((by for by in chain if self.resting.get(by.name, 0) <= now), None)
+
+    def rest(self, by: ChosenAgent, failure: Failure) -> None:
+        """Pass an agent over that cannot work, until it can again."""
+        forever = failure.kind in (FailureKind.AUTH, FailureKind.NOT_STARTED)
+        self.resting[by.name] = float("inf") if forever else failure.until or time.time() + _REST
+
+    def most_at_once(self, agent: str) -> int | None:
+        """Return how many launches of an agent may be at work at once; None: any number."""
+        limits = (most for most in (self.slots, self.shared_slots.get(agent)) if most is not None)
+        return min(limits, default=None)
