@@ -23,8 +23,8 @@ from docs import generate
 
 from segue.agents.scripted.acts import AgentScript, ScriptedEntry, UsageEntry
 from segue.cli.help import EXIT_CODES
-from segue.config.load import SYNONYMS
 from segue.config.part_tables import all_settings
+from segue.config.tree import OLD_NAMES
 from segue.domain.events import all_events
 from segue.domain.installed import import_name
 from segue.domain.options import read_options
@@ -149,7 +149,7 @@ def test_every_option_is_in_the_docs() -> None:
 WORDS: dict[str, tuple[str, list[str]]] = {
     "settings": ("setting-up.md", [name for name, _ in generate.settings()]),
     "variables": ("setting-up.md", [generate.variable(name) for name, _ in generate.settings()]),
-    "synonyms": ("setting-up.md", [*SYNONYMS, *SYNONYMS.values()]),
+    "old names of settings": ("setting-up.md", [*OLD_NAMES, *filter(None, OLD_NAMES.values())]),
     "exit codes": ("running.md", [str(code) for code in EXIT_CODES]),
     "failures": ("running.md", list(FailureKind)),
     "flows": ("running.md", list(FLOWS)),

@@ -136,7 +136,7 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_installed_wheel_runs(installed: Path, tmp_path: Path) -> None:
-    assert run(installed / "bin/segue", "version") == f"segue {__version__}\n"
+    assert run(installed / "bin/segue", "--version") == f"segue {__version__}\n"
     where = run(installed / "bin/python", "-c", "import segue; print(segue.__file__)", cwd=tmp_path)
     assert Path(where.strip()).is_relative_to(installed)
 
@@ -152,7 +152,7 @@ def test_the_installed_wheel_shows_every_page(installed: Path, tmp_path: Path) -
     for page in repository_files(*PAGES):
         if page.endswith(".md"):
             assert re.search(rf"\b{Path(page).stem}\b", listed), page
-    asking = "from segue.cli.topics import *; print(*(read_topic(name) for name in find_topics()))"
+    asking = "from segue.cli.help import *; print(*(read_topic(name) for name in find_topics()))"
     shown = run(installed / "bin/python", "-c", asking, cwd=tmp_path)
     for page in repository_files(*PAGES):
         if page.endswith(".md"):
@@ -268,7 +268,7 @@ def test_uv_installs_it(wheel: Path, wheels: Path, tmp_path: Path) -> None:
     names = {"UV_TOOL_DIR": "tools", "UV_TOOL_BIN_DIR": "bin", "UV_CACHE_DIR": "cache"}
     places = {name: str(tmp_path / folder) for name, folder in names.items()}
     run(uv, "tool", "install", "--offline", "--no-index", "--find-links", wheels, wheel, env=places)
-    assert run(tmp_path / "bin/segue", "version") == f"segue {__version__}\n"
+    assert run(tmp_path / "bin/segue", "--version") == f"segue {__version__}\n"
 
 
 @pytest.mark.thorough
@@ -277,5 +277,5 @@ def test_pipx_installs_it(wheel: Path, wheels: Path, tmp_path: Path) -> None:
     places = {name: str(tmp_path / name) for name in ("PIPX_HOME", "PIPX_BIN_DIR", "PIPX_MAN_DIR")}
     places |= {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(wheels)}
     run(pipx, "install", wheel, env=places)
-    assert run(tmp_path / "PIPX_BIN_DIR/segue", "version") == f"segue {__version__}\n"
+    assert run(tmp_path / "PIPX_BIN_DIR/segue", "--version") == f"segue {__version__}\n"
     assert (tmp_path / "PIPX_MAN_DIR/man1/segue.1").exists(), "pipx links the manual page"

@@ -125,7 +125,8 @@ COMMANDS = [
     Mistake("sim cursr", 2, ("'cursor'",)),
     Mistake("--verison", 2, ("'--version'",)),
     Mistake("completion powershell", 2, ("'powershell' is not one of", "'fish'")),
-    Mistake("version now", 2, ("unexpected extra argument (now)", "segue version --help")),
+    Mistake("version", 2, ("`segue version` is now `segue --version`", "Type: segue --version")),
+    Mistake("exit-codes --json", 2, ("Type: segue help exit-codes",)),
 ]
 SOURCES = [
     Mistake("run plna.md --agent scripted", 2, ("plna.md does not exist", "Did you mean plan.md?")),
@@ -190,7 +191,6 @@ OPTIONS = [
     Mistake(f"{RUN} --until-checkpoint", 2, ("no checkpoint after task 1", "**Checkpoint**")),
     Mistake(f"{RUN} --jobs 0", 2, ("0 is not in the range",)),
     Mistake(f"{RUN} --jobs many", 2, ("'many' is not a valid number",)),
-    Mistake(f"{RUN} --order", 2, ("--order has no effect", "--jobs 4")),
     Mistake(f"{RUN} --fail-fast", 2, ("--fail-fast has no effect",)),
     Mistake(f"{RUN} --approve", 2, ("--approve has no effect", "--dry-run")),
     Mistake(f"{RUN} --log-format json", 2, ("--log-format has no effect", "--log-file FILE")),
@@ -217,7 +217,7 @@ OPTIONS = [
     Mistake(f"{RUN} --judge agent,agent", 2, ("names a judge twice", "agent, agent")),
     Mistake(f"{RUN} --judge chekcs --dry-run", 2, ("no judge 'chekcs'", "'checks'")),
     Mistake(f"{RUN} --task-list 1", 2, ("--task-list has no effect", "Spec Kit features")),
-    Mistake(f"{RUN} --detach --serve", 2, ("cannot be combined", "segue serve")),
+    Mistake(f"{RUN} --detach --serve", 2, ("--serve has no effect", "`segue serve`")),
     Mistake(f"{RUN} --label x", 2, ("--label has no effect", "github:OWNER/REPO")),
     Mistake(f"{RUN} --base main", 2, ("has no effect", "your work tree", "leave it out")),
     Mistake(f"{RUN} --ignore-checklists", 2, ("--ignore-checklists has no effect", "Leave it out")),

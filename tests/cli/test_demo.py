@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from segue.cli.run.demo.captions import Narrator
+from segue.cli.run.demo.story import Narrator
 from segue.cli.terminal.output import Printer
 from segue.domain import events as e
 from segue.domain.outcome import Failure, FailureKind

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from segue.cli.terminal.cells import width
 from segue.cli.terminal.output import AGENT_VARIABLES
+from segue.cli.terminal.table import width
 from tests.cli.place import DEADLINE, Place
 from tests.warm import start_segue
 

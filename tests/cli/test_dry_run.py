@@ -131,8 +131,6 @@ def test_with_several_jobs_it_says_what_that_can_save(place: Place) -> None:
         "holdups": [{"why": "both name src/a.py", "tasks": 1}],
         "seconds_per_task": None,
     }
-    strict = place.segue("run", "plan.md", "--jobs", "2", "--order", "--dry-run").stdout
-    assert "3 tasks in 3 rounds: 1.0 ×" in strict
     assert "rounds" not in place.segue("run", "plan.md", "--dry-run").stdout
 
 
@@ -157,7 +155,6 @@ def test_tasks_that_wait_for_each_other_are_refused_with_several_jobs(place: Pla
 
 def test_options_that_need_several_jobs_are_refused_without(place: Place) -> None:
     (place.repo / "plan.md").write_text(PARTS)
-    assert "--order has no effect" in place.segue("run", "plan.md", "--order", "--dry-run", code=2).stderr
     assert "--fail-fast has no effect" in place.segue("run", "plan.md", "--fail-fast", code=2).stderr
     place.segue("run", "plan.md", "--fail-fast", "--dry-run", SEGUE_CONTINUE_WITH_REMAINING_TASKS="true")
-    place.segue("run", "plan.md", "--fail-fast", "--order", "--dry-run", SEGUE_JOBS="2")
+    place.segue("run", "plan.md", "--fail-fast", "--dry-run", SEGUE_JOBS="2")

@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.console import Console
 
-from segue.cli.terminal.cells import cut, join, pad, width
-from segue.cli.terminal.eta import estimate
 from segue.cli.terminal.live import LiveTable
-from segue.cli.terminal.progress import Progress
+from segue.cli.terminal.progress import Progress, estimate
+from segue.cli.terminal.table import cut, join, pad, width
 from segue.cli.terminal.task_table import task_lines
 from segue.domain.outcome import Usage
 from segue.view.run import RunView

@@ -36,10 +36,11 @@ def test_every_option_is_explained() -> None:
     assert missing == []
 
 
-def test_help_and_version_are_commands_too(place: Place) -> None:
+def test_help_is_a_command_too(place: Place) -> None:
     assert place.segue("help").stdout.startswith(place.segue("--help").stdout)
     assert place.segue("help", "db", "export").stdout == place.segue("db", "export", "--help").stdout
-    assert place.segue("version").stdout == place.segue("--version").stdout == f"segue {__version__}\n"
+    assert place.segue("--version").stdout == f"segue {__version__}\n"
+    assert "130   interrupted" in place.segue("help", "exit-codes").stdout
 
 
 @pytest.mark.parametrize(

@@ -133,8 +133,6 @@ def test_what_is_missing_is_found_before_anything_starts(hosted: Hosted) -> None
 @pytest.mark.quick("gitlab")
 def test_settings_that_cannot_work_are_refused(hosted: Hosted) -> None:
     place = hosted.place
-    said = place.segue("run", "plan.md", "--pr", code=2, SEGUE_DELIVERY_PER="story").stderr
-    assert "delivery_per" in said
     assert "commit" in place.segue("run", "plan.md", "--pr", "--commit", "never", code=2).stderr
     assert "worktree_end" in place.segue("run", "plan.md", "--pr", code=2, SEGUE_WORKTREE_END="merge").stderr
     assert (

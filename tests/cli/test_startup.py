@@ -60,9 +60,7 @@ def test_status_lists_runs_without_what_only_tables_drivers_events_and_writers_n
 _REFUSED = """
 import psutil, sys
 from segue.cli.main import run
-from segue.system.process.watch import Link
 assert run(["run", "absent.md", "--agent", "scripted"]) == 2
-assert Link.nursery is None
 assert psutil.Process().children() == []
 """
 

@@ -233,11 +233,9 @@ def test_a_repository_made_anew_is_asked_about(place: Place, state: str) -> None
     done = place.segue("run", "plan.md", code=2)
     assert "tasks 1 (" in done.stderr
     assert "does not contain them" in done.stderr
-    assert "--commits-missing keep" in done.stderr
-    assert (
-        place.segue("run", "plan.md", "--commits-missing", "keep").stdout == "No pending tasks to process.\n"
-    )
-    place.segue("run", "plan.md", "--commits-missing", "restart")
+    assert "--plan-changed keep" in done.stderr
+    assert place.segue("run", "plan.md", "--plan-changed", "keep").stdout == "No pending tasks to process.\n"
+    place.segue("run", "plan.md", "--plan-changed", "restart")
     assert place.subjects() == ["Task 1: Write one.", "Task 2: Write two.", "Task 3: Write three."]
     place.segue("run", "plan.md")
 
@@ -252,7 +250,7 @@ def test_a_task_that_was_cut_off_in_the_old_repository_begins_again(place: Place
         done = place.segue(*command, code=2)
         assert "tasks 1 (" in done.stderr
         assert "bad object" not in done.stderr
-    place.segue("run", "plan.md", "--commits-missing", "keep")
+    place.segue("run", "plan.md", "--plan-changed", "keep")
     assert place.subjects() == ["Task 3: Write three."]
     assert place.segue("run", "plan.md").stdout == "No pending tasks to process.\n", "it asks only once"
 

@@ -12,11 +12,12 @@ from typing import Any, get_args
 
 import pytest
 
-from segue.config import load as load_module
-from segue.config.load import LoadedSettings, environment_of, load, show
+from segue.config import tree
+from segue.config.load import LoadedSettings, load, show
 from segue.config.part_tables import all_settings
 from segue.config.settings import BuildPhaseName, TaskKindName
 from segue.config.template import EXAMPLES, template
+from segue.config.tree import environment_of
 from segue.domain.errors import UsageError
 from segue.domain.installed import BUILT_IN, is_installed
 from segue.domain.options import option_fields, options_schema
@@ -25,7 +26,7 @@ from segue.domain.task import TaskKind
 
 
 def known(table: str) -> Iterator[str]:
-    yield from {"agents": ("claude", "cursor-cloud"), "reviewers": ("stet",)}.get(table, ())
+    yield from {"agents": ("claude", "cursor", "cursor-cloud"), "reviewers": ("stet",)}.get(table, ())
 
 
 @pytest.fixture
@@ -188,7 +189,48 @@ def test_every_build_phase_may_have_checks() -> None:
 
 
 def test_every_variable_of_the_simulators_is_known() -> None:
-    files = [file for file in Path(load_module.__file__).parents[1].rglob("*.py") if "sim" in file.parts]
+    files = [file for file in Path(tree.__file__).parents[1].rglob("*.py") if "sim" in file.parts]
     read = {name for file in files for name in re.findall(r'"(SEGUE_SIM_[A-Z_]+)"', file.read_text())}
-    assert read <= load_module.SIMULATORS
-    assert read == load_module.SIMULATORS or not all(map(is_installed, BUILT_IN))
+    assert read <= tree.SIMULATORS
+    assert read == tree.SIMULATORS or not all(map(is_installed, BUILT_IN))
+
+
+def test_old_names_are_read_and_named(file: Path) -> None:
+    loaded = read(
+        file,
+        'phase_timeout_sec = 7\ncommits_missing = "keep"\ndelivery_per = "run"\nsandbox = "enabled"\n'
+        'plan_format = "lenient"\njudge.max_wait = 9\n',
+        SEGUE_JUDGES="checks",
+    )
+    settings = loaded.settings
+    assert (settings.limits.phase_timeout, settings.plan_changed, settings.judged_by) == (7, "keep", "checks")
+    assert (settings.plan_format, settings.limits.patience) == ("auto", 9)
+    assert settings.agents["cursor"] == {"sandbox": "enabled"}
+    assert loaded.old_names == (
+        f"{file}: sandbox is now agents.cursor.sandbox.",
+        f"{file}: phase_timeout_sec is now limits.phase_timeout.",
+        f"{file}: judge.max_wait is now limits.patience.",
+        f"{file}: commits_missing is now plan_changed.",
+        f"{file}: delivery_per has no effect any more.",
+        f"{file}: plan_format = lenient is now plan_format = auto.",
+        "SEGUE_JUDGES is now SEGUE_JUDGED_BY.",
+    )
+
+
+def test_tables_that_have_the_name_of_an_old_setting_are_not_taken_for_it(file: Path) -> None:
+    loaded = read(file, "[sandbox]\nstrength = 'strict'\n[judges]\n")
+    assert loaded.settings.sandbox.strength == "strict"
+    assert (loaded.settings.judged_by, loaded.old_names) == (None, ())
+
+
+@pytest.mark.parametrize(
+    ("text", "jobs"),
+    [("order = true\njobs = 4", 1), ("jobs = 4\norder = true", 1), ("order = false\njobs = 4", 4)],
+)
+def test_order_was_one_task_at_a_time(file: Path, text: str, jobs: int) -> None:
+    assert read(file, text).settings.jobs == jobs
+
+
+def test_a_present_name_counts_more_than_an_old_one(file: Path) -> None:
+    loaded = read(file, 'plan_changed = "ask"\ncommits_missing = "restart"\n')
+    assert loaded.settings.plan_changed == "ask"

@@ -105,28 +105,18 @@ def test_done_tasks_and_those_for_a_person_collide_with_nothing() -> None:
     }
 
 
-def test_strict_order() -> None:
-    found = plan_waits(tasks("src/a.py", "b", "src/a.py"), order=True)
-    assert shown(found) == {
-        "T1": [],
-        "T2": ["order T1: it comes after T1"],
-        "T3": ["order T2: it comes after T2"],
-    }
-
-
 def test_a_task_that_needs_a_later_one_comes_after_it_whatever_else_would_hold() -> None:
     one, two, three = tasks("src/a.py", "src/a.py", "src/a.py")
     one = replace(one, depends_on=(Dependency(("T2",), STATED, "it says so"),))
     two = replace(two, depends_on=(Dependency(("T1",), ORDER, "it comes after T1"),))
-    for order in (False, True):
-        schedule = Schedule(["T1", "T2", "T3"], plan_waits([one, two, three], order=order))
-        begun = []
-        while not schedule.is_over:
-            begun += schedule.ready()
-            (key,) = schedule.ready()
-            schedule.begin(key)
-            schedule.end(key, "done")
-        assert begun == ["T2", "T1", "T3"]
+    schedule = Schedule(["T1", "T2", "T3"], plan_waits([one, two, three]))
+    begun = []
+    while not schedule.is_over:
+        begun += schedule.ready()
+        (key,) = schedule.ready()
+        schedule.begin(key)
+        schedule.end(key, "done")
+    assert begun == ["T2", "T1", "T3"]
 
 
 def verify(key: str, **more: str) -> Task:
@@ -190,15 +180,13 @@ PLANS = st.lists(
 )
 
 
-@given(PLANS, st.booleans())
-def test_any_two_tasks_that_collide_are_ordered_and_nothing_hangs(
-    plan: list[tuple[str, bool]], order: bool
-) -> None:
+@given(PLANS)
+def test_any_two_tasks_that_collide_are_ordered_and_nothing_hangs(plan: list[tuple[str, bool]]) -> None:
     listed = [
         Task(f"T{n}", words, words, status=TaskStatus.DONE if done else TaskStatus.PENDING)
         for n, (words, done) in enumerate(plan)
     ]
-    waits = plan_waits(listed, order=order)
+    waits = plan_waits(listed)
     assert list(waits) == [task.key for task in listed]
     assert find_cycles(waits) == []
     still = [task for task in listed if task.status is TaskStatus.PENDING]

@@ -20,12 +20,9 @@ from msgspec.structs import asdict
 from segue.domain.job import Limits
 from segue.system.identity import start_time
 from segue.system.process.processes import Chunk, Command, Exit, Processes, child_environment
-from segue.system.process.watch import Link
 
 GRACE = 0.3
 PATIENCE = 300.0
-FORKED = "TEST_FORKED"
-"""The variable that makes the small Segue fork its supervisor."""
 
 
 @dataclass(frozen=True)
@@ -167,10 +164,6 @@ def main() -> None:
     asked = json.loads(sys.argv[1])
     if "file_size" in asked:
         resource.setrlimit(resource.RLIMIT_FSIZE, (asked["file_size"], asked["file_size"]))
-    if os.environ.get(FORKED):
-        from segue.system.supervisor.nursery import open_nursery
-
-        Link.nursery = open_nursery()
     sys.stdout.write("ready\n")
     sys.stdout.flush()
     sys.stdout.write(json.dumps(asyncio.run(_drive(asked))))

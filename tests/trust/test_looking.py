@@ -46,8 +46,6 @@ LOOKING = {
     "parts": ("parts",),
     "completion": ("completion bash",),
     "help": ("help",),
-    "version": ("version",),
-    "exit-codes": ("exit-codes",),
 }
 """Commands that only look, and how they are called. The page, `serve`, has a test of its own."""
 

@@ -1,14 +1,16 @@
-"""Commands about Segue itself: help, version, exit codes, shell completion."""
+"""Commands about Segue itself: help on commands and topics (the pages of the documentation), completion."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
 
 import click
 
-from segue import __version__
-from segue.cli.options import options
-from segue.cli.terminal.output import Printer
+from segue.cli.terminal.output import is_interactive
+from segue.domain.pattern import pattern
 
 EXIT_CODES: dict[int, str] = {
     0: "all requested work is done",
@@ -23,6 +25,8 @@ EXIT_CODES: dict[int, str] = {
     130: "interrupted (Ctrl-C, `segue stop`); the state is saved and the resume command is printed",
 }
 
+_CODES_TOPIC = "exit-codes"
+"""The one topic that is a table of the code, not a page."""
 _SHELLS = ("bash", "zsh", "fish")
 
 
@@ -32,7 +36,7 @@ _SHELLS = ("bash", "zsh", "fish")
 def help_(context: click.Context, words: tuple[str, ...]) -> None:
     """Show help for Segue, for COMMAND or on TOPIC.
 
-    Topics are the pages of the documentation; without a name, all are listed.
+    Topics are the pages of the documentation, and `exit-codes`; without a name, all are listed.
 
     \b
     Examples:
@@ -40,11 +44,15 @@ def help_(context: click.Context, words: tuple[str, ...]) -> None:
       segue help run
       segue help db export
       segue help sandbox
+      segue help exit-codes
     """
-    from segue.cli.terminal.pages import show_page
-    from segue.cli.topics import find_topics, group_topics, read_topic
 
     assert context.parent is not None
+    if words == (_CODES_TOPIC,):
+        from segue.cli.terminal.output import Printer
+
+        Printer().table(["code", "meaning"], EXIT_CODES.items())
+        return
     if not words:
         click.echo(context.parent.command.get_help(context.parent))
         for heading, names in group_topics().items():
@@ -58,7 +66,6 @@ def help_(context: click.Context, words: tuple[str, ...]) -> None:
 def _command_help(place: click.Context, words: Sequence[str], *, is_topic: bool) -> str:
     """Return the help of a command; empty for a topic that is no command."""
     from segue.cli.main import unknown_command
-    from segue.cli.topics import find_topics
     from segue.domain.text import suggest
 
     command = place.command
@@ -71,7 +78,7 @@ def _command_help(place: click.Context, words: Sequence[str], *, is_topic: bool)
             near = (
                 ""
                 if "Did you mean" in error.message
-                else suggest(word, list(find_topics()), "`segue help {}`")
+                else suggest(word, [*find_topics(), _CODES_TOPIC], "`segue help {}`")
             )
             raise (
                 click.UsageError(f"There is no command and no topic {word!r}.{near}", place)
@@ -80,33 +87,6 @@ def _command_help(place: click.Context, words: Sequence[str], *, is_topic: bool)
             )
         command, place = found, click.Context(found, info_name=word, parent=place)
     return command.get_help(place)
-
-
-@click.command()
-@options("json")
-def version(output: Printer) -> None:
-    """Print the version of Segue.
-
-    \b
-    Examples:
-      segue version
-      segue version --json
-    """
-    output.result({"version": __version__}, f"segue {__version__}")
-
-
-@click.command("exit-codes")
-@options("json")
-def exit_codes(output: Printer) -> None:
-    """List the exit codes and their meaning.
-
-    \b
-    Examples:
-      segue exit-codes
-      segue exit-codes --json
-    """
-    data = {str(code): meaning for code, meaning in EXIT_CODES.items()}
-    output.listing(data, ["code", "meaning"], EXIT_CODES.items())
 
 
 @click.command()
@@ -127,3 +107,62 @@ def completion(shell: str) -> None:
     found = get_completion_class(shell)
     assert found is not None
     click.echo(found(cli, {}, "segue", "_SEGUE_COMPLETE").source())
+
+
+_PACKAGE = Path(__file__).parent.parent
+_PLACES = (_PACKAGE / "pages", _PACKAGE.parent.parent / "docs")
+"""Where the pages are: in a wheel, and in a checkout."""
+_FOLDERS = {"guides": "Guides", "reference": "Reference", "explanation": "Explanation", ".": "More"}
+_LINK = pattern(r"(!?)\[([^\]]+)\]\(([^)\s]+)\)")
+_COMMENT = pattern(r"(?s)<!--.*?-->\n?")
+
+
+@cache
+def find_topics() -> dict[str, Path]:
+    """Return the pages by name: each file is a topic."""
+    place = next((place for place in _PLACES if (place / "guides").is_dir()), _PLACES[0])
+    pages = [path for folder in _FOLDERS for path in sorted((place / folder).glob("*.md"))]
+    return {path.stem: path for path in pages if path.stem != "README"}
+
+
+def group_topics() -> dict[str, list[str]]:
+    """Return the names of the topics under their headings."""
+    groups: dict[str, list[str]] = {}
+    for name, path in find_topics().items():
+        groups.setdefault(_FOLDERS.get(path.parent.name, _FOLDERS["."]), []).append(name)
+    return groups
+
+
+def read_topic(name: str) -> str:
+    """Return a page as Markdown for a terminal: its links to other pages name the command that shows them."""
+    text = _COMMENT.sub("", find_topics()[name].read_text("utf-8"))
+    return _LINK.sub(lambda found: _describe_link(name, *found.groups()), text)
+
+
+def _describe_link(here: str, picture: str, words: str, target: str) -> str:
+    if picture:
+        return f"({words})"
+    page = Path(target.partition("#")[0]).stem
+    if "://" in target:
+        return words if words == target else f"{words} ({target})"
+    return f"{words} (`segue help {page}`)" if page in find_topics() and page != here else words
+
+
+def show_page(text: str, *, markdown: bool) -> None:
+    """Print a page; on a terminal, Markdown is set and a pager scrolls."""
+    if not is_interactive(sys.stdout):
+        click.echo(text)
+        return
+    click.echo_via_pager(_render(text) if markdown else text, color=True)
+
+
+def _render(text: str) -> str:
+    from io import StringIO
+
+    from rich.console import Console
+    from rich.markdown import Markdown
+
+    console = Console(file=StringIO(), force_terminal=True, width=min(Console().width, 100))
+    console.print(Markdown(text, hyperlinks=False))
+    assert isinstance(console.file, StringIO)
+    return console.file.getvalue()

@@ -37,7 +37,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "doctor": ("setup.doctor:doctor", "Check this machine and say how to fix what is missing."),
         "agent": ("setup.agent:agent", "List the agents and try them."),
         "parts": ("setup.parts:parts", "List the parts of Segue, and what belongs to each."),
-        "plugins": ("setup.plugins:plugins", "List what is installed for each socket, and from where."),
+        "plugins": ("setup.parts:plugins", "List what is installed for each socket, and from where."),
         "trust": ("setup.trust:trust", "See and allow what the project's settings may do."),
         "config": ("setup.config:config", "Show the settings and where they come from."),
         "completion": ("help:completion", "Print the completion script for your shell."),
@@ -51,8 +51,6 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "Help": {
         "help": ("help:help_", "Show help for a command or on a topic."),
-        "version": ("help:version", "Print the version."),
-        "exit-codes": ("help:exit_codes", "List the exit codes and their meaning."),
     },
 }
 """Heading → command of the core → its module and function, and its line in `segue --help`."""
@@ -136,7 +134,8 @@ def unknown_command(name: str, ctx: click.Context) -> click.UsageError:
     epilog="Help for one command: `segue help COMMAND`. All topics: `segue help`.",
 )
 @click.version_option(__version__, prog_name="segue", message="%(prog)s %(version)s")
-def cli() -> None:
+@click.option("--debug", is_flag=True, help="Log on stderr what Segue does; see SEGUE_LOG.")
+def cli(debug: bool) -> None:
     """Run a task list with coding agents until every task is done and proven.
 
     \b
@@ -148,6 +147,10 @@ def cli() -> None:
       segue status                               list runs
       segue resume                               continue after a stop or a crash
     """
+    if wanted := "debug" if debug else os.environ.get("SEGUE_LOG"):
+        from segue.cli.debug import configure
+
+        configure(wanted)
 
 
 def run(args: Sequence[str]) -> int:
@@ -159,6 +162,13 @@ def run(args: Sequence[str]) -> int:
     except click.exceptions.Exit as error:
         return error.exit_code
     except click.ClickException as error:
+        if isinstance(error, click.UsageError):
+            from segue.cli.renamed import find_old
+
+            if old := find_old(error, args):
+                from segue.cli.terminal.output import report_error
+
+                return report_error(old, as_json="--json" in args)
         error.show()
         if isinstance(error, click.UsageError) and error.ctx is None:
             known = [word for word in args[:1] if word in cli.list_commands(click.Context(cli))]
@@ -174,3 +184,21 @@ def run(args: Sequence[str]) -> int:
         from segue.cli.terminal.output import report_error
 
         return report_error(error, as_json="--json" in args)
+
+
+class OpenGroup(click.Group):
+    """A group such as `segue db`: the command `db supabase` of a part is listed and called in it."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of the group's own commands and of those that parts add, sorted."""
+        names = [name for part in built_in_parts() for name in part.commands]
+        added = [name.partition(" ")[2] for name in names if name.startswith(f"{self.name} ")]
+        return sorted([*super().list_commands(ctx), *added])
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return a command; raises UsageError for one of a part that is not installed."""
+        if (own := super().get_command(ctx, cmd_name)) is not None:
+            return own
+        found = find_command(f"{self.name} {cmd_name}")
+        command: click.Command | None = import_name(found.where) if found else None
+        return command

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import wraps
 from inspect import signature
 from pathlib import Path
@@ -58,11 +58,10 @@ class CommandSettings(Struct, frozen=True):
 
     def look(self, *, say: bool = True, parts: bool = True, **more: Any) -> App:
         """Load the settings to look at something: what lacks trust is not in force, which is said."""
-        from segue.runtime.app import App, notes_on_trust
+        from segue.runtime.app import App, notes_on_settings
 
         app = App.load(self.repo, self.config, {**self.values, **more}, need="nothing", parts=parts)
-        for note in notes_on_trust(app.loaded) if say else ():
-            self.output.warn(note)
+        self._say_once(notes_on_settings(app.loaded) if say else ())
         return app
 
     def find(self) -> App:
@@ -90,9 +89,18 @@ class CommandSettings(Struct, frozen=True):
             if not ask(error.project, self.output):
                 raise
             app = load()
-        for path in app.loaded.found.foreign:
-            self.output.note(f"{path} belongs to another user, so its settings do not count.")
+        foreign = app.loaded.found.foreign
+        self._say_once(f"{path} belongs to another user, so its settings do not count." for path in foreign)
+        self._say_once(app.loaded.old_names)
         return app
+
+    def _say_once(self, notes: Iterable[str]) -> None:
+        """Print what was not printed yet: a command may load its settings several times."""
+        said = click.get_current_context().meta.setdefault(__name__, set())
+        for note in notes:
+            if note not in said:
+                said.add(note)
+                self.output.warn(note)
 
 
 def options(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

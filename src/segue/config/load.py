@@ -21,6 +21,17 @@ from segue.config.files import (
 )
 from segue.config.part_tables import all_settings, settings_kind
 from segue.config.settings import Settings
+from segue.config.tree import (
+    PREFIX,
+    YES,
+    Tree,
+    find_old_names,
+    leaves,
+    name_variable,
+    present_names,
+    put,
+    read_environment,
+)
 from segue.config.trust import ProjectFile
 from segue.domain.errors import UsageError
 from segue.domain.installed import known_table
@@ -30,39 +41,11 @@ from segue.domain.text import find_nearest, suggest
 from segue.store.address import is_path
 from segue.system.reading import suggest_path, work_tree
 
-PREFIX = "SEGUE_"
-NOT_SETTINGS = {
-    *("SEGUE_RUN", "SEGUE_TASK", "SEGUE_PHASE", "SEGUE_ATTEMPT", "SEGUE_JOB", "SEGUE_JOB_FOLDER"),
-    *("SEGUE_RELAY_TOKEN", "SEGUE_BRIDGE_TOKEN", "SEGUE_COMPLETION_SECRET", "SEGUE_ANSWER_KEY"),
-    trust.VARIABLE,
-    *("SEGUE_SUPERVISOR", "SEGUE_TRIAL", "SEGUE_CONFIG", "SEGUE_TRACEBACK", "SEGUE_BINARY", "SEGUE_PORTABLE"),
-}
-"""Variables that Segue sets for agents or reads elsewhere."""
-
-_SIMULATORS = "SEGUE_SIM_"
-SIMULATORS = {
-    f"{_SIMULATORS}{name}" for name in ("ACP", "ACP_FAULTS", "AGENT", "FAULTS", "LOGGED_IN", "STET")
-}
-"""Variables of the simulators in `segue sim`."""
-
 PATHS = {"state_dir", "source", "repo", "agents.scripted.script"}
 """Settings that name a file: relative to the configuration file that sets them."""
 
 GITHUB = "github"
 """Not a file but the job summary of GitHub Actions, as the value of `summary`."""
-
-SYNONYMS = {
-    "agent_cmd": "agents.cursor.agent_cmd",
-    "plan_path": "source",
-    "repo_path": "repo",
-    "stet_commands": "reviewers.stet.commands",
-    "sandbox": "agents.cursor.sandbox",
-    "max_address_rounds": "review.max_address_rounds",
-    "phase_timeout_sec": "limits.phase_timeout",
-    "max_resolutions": "limits.resolutions",
-    "judges": "judged_by",
-}
-"""Other names under which settings are accepted."""
 
 _ADDRESS = pattern(r"[A-Za-z][A-Za-z0-9+.-]+:")
 """How a source begins that is no file, such as `github:`; a single letter is a drive of Windows."""
@@ -73,15 +56,9 @@ SOCKETS = ("agents", "reviewers", "sources", "judges", "searchers", "notifiers",
 NAMED_TABLES = (*SOCKETS, "acp", "flows")
 """Tables whose keys are names: an environment variable spells their dashes as underscores."""
 
-Tree = dict[str, Any]
 Known = Callable[[str], Iterable[str]]
 """Yields the names that exist for a table such as `agents`; for other tables, none."""
 
-_YES = ("1", "true", "yes")
-_FLAT_TABLES = ("kinds", "hooks")
-"""Tables whose keys may contain dots, such as the task 2.1."""
-_KEEP_CASE = ("KINDS", "ENV", "READ_ENV", "OWN_ENV")
-"""Tables whose keys are names of tasks or variables: an environment variable keeps their case."""
 _NOT_STORED = {"repo", "source"}
 """Not stored with the run, because it knows them itself; secrets are not either."""
 
@@ -107,6 +84,8 @@ class LoadedSettings(Struct, frozen=True):
     """The project's file, and which of its settings are not in force."""
     found: FoundFile = FoundFile()
     """Where that file was found, and the files of other users that do not count."""
+    old_names: tuple[str, ...] = ()
+    """A sentence for each setting that has another name now."""
 
     def origin(self, path: str) -> str:
         """Return where a value came from; a table answers for its values."""
@@ -144,9 +123,9 @@ def load(
     file asks for without trust is left out, and named in `project`.
     """
     environ = os.environ if environ is None else environ
-    env_layer, line_layer = _environment(environ), _without_none(command_line or {})
+    env_layer, line_layer = read_environment(environ), _without_none(command_line or {})
     files, found = _files(start, config, environ)
-    allowed = environ.get(trust.VARIABLE, "") in _YES
+    allowed = environ.get(trust.VARIABLE, "") in YES
     project = _examine(files, allowed)
     if not allowed and found == FoundFile(foreign=found.foreign):
         project = trust.find_lost(start)
@@ -161,21 +140,32 @@ def load(
     origins: dict[str, str] = {}
     overrides: Tree = {}
     for layer in layers:
-        for name, value in leaves(layer.values):
-            path = SYNONYMS.get(name, name)
+        for path, value in present_names(layer.values):
             if layer.of_project and left_out(path, value):
                 continue
             if layer.origin == "environment":
                 path = _spell(path, merged, known)
-            _put(merged, path, _anchor(path, value, layer.base))
+            put(merged, path, _anchor(path, value, layer.base))
             origins[path] = layer.origin
             if layer in layers[-3:] and path not in _NOT_STORED:
-                _put(overrides, path, _anchor(path, value, layer.base))
+                put(overrides, path, _anchor(path, value, layer.base))
     settings = _validate(merged, origins)
     stored_values = _without_secrets(overrides, settings)
-    loaded = LoadedSettings(settings, origins, stored_values, project, found)
+    old = tuple(_note_old_names([*files, layers[-2]]))
+    loaded = LoadedSettings(settings, origins, stored_values, project, found, old)
     _refuse_unknown_names(loaded, known)
     return loaded
+
+
+def _note_old_names(layers: Iterable[Layer]) -> Iterator[str]:
+    """Say which settings of the user's files and variables have another name now."""
+    for layer in layers:
+        of_environment = layer.origin == "environment"
+        for old, new in find_old_names(layer.values):
+            where = "" if of_environment else f"{layer.origin}: "
+            spell = name_variable if of_environment else str
+            now = f"is now {spell(new)}" if new else "has no effect any more"
+            yield f"{where}{spell(old)} {now}."
 
 
 def _without_secrets(values: Tree, settings: Settings) -> Tree:
@@ -186,7 +176,7 @@ def _without_secrets(values: Tree, settings: Settings) -> Tree:
         for name in path.split("."):
             found = getattr(found, name, None)
         if not isinstance(found, Secret):
-            _put(kept, path, value)
+            put(kept, path, value)
     return kept
 
 
@@ -194,8 +184,7 @@ def _examine(files: list[Layer], allowed: bool) -> ProjectFile | None:
     """Return what the project's file asks for, and how far that is trusted."""
     for layer in files:
         if layer.of_project:
-            given = [(SYNONYMS.get(name, name), value) for name, value in leaves(layer.values)]
-            project = trust.examine(Path(layer.origin), given)
+            project = trust.examine(Path(layer.origin), present_names(layer.values))
             return replace(project, held=(), removed=()) if allowed else project
     return None
 
@@ -286,91 +275,18 @@ def _toml(path: Path, of_project: bool = False) -> Layer:
     )
 
 
-def _environment(environ: Mapping[str, str]) -> Tree:
-    values: Tree = {}
-    for name, text in environ.items():
-        ours = name.startswith(PREFIX) and name not in NOT_SETTINGS and name not in SIMULATORS
-        if ours and text != "":
-            _check_simulator(name)
-            _put(values, _path_of(name[len(PREFIX) :]), _parse(name, text))
-    return values
-
-
-def _check_simulator(name: str) -> None:
-    """Refuse a variable for a simulator that none of them reads."""
-    if name.startswith(_SIMULATORS):
-        message = f"{name}: no simulator reads this variable.{suggest(name, sorted(SIMULATORS), '{}')}"
-        raise UsageError(message, hint="See: segue help rehearsing")
-
-
-def _path_of(variable: str) -> str:
-    """Return the dotted name of a setting: `LIMITS__RUN_TIMEOUT` → `limits.run_timeout`."""
-    parts = variable.split("__")
-    keep = next((place + 1 for place, part in enumerate(parts) if part.upper() in _KEEP_CASE), len(parts))
-    return ".".join([*(part.lower() for part in parts[:keep]), *parts[keep:]])
-
-
-def environment_of(values: Tree) -> dict[str, str]:
-    """Return settings as the environment variables that another Segue reads them from."""
-    return {PREFIX + _variable(path): _write(value) for path, value in leaves(values)}
-
-
-def _write(value: Any) -> str:
-    """Return a value as `_parse` reads it: JSON's lists and texts are TOML's too."""
-    if isinstance(value, list):
-        import json
-
-        return json.dumps(value)
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _parse(name: str, text: str) -> Any:
-    """Parse lists and tables as TOML; everything else is text, which `read_options` converts."""
-    if not text.startswith(("[", "{")):
-        return text
-    import tomllib
-
-    try:
-        return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError as error:
-        raise UsageError(
-            f"Environment variable {name} is not a TOML list or table: {error}.",
-            hint=f"""Write {name}='["pytest -q"]' for a list, or text without a bracket at its start""",
-        ) from error
-
-
 def _without_none(tree: Tree) -> Tree:
     cleaned = {key: _without_none(v) if isinstance(v, dict) else v for key, v in tree.items()}
     return {key: value for key, value in cleaned.items() if value is not None and value != {}}
-
-
-def leaves(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield every single setting of a tree, with its dotted name."""
-    for key, value in tree.items():
-        if isinstance(value, dict) and value:
-            yield from leaves(value, f"{prefix}{key}.")
-        else:
-            yield f"{prefix}{key}", value
 
 
 def join_settings(settings: Tree, over: Tree) -> Tree:
     """Return settings in which some are replaced by others, each by itself."""
     joined: Tree = {}
     for tree in (settings, over):
-        for name, value in leaves(tree):
-            _put(joined, SYNONYMS.get(name, name), value)
+        for name, value in present_names(tree):
+            put(joined, name, value)
     return joined
-
-
-def _put(tree: Tree, path: str, value: Any) -> None:
-    first, _, rest = path.partition(".")
-    *tables, key = [first, rest] if first in _FLAT_TABLES else path.split(".")
-    for table in tables:
-        inner = tree.setdefault(table, {})
-        if not isinstance(inner, dict):
-            inner = tree[table] = {}
-        tree = inner
-    tree[key] = value
 
 
 def _anchor(path: str, value: Any, base: Path | None) -> Any:
@@ -405,7 +321,7 @@ def _validate(merged: Tree, origins: Mapping[str, str]) -> Settings:
         where = _locate(error.path, origins)
         message = f"{error.path}: {error.message} (from {where})"
         if where.startswith(PREFIX) and error.message.startswith(UNKNOWN):
-            variables = [PREFIX + _variable(name) for name in name_options(kind)]
+            variables = [name_variable(name) for name in name_options(kind)]
             message = f"{where}: there is no such setting.{suggest(where, variables, '{}')}"
         raise UsageError(message, hint="`segue config show` lists all settings") from None
 
@@ -416,11 +332,7 @@ def _locate(path: str, origins: Mapping[str, str]) -> str:
     related = (known for known in origins if known.startswith(f"{name}.") or name.startswith(f"{known}."))
     found = name if name in origins else next(related, name)
     origin = origins.get(found, "default")
-    return PREFIX + _variable(found) if origin == "environment" else origin
-
-
-def _variable(path: str) -> str:
-    return path.upper().replace(".", "__").replace("-", "_")
+    return name_variable(found) if origin == "environment" else origin
 
 
 def show(value: Any) -> str:

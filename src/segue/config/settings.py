@@ -263,8 +263,6 @@ class Settings(Options, frozen=True):
     your branch if unset."""
     jobs: Annotated[int, Meta(ge=1, le=64)] = 1
     """How many tasks to work on at once, each in a git worktree of its own."""
-    order: bool = False
-    """With `jobs`: begin the tasks strictly in their order, so that each waits for all before it."""
     merge_union: tuple[str, ...] = ()
     """With `jobs`: files that are merged line by line where two tasks add to the same place, such as
     `CHANGELOG.md`."""
@@ -284,8 +282,6 @@ class Settings(Options, frozen=True):
     delivery: str | None = None
     """What happens with the work of a run, which then has a branch of its own: `branch` keeps it there,
     `merge` merges it into yours, `pr` opens a pull request; or a plug-in."""
-    delivery_per: Literal["run", "story", "task"] = "run"
-    """What gets a pull request of its own: the whole `run`."""
     follow_rounds: Count = 5
     """How often `segue follow` sends feedback on a pull request back to the agent."""
     allow_no_change: bool = False
@@ -336,9 +332,8 @@ class Settings(Options, frozen=True):
     """Who decides what follows a failed verdict of a build: the `judge`, or chance (`random`): so reports
     can tell what helps."""
     plan_changed: Literal["ask", "keep", "restart"] = "ask"
-    """What to do when the plan has changed since one of its tasks was completed."""
-    commits_missing: Literal["ask", "keep", "restart"] = "ask"
-    """What to do when the repository does not contain the commits of completed tasks."""
+    """What to do when the plan has changed since one of its tasks was completed, or when the repository does
+    not contain the commits of completed tasks."""
     continue_with_remaining_tasks: bool | None = None
     """Continue with the next task when one needs a human. If unset: only with `jobs`."""
     max_consecutive_task_failures: Count | None = None

@@ -99,31 +99,20 @@ _NOTHING: Mapping[str, Sequence[str]] = {}
 def plan_waits(
     tasks: Sequence[Task],
     *,
-    order: bool = False,
     touched: Mapping[str, Sequence[str]] = _NOTHING,
     union: Sequence[str] = (),
 ) -> Waits:
     """Return what each task waits for and why, in the order of the tasks, which must have their kinds.
 
-    `order` lets each wait for the one before it; otherwise those wait that would change the same paths: those
-    a task names, and those it has `touched` before, by its key. Files of the patterns in `union` are merged
-    line by line, so that nobody waits because of them.
+    Those wait that would change the same paths: those a task names, and those it has `touched` before, by its
+    key. Files of the patterns in `union` are merged line by line, so that nobody waits because of them.
     """
     by_key = {task.key: task for task in tasks}
     stated = {task.key: [one for one in task.depends_on if one.kind.blocks] for task in tasks}
     sequence = [by_key[key] for key in sort_tasks(stated)]
-    more = _one_by_one(sequence) if order else _side_by_side(sequence, touched, union)
-    for key, dependency in more:
+    for key, dependency in _side_by_side(sequence, touched, union):
         stated[key].append(dependency)
     return {key: tuple(dependencies) for key, dependencies in stated.items()}
-
-
-def _one_by_one(sequence: Sequence[Task]) -> Iterator[tuple[str, Dependency]]:
-    before = ""
-    for task in sequence:
-        if before:
-            yield task.key, Dependency((before,), WaitKind.ORDER, f"it comes after {before}")
-        before = task.key
 
 
 def _side_by_side(

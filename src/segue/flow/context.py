@@ -51,8 +51,6 @@ class Policy(Struct, frozen=True):
     """Whether somebody who never sees the work writes tests for it."""
     mutants: int = 0
     """How many mutants of the changed lines to try per task."""
-    order: bool = False
-    """Whether tasks begin strictly in their order, also where several are worked on at once."""
     union: tuple[str, ...] = ()
     """Files that are merged line by line, so that no task waits because of them."""
     gates: tuple[str, ...] = ()

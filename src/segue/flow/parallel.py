@@ -78,7 +78,7 @@ class SideBySide:
         self._tasks = {task.key: task for task in tasks}
         self._places = {task.key: place for place, task in enumerate(tasks)}
         policy = self._context.policy
-        waits = plan_waits(tasks, order=policy.order, touched=self._context.touched, union=policy.union)
+        waits = plan_waits(tasks, touched=self._context.touched, union=policy.union)
         wanted = [task.key for task in tasks if self._pending.wants(task)]
         over = {task.key for task in tasks if task.status is not TaskStatus.PENDING}.difference(wanted)
         self._schedule.update(wanted, waits, over)

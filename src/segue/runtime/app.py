@@ -304,12 +304,15 @@ def _check_trust(loaded: LoadedSettings, need: Need) -> None:
         raise Untrusted(project)
 
 
-def notes_on_trust(loaded: LoadedSettings) -> list[str]:
-    """Say which settings do not count where a command only looks."""
+def notes_on_settings(loaded: LoadedSettings) -> list[str]:
+    """Say which settings do not count where a command only looks, and which have another name now."""
     notes = [
-        f"{path} belongs to another user, so its settings do not count."
-        for path in (*loaded.found.foreign, loaded.found.refused)
-        if path is not None
+        *loaded.old_names,
+        *(
+            f"{path} belongs to another user, so its settings do not count."
+            for path in (*loaded.found.foreign, loaded.found.refused)
+            if path is not None
+        ),
     ]
     project = loaded.project
     if project is not None and not project.is_trusted:

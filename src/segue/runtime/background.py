@@ -6,7 +6,7 @@ import asyncio
 import time
 from pathlib import Path
 
-from segue.config.load import environment_of
+from segue.config.tree import environment_of
 from segue.domain.errors import Locked, SegueError, UsageError
 from segue.domain.installed import find_variant
 from segue.domain.run import Run, RunState

@@ -52,13 +52,6 @@ _NOTHING = Delivered(words="There is nothing to propose: the run has changed not
 def check_delivery(settings: Settings) -> None:
     """Refuse settings about the delivery that do not fit together."""
     name = settings.delivery
-    if settings.delivery_per != "run":
-        raise UsageError(
-            f'delivery_per = "{settings.delivery_per}" is not possible: the tasks of a run build on one '
-            "another on one branch, so that a pull request of a part would contain the parts before it.",
-            kept=_KEPT,
-            hint="Leave it out; or run one story at a time, each with its own pull request: --story US1 --pr",
-        )
     if name is None:
         return
     registry.check_name("deliveries", name)

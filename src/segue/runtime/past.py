@@ -181,7 +181,7 @@ async def look_back(
     history = read_history(store, last.source_key if last else source.key)
     begun = last if continues else None
     lost, moved = ({}, {}) if restart else await _find_missing(store, home, history, begun)
-    if lost and app.loaded.settings.commits_missing == "ask":
+    if lost and app.loaded.settings.plan_changed == "ask":
         raise _refusal(store, home, source, last, lost)
     return Known(history, lost, moved)
 
@@ -189,7 +189,7 @@ async def look_back(
 def settle_start(app: App, source: Source, known: Known, last: Run | None, restart: bool) -> Past:
     """Return what a run of the source begins with: nothing, if the user wants to start over."""
     settings, history, lost = app.loaded.settings, known.history, known.lost
-    restart = restart or bool(lost and settings.commits_missing == "restart")
+    restart = restart or bool(lost and settings.plan_changed == "restart")
     said = "" if restart else source.restore(history)
     if restart or (settings.plan_changed == "restart" and source.rewritten() is not None):
         _refuse_running(last)
@@ -270,8 +270,8 @@ def _refusal(
         f"The journal knows commits of {_names(missing)}, but {home.root} does not contain them.{elsewhere}",
         kept="Nothing was started or changed.",
         hint=f"If they are in another clone: push them there, then {shallow}git fetch here. Otherwise: "
-        f"segue run {source.address} --commits-missing keep continues with the pending tasks, "
-        "--commits-missing restart starts over",
+        f"segue run {source.address} --plan-changed keep continues with the pending tasks, "
+        "--plan-changed restart starts over",
     )
 
 

@@ -78,7 +78,6 @@ class RunPlan(Struct, frozen=True):
             independent=self.flow.has("independent"),
             mutants=settings.proof.mutants,
             gates=settings.gates,
-            order=settings.order,
             union=settings.merge_union,
         )
 

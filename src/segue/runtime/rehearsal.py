@@ -229,7 +229,7 @@ def _rehearsing(app: App, plan: RunPlan, state: Path, clone: Path) -> App:
         **dict.fromkeys(("database_url", "max_consecutive_task_failures"), None),
         **dict.fromkeys(("lane_setup", "lane_copy", "lane_link", "gates"), ()),
         **dict.fromkeys(("allow_dirty", "allow_no_change", "ignore_checklists"), True),
-        **dict.fromkeys(("plan_changed", "commits_missing"), "keep"),
+        plan_changed="keep",
         agent=SIMULATED,
         roles=RoleSettings(),
         flow="rehearsal",

@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from segue.domain.amounts import describe_until
 from segue.domain.errors import StoreAway, StoreError
+from segue.domain.log import Log
 from segue.store.address import is_postgres, sqlite_path
 from segue.store.encoding import DLE, escape, unescape
 
@@ -36,6 +37,7 @@ ASK_HINT = (
     "and their columns with .schema TABLE."
 )
 
+_LOG = Log("store")
 _FIRST_PAUSES = (0.1, 0.3)
 _NAP = 0.5
 
@@ -157,6 +159,9 @@ class Database(Protocol):
     def dialect(self, statement: str) -> str:
         """Translate a statement of a migration into this database's SQL; empty if it does not apply here."""
 
+    def copy(self, ending: str) -> Path | None:
+        """Copy the database to a file beside it, as it was last committed; None where that is not a file."""
+
     def close(self) -> None:
         """Close the connection."""
 
@@ -209,6 +214,7 @@ def persist(pauses: Sequence[float] | LongWait, attempt: Callable[[bool], T]) ->
             return attempt(again)
         except Disconnected as error:
             again = True
+            _LOG.info("Trying again in %s s: %s", pause, error.message)
             if isinstance(pauses, LongWait):
                 pauses.say(error)
             time.sleep(pause)

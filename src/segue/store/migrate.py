@@ -7,13 +7,18 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from segue.domain.errors import StoreError
+from segue.domain.errors import Locked, StoreError
+from segue.domain.log import Log
 from segue.domain.pattern import pattern
+from segue.store.claim import is_gone
 from segue.store.database import Database
+from segue.store.rows import process_of
+from segue.system import identity
 
 VERSION = 8
 """The number of the newest file under `migrations/`."""
 
+_LOG = Log("store")
 _FOLDER = Path(__file__).with_name("migrations")
 TABLE = "orchestrator_migrations"
 CREATE = f"CREATE TABLE IF NOT EXISTS {TABLE} (version integer PRIMARY KEY, name text, applied bigint)"
@@ -45,13 +50,43 @@ def version_of(database: Database) -> int:
 
 
 def migrate(database: Database) -> list[str]:
-    """Apply the missing migrations and return their names."""
+    """Apply the missing migrations and return their names.
+
+    Raises Locked while an older Segue drives a run in the database. An SQLite file is copied before, and the
+    copy named: an older Segue can open that, and nothing else.
+    """
     if refuse_newer(version_of(database)) == VERSION:
         return []
     with database.transaction():
         database.lock("migrations")
         database.execute(CREATE)
-        return [apply(database, name) for name in scripts()[version_of(database) :]]
+        before = version_of(database)
+        if before in (0, VERSION):  # new, or another process was quicker
+            return [apply(database, name) for name in scripts()[before:]]
+        _refuse_driven(database, before)
+        copy = database.copy(f".version-{before}")
+        applied = [apply(database, name) for name in scripts()[before:]]
+    done = f"The database was migrated from version {before} to {VERSION}."
+    if copy is None:
+        _LOG.info(done)
+    else:
+        _LOG.tell(f"{done} As it was before: {copy}")
+    return applied
+
+
+def _refuse_driven(database: Database, version: int) -> None:
+    """Refuse while a process drives a run: it would write what it knows into tables that it does not know."""
+    for run, owner, lease, now in database.execute(
+        "SELECT id, owner, lease, {now} FROM orchestrator_runs WHERE owner IS NOT NULL"
+    ):
+        if not is_gone(owner, lease, now):
+            process = process_of(owner)
+            raise Locked(
+                f"The database has version {version}, this Segue needs {VERSION}, and an older Segue drives "
+                f"run {run} in it (process {identity.pid_of(process)} on {process.split('/')[0]}).",
+                kept="Nothing was changed.",
+                hint=f"Wait until the run has ended, or end it with the older Segue: segue stop {run}",
+            )
 
 
 def refuse_newer(version: int) -> int:

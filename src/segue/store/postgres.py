@@ -32,6 +32,7 @@ from segue.system.sensitive import passwords_in
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Generator
+    from pathlib import Path
 
     import psycopg
 
@@ -194,6 +195,10 @@ class Postgres:
         """Translate the statement; before version 15 views cannot obey row level security."""
         old = self._connection.info.server_version < 150000
         return "" if old and "security_invoker" in statement else in_postgres(statement)
+
+    def copy(self, _ending: str) -> Path | None:
+        """Return None: a server has backups of its own."""
+        return None
 
     def close(self) -> None:
         """Close the connection."""

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, nullcontext, suppress
 from functools import cache
-from itertools import chain
+from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -199,6 +199,24 @@ class Sqlite:
     def image(self) -> bytes:
         """Return the whole database as the bytes of a file."""
         return self._connection.serialize()
+
+    def copy(self, ending: str) -> Path | None:
+        """Copy what is committed to a new file of the user's alone; earlier copies are kept."""
+        if self._path is None:
+            return None
+        names = (f"{self._path}{ending}{more}" for more in chain(("",), (f"-{n}" for n in count(2))))
+        target = next(path for path in map(Path, names) if not path.exists())
+        made = Path(f"{target}.new")
+        made.unlink(missing_ok=True)
+        os.close(os.open(made, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        with (
+            self._explain_errors(),
+            closing(_read_connection(self._path)) as source,
+            closing(_raw_connection(str(made))) as copied,
+        ):
+            source.backup(copied)
+        made.rename(target)  # so that a copy is whole
+        return target
 
     def close(self) -> None:
         """Close the connection."""

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from segue.domain.errors import Locked, StoreAway, StoreError, UsageError
+from segue.domain.log import Log
 from segue.domain.run import Run, RunKind, RunSpec, RunState, Step
 from segue.store import rows, signals
 from segue.store.address import is_postgres, masked, sqlite_path
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+_LOG = Log("store")
 _PAGE = 1000
 _RUNS_AT_ONCE = 500
 _FLAT_PAGE = 200
@@ -74,6 +76,7 @@ class Store:
         connect = self._readable if read_only else self._writable
         self._database = opened[0] if opened else persist(self._long or (), lambda _again: connect())
         self._database.pauses = self._long or self._database.pauses
+        _LOG.debug("Opened %s%s.", self.name, " for reading" if read_only else "")
         self._seen: int | None = None
 
     @property
@@ -175,6 +178,7 @@ class Store:
             self._database.pauses = RETRY_PAUSES  # a run at work must not be blocked
         journal = Journal(keeper, run, owner, loaded, observers, spool, self._boundary)
         keeper.journals[owner] = journal
+        _LOG.info("Claimed run %s as %s.", run_id, owner)
         return journal
 
     async def close(self, journal: Journal) -> None:
@@ -185,6 +189,7 @@ class Store:
             assert keeper is not None
             try:
                 await keeper.journals[owner].close()
+                _LOG.info("Released run %s.", keeper.journals[owner].run.id)
             finally:
                 del keeper.journals[owner]
                 await self._leave(keeper)
@@ -353,7 +358,8 @@ class Store:
         if version == 0:
             return _open_empty()
         if not is_postgres(self._address):
-            with suppress(StoreError):  # a file of an older version is brought up to date, if it may be
+            # A file of an older version is brought up to date, if it may be.
+            with suppress(StoreError):
                 self._writable().close()
                 return open_database(self._address, read_only=True)
         raise StoreError(

@@ -29,12 +29,11 @@ class TaskGraph(Struct, frozen=True):
         cls,
         tasks: Sequence[Task],
         touched: Mapping[str, Sequence[str]],
-        order: bool = False,
         union: Sequence[str] = (),
     ) -> TaskGraph:
         """Return the graph of tasks with their kinds, as a run with several jobs goes by it."""
         footprints = {task.key: find_footprint(task, touched.get(task.key, ())) for task in tasks}
-        waits = plan_waits(tasks, order=order, touched=touched, union=union)
+        waits = plan_waits(tasks, touched=touched, union=union)
         return cls(tuple(tasks), footprints, waits)
 
     @property

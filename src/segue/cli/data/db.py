@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from segue.cli.groups import OpenGroup
+from segue.cli.main import OpenGroup
 from segue.cli.options import CommandSettings, WholeNumber, options
 from segue.cli.terminal.output import Printer
 from segue.store.address import masked

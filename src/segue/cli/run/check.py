@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from segue.cli.groups import OpenGroup
+from segue.cli.main import OpenGroup
 from segue.cli.options import CommandSettings, options
 from segue.cli.terminal.output import Printer
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from shlex import join
 from typing import Any
 
 import click
 
 from segue.cli.options import WholeNumber
+from segue.cli.terminal.output import Printer
+from segue.domain.errors import UsageError
 
 _CHOICES = (
     click.option(
@@ -33,9 +36,6 @@ _CHOICES = (
     click.option("--phase", "phases", multiple=True, metavar="N", help="Run only this phase (repeatable)."),
     click.option("--until-checkpoint", is_flag=True, help="Run the tasks before the next checkpoint."),
     click.option("--jobs", type=WholeNumber(1, 64), metavar="N", help="Work on up to N tasks at once."),
-    click.option(
-        "--order", is_flag=True, default=None, help="With --jobs: begin the tasks strictly in their order."
-    ),
 )
 
 
@@ -58,17 +58,6 @@ def agent_settings(agents: tuple[str, ...]) -> dict[str, Any]:
     return {"agent": agent, "roles": roles}
 
 
-def refuse_order(jobs: int, order: bool | None) -> None:
-    """Refuse `--order` where it would have no effect."""
-    from segue.domain.errors import UsageError
-
-    if order and jobs == 1:
-        raise UsageError(
-            "--order has no effect: one task is worked on at a time, in their order.",
-            hint="Leave it out, or name how many to work on at once: --jobs 4",
-        )
-
-
 def name_options(*left_out: str) -> list[str]:
     """Return the words of the command line that is running, without these options."""
     context = click.get_current_context()
@@ -86,3 +75,19 @@ def name_options(*left_out: str) -> list[str]:
         for one in value if option.multiple else [value]:
             words += [spelling] if option.is_flag else [spelling, str(one)]
     return [*arguments, *words]
+
+
+def confirm_simulated(source: str | None, words: Sequence[str], output: Printer) -> None:
+    """Ask whether the simulated agent may work on a real source; `words` are the command and its options."""
+    from segue.runtime.rehearsal import WHY
+
+    rehearse = join(["segue", "rehearse", *([source] if source else [])])
+    if not output.at_terminal():
+        raise UsageError(
+            WHY,
+            kept="Nothing was started.",
+            hint=f"Rehearse instead: {rehearse}   or run anyway: {join(['segue', *words, '--yes'])}",
+        )
+    output.warn(f"{WHY}\nRehearse instead: {rehearse}")
+    if not click.confirm("Run anyway?", err=True):
+        raise UsageError("Not started.", kept="Nothing was changed.", hint=rehearse)

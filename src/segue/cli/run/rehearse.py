@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from segue.cli.options import CommandSettings, options
-from segue.cli.run.choose import agent_settings, choice_options, name_options, refuse_order
+from segue.cli.run.choose import agent_settings, choice_options, name_options
 from segue.cli.terminal.output import Printer
 
 if TYPE_CHECKING:
@@ -56,7 +56,6 @@ def rehearse(
     from segue.runtime.task_choice import TaskChoice
 
     app = settings.load(**agent_settings(agents))
-    refuse_order(app.loaded.settings.jobs, settings.values["order"])
     words = name_options(*_SHOWING)
     if needs_source(app, source):
         source = find_source(app, output if output.at_terminal() else None)

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from segue.cli.options import CommandSettings, IssueChoice, issue_options, options, refuse_unused
-from segue.cli.run.choose import agent_settings, choice_options, name_options, refuse_order
+from segue.cli.run.choose import agent_settings, choice_options, name_options
 from segue.cli.terminal.output import Printer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
-    from segue.cli.run.session import PageOptions
     from segue.runtime.app import App
 
 
@@ -45,7 +43,6 @@ if TYPE_CHECKING:
 @click.option("--dry-run", is_flag=True, help="Print every prompt; launch and write nothing.")
 @click.option("--detach", is_flag=True, help="Run in the background; follow with `segue logs -f`.")
 @click.option("--serve", is_flag=True, help="Show the run live in a browser until it ends.")
-@click.option("--stay", is_flag=True, help="With --serve: keep the page until Ctrl-C.")
 @click.option(
     "--worktree", is_flag=True, default=None, help="Work in a separate git worktree, on a new branch."
 )
@@ -76,12 +73,8 @@ if TYPE_CHECKING:
 @click.option(
     "--plan-changed",
     type=click.Choice(["ask", "keep", "restart"]),
-    help="If the plan changed after a task was completed: keep what is done, or start over.",
-)
-@click.option(
-    "--commits-missing",
-    type=click.Choice(["ask", "keep", "restart"]),
-    help="If the repository lacks commits of completed tasks: keep them as done, or start over.",
+    help="If completed tasks were rewritten, or the repository lacks their commits: keep what is done, or "
+    "start over.",
 )
 @click.option("--restart", is_flag=True, help="Start over: every task is pending again.")
 @click.option(
@@ -113,7 +106,6 @@ def run(
     dry_run: bool,
     detach: bool,
     serve: bool,
-    stay: bool,
     pr: bool,
     verbose: bool,
     issues: IssueChoice,
@@ -150,8 +142,6 @@ def run(
       segue run "Build a todo app" --no-approve      build without asking about the plan
       segue run plan.md --agent cursor,claude --agent plan=codex   a fallback, and another agent to plan
     """
-    if not (dry_run or detach):
-        _fork_nursery()
     from msgspec.structs import replace
 
     from segue.cli.run import session
@@ -163,7 +153,7 @@ def run(
     more |= {"delivery": "pr"} if pr else {}
     chosen = TaskChoice(only, start, stories, phases, until_checkpoint)
     app = settings.look(**more) if dry_run else settings.load(**more)
-    _refuse_unused(app, settings.values["order"], fail_fast)
+    _refuse_fail_fast(app, fail_fast)
     _refuse_pairs(app, dry_run, detach, restart)
     completed = _complete(settings, more, app, source, yes, dry_run, output)
     if completed is None:
@@ -184,7 +174,6 @@ def run(
     if gates != set(app.loaded.settings.gates):
         more["gates"] = sorted(gates)
         app = settings.load(**more)
-    page = _page_options(serve or stay, stay, detach)
     confirm = _confirmation(app, source, yes, output)
 
     def begin(app: App) -> Coroutine[None, None, int]:
@@ -196,7 +185,7 @@ def run(
             restart=restart,
             detach=detach,
             verbose=verbose,
-            page=page,
+            serve=serve,
             confirm=confirm,
         )
 
@@ -205,31 +194,13 @@ def run(
 
 def _confirmation(app: App, source: str | None, yes: bool, output: Printer) -> Callable[[], None]:
     """Return what asks whether the simulated agent may use up a real source, once it could start."""
-    from segue.cli.run.simulated import confirm_simulated
+    from segue.cli.run.choose import confirm_simulated
     from segue.runtime.rehearsal import only_writes_notes
 
     if yes or not only_writes_notes(app):
         return lambda: None
     words = ("run", *name_options())
     return lambda: confirm_simulated(source, words, output)
-
-
-def _fork_nursery() -> None:
-    """Prepare the start of the supervisor while the rest of Segue is imported; until then it does nothing."""
-    if sys.platform == "linux":
-        from segue.system.supervisor.nursery import open_nursery
-
-        nursery = open_nursery()
-        if nursery is None:
-            return
-        from segue.system.process.watch import Link
-
-        def close() -> None:
-            Link.nursery = None
-            nursery.close()
-
-        Link.nursery = nursery
-        click.get_current_context().call_on_close(close)
 
 
 def _complete(
@@ -274,10 +245,8 @@ def _run_decided(
     while True:
         try:
             return asyncio.run(begin(app))
-        except PlanChanged as changed:
+        except (PlanChanged, CommitsMissing) as changed:
             more["plan_changed"] = session.choose_kept(changed, output)
-        except CommitsMissing as missing:
-            more["commits_missing"] = session.choose_kept(missing, output)
         except TwoLists as lists:
             more["task_list"] = session.choose_list(lists, output)
         except Undecided as undecided:
@@ -310,38 +279,24 @@ def _choose_gates(app: App, source: str | None, approve: bool | None, pause: boo
 def _refuse_pairs(app: App, dry_run: bool, detach: bool, restart: bool) -> None:
     """Refuse options that have no effect beside others."""
     if dry_run:
-        launching = ("detach", "serve", "stay", "verbose", "restart", "approve", "pause_after_task")
+        launching = ("detach", "serve", "verbose", "restart", "approve", "pause_after_task")
         refuse_unused("--dry-run launches nothing", *launching, "summary", "log_file", "log_format")
     if detach:
         refuse_unused("the run continues in the background", "verbose")
+        refuse_unused("a run in the background is watched with `segue serve`", "serve")
     if restart:
-        refuse_unused("--restart starts over anyway", "plan_changed", "commits_missing")
+        refuse_unused("--restart starts over anyway", "plan_changed")
     if not app.loaded.settings.log.file:
         refuse_unused("no log is written without --log-file FILE", "log_format")
 
 
-def _refuse_unused(app: App, order: bool | None, fail_fast: bool) -> None:
-    """Refuse options that would have no effect without several jobs."""
+def _refuse_fail_fast(app: App, fail_fast: bool) -> None:
+    """Refuse `--fail-fast` where the run would end after a failed task anyway."""
     from segue.domain.errors import UsageError
 
     chosen = app.loaded.settings
-    if chosen.jobs > 1:
-        return
-    refuse_order(chosen.jobs, order)
-    if fail_fast and not chosen.continue_with_remaining_tasks:
+    if fail_fast and chosen.jobs == 1 and not chosen.continue_with_remaining_tasks:
         raise UsageError(
             "--fail-fast has no effect: a failed task ends the run anyway.",
             hint="It is for --jobs above 1, and for continue_with_remaining_tasks",
         )
-
-
-def _page_options(serve: bool, stay: bool, detach: bool) -> PageOptions:
-    """Check --serve and --stay; a run in the background has no page of its own."""
-    from segue.cli.run.session import PageOptions
-    from segue.domain.errors import UsageError
-
-    if detach and serve:
-        raise UsageError(
-            "--serve cannot be combined with --detach.", hint="Watch a background run with: segue serve"
-        )
-    return PageOptions(serve, stay)

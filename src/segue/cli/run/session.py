@@ -2,44 +2,34 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from typing import Any
 
 import click
-from msgspec import Struct
 
 from segue.cli.terminal.display import observer
 from segue.cli.terminal.log import open_log, refuse_log
-from segue.cli.terminal.output import Printer, announce_page, error_text
+from segue.cli.terminal.output import Printer, announce_page, error_text, one_line
 from segue.cli.terminal.progress import Progress
 from segue.domain.errors import AtGate, AtPlan, TwoLists, UsageError
-from segue.domain.events import NOT_ISOLATED
+from segue.domain.events import NOT_ISOLATED, PLAN_GATE
 from segue.domain.run import Run
 from segue.flow.earlier import read_durations
 from segue.ports import Observer
 from segue.runtime.app import App
+from segue.runtime.comments import comment, edit_plan, read_plan_text
 from segue.runtime.open import OpenRun, open_run, reopen_run
 from segue.runtime.plan import NO_TASKS
 from segue.runtime.preconditions import Undecided
 from segue.runtime.ready import Confirm
 from segue.runtime.session import SessionEnd, run_session
+from segue.runtime.sources import read_source
 from segue.runtime.task_choice import TaskChoice
 from segue.runtime.wiring import make_run_notifier
 from segue.store.address import masked
 from segue.view.run import FOLDED, RunView
-
-
-class PageOptions(Struct, frozen=True):
-    """Whether to serve the page during the run, and to keep it after the run ended."""
-
-    serve: bool = False
-    stay: bool = False
-
-
-NO_PAGE = PageOptions()
 
 
 async def start(
@@ -51,7 +41,7 @@ async def start(
     restart: bool = False,
     detach: bool = False,
     verbose: bool = False,
-    page: PageOptions = NO_PAGE,
+    serve: bool = False,
     confirm: Confirm = lambda: None,
 ) -> int:
     """Run a source and return the exit code."""
@@ -69,7 +59,7 @@ async def start(
             if opened.warning:
                 output.warn(opened.warning)
             return await _detach(opened, output)
-        ended = await show_session(opened, output, verbose, page)
+        ended = await show_session(opened, output, verbose, serve)
     return await pass_gates(app, ended, output, verbose)
 
 
@@ -100,7 +90,6 @@ async def _ask(app: App, run: Run, gate: AtGate, output: Printer) -> bool:
     """Ask whether a run that waits at a gate continues."""
     if not isinstance(gate, AtPlan):
         return click.confirm("Continue?", err=True)
-    from segue.cli.run.approve import ask_about_plan
 
     return await ask_about_plan(app, run, output)
 
@@ -141,9 +130,7 @@ def _tell_or_raise(error: UsageError, output: Printer) -> None:
     output.warn(error_text(error))
 
 
-async def show_session(
-    opened: OpenRun, output: Printer, verbose: bool, page: PageOptions = NO_PAGE
-) -> SessionEnd:
+async def show_session(opened: OpenRun, output: Printer, verbose: bool, serve: bool = False) -> SessionEnd:
     """Drive a run in this process, show it, and say how it ended."""
     if output.json:
         output.record(_launch_record(opened, os.getpid()))
@@ -156,7 +143,7 @@ async def show_session(
             output.note(note)
     if opened.fresh and opened.plan.listing.read_as:
         output.note(opened.plan.listing.read_as)
-    async with _serve_page(opened, output, page):
+    async with _serve_page(opened, output) if serve else nullcontext():
         ended = await watch_session(opened, output, verbose)
         from segue.cli.run.summary import summarise  # the first agent need not wait for it
 
@@ -177,22 +164,13 @@ async def watch_session(
 
 
 @asynccontextmanager
-async def _serve_page(opened: OpenRun, output: Printer, page: PageOptions) -> AsyncIterator[None]:
-    """Serve the page of the run inside the block, and until Ctrl-C if it is to stay."""
-    if not page.serve:
-        yield
-        return
-    from segue.system.process.group import on_interrupt
+async def _serve_page(opened: OpenRun, output: Printer) -> AsyncIterator[None]:
+    """Serve the page of the run inside the block."""
     from segue.web.app import serve_pages
 
     async with serve_pages(opened.app, "127.0.0.1", 0) as new_link:
         announce_page(output, new_link(f"/runs/{opened.run.id}"))
         yield
-        if page.stay:
-            output.note("The run has ended. The page stays until Ctrl-C.")
-            stopped = asyncio.Event()
-            with on_interrupt(stopped.set):
-                await stopped.wait()
 
 
 def _progress(opened: OpenRun) -> Progress:
@@ -235,3 +213,36 @@ async def _detach(opened: OpenRun, output: Printer) -> int:
         output.text(f"Run {opened.run.id} continues in the background (pid {pid}).")
         output.note(f"Follow it: segue logs -f {opened.run.id}   Stop it: segue stop {opened.run.id}")
     return 0
+
+
+_CHOICES = ["approve", "edit", "reject", "stop"]
+
+
+async def ask_about_plan(app: App, run: Run, output: Printer) -> bool:
+    """Show the plan and ask; return whether the run continues: with it, or to make another one."""
+    while True:
+        _print_plan(app, run)
+        answer: str = click.prompt("Approve, edit, reject or stop?", type=click.Choice(_CHOICES), err=True)
+        if answer in ("approve", "stop"):
+            return answer == "approve"
+        try:
+            if answer == "reject":
+                await comment(app, run, PLAN_GATE, click.prompt("What should be different?", err=True))
+                return True
+            await edit_in_editor(app, run)
+        except UsageError as error:
+            output.warn(error_text(error))
+
+
+async def edit_in_editor(app: App, run: Run) -> bool:
+    """Let the person edit the plan in $EDITOR; return whether anything changed."""
+    edited = click.edit(read_plan_text(app, run), extension=".yaml")
+    return edited is not None and await edit_plan(app, run, edited)
+
+
+def _print_plan(app: App, run: Run) -> None:
+    """Print the steps to stderr, where the question follows."""
+    tasks, problem = read_source(app, run)
+    lines = [f"{task.key:>3}. {one_line(task.title, 90)} ({task.build_phase})" for task in tasks]
+    for line in (*lines, *filter(None, [problem])):
+        click.echo(line, err=True)

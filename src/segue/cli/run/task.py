@@ -86,12 +86,10 @@ def list_(source: str | None, issues: IssueChoice, settings: CommandSettings, ou
 @click.argument("source", required=False)
 @issue_options
 @click.option("--mermaid", is_flag=True, help="Print a Mermaid diagram.")
-@click.option("--order", is_flag=True, help="Show it as `segue run --jobs N --order` goes by it.")
 @options("plan_format", "task_list", "repo", "config", "json")
 def graph(
     source: str | None,
     mermaid: bool,
-    order: bool,
     issues: IssueChoice,
     settings: CommandSettings,
     output: Printer,
@@ -118,7 +116,7 @@ def graph(
     if listing.refusal is not None:
         raise listing.refusal
     touched = read_past(app, plan, read_touched)
-    found = TaskGraph.of(listing.tasks, touched, order, app.loaded.settings.merge_union)
+    found = TaskGraph.of(listing.tasks, touched, app.loaded.settings.merge_union)
     if output.json:
         output.data(graph_data(found))
         return
@@ -197,7 +195,7 @@ def edit(run_id: str | None, settings: CommandSettings, output: Printer) -> None
     """
     import asyncio
 
-    from segue.cli.run.approve import edit_in_editor
+    from segue.cli.run.session import edit_in_editor
 
     run, app = _find(run_id, settings)
     changed = asyncio.run(edit_in_editor(app, run))

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
 
-from segue.cli.terminal.cells import join, pad, width
 from segue.cli.terminal.output import one_line
 from segue.cli.terminal.progress import Progress, describe_waits
-from segue.cli.terminal.table import GAP, STYLES, fit_columns
+from segue.cli.terminal.table import GAP, STYLES, fit_columns, join, pad, width
 from segue.cli.terminal.task_table import format_cost, name_state
 from segue.domain.amounts import format_duration, format_quantity
 from segue.domain.events import Recorded

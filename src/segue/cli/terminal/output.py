@@ -14,8 +14,7 @@ from typing import Any
 import click
 from msgspec import Struct
 
-from segue.cli.terminal.cells import cut
-from segue.cli.terminal.table import draw, print_wrapped
+from segue.cli.terminal.table import cut, draw, print_wrapped
 from segue.domain.errors import SegueError
 from segue.domain.pattern import pattern
 from segue.domain.text import clean as clean

@@ -8,9 +8,8 @@ from collections.abc import Iterator, Sequence
 
 import click
 
-from segue.cli.terminal.cells import join, width
 from segue.cli.terminal.output import Printer, clean, one_line, terminal_width
-from segue.cli.terminal.table import draw, fit_columns
+from segue.cli.terminal.table import draw, fit_columns, join, width
 from segue.domain.amounts import format_duration, format_quantity
 from segue.domain.outcome import Usage
 from segue.view.run import RunView

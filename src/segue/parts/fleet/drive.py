@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, BinaryIO, cast
 from msgspec import Struct
 from msgspec.structs import replace
 
-from segue.config.load import leaves
+from segue.config.tree import leaves
 from segue.config.trust import VARIABLE, is_confined
 from segue.domain.errors import LeaseLost, Locked, SegueError, StoreAway, UsageError
 from segue.domain.run import Run, RunState
@@ -46,7 +46,6 @@ from segue.system.git.repository import Repository
 from segue.system.git.worktree import branch_of
 from segue.system.lock import RepoLock
 from segue.system.process.folder import end_orphans
-from segue.system.process.watch import Link
 
 if TYPE_CHECKING:
     from segue.store.store import Store
@@ -171,10 +170,6 @@ def drive_orders(orders: Connection) -> None:
     """Drive one run after another; the entry of the process, which answers each order with how it ended."""
     if sys.platform != "win32":
         os.setsid()  # Ctrl-C at the worker's terminal is the worker's business
-    if sys.platform == "linux":
-        from segue.system.supervisor.nursery import open_nursery
-
-        Link.nursery = open_nursery()
     connections: list[Postgres] = []
     with contextlib.suppress(EOFError, ConnectionError, KeyboardInterrupt):  # the worker wants no more
         for left in reversed(range(_MOST_RUNS)):

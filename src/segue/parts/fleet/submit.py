@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from segue.config.load import leaves
+from segue.config.tree import leaves
 from segue.domain.errors import UsageError, WorkspaceError
 from segue.domain.run import LOCAL, Origin, RunKind, RunSpec, TrialSpec
 from segue.domain.task import TaskStatus

@@ -23,7 +23,6 @@ import segue.system.supervisor.main
 from segue.domain.pattern import compile_all
 
 if sys.platform == "linux":
-    import segue.system.supervisor.nursery
     import segue.system.supervisor.posix
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from segue.cli.groups import OpenGroup
+from segue.cli.main import OpenGroup
 from segue.cli.options import FILE, FOLDER, PORT, options
 from segue.cli.terminal.output import Printer
 from segue.domain.errors import UsageError

@@ -33,7 +33,6 @@ from segue.system.git.index import (
 from segue.system.git.objects import GITLINK, Objects, PathChange, StagedIndex, stage
 from segue.system.git.outside import TIMEOUT, find_repository, read_config, run_outside, verb_of
 from segue.system.git.recovery import clear_stale_locks, wait_for_git
-from segue.system.git.stillness import Marks, mark_tree
 from segue.system.process.processes import Captured
 from segue.system.reading import work_tree
 
@@ -62,12 +61,8 @@ class Repository(Struct):
     """What the last launch or commit left, if nothing was done since, and when that was seen."""
     _staged: StagedIndex | None = None
     _commits: int = 0
-    _seen: tuple[Marks | None, Snapshot] | None = None
-    """What git last saw, and the marks of the tree before it looked."""
     _heavy: tuple[File, ...] = ()
     """What was too large to be added when git last looked."""
-    _calm: bool = False
-    """Whether nothing had changed when git last looked: then it is worth while to mark the tree."""
 
     @classmethod
     async def open(cls, path: Path, timeout: float = TIMEOUT) -> Repository:
@@ -87,18 +82,7 @@ class Repository(Struct):
         return GitPlace.of(self.root, self.git_dir)
 
     async def snapshot(self) -> Snapshot:
-        """Return a snapshot of the work tree; git is not asked again while nothing there has changed."""
-        common, seen = common_dir(self.git_dir), self._seen
-        marks = mark_tree(self.root, self.git_dir, common, self.own) if self._calm else None
-        # The marks do not show a commit: a branch is a file of its own, or one line in many.
-        if seen and marks and marks == seen[0] and read_head(self.git_dir, common) == seen[1].head:
-            return seen[1]
-        now = await self._ask_status()
-        self._calm = seen is not None and seen[1] == now
-        self._seen = marks, now
-        return now
-
-    async def _ask_status(self) -> Snapshot:
+        """Return a snapshot of the work tree."""
         done = await self.run(*STATUS, *self.without_own())
         if len(done.out) < _SMALL:
             now, self._heavy = read_status(self.root, done.out)

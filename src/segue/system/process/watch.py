@@ -11,7 +11,7 @@ import sys
 from asyncio.subprocess import PIPE, Process
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any
 
 from msgspec import Struct, field
 
@@ -22,13 +22,6 @@ from segue.system.process.capture import note_program
 from segue.system.process.folder import JobFolder, RunFolder, end_lost, end_supervisors, patience
 from segue.system.process.group import own_group
 from segue.system.process.segue import own_environment, part_command
-
-if TYPE_CHECKING:
-    if sys.platform == "linux":
-        from segue.system.supervisor.nursery import ForkedSupervisor, Nursery
-    else:
-        ForkedSupervisor = Process
-        Nursery = Any
 
 _log = logging.getLogger(__name__)
 
@@ -47,10 +40,7 @@ class Heard(Struct):
 class Link:
     """A running supervisor: send it requests, and follow its jobs."""
 
-    nursery: ClassVar[Nursery | None] = None
-    """Where this process gets its supervisors from; None: each of them is a program."""
-
-    def __init__(self, process: Process | ForkedSupervisor, name: str) -> None:
+    def __init__(self, process: Process, name: str) -> None:
         self.name = name
         self.gone = False
         self._process = process
@@ -61,10 +51,7 @@ class Link:
     async def open(cls, folder: RunFolder, hold_fds: Sequence[int], tied: bool = False) -> Link:
         """Start a supervisor for the folder."""
         folder.prepare()
-        process: Process | ForkedSupervisor | None = None
-        if cls.nursery is not None:
-            process = await cls.nursery.start(str(folder.path), hold_fds, _REPLY_MAX)
-        process = process or await _start_program(folder.path, hold_fds)
+        process = await _start_program(folder.path, hold_fds)
         name = identify(process.pid)
         # Recorded before any request, so that it can be found if Segue is killed.
         folder.note_supervisor(name)

@@ -96,8 +96,7 @@ def submit(
 
 def confirm_notes(app: App, source: str, yes: bool, output: Printer) -> None:
     """Ask before a real source is handed to the simulated agent, unless the command line says yes."""
-    from segue.cli.run.choose import name_options
-    from segue.cli.run.simulated import confirm_simulated
+    from segue.cli.run.choose import confirm_simulated, name_options
     from segue.runtime.rehearsal import only_writes_notes
 
     if not yes and only_writes_notes(app):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 from msgspec import Meta, Struct
 
-from segue.config.load import environment_of
+from segue.config.tree import environment_of
 from segue.config.trust import VARIABLE
 from segue.domain.errors import SegueError, UsageError
 from segue.domain.options import Count, OptionError, Options, Text, read_options

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
-from segue.cli.terminal.cells import pad
 from segue.cli.terminal.output import Printer, clean, one_line
+from segue.cli.terminal.table import pad
 from segue.domain.amounts import format_count, format_duration
 from segue.parts.lab.reports.gaps import MATRIX, pivot
 from segue.parts.lab.reports.report import (
