@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from segue import conformance
 from segue.agents.local.launch import ProcessEnd
 from segue.api import RunResult, open_store, run, run_async, run_program
 from segue.domain import events
@@ -33,7 +34,6 @@ from segue.domain.verdict import (
     Severity,
     Verdict,
 )
-from segue.parts import conformance
 from segue.ports import (
     Agent,
     Capabilities,
