@@ -158,13 +158,15 @@ def _default(field: OptionField) -> str:
 
 
 def _options_table(words: str) -> str:
-    kind = OPTIONS[words] if words in OPTIONS else _find_options(words)
+    kind = find_options(words)
     rows = [(f"`{name}`", _default(field), field.description) for name, field in settings(kind)]
     return _table(("option", "default", "meaning"), rows)
 
 
-def _find_options(words: str) -> type[Any]:
-    """Return the table of a part: `[NAME]`, one in it, or `[agents.NAME]` for one of its agents."""
+def find_options(words: str) -> type[Any]:
+    """Return a table of options; of a part `[NAME]`, one in it, or `[agents.NAME]` for one of its agents."""
+    if words in OPTIONS:
+        return OPTIONS[words]
     first, _, name = words.partition(".")
     if first in BUILT_IN:
         options: type[Any] = load_variant(first, name).Options

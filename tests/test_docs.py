@@ -333,7 +333,7 @@ def check_settings(values: dict[str, Any]) -> None:
     for name, options in settings.agents.items():
         read_options(agent_kind(name).Options, options)
     for name, options in settings.reviewers.items():
-        read_options(generate.OPTIONS[f"reviewers.{name}"], options)
+        read_options(generate.find_options(f"reviewers.{name}"), options)
 
 
 @pytest.mark.parametrize("block", blocks("toml", "toml pyproject", *SCRIPTS), ids=str)
