@@ -333,7 +333,8 @@ def test_a_missing_script_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_one_file_build_finds_the_child_behind_its_own_switch(repo: Path) -> None:
-    code = "import sys; sys.argv = ['segue', '--segue-scripted']\nfrom segue.__main__ import main; main()"
+    argv = ["segue", "--segue-child", "segue.agents.scripted.child"]
+    code = f"import sys; sys.argv = {argv}\nfrom segue.__main__ import main; main()"
     acts = b"print 3\nheywrite 1 2\naokexit 1\n3prompt\np"
     done = subprocess.run([sys.executable, "-c", code], cwd=repo, input=acts, capture_output=True)
     assert (done.returncode, done.stdout) == (3, b"hey")
