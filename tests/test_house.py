@@ -38,6 +38,22 @@ def prompts_built(nodes: Nodes) -> Iterator[int]:
             yield node.lineno
 
 
+def nested_conditions(nodes: Nodes) -> Iterator[int]:
+    """Lines with a conditional expression inside another one."""
+    for node in nodes:
+        if isinstance(node, ast.IfExp):
+            parts = (node.test, node.body, node.orelse)
+            yield from (node.lineno for part in parts if isinstance(part, ast.IfExp))
+
+
+def unpacked_literals(nodes: Nodes) -> Iterator[int]:
+    """Lines that unpack a tuple or list into a call where plain arguments would do."""
+    for node in nodes:
+        if isinstance(node, ast.Call):
+            stars = [one.value for one in node.args if isinstance(one, ast.Starred)]
+            yield from (star.lineno for star in stars if isinstance(star, ast.Tuple | ast.List) and star.elts)
+
+
 def programs_started(nodes: Nodes) -> Iterator[int]:
     """Lines that start a program by themselves, or ask for a shell."""
     for node in nodes:
@@ -146,6 +162,8 @@ def test_the_rules_of_the_house() -> None:
         ("subprocess.Popen(['git', 'status'])", programs_looked_up),
         ("os.execvp('git', argv)", programs_looked_up),
         ("print('x')", printed),
+        ("x = a if b else c if d else e", nested_conditions),
+        ("f(*(a, b), c=d)", unpacked_literals),
     ],
 )
 def test_the_rules_see_what_they_forbid(code: str, rule: object) -> None:
@@ -341,3 +359,8 @@ def test_a_task_can_be_understood_from_the_files_that_are_listed() -> None:
 
 def test_sockets_are_on_one_page() -> None:
     assert len((ROOT / "ports.py").read_text(encoding="utf-8").splitlines()) <= 450
+
+
+@pytest.mark.parametrize("rule", [nested_conditions, unpacked_literals])
+def test_expressions_are_plain(rule: Callable[[Nodes], Iterator[int]]) -> None:
+    assert [f"{_relative(path)}:{line}" for path in MODULES for line in rule(_nodes(path))] == []

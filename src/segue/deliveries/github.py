@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from msgspec import Struct
 
@@ -349,13 +349,14 @@ class GitHub:
 
 
 def _request(pull: _Pull) -> PullRequest:
+    unmerged: Literal["open", "closed"] = "open" if pull.state == "open" else "closed"
     return PullRequest(
         number=pull.number,
         url=pull.html_url,
         branch=pull.head.ref,
         head=pull.head.sha,
         base=pull.base.ref,
-        state="merged" if pull.merged_at else "open" if pull.state == "open" else "closed",
+        state="merged" if pull.merged_at else unmerged,
         draft=pull.draft,
         title=pull.title,
         body=pull.body or "",

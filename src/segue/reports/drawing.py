@@ -116,7 +116,7 @@ def _draw_step(bar: Bar, top: float, length: float) -> str:
     x = min(bar.begin / length * _WIDTH, _WIDTH - _THIN)
     width = max(min(bar.end / length * _WIDTH, _WIDTH) - x, _THIN)
     kind = colour_phase(bar.phase)
-    kind += " open" if bar.state == "started" else " bad" if bar.state == "failed" else ""
+    kind += {"started": " open", "failed": " bad"}.get(bar.state, "")
     label = _fit_label(bar, width)
     text = (
         f'<text class="small inside" x="{x + 3:.1f}" y="{top + 13}">{escape_text(label)}</text>'

@@ -139,11 +139,8 @@ async def examine(app: App) -> Diagnosis:
     work = await asyncio.to_thread(_find_work, app)
     sealed = await asyncio.to_thread(_seal, app)
     means = await asyncio.to_thread(_isolation, app)
-    found = [
-        _python(),
-        _git(),
-        await _repository(app, place, None if away else work if database.ok else _UNREAD),
-    ]
+    readable = work if database.ok else _UNREAD
+    found = [_python(), _git(), await _repository(app, place, None if away else readable)]
     found += [_identity(place, await _author(place)), _trust(app), database, _tasks(work), *means, sealed]
     found += [_containment(), _checks(app), _judge(app)]
     checks = [*found, *(_agent(report, report.name == chain[0]) for report in agents)]

@@ -55,7 +55,9 @@ def check_address(address: str) -> str:
     if is_path(address) or is_postgres(address) or address.startswith(_SQLITE):
         return address
     scheme, key = _SCHEME.match(address), _FIRST_KEY.match(address)
-    shown = f"{scheme[1]}://…" if scheme else f"{key[1]}=…" if key else "…"
+    shown = f"{key[1]}=…" if key else "…"
+    if scheme:
+        shown = f"{scheme[1]}://…"
     raise UsageError(
         f"The database address {shown} is neither a Postgres address nor the path of a file.",
         hint="Give postgresql://user:password@host:port/name, host=… dbname=… user=…, or a path.",
@@ -114,4 +116,6 @@ def _mask_pairs(text: str) -> str:
 
 
 def _mask_pair(key: str, equals: str, value: str) -> str:
-    return f"{key}={value}" if equals and key.lower() in _SHOWN else f"{key}=***" if equals else "***"
+    if not equals:
+        return "***"
+    return f"{key}={value}" if key.lower() in _SHOWN else f"{key}=***"

@@ -66,6 +66,6 @@ def _whole_characters(data: bytes) -> bytes:
         if lead < 0x80:
             return data
         if lead >= 0xC0:
-            size = 2 if lead < 0xE0 else 3 if lead < 0xF0 else 4
+            size = 2 + (lead >= 0xE0) + (lead >= 0xF0)
             return data[:-back] if size > back else data
     return data

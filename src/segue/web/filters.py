@@ -190,7 +190,8 @@ def make_proof_badge(task: Mapping[str, Any]) -> Any:
     if task["proof"] is None:
         return ""
     proven = task["verdict"] == "PASS"
-    tone = "good" if proven else "wait" if task["proof"] == Level.CHANGED else "calm"
+    unproven = "wait" if task["proof"] == Level.CHANGED else "calm"
+    tone = "good" if proven else unproven
     return _draw_badge(tone, _GOOD if proven else "·", task["conclusion"])
 
 

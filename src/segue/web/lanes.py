@@ -99,7 +99,9 @@ def _draw_bar(stretch: Stretch, top: float, clock: WorkingTime, now: int, link: 
     end = now if stretch.end is None else stretch.end
     x = min(to_x(stretch.start), _NAMES + _WIDTH - _THIN)
     width = max(to_x(end) - x, _THIN)
-    kind = " bad" if stretch.collided is not None else " open" if stretch.end is None else ""
+    kind = " open" if stretch.end is None else ""
+    if stretch.collided is not None:
+        kind = " bad"
     drawn = [_draw_rect(f"step phase-3{kind}", x, top, width)]
     if stretch.merging is not None:
         merging = min(to_x(stretch.merging), x + width - _THIN)

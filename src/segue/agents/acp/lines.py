@@ -102,7 +102,9 @@ def _judge(code: Any, said: str, now: float) -> tuple[FailureKind, float | None]
     if known is not None and known.kind is not FailureKind.CRASH:
         return known.kind, known.until
     found = _STATUS.search(said)
-    status = code if isinstance(code, int) and 400 <= code < 600 else int(found[1]) if found else 0
+    status = int(found[1]) if found else 0
+    if isinstance(code, int) and 400 <= code < 600:
+        status = code
     if code == AUTH_REQUIRED or status in (401, 403) or "AuthError" in said:
         return FailureKind.AUTH, None
     if status == 402:

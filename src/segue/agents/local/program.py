@@ -39,7 +39,9 @@ class LoginProbe(Struct, frozen=True):
 
     def read(self, answer: str) -> bool | None:
         """Return what the answer means; None if it is unclear."""
-        return False if re.search(self.no, answer) else True if re.search(self.yes, answer) else None
+        if re.search(self.no, answer):
+            return False
+        return True if re.search(self.yes, answer) else None
 
 
 class Program(Struct, frozen=True):

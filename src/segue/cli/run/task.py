@@ -71,7 +71,7 @@ def list_(source: str | None, issues: IssueChoice, settings: CommandSettings, ou
             one_line(task.title, 70),
             task.status,
             task.kind,
-            task.build_phase if planned else "" if task.line is None else task.line,
+            task.build_phase if planned else task.line or "",
         )
         for task in listing.tasks
     ]

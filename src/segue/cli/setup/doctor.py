@@ -57,7 +57,8 @@ def _rows(checks: Iterable[HealthCheck], last: str, every: bool) -> Iterator[tup
     """Yield a row for each check, and one below it for a fix that was not named yet; `last` ends the page."""
     named = {last}
     for check in checks:
-        mark = "✓" if check.ok else ("✗" if check.needed else "–")
+        missing = "✗" if check.needed else "–"
+        mark = "✓" if check.ok else missing
         yield mark, check.what, short_paths(check.detail)
         if every and check.agent and check.agent.can:
             yield "", "", ", ".join(check.agent.can)

@@ -34,8 +34,9 @@ def write_snippet(folder: Path) -> bool:
 def _update(old: str, path: Path) -> str:
     begin, end = old.find(BEGIN), old.find(END)
     if begin == -1 and end == -1:
-        gap = "" if not old else "\n" if old.endswith("\n") else "\n\n"
-        return old + gap + make_snippet()
+        if old:
+            old += "\n" if old.endswith("\n") else "\n\n"
+        return old + make_snippet()
     if begin == -1 or end < begin or old.count(BEGIN) > 1 or old.count(END) > 1:
         raise UsageError(
             f"{path} contains markers of the bridge that do not match.",

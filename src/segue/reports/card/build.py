@@ -148,6 +148,7 @@ def _build_card(
         CriterionCard(one.key, sentences.get(one.key, ""), one.met, one.evidence) for one in known.criteria
     )
     findings = read_findings(store, run, known.review) if task.remaining else ()
+    unproven = _NOT_RECORDED if task.state == "done" else ""
     return ProofCard(
         run=run.id,
         **{name: getattr(task, name) for name in ("title", "state", "kind", "commit", "branch", "attempts")},
@@ -155,7 +156,7 @@ def _build_card(
         level=proof.level if proof else None,
         proof=proof.words if proof else None,
         conclusion=task.conclusion,
-        meaning=MEANINGS[proof.level] if proof else _NOT_RECORDED if task.state == "done" else "",
+        meaning=MEANINGS[proof.level] if proof else unproven,
         missing=() if task.state == "done" else tuple(_name_missing(task, criteria, cards)),
         reasons=shown.reasons if shown else (),
         decided_by=decided_by,

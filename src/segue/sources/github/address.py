@@ -110,7 +110,8 @@ def name_issues(
     """
     if not (labels or milestone or query):
         return named
-    given = "--label" if labels else "--milestone" if milestone else "--query"
+    named_options = {"--label": labels, "--milestone": milestone, "--query": query}
+    given = next(option for option, value in named_options.items() if value)
     if named is None or not is_github(named):
         raise UsageError(
             f"{given} has no effect: {named or 'the source'} is not a list of issues on GitHub.", hint=_HINT

@@ -137,10 +137,14 @@ def change(mark: Mark, done: bool, others: Iterable[Mark]) -> str:
     same = [m for m in others if m.status is wanted and m.text.strip()]
     usual = {form: Counter(m.text for m in same if m.form is form).most_common(1) for form in Form}
     if mark.form is Form.BOX:
-        return ("X" if any(m.text == "X" for m in same) else "x") if done else " "
+        if not done:
+            return " "
+        return "X" if any(m.text == "X" for m in same) else "x"
     if mark.form is Form.NONE:
         sign = usual[Form.SIGN]
-        return (f"{sign[0][0]} " if sign else "[x] ") if done else ""
+        if not done:
+            return ""
+        return f"{sign[0][0]} " if sign else "[x] "
     if usual[mark.form]:
         return usual[mark.form][0][0]
     if mark.form is Form.SIGN:

@@ -137,7 +137,7 @@ def _find(text: str) -> Iterator[tuple[int, int]]:
 
 def _looks_random(word: str) -> bool:
     """Return whether letters, capitals and digits change as often as in a token, not as in a name."""
-    kinds = ["0" if one.isdigit() else "A" if one.isupper() else "a" for one in word]
+    kinds = [(one.isdigit(), one.isupper()) for one in word]
     changes = sum(one != other for one, other in pairwise(kinds))
     return len(set(kinds)) == 3 and changes >= 0.4 * len(word)
 

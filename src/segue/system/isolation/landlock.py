@@ -58,7 +58,7 @@ def restrict(rules: dict[str, list[str]], shut_ports: Iterable[int]) -> None:
     handled = (_READ_FILE | _rights(version)) if rules else 0
     shut = set(shut_ports) if version >= 4 else set()
     fields = (handled, _CONNECT if shut else 0, _SCOPES if version >= 6 else 0)
-    size = 24 if version >= 6 else 16 if version >= 4 else 8
+    size = 8 + 8 * (version >= 4) + 8 * (version >= 6)  # the kernel refuses fields that it does not know
     ruleset = _syscall(_CREATE, struct.pack("=QQQ", *fields)[:size], size, 0)
     for place in readable_places(rules["hidden"], rules["shown"]) if rules else ():
         _allow(ruleset, place, _READ_FILE, handled)

@@ -140,7 +140,9 @@ def containment() -> tuple[str, str]:
 
 def _make_cgroup() -> str | None:
     inside = Container.inside
-    home = os.path.dirname(inside) if inside else own_cgroup() if sys.platform == "linux" else None
+    home = os.path.dirname(inside) if inside else None
+    if not inside and sys.platform == "linux":
+        home = own_cgroup()
     place = f"{home}/segue-{os.getpid()}-{os.urandom(8).hex()}"
     try:
         if home:

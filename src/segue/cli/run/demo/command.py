@@ -45,7 +45,9 @@ def demo(scene: str | None, everything: bool, folder: Path | None, output: Print
     if folder is not None and folder.exists() and any(folder.iterdir()):
         raise UsageError(f"{folder} is not empty.", kept="Nothing was changed.", hint="Choose a new folder.")
     show = dict(zip(SCENES, (story.show_story, runs.show_build), strict=True))
-    more = socket_variants("scenes") if everything else [scene] if scene and scene not in SCENES else []
+    more = [scene] if scene and scene not in SCENES else []
+    if everything:
+        more = list(socket_variants("scenes"))
     show |= {name: find_variant("scenes", name, f"`segue demo {name}`") for name in more}
     for name, one in show.items():
         if everything or name == (scene or SCENES[0]):

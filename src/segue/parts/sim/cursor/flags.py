@@ -123,7 +123,8 @@ def _read_one(flags: CursorFlags, word: str, rest: list[str]) -> None:
     if name == "--resume":
         # Its value is optional: without `=` it swallows the next word, even if that is the prompt.
         takes_next = not attached and bool(rest) and not rest[0].startswith("-")
-        flags.resume = value if attached else rest.pop(0) if takes_next else "-1"
+        unnamed = rest.pop(0) if takes_next else "-1"
+        flags.resume = value if attached else unnamed
     elif name in _VALUES:
         field_name, choices = _VALUES[name]
         if not attached and not rest:

@@ -81,7 +81,9 @@ class GithubApp:
         self, request: Request, path: str, prefix: str, body: bytes, fault: GithubFault | None
     ) -> Response:
         token = _read_token(request.headers.get("authorization", ""))
-        resource = "graphql" if path == "/graphql" else "search" if path.startswith("/search/") else "core"
+        resource = "search" if path.startswith("/search/") else "core"
+        if path == "/graphql":
+            resource = "graphql"
         script = self.hub.script
         try:
             caller = self._find_caller(token)

@@ -126,7 +126,9 @@ def _keys_to_move(scene: Scene, table: CatalogTable) -> list[list[ForeignKey]]:
         and not people & set(key.columns)
         and (key.target, B.label) in scene.filled.rows
     ]
-    return [keys, *([key] for key in keys)] if len(keys) > 1 else [keys] if keys else []
+    if len(keys) < 2:
+        return [keys] if keys else []
+    return [keys, *([key] for key in keys)]
 
 
 def _values_of_b(scene: Scene, keys: Sequence[ForeignKey]) -> Row:

@@ -121,7 +121,9 @@ class RlsReport(Struct, frozen=True):
 
     def as_check(self) -> CheckResult:
         """The report as evidence; the findings stand last, where a cut does not reach them."""
-        code = 0 if self.passed else (None if self.not_run and not self.errors() else 1)
+        code: int | None = 0 if self.passed else 1
+        if code and self.not_run and not self.errors():
+            code = None
         return CheckResult(COMMAND, code, "\n".join(self.lines()) + "\n")
 
     def lines(self) -> list[str]:
