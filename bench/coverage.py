@@ -10,7 +10,7 @@ from itertools import product
 from statistics import NormalDist
 
 from bench.table import Figure
-from segue.reports.statistics import (
+from segue.parts.lab.reports.statistics import (
     Difference,
     TaskCase,
     predict,

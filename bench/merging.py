@@ -14,7 +14,7 @@ from bench.table import Figure, milliseconds, more
 from segue.system.git.integration import Integration
 from segue.system.git.repository import Repository
 
-_BRANCH = "segue/bench"
+_BRANCH = "segue/parts/lab/bench"
 _MOST = 60.0
 
 

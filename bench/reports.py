@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from bench.table import Figure, seconds
-from segue.reports.build import REPORTS, build_reports, build_run_report
-from segue.reports.html_page import render_html
-from segue.reports.selection import Selection
+from segue.parts.lab.reports.build import REPORTS, build_reports, build_run_report
+from segue.parts.lab.reports.page_table import render_html
+from segue.parts.lab.reports.selection import Selection
 from segue.store import connect
 from segue.store.store import Store
 

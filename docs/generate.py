@@ -418,7 +418,7 @@ def main(arguments: list[str]) -> int:
         (ROOT / INDEX).write_text(part_index(), "utf-8")
         click.echo(INDEX)
         # The pages show what the new index says.
-        os.execv(sys.executable, [sys.executable, *sys.argv])  # noqa: S606
+        os.execv(sys.executable, [sys.executable, "-m", "docs.generate", *sys.argv[1:]])  # noqa: S606
     changed = {path: text for path, text in fresh().items() if _differs(path, text)}
     for path, text in changed.items():
         if "--check" not in arguments:

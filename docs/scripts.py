@@ -5,12 +5,12 @@ from __future__ import annotations
 import sqlite3
 import tempfile
 from contextlib import closing
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from segue.domain.installed import import_name
+from segue.domain.installed import import_name, require_part
 from segue.domain.options import options_schema
-from segue.reports.selection import QUERIES, read_sql
 from segue.store import connect
 
 
@@ -70,10 +70,14 @@ def script_words(name: str) -> dict[str, str]:
 
 def query_meanings() -> dict[str, str]:
     """Return every query of the reports, linked, with what one of its rows is."""
+    require_part("lab", "The list of queries")
+    selection = import_module("segue.parts.lab.reports.selection")
     found = {}
-    for name in QUERIES:
-        comment = read_sql(name).partition("\nWITH ")[0].replace("\n-- ", " ").removeprefix("-- ")
-        found[f"[`{name}`](../../src/segue/reports/sql/{name}.sql)"] = comment.partition(". ")[0].rstrip(".")
+    for name in selection.QUERIES:
+        comment = selection.read_sql(name).partition("\nWITH ")[0].replace("\n-- ", " ").removeprefix("-- ")
+        found[f"[`{name}`](../../src/segue/parts/lab/reports/sql/{name}.sql)"] = comment.partition(". ")[
+            0
+        ].rstrip(".")
     return found
 
 

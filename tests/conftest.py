@@ -45,14 +45,14 @@ settings.load_profile("quick")
 
 IN_BROWSER = (
     *("tests/web/test_accessibility.py", "tests/web/test_browser", "tests/parts/fleet/test_page.py"),
-    *("tests/web/test_inbox.py", "tests/web/test_lanes.py"),
+    *("tests/web/test_inbox.py", "tests/web/test_lanes.py", "tests/parts/lab/test_browser.py"),
 )
 """How names of tests begin that may start a browser."""
 SLOW = {
     "tests/e2e/": "starts the programs of the vendors, which take seconds",
     "tests/proof/test_go.py": "compiles",
     "tests/proof/test_javascript.py": "starts jest, vitest and mocha",
-    "tests/bench/test_suite.py": "runs plans with sealed checks",
+    "tests/parts/lab/test_bench_suite.py": "runs plans with sealed checks",
     "tests/flow/test_independent.py": "runs plans with sealed checks",
     "tests/parts/fleet/": "lets machines die, and waits until others notice",
     "tests/parts/supabase/": "starts a Postgres of its own",
@@ -81,7 +81,7 @@ ELSEWHERE = (
     ),
     *("tests/agents/test_cloud_watch.py", "tests/agents/test_cloud_v0.py"),
     *("tests/agents/test_cloud_errors.py", "tests/parts/clouds/test_runs.py::test_two_tasks"),
-    *("tests/dataset/test_publish.py", "tests/parts/sim/test_github_clients.py"),
+    *("tests/parts/lab/test_publish.py", "tests/parts/sim/test_github_clients.py"),
     *("tests/trust/test_looking.py::test_no_page", "tests/parts/mcp/test_trust.py::test_tools_that_look"),
     # The set of proofs runs all of these.
     *("tests/isolation/test_jobs.py", "tests/isolation/test_places.py::test_what_the_command_names"),

@@ -26,6 +26,7 @@ from segue.cli.help import EXIT_CODES
 from segue.config.part_tables import all_settings
 from segue.config.tree import OLD_NAMES
 from segue.domain.events import all_events
+from segue.domain.installed import import_name
 from segue.domain.options import read_options
 from segue.domain.outcome import FailureKind
 from segue.domain.proof import Level
@@ -39,7 +40,6 @@ from segue.parts.sim.cloud.script import CloudScript
 from segue.ports import Capabilities
 from segue.reviewers.formats import Format
 from segue.reviewers.options import PRESETS
-from segue.runtime.experiment import Experiment
 from segue.runtime.registry import BUILT_IN, Plugin
 from segue.runtime.wiring import agent_kind
 from segue.sim.llm.script import LlmScript
@@ -67,7 +67,9 @@ usage = { input_tokens = 100, output_tokens = 10, cost_usd = 0.5 }
 SCRIPTS: dict[str, Callable[[Any], object]] = {
     "toml cloud": partial(check_script, kind=CloudScript),
     "toml llm": partial(check_script, kind=LlmScript),
-    "toml experiment": partial(read_options, Experiment),
+    "toml experiment": lambda data: read_options(
+        import_name("segue.parts.lab.experiment.trials:Experiment"), data
+    ),
 }
 """Scripts of simulators, by the kind of block they stand in."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import sqlite3
 import subprocess
@@ -117,7 +118,11 @@ def test_the_core_works_and_keeps_what_the_part_has_stored(tree: Tree, tmp_path:
     text = place.segue("logs", "last").stdout
     assert [kind for kind in kinds if f"{kind}: {{" not in text] == [], "shown as they are stored"
     with serving(place) as served:
-        assert place.last_run() in served.get("/runs").text
+        page = served.get("/runs").text
+        assert place.last_run() in page
+        links = re.findall(r'href="(/[^"#?]*)"', page)
+        assert "/events" in links
+        assert [link for link in links if served.get(link).status_code != 200] == [], "all lead somewhere"
 
 
 def _look_at_the_help(tree: Tree, place: Place) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,6 +18,7 @@ STEP = (
     *("output", "started", "ended", "tries", "owner", "build_phase"),
 )
 EVENT = ("run_id", "seq", "ts", "step", "type", "data")
+ACTIONS = ("RETRY", "WEB_SEARCH", "RUN_DIAGNOSTIC", "MODIFY_PLAN", "SKIP", "STOP")
 TOOLS = {"B": "Bash", "R": "Read", "E": "Edit", "W": "Write", "S": "WebSearch"}
 BEGIN = 1_790_000_000_000
 
@@ -168,3 +170,38 @@ class WrittenRun:
     def passes(self) -> WrittenRun:
         """The task is done at once."""
         return self.execute().verify(1, "PASS").end()
+
+
+def busy(runs: int = 40) -> Written:
+    """Runs in which everything happens, by chance."""
+    chance = random.Random(11)
+    data = Written()
+    for number in range(runs):
+        state = chance.choice(["done", "done", "needs_human", "failed", "stopped", "running"])
+        agent, model = chance.choice([("claude", "opus"), ("codex", None), ("cursor", "auto")])
+        titles = {"t1": "Set up", "t2": chance.choice(["Row level security", "Row-Level Security (RLS)"])}
+        run = data.run(f"run-{number}", state, f"Build {number % 3}", agent, model, **titles)
+        for task, phase in (("1", "setup"), ("2", "schema"), ("3", None)):
+            _carry(run.on(task, phase), chance)
+    return data
+
+
+def _carry(run: WrittenRun, chance: random.Random) -> None:
+    usage = {"input_tokens": chance.randrange(9000), "output_tokens": 7, "cost_usd": chance.random()}
+    tools = "".join(chance.choices("RBEWS", k=chance.randrange(9)))
+    run.execute(1, tools, usage=chance.choice([usage, None]), model=chance.choice(["m-1", None]))
+    for number in range(1, 4):
+        result = chance.choice(["PASS", "FAIL", "PARTIAL"])
+        action = "PROCEED" if result == "PASS" else chance.choice(ACTIONS)
+        run.verify(number, result, action, f"Zeile {number}: ärger with “{chance.randrange(3)}”")
+        if result == "PASS" or chance.random() < 0.2:
+            break
+        if chance.random() < 0.5:
+            message = f"{chance.choice(['Error', 'error', 'Ärger'])} in 'x{chance.randrange(99)}'"
+            run.event(f"task/{run.task}/verify/{number}", "error", kind="EXIT_ERROR", message=message)
+        query = f"supabase {chance.choice(['auth', 'Auth', 'realtime'])} docs"
+        run.event(
+            None, "search", task=run.task, query=query, source="agent", results=[{"url": "https://a.org/x"}]
+        )
+        run.resolve(number, "RE", state=chance.choice(["done", "failed"]))
+    run.end(chance.random() < 0.7, chance.choice(["done", "skipped: no need"]))

@@ -19,8 +19,8 @@ from segue.reports.card.build import build_cards
 from segue.reports.card.card import CheckCard, ContestedCard, CriterionCard, ProofCard
 from segue.reports.card.layout import lay_out
 from segue.reports.card.markdown import render_markdown
+from segue.reports.card.page import render_cards
 from segue.reports.card.text import render_text
-from segue.reports.html_page import render_cards
 from segue.store import connect
 from tests.reports.dataset import Written
 from tests.reports.proofs import TASKS, record, write_proofs

@@ -9,7 +9,6 @@ import pytest
 
 from segue.cli.main import run
 from segue.domain.run import TASK_RUNS, USUAL_RUNS, RunKind, RunSpec
-from segue.reports.selection import Selection, choose_kind
 from segue.runtime.app import App
 from segue.runtime.find import find_run
 from segue.runtime.wiring import make_run_notifier
@@ -72,11 +71,8 @@ def test_the_last_run_is_never_a_trial_a_conversation_or_a_call(app: App) -> Non
 
 
 @pytest.mark.parametrize("kind", TASK_RUNS)
-def test_reports_and_the_page_show_one_kind(app: App, kind: RunKind) -> None:
+def test_the_page_shows_one_kind(app: App, kind: RunKind) -> None:
     with app.store(read_only=True) as store:
-        sql, values = Selection(kind=kind).to_sql()
-        found = store.query(f"SELECT kind FROM orchestrator_runs WHERE true{sql}", values)
-        assert [row["kind"] for row in found] == [kind]
         shown = query_runs(PageRequest(app, store, {}, {"kind": str(kind)}))["runs"]
         assert [row["kind"] for row in shown] == [kind]
         every = query_runs(PageRequest(app, store, {}, {}))["runs"]
@@ -95,27 +91,9 @@ def test_a_plan_stays_on_the_board_when_something_else_uses_its_source(app: App)
         assert "a plan" in {row["source"] for row in _list_sources(store)}
 
 
-def test_a_report_about_nothing_does_not_say_that_there_are_no_runs(
-    app: App, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run(["report", "compare", "--database-url", app.database()]) == 0
-    assert capsys.readouterr().out == "No matching runs.\n"
-
-
 @pytest.mark.parametrize("kind", TASK_RUNS)
 def test_trials_notify_nobody(tmp_path: Path, kind: RunKind) -> None:
     terminal = {"notify": {"terminal": {"enabled": True}}}
     app = App.load(tmp_path, None, {"database_url": str(tmp_path / "segue.db"), **terminal})
     spec = RunSpec("x", f"a {kind}", str(tmp_path), "scripted", "execute", kind=kind)
     assert (make_run_notifier(app, spec, print) is None) == (kind is RunKind.TRIAL)
-
-
-def test_a_report_is_about_trials_only_where_there_is_nothing_else(app: App) -> None:
-    with app.store() as store:
-        for number in range(3):
-            spec = RunSpec("x", "a trial", str(app.repo), "scripted", "execute", kind=RunKind.TRIAL)
-            store.create(f"trial {number}", spec)
-        chosen, left_out = choose_kind(store, Selection())
-        assert chosen.kind is RunKind.PLAN
-        assert "4 of kind trial (--kind trial)" in left_out
-        assert choose_kind(store, Selection(sources=("a trial",)))[0].kind is RunKind.TRIAL

@@ -6,6 +6,7 @@ import itertools
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -24,8 +25,6 @@ from segue.domain.outcome import Budget
 from segue.domain.run import Run, RunKind, RunSpec, RunState
 from segue.flow.agents import Launcher, OverBudget
 from segue.parts.notify.observer import RunNotifier
-from segue.reports.selection import Dataset, Selection
-from segue.reports.usage import read_usage, read_work
 from segue.runtime.app import App
 from segue.store import connect
 from segue.store.database import Database, open_database
@@ -127,8 +126,12 @@ def in_live_table(events: list[Recorded]) -> dict[str, Any]:
 
 def compare_reports(store: Store, run: Run, view: RunView) -> None:
     """The reports count the same in SQL."""
-    dataset = Dataset(store, Selection(run=run.id))
-    used, work = read_usage(dataset)[run.id], read_work(dataset).get(run.id, 0)
+    if not is_installed("lab"):
+        return
+    selection = import_module("segue.parts.lab.reports.selection")
+    usage = import_module("segue.parts.lab.reports.runs")
+    dataset = selection.Dataset(store, selection.Selection(run=run.id))
+    used, work = usage.read_usage(dataset)[run.id], usage.read_work(dataset).get(run.id, 0)
     assert used.launches == view.launches
     assert used.usage.tokens == view.usage.tokens
     assert used.usage.cost_usd == pytest.approx(view.usage.cost_usd)

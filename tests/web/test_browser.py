@@ -7,12 +7,14 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from segue.reports.figures.timeline import colour_phase
+from segue.domain.events import AgentText
+from segue.reports.drawing import colour_phase
 from segue.system.http.guard import Receive, Scope, Send
 from segue.system.http.server import start_server
 from tests.cli.place import DEADLINE, Place
+from tests.reports.dataset import busy
 from tests.web.browser import looking, needs_chromium, overflow
-from tests.web.place import Served, serving
+from tests.web.place import Served, make_run, serving
 from tests.web.test_server import FAILS_ONCE, WRITES
 
 if TYPE_CHECKING:
@@ -264,3 +266,35 @@ def test_a_second_browser_is_let_in_by_a_new_link(place: Place, served: Served) 
         second.wait_for_url(f"{served.url}/runs")
         shown(second, ".empty", "No runs yet.")
         context.close()
+
+
+@pytest.mark.thorough
+def test_events_are_searched_and_opened(place: Place) -> None:
+    busy().write(str(place.database))
+    make_run(place.database, [AgentText("<b>needle</b> in 'hay'")])
+    with serving(place) as served, looking(served) as page:
+        page.goto(served.url + "/events")
+        assert page.locator(".log details").count() == 50
+        page.get_by_role("link", name="older ›").click()
+        page.wait_for_url("**before=**")
+        page.get_by_role("link", name="‹ newer").click()
+        page.wait_for_url("**after=**")
+        page.get_by_role("searchbox", name="text").fill("<B>NEEDLE")
+        page.keyboard.press("Enter")
+        page.wait_for_url("**/events?q=*")
+        found = page.locator(".log details")
+        assert found.count() == 1
+        assert "<b>needle</b>" in found.locator("summary").inner_text()
+        found.locator("summary").click()
+        raw = found.locator("pre")
+        raw.wait_for()
+        assert '"text": "<b>needle</b> in \'hay\'"' in raw.inner_text()
+
+
+@pytest.mark.thorough
+def test_the_doctor_looks_again(served: Served) -> None:
+    with looking(served) as page:
+        page.goto(served.url + "/doctor")
+        assert page.locator(".finding").count() > 8
+        page.get_by_role("button", name="Check again").click()
+        page.get_by_text("Checked again.").wait_for()

@@ -25,15 +25,12 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "stop": ("run.stop:stop", "Stop a run and its agent; nothing is lost."),
         "task": ("run.task:task", "List tasks, accept or skip one."),
         "check": ("run.check:check", "Run the project's checks without an agent."),
-        "experiment": ("run.experiment:experiment", "Compare agents and models on the same prompts."),
         "demo": ("run.demo.command:demo", "See Segue work in a throwaway repository, without keys."),
     },
     "Look": {
         "status": ("look.status:status", "List runs, or show one run with its tasks."),
         "proof": ("look.proof:proof", "Show how well each task is proven, or what is missing."),
         "logs": ("look.logs:logs", "Print or follow the events of a run."),
-        "forecast": ("look.forecast:forecast", "Forecast time and cost from your own history."),
-        "report": ("look.report:report", "Show where agents fail, what helps, and who does better."),
     },
     "Set up": {
         "init": ("setup.init:init", "Write a commented segue.toml."),
@@ -50,10 +47,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "Data": {
         "db": ("data.db:db", "Locate, migrate, ask, describe, export and push the database."),
-        "dataset": ("data.dataset:dataset", "Write trajectories, instances, and a folder to publish."),
-        "replay": ("data.replay:replay", "Decide again about recorded attempts, without agents."),
         "gc": ("data.gc:gc", "Delete leftovers of finished runs from Segue's state folder."),
-        "bench": ("data.bench.command:bench", "Measure the judge, and how well Segue detects cheating."),
     },
     "Help": {
         "help": ("help:help_", "Show help for a command or on a topic."),

@@ -184,6 +184,12 @@ def refuse_missing(socket: str, name: str, what: str) -> None:
             raise _missing(part, what)
 
 
+def require_part(name: str, what: str) -> None:
+    """Raise UsageError, about `what`, if a part that comes with Segue is not installed."""
+    if not is_installed(name):
+        raise _missing(BUILT_IN[name], what)
+
+
 def _find_owner(kind: str, name: str, what: str) -> Part | None:
     for part in PARTS:
         if name in getattr(part, kind):

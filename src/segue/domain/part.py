@@ -65,13 +65,15 @@ class Part(NamedTuple):
     """Socket → name → module and class of the variants that it brings, such as agents.
 
     Beside the sockets of plug-ins there are `examiners` of whole projects, `questions` that wait on the page,
-    `scenes` of the demo, what `continues` a run of a kind that has no tasks, `observers` of runs by the table
-    that asks for them, `hostings` of pull requests, `stand-ins` for tools, what to do with runs that were
-    `submitted` to other machines and which of those are `stuck`, and the `suites` that variants pass."""
+    `scenes` of the demo, `forecasts` of a run, what `continues` a run of a kind that has no tasks,
+    `observers` of runs by the table that asks for them, `hostings` of pull requests, `stand-ins` for tools,
+    what to do with runs that were `submitted` to other machines and which of those are `stuck`, and the
+    `suites` that variants pass."""
     files: Mapping[str, PartFiles] = {}
     """The files of its sources, by the name of the source."""
     pages: tuple[str, ...] = ()
-    """Modules with pages and actions of `segue serve`: see `segue/web/routes.py`."""
+    """Modules with pages and actions of `segue serve`: see `segue/web/routes.py`. Their templates are beside
+    them in `templates`, and in its `page.css` what they add to the style sheet."""
     needs: tuple[str, ...] = ()
     """Other parts that it imports."""
     extras: tuple[str, ...] = ()

@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from segue.domain.run import Run
-from segue.reports.selection import Dataset, Rows, Selection
 from segue.view.run import RunView
 from segue.view.task import TaskView
 
 if TYPE_CHECKING:
-    from segue.store.store import Store
+    pass
 
+
+Rows = list[dict[str, Any]]
+"""What a query returns."""
 
 HIDDEN = ("base", "end", "commit")
 """Steps too short to show."""
@@ -64,12 +66,6 @@ class Timeline(Struct, frozen=True):
     lanes: tuple[TimelineRow, ...]
 
 
-def read_timeline(store: Store, run: Run, view: RunView) -> Timeline:
-    """Read the timeline of a run."""
-    steps = Dataset(store, Selection(run=run.id)).ask("timeline")
-    return build_timeline(run, steps, view, run.created, run.updated)
-
-
 def build_timeline(run: Run, steps: Rows, view: RunView, began: int, last: int) -> Timeline:
     """Build the timeline of these steps; one that has not ended lasts until `last`."""
     began = min([began, *(step["started"] for step in steps)])
@@ -84,15 +80,6 @@ def build_timeline(run: Run, steps: Rows, view: RunView, began: int, last: int) 
     return Timeline(
         run.id, f"{run.spec.source} · {who}", run.state, seconds, tuple(lane for lane in lanes if lane.bars)
     )
-
-
-def read_titles(rows: Rows) -> dict[str, dict[str, str]]:
-    """Return the titles of the tasks of each run, as the latest plan has them."""
-    found: dict[str, dict[str, str]] = {}
-    for row in rows:
-        named = row["data"] if isinstance(row["data"], dict) else {}
-        found.setdefault(row["run_id"], {}).update({str(key): str(title) for key, title in named.items()})
-    return found
 
 
 def _build_lane(task: TaskView | None, steps: Rows, start: int, last: int) -> TimelineRow:

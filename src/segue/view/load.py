@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from segue.domain.run import Run, RunState
+from segue.domain.run import TASK_RUNS, Run, RunKind, RunState
 from segue.system import identity
 
 if TYPE_CHECKING:
@@ -18,6 +19,12 @@ AT_WORK = (RunState.RUNNING, RunState.PARKED)
 """The states of a run that a process works on."""
 _STARTING = 60.0
 """Seconds a run may be without a process while one is being started in the background."""
+
+
+def select_kinds(kinds: Iterable[RunKind] = TASK_RUNS) -> str:
+    """Return the condition on `orchestrator_runs` for some kinds of runs."""
+    names = ", ".join(f"'{kind.value}'" for kind in kinds)
+    return f"kind IN ({names})"
 
 
 def load_view(store: Store, run: Run) -> RunView:

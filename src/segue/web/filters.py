@@ -11,7 +11,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from jinja2 import ChoiceLoader, Environment, PackageLoader
+from jinja2 import Environment
 from markupsafe import Markup
 from msgspec import Struct
 
@@ -20,8 +20,9 @@ from segue.domain.events import NOT_ISOLATED
 from segue.domain.installed import built_in_parts
 from segue.domain.proof import Level
 from segue.domain.text import clean, plain
-from segue.reports import html_page
-from segue.reports.figures.timeline import colour_phase, label_phase
+from segue.reports.card import page
+from segue.reports.drawing import colour_phase, label_phase
+from segue.web.routes import find_home
 
 _GOOD, _PARTLY = "✓", "◐"
 
@@ -45,24 +46,27 @@ class Asset(Struct, frozen=True):
 
 @cache
 def load_assets() -> dict[str, Asset]:
-    """Read the files, by name; figures look as they do in reports."""
+    """Read the files, by name; the style sheet has those of the parts at its end."""
     folder = files("segue.web") / "static"
     bodies = {name: (folder / name).read_bytes() for name in MEDIA_TYPES}
-    bodies["segue.css"] += (files("segue.reports") / "templates" / "figures.css").read_bytes()
+    sheets = [files(package) / "templates" / "page.css" for package in _packages()]
+    bodies["segue.css"] += b"".join(sheet.read_bytes() for sheet in sheets if sheet.is_file())
     return {
         name: Asset(body, MEDIA_TYPES[name], hashlib.sha256(body).hexdigest()[:12])
         for name, body in bodies.items()
     }
 
 
+def _packages() -> list[str]:
+    """Return the packages with templates: this one, and those of the parts' pages."""
+    of_parts = [name.rpartition(".")[0] for part in built_in_parts() for name in part.pages]
+    return [name for name in ("segue.web", *dict.fromkeys(of_parts)) if (files(name) / "templates").is_dir()]
+
+
 @cache
 def create_environment() -> Environment:
     """Create the environment of the templates: everything is escaped and free of control characters."""
-    part_packages = [page.rpartition(".")[0] for part in built_in_parts() for page in part.pages]
-    packages = ["segue.web", "segue.reports", *part_packages]
-    with_templates = [name for name in packages if (files(name) / "templates").is_dir()]
-    loader = ChoiceLoader([PackageLoader(name) for name in with_templates])
-    made = html_page.create_environment(loader=loader, finalize=_clean_value)
+    made = page.create_environment(*_packages(), finalize=_clean_value)
     made.filters.update(
         duration=_format_duration,
         moment=format_moment,
@@ -84,6 +88,7 @@ def create_environment() -> Environment:
         since=find_beginning,
         highlight=highlight,
         asset=link_asset,
+        home=lambda run: find_home(run["kind"], run["id"]),
     )
     return made
 

@@ -14,11 +14,10 @@ from segue.domain.amounts import describe_until
 from segue.domain.events import PLAN_GATE
 from segue.domain.installed import import_name, socket_variants
 from segue.domain.run import USUAL_RUNS, Run, RunKind, RunState
-from segue.reports.selection import select_kinds
 from segue.runtime.app import App
 from segue.system.files import read_start
 from segue.system.git.folders import git_dirs
-from segue.view.load import ACTIVE, is_lost, state_of
+from segue.view.load import ACTIVE, is_lost, select_kinds, state_of
 from segue.view.run import RunView
 from segue.web import queries
 from segue.web.routes import Data, PageRequest, PageRoute, slice_page

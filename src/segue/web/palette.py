@@ -7,10 +7,10 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from segue.domain.run import TASK_RUNS, USUAL_RUNS, RunKind
-from segue.reports.selection import select_kinds
+from segue.domain.run import TASK_RUNS, USUAL_RUNS
+from segue.view.load import select_kinds
 from segue.web.events import escape_like
-from segue.web.routes import Data, PageRequest, PageRoute, list_menu
+from segue.web.routes import Data, PageRequest, PageRoute, find_home, list_menu
 from segue.web.runs import match_words
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def _find_runs(store: Store, words: str) -> list[dict[str, Any]]:
             "kind": "run",
             "label": _shorten(str(row["source"])),
             "detail": f"{row['id']} · {row['kind']} · {row['state']}".replace("_", " "),
-            "href": f"/{'bridge' if row['kind'] == RunKind.CONVERSATION else 'runs'}/{row['id']}",
+            "href": find_home(row["kind"], row["id"]),
         }
         for row in rows
     ]

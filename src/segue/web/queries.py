@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from segue.domain.errors import SegueError, UsageError
 from segue.domain.outcome import Budget
 from segue.domain.run import Run
-from segue.reports.selection import Rows
+from segue.reports.timeline import Rows
 from segue.runtime.app import App
 from segue.runtime.sources import load_run_app
 from segue.store.rows import CHATTY

@@ -1,19 +1,20 @@
 """Routes of the page: a path with a query that returns its data, shown by a template or as `.json`.
 
-To add a page, write a module with `PAGES`, or `ACTIONS` for POSTs, and add it to MODULES, or to the `pages`
-of a part.
+To add a page, write a module with `PAGES`, or `ACTIONS` for POSTs, and add it to FIRST or LAST, or to the
+`pages` of a part. A page of the core never names one of a part: the menu and `find_home` do.
 """
 
 from __future__ import annotations
 
 import importlib
 from collections.abc import Awaitable, Callable, Mapping
+from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import Struct, field
 
 from segue.domain.installed import built_in_parts
-from segue.domain.run import Run
+from segue.domain.run import Run, RunKind
 from segue.runtime.app import App
 from segue.view.run import RunView
 from segue.web.cache import VersionedCache
@@ -28,21 +29,9 @@ T = TypeVar("T")
 Data = dict[str, Any]
 """The data of a page as JSON values, so that the page and its `.json` twin agree."""
 
-MODULES = (
-    "inbox",
-    "runs",
-    "tasks",
-    "talk",
-    "step",
-    "actions",
-    "reports",
-    "experiments",
-    "steps",
-    "events",
-    "doctor",
-    "palette",
-)
-"""The modules of this package with pages, in the order of the menu."""
+FIRST = ("inbox", "runs", "tasks", "talk", "step", "actions")
+LAST = ("events", "doctor", "palette")
+"""The modules of this package with pages, in the order of the menu; the pages of parts are between them."""
 
 
 class PageRequest(Struct, frozen=True):
@@ -96,6 +85,8 @@ class PageRoute(Struct, frozen=True):
     """Returns the title of a slow page soon, or raises NotFound."""
     exists: Callable[[App, Store], bool] | None = None
     """Says whether this database has what the page shows; the menu names it only then."""
+    home_of: RunKind | None = None
+    """The kind of runs whose own page this is, instead of `/runs/{run}`."""
 
 
 class ActionResult(Struct, frozen=True):
@@ -123,6 +114,16 @@ def list_menu(app: App, store: Store) -> list[PageRoute]:
     return [page for page in list_pages() if page.menu and (page.exists is None or page.exists(app, store))]
 
 
+def find_home(kind: str, run_id: str) -> str:
+    """Return the address of a run's own page: that of a part, if one has pages for runs of this kind."""
+    return _homes().get(kind, "/runs/{run}").replace("{run}", run_id)
+
+
+@cache
+def _homes() -> dict[str, str]:
+    return {page.home_of: page.path for page in list_pages() if page.home_of is not None}
+
+
 def list_actions() -> list[ActionRoute]:
     """Return all actions."""
     return [action for module in _load_modules() for action in getattr(module, "ACTIONS", ())]
@@ -134,6 +135,6 @@ def slice_page(items: list[T], page: int, size: int) -> list[T]:
 
 
 def _load_modules() -> list[Any]:
-    names = [f"segue.web.{name}" for name in MODULES]
-    names += [name for part in built_in_parts() for name in part.pages]
-    return [importlib.import_module(name) for name in names]
+    first, last = ([f"segue.web.{name}" for name in names] for names in (FIRST, LAST))
+    of_parts = [name for part in built_in_parts() for name in part.pages]
+    return [importlib.import_module(name) for name in (*first, *of_parts, *last)]

@@ -13,12 +13,11 @@ from segue.domain.errors import SegueError
 from segue.domain.events import PLAN_GATE
 from segue.domain.run import USUAL_RUNS, Run, RunKind, RunState
 from segue.reports.card.build import read_findings
-from segue.reports.figures.timeline import draw_timeline, list_phases
-from segue.reports.selection import Rows, select_kinds
-from segue.reports.timeline import HIDDEN, Timeline, build_timeline
+from segue.reports.drawing import draw_timeline, list_phases
+from segue.reports.timeline import HIDDEN, Rows, Timeline, build_timeline
 from segue.runtime.comments import read_plan_text
 from segue.runtime.sources import load_run_app
-from segue.view.load import state_of
+from segue.view.load import select_kinds, state_of
 from segue.view.run import RunView
 from segue.web import queries
 from segue.web.events import escape_like

@@ -16,7 +16,7 @@ from segue.domain.proof import CheckResult
 from segue.domain.results import Output, to_json
 from segue.domain.run import Run
 from segue.domain.verdict import Result, Verdict
-from segue.reports.figures.timeline import label_phase
+from segue.reports.drawing import label_phase
 from segue.runtime.sources import read_tasks
 from segue.store.rows import CHATTY
 from segue.web import queries

@@ -13,8 +13,8 @@ from segue.domain import events as e
 from segue.domain.results import to_json
 from segue.domain.run import Run
 from segue.domain.text import clean, plain
+from segue.reports.drawing import label_phase
 from segue.reports.event_text import pick_input
-from segue.reports.figures.timeline import label_phase
 from segue.web import queries
 from segue.web.diffs import LINE_KINDS, split_by_file
 from segue.web.events import match_text, read_events

@@ -12,9 +12,9 @@ from segue.domain.task import Task, TaskStatus
 from segue.reports.card.build import build_cards
 from segue.reports.card.card import ProofCard
 from segue.reports.card.layout import lay_out
-from segue.reports.selection import select_kinds
 from segue.reports.timeline import HIDDEN
 from segue.runtime.sources import read_source, read_tasks
+from segue.view.load import select_kinds
 from segue.view.run import RunView
 from segue.view.task import TaskView
 from segue.web import queries

@@ -79,7 +79,7 @@ def _render(cards: list[ProofCard], run: Run, markdown: bool, html: bool) -> str
         import time
 
         from segue import __version__
-        from segue.reports.html_page import render_cards
+        from segue.reports.card.page import render_cards
 
         made = f"Made by Segue {__version__} on {time.strftime('%Y-%m-%d %H:%M')}."
         return render_cards(layouts, f"Proof of run {run.id}", made).rstrip("\n")

@@ -14,18 +14,16 @@ import click
 from msgspec import Struct
 from msgspec.structs import replace
 
-from segue.cli.look.forecast import predict_run
 from segue.cli.options import CommandSettings, WholeNumber
 from segue.cli.terminal.output import Printer, one_line, short_paths
-from segue.domain.amounts import format_count, format_quantity, list_some
+from segue.domain.amounts import format_count, list_some
 from segue.domain.errors import CredentialsError, SegueError, ToolMissing, UsageError
 from segue.domain.graph import Waits
+from segue.domain.installed import import_name, socket_variants
 from segue.domain.kinds import with_kinds
 from segue.domain.task import Task, TaskStatus
 from segue.domain.waits import plan_waits
 from segue.ports import Source
-from segue.reports.forecasting import Outlook
-from segue.reports.statistics import FEWEST_TOTALS
 from segue.runtime import registry
 from segue.runtime.app import App
 from segue.runtime.doctor import AgentReport
@@ -61,7 +59,7 @@ def describe_found(
         ("agent", _describe_agent(app, agent)),
         ("checks", _describe_checks(app, check)),
         ("judge", _describe_judge(app, source)),
-        ("forecast", _describe_forecast(app, source)),
+        *(("forecast", import_name(where)(app, source)) for where in socket_variants("forecasts").values()),
     ]
     lines = [f"Found in {short_paths(str(root))}:", "", *(f"  {name:<9} {text}" for name, text in rows)]
     return [*lines, "", *_list_tasks(app, source)]
@@ -104,22 +102,6 @@ def _describe_judge(app: App, source: Source) -> str:
         key = settings.judge.api_key_env
         return f"the model {settings.judge.model}" + (f" ({key})" if has_model_judge(app) else "")
     return "the agent, in a mode in which it only answers" if name == "agent" else name
-
-
-def _describe_forecast(app: App, source: Source) -> str:
-    outlook = predict_run(app, source)
-    if outlook.seconds is None:
-        return f"no history yet: {outlook.runs} of {FEWEST_TOTALS} comparable runs"
-    return f"{_describe_amounts(outlook)}, from {outlook.runs} runs"
-
-
-def _describe_amounts(outlook: Outlook) -> str:
-    assert outlook.seconds is not None
-    time = format_quantity(outlook.seconds.middle, "seconds")
-    cost = "cost not reported"
-    if outlook.cost_usd is not None:
-        cost = f"about {format_quantity(outlook.cost_usd.middle, 'cost_usd')}"
-    return f"about {time}, {cost}"
 
 
 def _list_tasks(app: App, source: Source) -> Iterator[str]:

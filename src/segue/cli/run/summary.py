@@ -79,7 +79,7 @@ def _write_markdown(opened: OpenRun, ended: SessionEnd, store: Store, run: Run, 
     if not place:
         return
     from segue.reports.card.build import build_cards
-    from segue.reports.summary import render_summary
+    from segue.reports.card.summary import render_summary
 
     error = ended.error
     cards = build_cards(store, run, opened.source.look().tasks)

@@ -87,6 +87,12 @@ def _summarize(store: Store, run: Run) -> dict[str, Any]:
 PAGES = (
     PageRoute("/bridge", "bridge.html", "Bridge", query_conversations, menu=True, live=True),
     PageRoute(
-        "/bridge/{run}", "conversation.html", "Conversation", query_conversation, section="/bridge", live=True
+        "/bridge/{run}",
+        "conversation.html",
+        "Conversation",
+        query_conversation,
+        section="/bridge",
+        live=True,
+        home_of=RunKind.CONVERSATION,
     ),
 )

@@ -31,6 +31,7 @@ PART = Part(
         "stuck": {"fleet": "segue.parts.fleet.page:find_stuck"},
     },
     pages=("segue.parts.fleet.page",),
+    needs=("lab",),
     extras=("fleet",),
     topics=("fleet",),
 )

@@ -16,9 +16,9 @@ from segue.domain.run import LOCAL, Run, RunKind, RunState
 from segue.parts.fleet.placement import needs_for
 from segue.parts.fleet.remote import resume
 from segue.parts.fleet.submit import OF_MACHINES, Submission, Wanted, begin_here, common_parts, submit_named
+from segue.parts.lab.experiment.arms import Arm
+from segue.parts.lab.experiment.trials import Experiment, Trial, find_far, fleet_id, refuse_changed, trials
 from segue.runtime.app import App
-from segue.runtime.arms import Arm
-from segue.runtime.experiment import Experiment, Trial, find_far, fleet_id, refuse_changed, trials
 from segue.runtime.registry import check_name
 from segue.system.git.repository import Repository
 from segue.system.git.scratch import new_repository

@@ -111,11 +111,14 @@ def _submit_experiment(
     import asyncio
     from pathlib import Path
 
+    from segue.domain.installed import require_part
+
+    require_part("lab", "An experiment file")
     from segue.parts.fleet.experiment import SubmittedTrials, prepare_trials, submit_trials
     from segue.parts.fleet.queue import open_queue
     from segue.parts.fleet.schema import require_prepared
+    from segue.parts.lab.experiment.trials import read
     from segue.runtime.app import App
-    from segue.runtime.experiment import read
 
     _refuse_unused(wanted, settings)
     file = Path(wanted.sources[0])

@@ -1,1 +1,0 @@
-"""`segue bench`: measure the judge, and Segue's own proof."""

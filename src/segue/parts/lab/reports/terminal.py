@@ -1,0 +1,213 @@
+"""Reports in the terminal: tables and small bars, at most a hundred columns wide."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Iterable, Sequence
+from functools import cache
+from typing import TYPE_CHECKING
+
+from segue.cli.terminal.output import Printer, clean, one_line
+from segue.cli.terminal.table import pad
+from segue.domain.amounts import format_count, format_duration
+from segue.parts.lab.reports.gaps import MATRIX, pivot
+from segue.parts.lab.reports.report import (
+    Cell,
+    DatasetReport,
+    ReportTable,
+    RunIds,
+    format_cell,
+    format_heading,
+)
+from segue.parts.lab.reports.statistics import Proportion
+from segue.reports.timeline import Bar, Timeline, TimelineRow
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+WIDTH = 100
+"""The maximum width, however wide the terminal is."""
+
+SHOWN: dict[str, tuple[str, ...]] = {
+    "tasks": ("task", "build_phase", "failed", "runs"),
+    "errors": ("signature", "kind", "build_phases", "seen_in", "runs"),
+    "steps": ("task", "phase", "attempt", "seconds", "result", "action", "reason"),
+    "lanes": ("lane", "task", "seconds", "after", "why", "collided"),
+}
+"""The columns to show; other tables show all of theirs."""
+
+LONG = ("tasks", "errors", "searches_by_topic", "searches_by_source", "differences", "steps", "lanes")
+"""Tables that grow with the dataset: only the first rows are shown."""
+
+_EIGHTHS = " ▏▎▍▌▋▊▉"
+_BAR = 8
+_NARROW = {"build_phases": 22, "signature": 90, "reason": 90}
+_SETTINGS_SIDE_BY_SIDE = 4
+_TIME = 11
+
+
+def print_reports(reports: Sequence[DatasetReport], output: Printer, limit: int) -> None:
+    """Print the reports."""
+    from rich.console import Console
+
+    columns = min(WIDTH, max(40, shutil.get_terminal_size((WIDTH, 24)).columns))
+    colored = output.colored()
+    # Without colour, print no escape sequences at all, not even for bold.
+    console = Console(
+        file=sys.stdout,
+        width=columns,
+        highlight=False,
+        color_system="auto" if colored else None,
+        force_terminal=colored,
+        legacy_windows=False,
+    )
+    for report in reports:
+        _print_report(report, console, limit)
+
+
+def _print_report(report: DatasetReport, console: Console, limit: int) -> None:
+    from rich.text import Text
+
+    kind = f" of kind {report.kind}" if report.kind else ""
+    basis = f"  (from {format_count(report.runs, 'run')}{kind})" if report.timeline is None else ""
+    console.print(Text(f"{clean(report.title)}{basis}", style="bold"))
+    for note in report.notes:
+        console.print(Text(clean(note)))
+    if report.timeline is not None and report.timeline.lanes:
+        console.print()
+        console.print(Text(_legend(report.timeline), style="dim"))
+        for line in timeline_lines(report.timeline, console.width):
+            console.print(Text(line), no_wrap=True, overflow="ellipsis")
+    for table in report.tables:
+        for part in _split_table(table, limit):
+            _print_table(part, console, limit if part.name in LONG else len(part.rows))
+    console.print()
+
+
+def _print_table(table: ReportTable, console: Console, limit: int) -> None:
+    from rich import box
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
+    console.print()
+    if not table.rows:
+        console.print(Text(f"{clean(table.title)}: nothing to show.", style="dim"))
+        return
+    places = [table.columns.index(name) for name in SHOWN.get(table.name, table.columns)]
+    drawn = RichTable(
+        box=box.SIMPLE_HEAD, title=Text(clean(table.title)), title_justify="left", pad_edge=False
+    )
+    for place in places:
+        figure = any(isinstance(row[place], Proportion | RunIds) for row in table.rows)
+        drawn.add_column(Text(clean(format_heading(table.columns[place]))), no_wrap=figure, overflow="fold")
+    for row in table.rows[:limit]:
+        drawn.add_row(*(Text(_cell(row[place], table.columns[place])) for place in places))
+    console.print(drawn)
+    if len(table.rows) > limit:
+        more = len(table.rows) - limit
+        console.print(Text(f"… {more} more: --limit {len(table.rows)}, or all with --json", style="dim"))
+    if table.note:
+        console.print(Text(table.note, style="dim"))
+
+
+def _cell(cell: Cell, column: str) -> str:
+    text = clean(format_cell(cell, column))
+    if isinstance(cell, Proportion) and cell.value is not None and column != "seen_in":
+        return f"{bar(cell.value)} {text}"
+    return one_line(text, _NARROW.get(column, 160))
+
+
+def bar(share: float) -> str:
+    """Return a bar of eight characters, accurate to an eighth of a character."""
+    eighths = round(max(0.0, min(1.0, share)) * _BAR * 8)
+    full, rest = divmod(eighths, 8)
+    return ("█" * full + (_EIGHTHS[rest] if rest else "")).ljust(_BAR, "·")
+
+
+def _split_table(table: ReportTable, limit: int) -> Iterable[ReportTable]:
+    """Yield the table as the terminal shows it: agents side by side where that is easier to compare."""
+    if table.name == "settings":
+        yield from _side_by_side(table, limit)
+    elif table.name == MATRIX:
+        yield from _show_matrix(table)
+    else:
+        yield table
+
+
+def _show_matrix(table: ReportTable) -> Iterable[ReportTable]:
+    """Yield the matrix of gaps, a few agents at a time."""
+    matrix = pivot(table)
+    for first in range(0, len(matrix.columns) or 1, _SETTINGS_SIDE_BY_SIDE):
+        part = slice(first, first + _SETTINGS_SIDE_BY_SIDE)
+        rows = tuple((name, *(cell.text for cell in cells[part])) for name, cells in matrix.rows)
+        columns = (table.columns[0], *matrix.columns[part])
+        last = first + _SETTINGS_SIDE_BY_SIDE >= len(matrix.columns)
+        yield ReportTable(table.name, table.title, columns, rows, table.note if last else "")
+
+
+def _side_by_side(table: ReportTable, limit: int) -> Iterable[ReportTable]:
+    """Yield tables that show the settings of one source side by side, a line per measure."""
+    sources = list(dict.fromkeys(row[0] for row in table.rows))
+    if not sources:
+        yield table
+    for source in sources[:limit]:
+        rows = [row for row in table.rows if row[0] == source]
+        for first in range(0, len(rows), _SETTINGS_SIDE_BY_SIDE):
+            group = rows[first : first + _SETTINGS_SIDE_BY_SIDE]
+            names = ("measure", *(str(row[1]) for row in group))
+            lines = [
+                (format_heading(measure), *(format_cell(row[place], measure) for row in group))
+                for place, measure in enumerate(table.columns)
+                if place > 1
+            ]
+            title = f"{table.title}: {one_line(str(source), 60)}"
+            last = source == sources[:limit][-1] and group[-1] is rows[-1]
+            more = f"{len(sources) - limit} more sources: --json has all. " if len(sources) > limit else ""
+            yield ReportTable(table.name, title, names, tuple(lines), more + table.note if last else "")
+
+
+def timeline_lines(timeline: Timeline, width: int) -> Iterable[str]:
+    """Yield a line per task: title, steps as letters of their phases, result, time."""
+    left = width // 3
+    for lane in timeline.lanes:
+        name = pad(one_line(f"{lane.task} {lane.title}".strip(), left), left)
+        sign = {"done": "✓", "needs_human": "✗"}.get(lane.state, "·")
+        spent = "" if lane.seconds is None else format_duration(lane.seconds)
+        yield f"{name} {lane_text(lane, timeline.seconds, width - left - _TIME)} {sign} {spent}".rstrip()
+
+
+def lane_text(lane: TimelineRow, seconds: float, width: int) -> str:
+    """Return the steps of a task as one line; even the shortest step gets a letter if there is room."""
+    line = ["·"] * width
+    free = 0
+    for number, step in enumerate(lane.bars):
+        after = len(lane.bars) - number
+        first = min(max(free, int(step.begin / (seconds or 1) * width)), max(free, width - after))
+        free = min(
+            max(first + 1, round(step.end / (seconds or 1) * width)), max(first + 1, width - after + 1)
+        )
+        line[first:free] = [_letter(step)] * (free - first)
+    return "".join(line[:width])
+
+
+def _legend(timeline: Timeline) -> str:
+    used = {step.phase for lane in timeline.lanes for step in lane.bars}
+    letters = [f"{letter} {phase}" for phase, letter in phase_letters().items() if phase in used]
+    return f"{', '.join(letters)}; x failed step. Full width: {format_duration(timeline.seconds)}."
+
+
+def _letter(step: Bar) -> str:
+    return "x" if step.state == "failed" else phase_letters().get(step.phase, "o")
+
+
+@cache
+def phase_letters() -> dict[str, str]:
+    """Return a letter for every phase: the first of its name that no phase before it has."""
+    from segue.flow.phase import PHASES
+
+    letters: dict[str, str] = {}
+    for name in PHASES:
+        free = (letter for letter in name.upper() if letter not in letters.values())
+        letters[name] = next(free, "o")
+    return letters

@@ -1,1 +1,0 @@
-"""Figures of the reports: each draws the rows of one table."""

@@ -1,0 +1,249 @@
+"""A dataset as others read it: validated by their own libraries, complete, and without secrets."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from segue.domain.errors import UsageError
+from segue.domain.events import AgentText, AgentThought, AgentTool, Event, PromptSent, Recorded
+from segue.parts.lab.dataset.atif import to_atif, to_lines
+from segue.parts.lab.dataset.instances import split_tests
+from segue.parts.lab.dataset.publish import Cleaner, Publication, choose_runs, publish
+from segue.parts.lab.dataset.trajectory import Trajectory, read_trajectories
+from segue.store import connect
+from segue.store.flat import FLAT_TABLES
+from segue.system.redact import Redactor
+from tests.cli.place import Place
+from tests.later import Later
+from tests.store.test_tables import fill
+
+atif: Any = Later("atif")
+duckdb: Any = Later("duckdb")
+parquet: Any = Later("pyarrow.parquet")
+
+FACTS = dict.fromkeys(("task", "phase", "build_phase", "attempt", "agent", "model", "result", "failure"))
+FACTS |= dict.fromkeys(
+    ("input_tokens", "output_tokens", "cost_usd", "proof_level", "base", "head", "diff", "cut")
+)
+IDS = st.sampled_from(["", "a", "b"])
+TEXTS = st.text(max_size=8)
+GIVEN = st.none() | TEXTS | st.dictionaries(TEXTS, st.integers() | TEXTS, max_size=2)
+EVENTS = st.one_of(
+    st.builds(PromptSent, st.just("d"), st.just(1)),
+    st.builds(AgentText, TEXTS),
+    st.builds(AgentThought, TEXTS),
+    st.builds(
+        AgentTool,
+        TEXTS,
+        GIVEN,
+        IDS,
+        st.sampled_from(["", "started", "completed"]),
+        TEXTS,
+        GIVEN | st.integers(),
+    ),
+)
+
+
+@given(st.lists(EVENTS, max_size=12))
+def test_whatever_an_agent_prints_is_a_valid_trajectory(seen: list[Event]) -> None:
+    found = Trajectory("run", "task/1/execute/1", 1, {**FACTS})
+    for number, event in enumerate(seen, 1):
+        found.see(Recorded("run", number, number, "task/1/execute/1", event), "Do it.")
+    document = json.loads(json.dumps(to_atif(found)))
+    read = atif.Trajectory.model_validate(document)
+    assert [step.step_id for step in read.steps] == list(range(1, len(read.steps) + 1))
+    for step in document["steps"]:
+        ids = [call["tool_call_id"] for call in step.get("tool_calls", ())]
+        assert len(ids) == len(set(ids))
+    calls = {call.id for turn in found.turns for call in turn.calls}
+    assert calls == {line for message in lines(found) for line in called(message)}
+    answered = {message["toolCallId"] for message in lines(found) if message["role"] == "tool"}
+    assert answered <= calls
+
+
+def lines(found: Trajectory) -> list[dict[str, Any]]:
+    header, *messages = to_lines(found)
+    assert header["type"] == "session"
+    return [line["message"] for line in messages]
+
+
+def called(message: dict[str, Any]) -> list[str]:
+    for call in message.get("toolCalls", ()):
+        json.loads(call["function"]["arguments"])
+    return [call["id"] for call in message.get("toolCalls", ())]
+
+
+def test_a_trajectory_has_the_prompt_the_thoughts_the_calls_and_the_patch(database: str) -> None:
+    with connect(database) as store:
+        run = asyncio.run(fill(store))
+        first = next(read_trajectories(store, run))
+    document = to_atif(first)
+    assert [step["source"] for step in document["steps"]] == ["user", "agent"]
+    assert document["steps"][0]["message"] == "Do it"
+    agent = document["steps"][1]
+    assert agent["reasoning_content"] == "Hm."
+    assert document["final_metrics"] == {
+        "total_prompt_tokens": 100,
+        "total_completion_tokens": 7,
+        "total_steps": 2,
+    }
+    assert document["extra"]["segue"]["patch"]["diff"] == "diff --git a/x b/x"
+    atif.Trajectory.model_validate(document)
+
+
+def test_tests_and_product_are_told_apart() -> None:
+    def part(path: str) -> str:
+        return f"diff --git a/{path} b/{path}\n--- a/{path}\n+++ b/{path}\n@@ -1 +1 @@\n-a\n+b\n"
+
+    code, test = part("src/app.py"), part("tests/test_app.py")
+    assert split_tests(code + test) == (code, test)
+    assert split_tests("") == ("", "")
+
+
+@pytest.fixture(scope="module")
+def published(tmp_path_factory: pytest.TempPathFactory) -> tuple[Place, Path]:
+    """A folder that was written after a real run, whose agent mentioned the home folder."""
+    place = Place.make(tmp_path_factory.mktemp("published"))
+    place.script(
+        '[[on]]\nsay = "I am in HOME, ada@example.org"\n'
+        'write = { "src.py" = "x = 1\\n", "tests/test_src.py" = "def test(): pass\\n" }\n'.replace(
+            "HOME", str(place.root / "home" / "work")
+        )
+    )
+    place.segue("run", "plan.md", "--task", "1")
+    folder = place.root / "my-dataset"
+    told = place.json(
+        "dataset", "publish", str(folder), "--licence", "cc-by-4.0", HOME=str(place.root / "home")
+    )
+    assert (told["runs"], told["trajectories"], told["instances"]) == (1, 1, 1)
+    return place, folder
+
+
+@pytest.mark.thorough
+def test_datasets_loads_every_table(
+    published: tuple[Place, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setenv("HF_HOME", str(tmp_path / "hf"))
+    import datasets
+
+    folder = str(published[1])
+    names = datasets.get_dataset_config_names(folder)
+    assert (
+        {"runs", "tasks", "attempts", "patches", "prompts", "instances"}
+        <= set(names)
+        <= {*FLAT_TABLES, "instances"}
+    )
+    rows = datasets.load_dataset(folder, "attempts", split="train", cache_dir=str(tmp_path / "cache"))
+    assert rows["task"] == ["1"]
+    assert rows.features["changed"].dtype == "bool"
+
+
+@pytest.mark.thorough
+def test_duckdb_reads_the_tables_with_their_types(published: tuple[Place, Path]) -> None:
+    data = published[1] / "data"
+    with duckdb.connect() as connection:
+        for name in FLAT_TABLES:
+            connection.execute(f"CREATE VIEW {name} AS FROM '{data / name}.parquet'")
+        [found] = connection.execute(
+            "SELECT typeof(changed), typeof(started_at), typeof(cost_usd), failure FROM attempts"
+        ).fetchall()
+        assert found == ("BOOLEAN", "TIMESTAMP WITH TIME ZONE", "DOUBLE", None)
+        joined = "SELECT t.state, p.files FROM patches p JOIN tasks t USING (run_id, task)"
+        assert connection.execute(joined).fetchall() == [("done", 2)]
+
+
+def test_an_instance_has_what_swe_bench_has(published: tuple[Place, Path]) -> None:
+    place, folder = published
+    [row] = parquet.read_table(folder / "data/instances.parquet").to_pylist()
+    assert row["base_commit"] == place.git("rev-parse", "HEAD~1").strip()
+    assert "src.py" in row["patch"]
+    assert "test_src.py" not in row["patch"]
+    assert "test_src.py" in row["test_patch"]
+    [prediction] = [json.loads(line) for line in (folder / "predictions.jsonl").read_text().splitlines()]
+    assert set(prediction) == {"instance_id", "model_name_or_path", "model_patch"}
+    assert prediction["instance_id"] == row["instance_id"]
+
+
+def test_trajectories_and_traces_are_valid(published: tuple[Place, Path]) -> None:
+    _, folder = published
+    [document] = (folder / "trajectories").glob("*.json")
+    read = atif.Trajectory.model_validate_json(document.read_text())
+    assert any(step.tool_calls for step in read.steps)
+    [trace] = (folder / "traces").glob("*.jsonl")
+    header, *messages = [json.loads(line) for line in trace.read_text().splitlines()]
+    assert header["harness"] == "segue"
+    assert {message["message"]["role"] for message in messages} == {"user", "assistant", "tool"}
+
+
+def test_the_card_names_the_licence_and_the_report_what_was_found(published: tuple[Place, Path]) -> None:
+    place, folder = published
+    card = (folder / "README.md").read_text()
+    assert card.startswith("---\n")
+    assert "license: cc-by-4.0\n" in card
+    report = json.loads((folder / "redaction.json").read_text())
+    assert report["total"]["home_folders"] > 0
+    assert report["total"]["mail_addresses_kept"] > 0
+    for path in folder.rglob("*"):
+        if path.is_file():
+            assert str(place.root / "home") not in path.read_text("utf-8", "replace")
+
+
+@pytest.mark.quick("sqlite")
+def test_secrets_that_slipped_in_are_masked(database: str, tmp_path: Path) -> None:
+    with connect(database) as store:
+        asyncio.run(fill(store))
+        cleaner = Cleaner(Redactor(["diff --git a/x"]))
+        publish(store, choose_runs(store, ()), tmp_path / "out", Publication("n", "mit"), cleaner)
+    assert cleaner.report()["total"]["secrets_masked_now"] > 0
+    with duckdb.connect() as connection:
+        [(found,)] = set(
+            connection.execute(f"SELECT diff FROM '{tmp_path}/out/data/patches.parquet'").fetchall()
+        )
+    assert "a/x" not in found
+
+
+@pytest.mark.thorough
+def test_a_call_that_was_interrupted_is_repeated(database: str, tmp_path: Path) -> None:
+    class Interrupting(Cleaner):
+        def clean(self, place: str, value: Any) -> Any:
+            if place == "trajectories":
+                raise KeyboardInterrupt
+            return super().clean(place, value)
+
+    with connect(database) as store:
+        asyncio.run(fill(store))
+        runs, made = choose_runs(store, ()), Publication("n", "mit")
+        with pytest.raises(KeyboardInterrupt):
+            publish(store, runs, tmp_path / "out", made, Interrupting(Redactor()))
+        assert publish(store, runs, tmp_path / "out", Publication("n", "mit"), Cleaner(Redactor())).runs == 1
+    assert (tmp_path / "out" / "README.md").exists()
+
+
+@pytest.mark.thorough
+def test_another_folder_is_not_written_over(published: tuple[Place, Path], tmp_path: Path) -> None:
+    place, folder = published
+    (tmp_path / "thesis.txt").write_text("mine")
+    assert "not empty" in place.segue("dataset", "publish", str(tmp_path), code=2).stderr
+    assert (
+        "not the name of a licence"
+        in place.segue("dataset", "publish", "x", "--licence", "a\nb", code=2).stderr
+    )
+    assert "There is no run" in place.segue("dataset", "publish", "x", "--run", "nope", code=2).stderr
+    before = len(list(folder.rglob("*")))
+    place.segue("dataset", "publish", str(folder), "--licence", "mit")
+    assert len(list(folder.rglob("*"))) == before
+
+
+def test_there_must_be_something_to_publish(tmp_path: Path) -> None:
+    with connect(tmp_path / "segue.db") as store:
+        assert choose_runs(store, ()) == []
+        with pytest.raises(UsageError):
+            choose_runs(store, ["x"])
