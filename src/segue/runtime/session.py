@@ -193,6 +193,8 @@ class _Session:
         processes, lock = opened.parts.services.processes, opened.lock
         processes.bind(opened.app.run_folder(opened.run.id), (lock.fd,), lock.ensure)
         async with processes:
+            if opened.fresh and not opened.parts.cloud and opened.carrier is None:
+                await processes.warm()
             guard = make_guard(opened)
             context = self._context(guard)
             await self._announce(guard)

@@ -77,6 +77,7 @@ class Processes:
         self._tied = tied
         self._link: Link | None = None
         self._opening = asyncio.Lock()
+        self._warming: asyncio.Task[Link] | None = None
         self._grace = 0.0
         self._forgotten: list[str] = []
 
@@ -96,10 +97,20 @@ class Processes:
         assert self._bound is not None, "a folder is bound before the first launch"
         return self._bound
 
+    async def warm(self) -> None:
+        """Begin to start the supervisor in advance; the first launch waits for it."""
+        self._warming = asyncio.create_task(self._supervisor())
+        await asyncio.sleep(0)  # or it would begin when this task waits for something else
+
     async def __aenter__(self) -> Processes:
         return self
 
     async def __aexit__(self, *_error: object) -> None:
+        if self._warming is not None:
+            self._warming.cancel()
+            await asyncio.wait({self._warming})
+            if not self._warming.cancelled():
+                self._warming.exception()  # retrieved, so that asyncio does not complain
         if self._link is not None:
             await self._link.close(patience(self._grace))
         self.delete_forgotten()
