@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import graphlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
