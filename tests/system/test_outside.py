@@ -558,9 +558,11 @@ def test_a_pipe_deep_in_the_tree_is_named(trap: Trap, monkeypatch: pytest.Monkey
 
 _ELSEWHERE = (
     "sim/",
-    "bench/",
-    "conformance/",
     "agents/scripted/",
+    "parts/conformance/",
+    "parts/lab/bench/",
+    "parts/sim/",
+    "parts/stet/sim/",
     "system/git/outside.py",
     "system/process/",
 )

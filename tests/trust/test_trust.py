@@ -123,7 +123,7 @@ def test_what_was_allowed_runs_until_it_changes(trap: Trap) -> None:
 WEAKER = (
     *("flow = 'execute'", "allow_dirty = true", "allow_no_change = true", "plan_format = 'strict'"),
     *("verify = 'task'", "judged_by = 'agent'", "require = 'changed'", "ignore_checklists = true"),
-    *("control_files = []", "known_failures = ['*']", "plan_changed = 'keep'", "commits_missing = 'keep'"),
+    *("control_files = []", "known_failures = ['*']", "plan_changed = 'keep'"),
     *("gates = []", "max_consecutive_task_failures = 99", "proof.independent = false"),
     *("judge.max_evidence_bytes = 1000", "limits.attempts = 99", "limits.run_timeout = 999999"),
     *("kinds.1 = 'human'", "roles.verify = 'claude'", "review.reviewer = 'none'", "rls.enabled = 'off'"),
