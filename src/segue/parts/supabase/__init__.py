@@ -21,5 +21,5 @@ PART = Part(
         )
     },
     sockets={"examiners": {"rls": "segue.parts.supabase.examiner:make_examiner"}},
-    extras=("rls",),
+    extras=("supabase",),
 )

@@ -27,7 +27,7 @@ async def examine(project: Path, options: RlsOptions, folder: Path) -> RlsReport
     except ImportError:
         return RlsReport(
             not_run="the driver for Postgres is not installed",
-            hint=install_line("rls"),
+            hint=install_line("supabase"),
             demanded=options.enabled == "on",
         )
     return await examine_in_thread(project, options, folder)
