@@ -19,7 +19,9 @@ from msgspec.structs import replace
 from segue import check_agent
 from segue.agents.acp import agent as acp
 from segue.agents.acp.agent import AcpKind
+from segue.agents.acp.lines import read_error
 from segue.agents.acp.profiles import ModelChoice, Profile, load_profiles
+from segue.agents.local.failures import FailureTable
 from segue.domain.events import AgentRaw, AgentText, AgentThought, AgentTool, event_data
 from segue.domain.job import Job, Mode
 from segue.domain.options import read_options
@@ -422,12 +424,20 @@ class TestFailures:
         assert failure(stage.run(start_timeout=0.5)) is FailureKind.HANG
         assert not stage.at_work()
 
-    def test_an_agent_that_fails_itself_may_be_tried_again(self, stage: Stage) -> None:
+    def test_an_agent_that_failed_itself_is_asked_again(self, stage: Stage) -> None:
         stage.faults("no_session")
-        found = outcome(stage.run()).failure
-        assert found
-        assert (found.kind, "service failure" in found.message) == (FailureKind.CRASH, True)
-        assert stage.log("prompt") == []
+        events = stage.run()
+        assert outcome(events).failure is None
+        assert [
+            "service failure" in raw.line["reason"] for raw in of(events, AgentRaw) if raw.kind == "retry"
+        ] == [True]
+        assert len(stage.log("prompt")) == 1
+
+    def test_an_agent_that_keeps_failing_itself_may_be_launched_again(self) -> None:
+        line = {"stage": "session", "code": -32603, "message": "Internal error"}
+        failed = read_error(FailureTable("OpenCode", ""), line, "", 0.0)
+        wrong = read_error(FailureTable("OpenCode", ""), {**line, "code": -32602}, "", 0.0)
+        assert (failed.kind, wrong.kind) == (FailureKind.CRASH, FailureKind.NOT_STARTED)
 
     def test_another_version_of_the_protocol_is_refused(self, stage: Stage) -> None:
         stage.faults("version")

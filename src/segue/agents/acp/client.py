@@ -18,6 +18,8 @@ AcpMessage = dict[str, Any]
 AUTH_REQUIRED = -32000
 INTERNAL_ERROR = -32603
 """The agent's own fault, by the words of JSON-RPC, and not one of what it was asked."""
+_PAUSES = (0.5, 5.0)
+"""Seconds before an agent that failed itself is asked for a session again."""
 _METHOD_NOT_FOUND = -32601
 _FOR_PEOPLE = (
     *("user_message_chunk", "available_commands_update", "session_info_update", "config_option_update"),
@@ -118,13 +120,25 @@ class AcpClient:
     def _open_session(self) -> Json:
         """Start or continue the session; authenticate if the agent asks for it."""
         try:
-            return self._start_session()
+            return self._insist_on_session()
         except AcpRefusal as refusal:
             method = self._job["auth_method"]
             if refusal.code != AUTH_REQUIRED or not method:
                 raise
         self.stage = "authenticate"
         self._request("authenticate", {"methodId": method}, self._job["start_timeout"])
+        return self._start_session()
+
+    def _insist_on_session(self) -> Json:
+        """Ask again when the agent failed itself, as OpenCode does on a busy machine: nothing was done yet."""
+        for pause in _PAUSES:
+            try:
+                return self._start_session()
+            except AcpRefusal as refusal:
+                if refusal.code != INTERNAL_ERROR:
+                    raise
+                self._print({"type": "retry", "seconds": pause, "reason": str(refusal)})
+                time.sleep(pause)
         return self._start_session()
 
     def _start_session(self) -> Json:

@@ -122,6 +122,7 @@ class AcpAgentProcess:
     def _new(self, _params: Mapping[str, Any]) -> dict[str, Any]:
         self._require_login()
         if "no_session" in self.faults:
+            self.faults.discard("no_session")
             raise AcpError(_INTERNAL_ERROR, "Internal error", {"details": "service failure"})
         self.session = str(uuid.uuid4())
         return {"sessionId": self.session, **self._state()}
