@@ -130,7 +130,7 @@ class AcpClient:
         return self._start_session()
 
     def _insist_on_session(self) -> Json:
-        """Ask again when the agent failed itself, as OpenCode does on a busy machine: nothing was done yet."""
+        """Ask again when the agent failed itself, as OpenCode does when busy; nothing was done yet."""
         for pause in _PAUSES:
             try:
                 return self._start_session()
