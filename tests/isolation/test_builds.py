@@ -15,6 +15,7 @@ from segue.system.isolation.places import is_temporary
 from segue.system.isolation.policy import Strength
 from segue.system.process.capture import child_environment
 from tests.isolation.means import each
+from tests.proof.test_cargo import missing_cargo
 
 PACKAGE = '{"name": "thing", "version": "1.0.0", "scripts": {"test": "node -e \\"require(\'helper\')\\""}}'
 PROJECTS: dict[str, tuple[Mapping[str, str], list[list[str]]]] = {
@@ -53,6 +54,8 @@ PROJECTS: dict[str, tuple[Mapping[str, str], list[list[str]]]] = {
 def test_a_build_works(tmp_path: Path, tool: str, isolation: str, strength: Strength) -> None:
     if shutil.which(tool) is None:
         pytest.skip(f"{tool} is not installed")
+    if tool == "cargo" and (missing := missing_cargo()):
+        pytest.skip(missing)
     if (tool, isolation, strength) == ("sh", "landlock", Strength.STRICT):
         pytest.skip("Landlock cannot replace /tmp, and strict does not open the machine's")
     if (tool, isolation) == ("sh", "landlock") and is_temporary(Path(sys.prefix)):

@@ -15,14 +15,15 @@ from tests.proof.projects import Checkout, Files, needs_sandbox
 
 
 @cache
-def _missing() -> str:
+def missing_cargo() -> str:
+    """Say why cargo cannot be used here; empty if it can."""
     if shutil.which("cargo") is None:
         return "cargo is not installed"
     done = subprocess.run(["cargo", "--version"], capture_output=True, text=True, timeout=60, check=False)
     return "" if done.returncode == 0 else f"cargo does not work: {done.stderr.strip()[-200:]}"
 
 
-pytestmark = [needs_sandbox, pytest.mark.skipif(bool(_missing()), reason=_missing())]
+pytestmark = [needs_sandbox, pytest.mark.skipif(bool(missing_cargo()), reason=missing_cargo())]
 
 CARGO = ("cargo", "test", "--offline")
 UNIT = """
