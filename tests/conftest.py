@@ -99,14 +99,7 @@ ELSEWHERE = (
         "tests/isolation/test_runs.py::test_segues_own",
         "tests/isolation/test_runs.py::test_an_agent_is_asked",
     ),
-    *(
-        f"tests/parts/supabase/test_rls_scratch.py::test_{name}"
-        for name in ("columns", "nothing_is_left", "tables")
-    ),
-    *(
-        "tests/parts/supabase/test_rls_corpus.py::test_a_leak",
-        "tests/parts/supabase/test_rls_corpus.py::test_a_sound",
-    ),
+    "tests/parts/supabase/test_rls",
     # That of agents runs the first, that of crashes the second.
     *("tests/parts/litellm/test_page.py", "tests/cli/test_survival.py::test_stop_ends_what_a_killed"),
     *(
