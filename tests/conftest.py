@@ -37,7 +37,7 @@ os.environ["GIT_CONFIG_NOSYSTEM"] = "1"
 os.environ["SEGUE_ISOLATION"] = "none"
 
 # A busy machine may take long for one example. The quick profile tries the same examples each time, so that
-# nobody's change is refused for what it did not touch; `make thorough` searches: more examples, others each time.
+# nobody's change is refused for what it did not touch; `make thorough` searches with more, always different.
 settings.register_profile(
     "quick", max_examples=12, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )
