@@ -45,6 +45,7 @@ from segue.runtime.open import OpenRun, make_remote
 from segue.runtime.preconditions import hook_commands
 from segue.runtime.pull_request import PullRequestFeedback
 from segue.runtime.wiring import command_runner, examine_project, hook_runner, make_checking
+from segue.store.database import EVERY_SECOND, Disconnected
 from segue.system.files import explain_full_disk
 from segue.system.git.branches import LocalBranches
 from segue.system.git.outside import read_config
@@ -170,7 +171,7 @@ class _Session:
         while await journal.wait("stop", timeout=0):
             pass  # a request to stop that came after the last session had ended
         work = asyncio.create_task(self._work())
-        stop = asyncio.create_task(journal.wait("stop"))
+        stop = asyncio.create_task(_until_asked_to_stop(journal))
         limit = self._opened.app.loaded.settings.limits.run_timeout
         with on_interrupt(work.cancel):
             finished, _ = await asyncio.wait({work, stop}, timeout=limit, return_when=asyncio.FIRST_COMPLETED)
@@ -180,6 +181,8 @@ class _Session:
         try:
             return await work
         except asyncio.CancelledError:
+            if stop in finished:
+                stop.result()  # raises what ended it, if nobody asked
             kept, hint = "Everything recorded so far is saved.", f"Continue with: segue resume {run}"
             if not finished:
                 message = f"The run reached its time limit of {limit:g} s."
@@ -390,6 +393,15 @@ def make_workspace(opened: OpenRun, journal: Journal) -> Workspace:
     if opened.tree is not None or prefix is None:
         return opened.repo
     return LocalBranches(opened.repo, prefix)
+
+
+async def _until_asked_to_stop(journal: Journal) -> None:
+    """Wait for `segue stop`. A database that is away asks for nothing: who works notices it, and decides."""
+    while True:
+        with suppress(Disconnected):
+            await journal.wait("stop")
+            return
+        await asyncio.sleep(EVERY_SECOND)
 
 
 async def _end_review(context: RunContext) -> None:

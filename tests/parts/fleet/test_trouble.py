@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
+import time
 from functools import partial
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from segue.parts.fleet.schema import address_of
 from segue.parts.sim.cloud.app import cloud_app
 from segue.parts.sim.cloud.script import CloudScript
 from segue.runtime.app import App
+from segue.store.database import RETRY_PAUSES
 from segue.system.http.server import start_server
 from tests import loopback
 from tests.cli.place import PLAN, until
@@ -149,6 +151,24 @@ def test_postgres_is_restarted_while_agents_work(tmp_path: Path) -> None:
             assert launches(log) == 2
             (third,) = fleet.submit("plan.md", "--task", "2")
             fleet.until(third, "done")
+
+
+@pytest.mark.thorough
+def test_postgres_is_away_longer_than_anybody_tries_to_reconnect(tmp_path: Path) -> None:
+    """Nobody asked the run to stop, so it is not stopped: the agent goes on, and so does the run."""
+    with own_cluster() as cluster:
+        for fleet in make_fleet(tmp_path, cluster.url, PLAN):
+            log, opened = gate(fleet)
+            (run,) = fleet.submit("plan.md", "--task", "1")
+            fleet.machine().start()
+            until(partial(_are, log, 1), "the agent works")
+            cluster.stop()
+            time.sleep(sum(RETRY_PAUSES) + 6)  # how long it is away is the fault
+            cluster.start()
+            opened.touch()
+            fleet.until(run, "done")
+            assert not fleet.events(run, "run.ended")[:-1], "no session ended before the last one"
+            assert launches(log) == 1
 
 
 def _are(log: Path, number: int) -> bool:
