@@ -171,6 +171,43 @@ def test_postgres_is_away_longer_than_anybody_tries_to_reconnect(tmp_path: Path)
             assert launches(log) == 1
 
 
+@pytest.mark.thorough
+def test_work_is_pushed_when_a_remote_that_was_away_at_the_end_is_back(fleet: Fleet) -> None:
+    log, opened = gate(fleet)
+    remote, hidden = fleet.share(), fleet.root / "hidden.git"
+    (run,) = fleet.submit("plan.md", "--task", "1")
+    fleet.machine().start()
+    until(partial(_are, log, 1), "the agent works")
+    remote.rename(hidden)
+    opened.touch()
+    until(lambda: fleet.events(run, "wait.began"), "the remote is waited for")
+    hidden.rename(remote)
+    fleet.until(run, "done")
+    pushed = subprocess.run(["git", "branch", "--list"], cwd=remote, capture_output=True, text=True).stdout
+    assert f"segue/{run}" in pushed
+    assert launches(log) == 1
+
+
+@pytest.mark.thorough
+def test_a_done_run_whose_remote_stays_away_is_parked_until_it_was_pushed(fleet: Fleet) -> None:
+    log, opened = gate(fleet)
+    remote, hidden = fleet.share(), fleet.root / "hidden.git"
+    fleet.user.env["SEGUE_LIMITS__PATIENCE"] = "0.5"
+    (run,) = fleet.submit("plan.md", "--task", "1")
+    fleet.machine().start()
+    until(partial(_are, log, 1), "the agent works")
+    remote.rename(hidden)
+    opened.touch()
+    fleet.until(run, "parked")
+    assert "could not be pushed yet" in fleet.user.segue("status", run).stdout
+    hidden.rename(remote)
+    fleet.user.segue("resume", run)
+    fleet.until(run, "done")
+    assert launches(log) == 1
+    pushed = subprocess.run(["git", "branch", "--list"], cwd=remote, capture_output=True, text=True).stdout
+    assert f"segue/{run}" in pushed
+
+
 def _are(log: Path, number: int) -> bool:
     return launches(log) == number
 
