@@ -301,6 +301,13 @@ def _shown(runs: Runs) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return tuple(proved), tuple(idle)
 
 
+def own_tests(proved: Iterable[str], runs: Runs) -> tuple[str, ...]:
+    """Return those among the tests that show the change which the task has written or changed."""
+    known = runs.base.report.tests if runs.base.report is not None else {}
+    now = runs.new.report.tests if runs.new.report is not None else {}
+    return tuple(key for key in proved if key in now and (key not in known or now[key].file in runs.touched))
+
+
 def _needed(case: CaseResult, before: Report | None, sabotage: Observed | None) -> bool | None:
     """Return whether a test that passes now failed without the change, for the right reason."""
     known = before.tests.get(case.id) if before is not None else None

@@ -17,7 +17,7 @@ from segue.domain.proof import NOT_EXERCISED, CheckResult, CheckState, Contested
 from segue.domain.task import TaskKind
 from segue.domain.text import cut_tail
 from segue.proof.compose import Comparison, Control, Recipe
-from segue.proof.decide import Decision, decide, list_ids
+from segue.proof.decide import Decision, decide, list_ids, own_tests
 from segue.proof.execute import Sandbox, SealOptions
 from segue.proof.obstacles import find_obstacle
 from segue.proof.paths import PathKind, matches_any
@@ -33,9 +33,14 @@ _TAIL = 4000
 
 
 def describe(
-    command: str, decision: Decision, runs: Runs, changed: Sequence[str], contested: tuple[Contested, ...]
+    command: str,
+    decision: Decision,
+    runs: Runs,
+    changed: Sequence[str],
+    contested: tuple[Contested, ...],
+    watched: frozenset[str] = frozenset(),
 ) -> CheckResult:
-    """Return the result of a check."""
+    """Return the result of a check; `watched` are tests that proved earlier tasks."""
     run = runs.regress if decision.decisive == "regress" else runs.new
     report = runs.new.report
     return CheckResult(
@@ -56,6 +61,8 @@ def describe(
         changed=tuple(changed),
         known=decision.known,
         repaired=decision.repaired,
+        own=own_tests(decision.proved, runs),
+        lost=tuple(sorted(watched - report.ids(TestOutcome.PASSED))) if report else (),
     )
 
 
@@ -108,6 +115,8 @@ class SealedCheck(Struct):
     expected_red: frozenset[str] = frozenset()
     known: KnownFailures = KnownFailures()
     """What was red before the run."""
+    watched: frozenset[str] = frozenset()
+    """Tests that proved earlier tasks by this command."""
     armed: tuple[Runner, ...] = ()
     """The runners that are asked for a report."""
     wrong: tuple[str, ...] = ()
@@ -131,7 +140,7 @@ class SealedCheck(Struct):
         self.wrong = tuple(key for key in decision.failing if _is_wrong(key, runs))
         decision = self._weaknesses(decision, runs, recipe, control)
         contested = await self._contested(decision, runs, control)
-        return describe(shlex.join(self.argv), decision, runs, control, contested)
+        return describe(shlex.join(self.argv), decision, runs, control, contested, self.watched)
 
     async def tear_down(self) -> None:
         """Run what the user wants to run after each check."""

@@ -22,7 +22,13 @@ from segue.flow.disputes import drop_wrong_tests, dropped_tests, explain_failure
 from segue.flow.evidence import checks_verdict, clean_result, store_result
 from segue.flow.judging import ask_judges, no_verdict
 from segue.flow.phase import CHECK, CONTEST
-from segue.flow.ratchet import name_broken_tasks, proofs_to_run, run_again, scenarios_of
+from segue.flow.ratchet import (
+    name_broken_tasks,
+    proofs_to_run,
+    run_again,
+    scenarios_of,
+    tests_to_watch,
+)
 from segue.flow.state import PhaseEnd, TaskState
 from segue.flow.survey import known_before, settle, written_first
 from segue.prompts.judge import contested_text
@@ -115,14 +121,15 @@ async def _run_checks(
     """Run commands on a tree, compared with what the task began with; what they say becomes events."""
     await settle(context)
     checking, task = context.checking, state.task
-    red = {*_expected_red(context, state), *dropped_tests(context, state)}
+    red = {*expected_red(context, state), *dropped_tests(context, state)}
     results: list[CheckResult] = []
     for argv in commands:
         began = time.monotonic()
         base, head = await lay_tests(context, state, shlex.join(argv), tree)
         before = known_before(context, task, context.redact(shlex.join(argv)))
+        watched = tests_to_watch(context, state, context.redact(shlex.join(argv)))
         result = await checking.sealer().check(
-            argv, base, head, kind=task.kind, expected_red=red, before=before
+            argv, base, head, kind=task.kind, expected_red=red, before=before, watched=watched
         )
         result = explain_failure(context, state, name_broken_tasks(context, state, result))
         result = clean_result(context, result)
@@ -155,7 +162,7 @@ async def _run_earlier(context: RunContext, state: TaskState, tree: str, key: st
     return tuple(results)
 
 
-def _expected_red(context: RunContext, state: TaskState) -> Collection[str]:
+def expected_red(context: RunContext, state: TaskState) -> Collection[str]:
     """Return the tests that may still fail: those of test-first tasks for work still to come."""
     written = written_first(context)
     return written if written and _is_more_to_build(context, state) else ()
