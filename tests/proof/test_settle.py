@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
+from pathlib import Path
+
 import pytest
 
-from segue.domain.proof import ChangedTest, HowSettled
+from segue.domain.proof import ChangedTest, CheckState, HowSettled
 from segue.proof.paths import Classifier, PathKind
 from segue.proof.settle.changes import Change, OldTest, settle
+from tests.proof.projects import PYTEST, Checkout, needs_sandbox
 from tests.proof.settle_cases import OTHERS, PYTHON, Edit
 
 CASES = {**PYTHON, **OTHERS}
@@ -45,3 +49,27 @@ def test_old_tests_are_settled(name: str) -> None:
     found = settled(CASES[name])
     unsettled = [one for one in found if one.how is HowSettled.UNSETTLED]
     assert bool(unsettled) is name.endswith("!"), found
+
+
+def command(name: str) -> tuple[str, ...]:
+    """Return the check of a case."""
+    if name.startswith("go:"):
+        return ("go", "test", "-vet=off", "./...")
+    return ("node", "--test") if name.startswith("js:") else (*PYTEST[:2], "PYTHONPATH=.", *PYTEST[2:])
+
+
+SEALED = [name for name in CASES if not name.startswith("rust:")]
+
+
+@needs_sandbox
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", SEALED)
+def test_sealed_checks_settle_old_tests(tmp_path: Path, name: str) -> None:
+    edit, argv = CASES[name], command(name)
+    if shutil.which(argv[0]) is None:
+        pytest.skip(f"{argv[0]} is not installed")
+    result = Checkout(tmp_path, edit.base).check(edit.change, argv, words=edit.words)
+    assert result.state is CheckState.PASSED, result
+    unsettled = [one for one in result.changed_tests if one.how is HowSettled.UNSETTLED]
+    assert bool(unsettled) is name.endswith("!"), result.changed_tests
+    assert bool(result.contested) is bool(unsettled)

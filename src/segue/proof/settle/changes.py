@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import SequenceMatcher
 from functools import cached_property
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from segue.domain.proof import ChangedTest, HowSettled
 from segue.proof.settle.asked import ALTER, REMOVE, SKIP, Words, quote
@@ -18,6 +19,7 @@ from segue.proof.settle.tokens import read_other
 from segue.proof.settle.units import Check, Renames, Strength, TestFile, Unit
 
 _SOURCE = re.compile(r"\.(?:py|go|rs|[cm]?[jt]sx?|java|kt|rb|php|exs?|cs|swift|scala|c|cc|cpp|h|sh|bats)$")
+_NAME = re.compile(r"[A-Za-z_]\w*")
 _TOKENS = re.compile(r"[A-Za-z_]{3,}|\d+")
 
 
@@ -32,6 +34,10 @@ class OldTest(Struct, frozen=True):
     """Whether its old version fails with the new code, or cannot be run any more."""
     is_silent: bool = False
     """Whether it is skipped now."""
+    ran: bool = False
+    """Whether its old version could be loaded with the new code."""
+    whole: bool = False
+    """Whether it stands for a file that could not be loaded."""
 
 
 class Change(Struct, frozen=True, dict=True):
@@ -110,20 +116,54 @@ def settle(change: Change, tests: Iterable[OldTest]) -> tuple[ChangedTest, ...]:
     """Return what became of tests whose files, or whose support, a task has changed."""
     found: dict[tuple[str, str], ChangedTest] = {}
     astray: list[OldTest] = []
-    for test in tests:
-        file = change.old.get(test.file)
-        unit = file.find(test.id) if file is not None else None
-        if file is None or unit is None:
-            astray.append(test)
+    for test in sorted(_spread(change, tests), key=lambda one: not one.decides):
+        file, unit = _find_old(change, test)
+        if file is None or unit is None or (test.ran and _is_untouched(change, file, unit, test)):
+            astray += [test] if test.decides else []
         elif (file.path, unit.name) not in found:
             one = _settle_unit(change, file, unit, test)
             if one is not None:
                 found[file.path, unit.name] = one
-    deciding = [test for test in astray if test.decides]
-    listed = list(found.values())
-    if deciding:
-        listed += _settle_support(change, deciding, tests_in={path for path, _ in found})
-    return tuple(sorted(listed, key=lambda one: (one.path, one.line)))
+    listed = [*found.values(), *(_settle_support(change, astray) if astray else ())]
+    return tuple(sorted(dict.fromkeys(listed), key=lambda one: (one.path, one.line)))
+
+
+def _spread(change: Change, tests: Iterable[OldTest]) -> Iterable[OldTest]:
+    """Yield the tests; for a file that could not be loaded, those that it has."""
+    for test in tests:
+        file = change.old.get(test.file)
+        named = [unit for unit in file.units if unit.name] if file is not None and test.whole else []
+        for unit in named:
+            yield replace(test, id=f"{test.file}::{unit.name}", whole=False)
+        if not named:
+            yield test
+
+
+def _find_old(change: Change, test: OldTest) -> tuple[TestFile, Unit] | tuple[None, None]:
+    """Return what the base has of a test; one whose file nobody knows is looked for in all of them."""
+    files = [change.old[test.file]] if test.file in change.old else []
+    for file in files if test.file else change.old.values():
+        unit = file.find(test.id)
+        if unit is not None:
+            return file, unit
+    return None, None
+
+
+def _is_untouched(change: Change, file: TestFile, unit: Unit, test: OldTest) -> bool:
+    """Return whether a test was left as it is, so that something which it uses must have been changed."""
+    now, same = change.find(file.path, unit.name)
+    if now is None or same is None or now.path != file.path or not test.decides:
+        return False
+    others = [path for path in change.before if path != file.path and not _has_tests(change.old.get(path))]
+    return bool(others) and _lines_of(file, unit) == _lines_of(now, same) and not test.is_silent
+
+
+def _has_tests(file: TestFile | None) -> bool:
+    return file is not None and any(unit.name for unit in file.units)
+
+
+def _lines_of(file: TestFile, unit: Unit) -> list[str]:
+    return file.text.splitlines()[unit.line - 1 : unit.end]
 
 
 def _settle_unit(change: Change, file: TestFile, unit: Unit, test: OldTest) -> ChangedTest | None:
@@ -247,9 +287,7 @@ def _place(change: Change, file: TestFile, unit: Unit) -> tuple[str, int]:
     """Return where to look: the first line of a test that is new, or where it was."""
     now, found = change.find(file.path, unit.name)
     if now is not None and found is not None:
-        old = file.text.splitlines()[unit.line - 1 : unit.end]
-        new = now.text.splitlines()[found.line - 1 : found.end]
-        return now.path, found.line + _first_change(old, new)
+        return now.path, found.line + _first_change(_lines_of(file, unit), _lines_of(now, found))
     return file.path, (unit.line if file.path not in change.after else _nearest(change, file, unit))
 
 
@@ -281,23 +319,36 @@ def _what_is_lost(unit: Unit, now: Unit | None, lost: Sequence[Check], test: Old
     return f"What it uses was changed; {asks}"
 
 
-def _settle_support(
-    change: Change, tests: Sequence[OldTest], tests_in: Collection[str]
-) -> Iterable[ChangedTest]:
+def _settle_support(change: Change, tests: Sequence[OldTest]) -> Iterable[ChangedTest]:
     """Settle changes of what tests use: data, helpers, settings; or of files that cannot be read."""
-    paths = [path for path in {**change.before, **change.after} if path in change.before]
     own = {test.file for test in tests}
-    blamed = [path for path in paths if path in own] or [path for path in paths if path not in tests_in]
-    for path in blamed:
-        old, new = change.before[path], change.after.get(path)
+    support = [path for path in change.before if not _has_tests(change.old.get(path))]
+    added = [path for path in change.after if not _has_tests(change.new.get(path))]
+    for path in [path for path in change.before if path in own] or support or added:
+        old, new = change.before.get(path, ""), change.after.get(path)
         line = _first_change(old.splitlines(), (new or "").splitlines()) + 1
         ids = [test.id for test in tests if test.file in (path, "")] or [tests[0].id]
         how, why = _settle_file(change, path, old, new)
         yield ChangedTest(path, line if new is not None else 0, ids[0], how, why)
-    if not blamed:
-        for test in tests:
-            why = "It failed before the task and does not run any more."
-            yield ChangedTest(test.file or test.id, 0, test.id, HowSettled.UNSETTLED, why)
+    if support or added or own & change.before.keys():
+        return
+    for test in tests:
+        names = set(_NAME.findall(test.id.partition("[")[0]))
+        asked = change.said.find_removal(names & change.gone)
+        how = HowSettled.ASKED if asked else HowSettled.UNSETTLED
+        why = quote(asked) if asked else "It does not run any more; nothing in the task asks for that."
+        yield ChangedTest(test.file or test.id, 0, test.id, how, why)
+
+
+def settle_inputs(change: Change) -> tuple[ChangedTest, ...]:
+    """Settle the changes of what an environment is built from: what is asked of one is asked of its lock file."""
+    found = []
+    for path, old in change.before.items():
+        how, why = _settle_file(change, path, old, change.after.get(path))
+        line = _first_change(old.splitlines(), change.after.get(path, "").splitlines()) + 1
+        found.append(ChangedTest(path, line, "", how, why))
+    asked = next((one for one in found if one.how is not HowSettled.UNSETTLED), None)
+    return tuple(found if asked is None else [replace(one, how=asked.how, why=asked.why) for one in found])
 
 
 def _settle_file(change: Change, path: str, old: str, new: str | None) -> tuple[HowSettled, str]:
