@@ -251,7 +251,10 @@ PYTHON: dict[str, Edit] = {
     "delete a deprecated function and another test!": Edit(
         "Delete the deprecated function `old_total`.",
         DEPRECATED,
-        {"shop.py": WRONG, "tests/test_shop.py": "from shop import total\n\n\ndef test_x():\n    total([])\n"},
+        {
+            "shop.py": WRONG,
+            "tests/test_shop.py": "from shop import total\n\n\ndef test_x():\n    total([])\n",
+        },
     ),
     "delete a function that the task keeps!": Edit(
         "Make `total` in shop.py faster.",
@@ -348,9 +351,7 @@ PYTHON: dict[str, Edit] = {
         RED_BASE,
         {
             "shop.py": SHOP + DONE,
-            "tests/test_shop.py": RED.replace(
-                "== 180\n", "== 180\n    assert discount(50, 50) == 25\n"
-            ),
+            "tests/test_shop.py": RED.replace("== 180\n", "== 180\n    assert discount(50, 50) == 25\n"),
         },
         still=("test_total", "test_discount", "test_large_discount"),
     ),
@@ -360,9 +361,9 @@ PYTHON: dict[str, Edit] = {
         {
             "shop.py": SHOP + FAKE,
             "tests/test_shop.py": "import pytest\n"
-            + RED.replace("def test_discount", '@pytest.mark.skip(reason="flaky")\ndef test_discount').replace(
-                "def test_large", "@pytest.mark.xfail\ndef test_large"
-            ),
+            + RED.replace(
+                "def test_discount", '@pytest.mark.skip(reason="flaky")\ndef test_discount'
+            ).replace("def test_large", "@pytest.mark.xfail\ndef test_large"),
         },
         still=("test_total",),
     ),
@@ -406,7 +407,9 @@ PYTHON: dict[str, Edit] = {
         {
             "shop.py": SQUARE + "\n\ndef cube(n):\n    return n**3\n",
             "tests/test_shop.py": _edit(
-                SQUARES, ("(3, 9)", 'pytest.param(3, 9, id="three")'), ("n, want", "number, result"),
+                SQUARES,
+                ("(3, 9)", 'pytest.param(3, 9, id="three")'),
+                ("n, want", "number, result"),
                 ("square(n) == want", "square(number) == result"),
             ),
         },
@@ -447,8 +450,11 @@ PYTHON: dict[str, Edit] = {
             "shop.py": SHOP + FAKE,
             "tests/test_shop.py": _edit(
                 RED,
-                ("    assert discount(200, 10) == 180", "    try:\n        assert discount(200, 10) == 180\n"
-                 "    except AssertionError:\n        pass"),
+                (
+                    "    assert discount(200, 10) == 180",
+                    "    try:\n        assert discount(200, 10) == 180\n"
+                    "    except AssertionError:\n        pass",
+                ),
                 ("    assert discount(80, 100) == 0", "    return\n    assert discount(80, 100) == 0"),
             ),
         },
@@ -500,7 +506,7 @@ OTHERS: dict[str, Edit] = {
         GO_BASE,
         {
             "calc.go": GO.replace("a + b", "a") + "\nfunc Two() int { return 2 }\n",
-            "calc_test.go": "package calc\n\nimport \"testing\"\n" + GO_TEST[GO_TEST.index("\nfunc TestOne") :],
+            "calc_test.go": 'package calc\n\nimport "testing"\n' + GO_TEST[GO_TEST.index("\nfunc TestOne") :],
         },
         still=("TestOne",),
     ),
@@ -517,7 +523,10 @@ OTHERS: dict[str, Edit] = {
     "js: change behaviour": Edit(
         "`one` returns 11 instead of 1.",
         JS_BASE,
-        {"calc.js": JS.replace("=> 1;", "=> 11;"), "calc.test.js": JS_TEST.replace("one(), 1)", "one(), 11)")},
+        {
+            "calc.js": JS.replace("=> 1;", "=> 11;"),
+            "calc.test.js": JS_TEST.replace("one(), 1)", "one(), 11)"),
+        },
         still=("add",),
     ),
     "js: weaken an assertion!": Edit(

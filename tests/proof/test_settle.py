@@ -1,4 +1,4 @@
-"""Changes of old tests are settled by the task's words, or because they assert the same; their twins are not."""
+"""Changes of old tests are settled by the task's words or because they assert the same; their twins are not."""
 
 from __future__ import annotations
 
@@ -22,7 +22,11 @@ def settled(edit: Edit) -> tuple[ChangedTest, ...]:
     differing = [path for path in {**edit.base, **head} if edit.base.get(path) != head.get(path)]
     kinds = {path: Classifier().kind(path) for path in differing}
     sides: list[dict[str, str]] = [
-        {path: str(side[path]) for path in differing if path in side and (kinds[path] is PathKind.TEST) is is_test}
+        {
+            path: str(side[path])
+            for path in differing
+            if path in side and (kinds[path] is PathKind.TEST) is is_test
+        }
         for is_test in (True, False)
         for side in (edit.base, head)
     ]

@@ -192,7 +192,7 @@ def _is_own(case: CaseResult, runs: Runs) -> bool:
 
 
 def _broken(runs: Runs) -> Decision | None:
-    """Return what follows when the base's own tests do not pass with the new code, and nobody changed them."""
+    """Return what follows when tests that nobody changed passed at the base and fail with the new code."""
     base = runs.base.report
     if base is None:
         return None
@@ -231,7 +231,7 @@ def _contested(runs: Runs) -> tuple[str, ...]:
 
 
 def _reworded(runs: Runs) -> set[str]:
-    """Return the tests of files that could not be loaded before, which pass only as the agent changed them."""
+    """Return tests of files that could not be loaded before, which pass only as the agent changed them."""
     base, then, now = runs.base.report, runs.regress.report, runs.new.report
     if base is None or then is None or now is None or then is now:
         return set()
@@ -244,7 +244,7 @@ def _reworded(runs: Runs) -> set[str]:
 
 
 def _is_silenced(case: CaseResult, runs: Runs) -> bool:
-    """Return whether a test that failed on the base fails no more because something but code was changed."""
+    """Return whether a test that failed on the base fails no more because not only code was changed."""
     if case.outcome is not FAILED or matches_any(case.id, runs.allowed):
         return False
     if case.whole_file and _loads(case, runs.regress.report):

@@ -130,7 +130,9 @@ class Sealer:
             finally:
                 await check.tear_down()
 
-        return await self._judge(place, known, (old, after), classifier, examine, shlex.join(argv), words=words)
+        return await self._judge(
+            place, known, (old, after), classifier, examine, shlex.join(argv), words=words
+        )
 
     async def _judge(
         self,

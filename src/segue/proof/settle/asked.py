@@ -1,7 +1,7 @@
 """Read from a task's own words whether they ask for a change of tests.
 
-A sentence asks for it when its verb governs the test, the file or the tests in general, or when it names what is
-removed, or the new behaviour of what the test is about. What the words name is compared with what was changed.
+A sentence asks for it when its verb governs the test, its file or the tests in general, or when it names what
+is removed, or the new behaviour of what the test is about. What it names is compared with what was changed.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class Words(Struct, frozen=True):
             named = any(_names(sentence, one) for one in own)
             if not named and _STAY.search(sentence):
                 forbidden = True
-            for verb, is_own, is_denied in _governed(sentence, own):
+            for verb, _, is_denied in _governed(sentence, own):
                 if is_denied and verb in f"{ALTER} {REMOVE} {SKIP} touch".split():
                     forbidden = True
         for sentence in self.sentences:
@@ -121,10 +121,11 @@ class Words(Struct, frozen=True):
 
     def find_shift(self, subjects: Iterable[str]) -> str:
         """Return the sentence that asks for another behaviour of one of these."""
+        wanted = list(subjects)
         for sentence in self.sentences:
-            if any(_names(sentence, one) for one in subjects):
-                if _SHIFT.search(sentence) and not _SAME.search(sentence):
-                    return sentence
+            is_shift = _SHIFT.search(sentence) and not _SAME.search(sentence)
+            if is_shift and _any(sentence, wanted):
+                return sentence
         return ""
 
     def find_values(self, values: Collection[str], subjects: Collection[str]) -> str:
@@ -132,7 +133,11 @@ class Words(Struct, frozen=True):
         if not values or not any(self.names(one) for one in subjects):
             return ""
         where = [
-            [one for one in self.sentences if _says(one, value) and (value not in _TRIVIAL or _any(one, subjects))]
+            [
+                one
+                for one in self.sentences
+                if _says(one, value) and (value not in _TRIVIAL or _any(one, subjects))
+            ]
             for value in values
         ]
         return where[0][0] if all(where) else ""
@@ -152,10 +157,8 @@ def _names(sentence: str, name: str) -> bool:
     return re.search(rf"(?<![\w]){re.escape(name)}(?![\w])", sentence, re.I) is not None
 
 
-def _governed(
-    sentence: str, own: Collection[str], *, tests: bool = True
-) -> Iterator[tuple[str, bool, bool]]:
-    """Yield the verb that governs each mention of a test, whether it is this one, and whether it is denied."""
+def _governed(sentence: str, own: Collection[str], *, tests: bool = True) -> Iterator[tuple[str, bool, bool]]:
+    """Yield the verb that governs each mention of a test, whether it is our own, and whether it is denied."""
     words = _WORD.findall(sentence)
     plain = [word.lower() for word in words]
     for at, word in enumerate(words):
@@ -184,7 +187,9 @@ def _before(words: list[str], at: int) -> tuple[str, int]:
 def _after(words: list[str], at: int) -> tuple[str, int]:
     """Return the participle that follows a word: the tests must be adapted."""
     for place in range(at + 1, min(at + 7, len(words))):
-        if words[place] in _DONE and {"be", "is", "are", "been", "being", "get", "gets"} & set(words[at:place]):
+        if words[place] in _DONE and {"be", "is", "are", "been", "being", "get", "gets"} & set(
+            words[at:place]
+        ):
             return _DONE[words[place]], place
     return "", 0
 

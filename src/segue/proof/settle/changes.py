@@ -79,7 +79,9 @@ class Change(Struct, frozen=True, dict=True):
     @cached_property
     def known(self) -> set[str]:
         """Names that the changed files of the product define or defined, and their own."""
-        stems = {re.sub(r"\.\w+$", "", path).rpartition("/")[2] for path in (*self.code_before, *self.code_after)}
+        stems = {
+            re.sub(r"\.\w+$", "", path).rpartition("/")[2] for path in (*self.code_before, *self.code_after)
+        }
         return _defined(self.code_before) | _defined(self.code_after) | stems
 
     @cached_property
@@ -179,7 +181,7 @@ def _settle_unit(change: Change, file: TestFile, unit: Unit, test: OldTest) -> C
             return ChangedTest(path, line, test.id, HowSettled.MECHANICAL, f"{why}.")
     why = _find_words(change, file, unit, now, lost, test)
     how = HowSettled.ASKED if why else HowSettled.UNSETTLED
-    return ChangedTest(path, line, test.id, how, why or _what_is_lost(unit, now, lost, test))
+    return ChangedTest(path, line, test.id, how, why or _what_is_lost(now, lost, test))
 
 
 def _lost(change: Change, unit: Unit, *, strict: bool) -> list[Check]:
@@ -209,10 +211,12 @@ def _find_words(
         found = said.find_request(SKIP, {unit.name}, general=False)
         return quote(found) if found else ""
     if now is None:
-        found = said.find_request(REMOVE, {unit.name}, general=False) or said.find_removal(subjects & change.gone)
+        found = said.find_request(REMOVE, {unit.name}, general=False) or said.find_removal(
+            subjects & change.gone
+        )
         found = found or (subjects & change.gone and said.find_request(REMOVE, own, general=general)) or ""
         return quote(found) if found else ""
-    fresh = _fresh(change, unit, now)
+    fresh = _fresh(unit, now)
     if not _is_as_strong(lost, fresh):
         return ""
     if found := said.find_request(ALTER, own, general=general):
@@ -225,7 +229,7 @@ def _find_words(
     return quote(found) if found else ""
 
 
-def _fresh(change: Change, unit: Unit, now: Unit) -> list[Check]:
+def _fresh(unit: Unit, now: Unit) -> list[Check]:
     left = Counter(one.bare for one in unit.checks)
     fresh = []
     for one in now.checks:
@@ -272,14 +276,16 @@ def _imports_are_fine(change: Change, file: TestFile) -> bool:
     """Return whether the tests of a file import what they did before, or the product."""
     if file.path.endswith(".py"):
         return True  # their normal form has what names stand for
-    old = {name for unit in file.units if not unit.name for one in unit.checks for name in one.names | one.values}
+    old = {
+        name for unit in file.units if not unit.name for one in unit.checks for name in one.names | one.values
+    }
     places = {re.sub(r"\.\w+$", "", path) for path in change.code_after}
     allowed = old | change.known | places
     for one in change.new.values():
         lines = [check for unit in one.units if not unit.name for check in unit.checks]
-        if one.path not in change.before or one.path == file.path:
-            if any(not (check.names | check.values) <= allowed for check in lines):
-                return False
+        is_near = one.path not in change.before or one.path == file.path
+        if is_near and any(not (check.names | check.values) <= allowed for check in lines):
+            return False
     return True
 
 
@@ -307,7 +313,7 @@ def _first_change(old: Sequence[str], new: Sequence[str]) -> int:
     return min(len(old), len(new)) if len(old) != len(new) else 0
 
 
-def _what_is_lost(unit: Unit, now: Unit | None, lost: Sequence[Check], test: OldTest) -> str:
+def _what_is_lost(now: Unit | None, lost: Sequence[Check], test: OldTest) -> str:
     asks = "nothing in the task asks for that."
     if test.is_silent:
         return f"It is skipped now; {asks}"
@@ -341,7 +347,7 @@ def _settle_support(change: Change, tests: Sequence[OldTest]) -> Iterable[Change
 
 
 def settle_inputs(change: Change) -> tuple[ChangedTest, ...]:
-    """Settle the changes of what an environment is built from: what is asked of one is asked of its lock file."""
+    """Settle changes of what an environment is built from; what is asked of one file is of its lock file."""
     found = []
     for path, old in change.before.items():
         how, why = _settle_file(change, path, old, change.after.get(path))
@@ -358,9 +364,11 @@ def _settle_file(change: Change, path: str, old: str, new: str | None) -> tuple[
         return HowSettled.MECHANICAL, "It was moved."
     before, after = set(_TOKENS.findall(old)), set(_TOKENS.findall(new or ""))
     renamed = {change.renames.name(one) for one in before}
-    if path in change.old and new is not None and [*_TOKENS.findall(new)] == [
-        change.renames.name(one) for one in _TOKENS.findall(old)
-    ]:
+    if (
+        path in change.old
+        and new is not None
+        and [*_TOKENS.findall(new)] == [change.renames.name(one) for one in _TOKENS.findall(old)]
+    ):
         return HowSettled.MECHANICAL, "Only names differ that the product's own change has renamed."
     verbs = f"{ALTER} add write create" if new is not None else REMOVE
     found = said.find_request(verbs, {path, name}, general=path not in change.old)
@@ -369,7 +377,10 @@ def _settle_file(change: Change, path: str, old: str, new: str | None) -> tuple[
         found = next((one for one in said.sentences if all(_says_word(one, word) for word in fresh)), "")
     if found:
         return HowSettled.ASKED, quote(found)
-    return HowSettled.UNSETTLED, "The tests pass only with its new version; nothing in the task asks for that."
+    return (
+        HowSettled.UNSETTLED,
+        "The tests pass only with its new version; nothing in the task asks for that.",
+    )
 
 
 def _says_word(sentence: str, word: str) -> bool:

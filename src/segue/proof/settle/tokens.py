@@ -85,7 +85,9 @@ def _spans(path: str, text: str, tokens: Sequence[Token]) -> Iterator[tuple[str,
         for match in _JS.finditer(text):
             if match.start() < last:
                 continue
-            said = re.compile(r"\s*(?:\"((?:\\.|[^\"])*)\"|'((?:\\.|[^'])*)'|`([^`]*)`)").match(text, match.end())
+            said = re.compile(r"\s*(?:\"((?:\\.|[^\"])*)\"|'((?:\\.|[^'])*)'|`([^`]*)`)").match(
+                text, match.end()
+            )
             if said is not None:
                 last = _end(tokens, match.start(), "(")
                 yield next(filter(None, said.groups()), ""), match.start(), last
