@@ -189,6 +189,7 @@ class OpenSealer(Sealer):
         kind: TaskKind = TaskKind.BUILD,
         expected_red: Collection[str] = (),
         before: KnownFailures | None = None,
+        words: str = "",
     ) -> CheckResult:
         """Run a check where the agent has worked, on what is there now."""
         done = subprocess.run(list(argv), cwd=self._root, capture_output=True, text=True, check=False)
