@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from segue.domain.proof import NOT_EXERCISED, CheckResult, CheckState, Contested, KnownFailures
+from segue.domain.proof import NOT_EXERCISED, CheckResult, CheckState, KnownFailures
 from segue.domain.task import TaskKind
 from segue.domain.text import cut_tail
 from segue.proof.compose import Comparison, Control, Recipe
@@ -37,7 +37,6 @@ def describe(
     decision: Decision,
     runs: Runs,
     changed: Sequence[str],
-    contested: tuple[Contested, ...],
     watched: frozenset[str] = frozenset(),
 ) -> CheckResult:
     """Return the result of a check; `watched` are tests that proved earlier tasks."""
@@ -55,8 +54,7 @@ def describe(
         decision.broken,
         tuple(key or command for key in decision.proved),
         decision.idle,
-        contested,
-        decision.noticed,
+        noticed=decision.noticed,
         weaknesses=decision.weaknesses,
         changed=tuple(changed),
         known=decision.known,
@@ -88,7 +86,6 @@ def _output(decision: Decision, run: Observed, runs: Runs) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
-CONTESTED_BYTES = 20 * 1024
 _NOTHING_RAN = Observed(None)
 _BASE = Recipe("base", "base")
 _OLD = 3600.0
@@ -117,6 +114,8 @@ class SealedCheck(Struct):
     """What was red before the run."""
     watched: frozenset[str] = frozenset()
     """Tests that proved earlier tasks by this command."""
+    words: str = ""
+    """What the task says."""
     armed: tuple[Runner, ...] = ()
     """The runners that are asked for a report."""
     wrong: tuple[str, ...] = ()
@@ -129,7 +128,7 @@ class SealedCheck(Struct):
         calibrated = await self.observe_base(cache, base)
         runs, recipe = await self._run_new_code(calibrated, control)
         decision = decide(runs)
-        if is_old and decision.state not in (CheckState.PASSED, CheckState.NOTHING):
+        if is_old and (decision.contested or decision.state not in (CheckState.PASSED, CheckState.NOTHING)):
             # What was true then may not be now, such as the date; nobody is blamed for that.
             cache.unlink(missing_ok=True)
             runs = replace(runs, base=await self.observe_base(cache, base))
@@ -139,8 +138,11 @@ class SealedCheck(Struct):
             decision = await self._repeat(decide(runs), runs, recipe)
         self.wrong = tuple(key for key in decision.failing if _is_wrong(key, runs))
         decision = self._weaknesses(decision, runs, recipe, control)
-        contested = await self._contested(decision, runs, control)
-        return describe(shlex.join(self.argv), decision, runs, control, contested, self.watched)
+        result = describe(shlex.join(self.argv), decision, runs, control, self.watched)
+        from segue.proof.settle.check import settle_check  # rarely has anything to do
+
+        found, contested = await settle_check(self.comparison, decision, runs, control, self.words)
+        return replace(result, changed_tests=found, contested=contested)
 
     async def tear_down(self) -> None:
         """Run what the user wants to run after each check."""
@@ -286,6 +288,7 @@ class SealedCheck(Struct):
             kind=self.kind,
             touched={*comparison.changed(PathKind.TEST), *control},
             control_touched=bool(control),
+            product=[path for path in comparison.changed(PathKind.CODE) if path in comparison.base],
             command_is_new=bool(self.named) and self.named.isdisjoint(comparison.base),
             code_changed=bool(comparison.changed(PathKind.CODE, PathKind.MERGED)),
             allowed=self.options.known_failures,
@@ -308,31 +311,6 @@ class SealedCheck(Struct):
         if runs.code_changed and decision.noticed is None and self.kind is not TaskKind.TEST_FIRST:
             said.append(NOT_EXERCISED)
         return replace(decision, weaknesses=tuple(said))
-
-    async def _contested(
-        self, decision: Decision, runs: Runs, control: Sequence[str]
-    ) -> tuple[Contested, ...]:
-        """Return both versions of what is disputed: the tests' own files, else all that could matter."""
-        if decision.state is not CheckState.CONTESTED:
-            return ()
-        known = runs.base.report.tests if runs.base.report is not None else {}
-        tests = self.comparison.changed(PathKind.TEST)
-        owners: dict[str, list[str]] = {}
-        for key in decision.contested:
-            own = [known[key].file] if key in known and known[key].file in tests else [*tests, *control]
-            for path in own:
-                owners.setdefault(path, []).append(key)
-        return tuple(
-            [
-                Contested(
-                    path,
-                    (await self.comparison.text("base", path))[:CONTESTED_BYTES],
-                    (await self.comparison.text("head", path))[:CONTESTED_BYTES],
-                    tuple(owners.get(path, ())),
-                )
-                for path in owners or control
-            ]
-        )
 
 
 def _is_wrong(test: str, runs: Runs) -> bool:
