@@ -61,7 +61,9 @@ def decide(runs: Runs) -> Decision:
 def _by_exit_code(runs: Runs) -> Decision:
     """Without test ids, the exit code counts; the command proves something if it failed on the base."""
     if runs.regress.exit_code == 0 and runs.new.exit_code == 0:
-        proved = ("",) if runs.base.exit_code not in (0, None) else ()
+        # A stricter check of the agent's own proves something if it fails without the change.
+        before = (runs.base, runs.old_code or runs.base)
+        proved = ("",) if any(run.exit_code not in (0, None) for run in before) else ()
         return Decision(
             CheckState.PASSED,
             proved=proved,

@@ -24,7 +24,7 @@ async def settle_check(
     comparison: Comparison, decision: Decision, runs: Runs, control: Sequence[str], words: str
 ) -> Settled:
     """Return what became of the old tests that a task changed, moved or removed."""
-    tests = comparison.changed(PathKind.TEST)
+    tests = comparison.changed_tests()
     is_old = any(path in comparison.base for path in tests)
     if decision.state is not CheckState.PASSED or not (decision.contested or is_old or runs.has_inner_tests):
         return (), ()
