@@ -8,6 +8,7 @@ from pathlib import Path
 from msgspec import Struct, field
 
 from segue.domain.errors import ToolMissing
+from segue.proof.disguise import Disguise
 from segue.proof.runners import Ended
 from segue.system.process.capture import Captured, TookTooLong
 
@@ -37,6 +38,7 @@ class TreeCommand(Struct, frozen=True):
     writable: Sequence[Path] = ()
     objects: Path | None = None
     """Git's objects, where the tree has a git folder of its own, which reads them as `.git/shared`."""
+    disguise: Disguise = Disguise.WATCHED
 
 
 async def run_bounded(running: Awaitable[Captured]) -> Ended:
