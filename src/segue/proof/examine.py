@@ -90,6 +90,15 @@ _NOTHING_RAN = Observed(None)
 _BASE = Recipe("base", "base")
 _OLD = 3600.0
 """Seconds after which a remembered result is looked at again before somebody is blamed because of it."""
+
+
+def _equal_to_all(runs: Runs) -> str:
+    """Return which values of the new code are equal to everything, so that comparing them shows nothing."""
+    before, now = [run.report.equal if run.report else () for run in (runs.base, runs.new)]
+    added = [name for name in now if name not in before]
+    return f"values that are equal to everything: {list_ids(added)}" if added else ""
+
+
 Redact = Callable[[str], str]
 """Removes secrets from a text that is kept."""
 _First = TypeVar("_First")
@@ -136,7 +145,8 @@ class SealedCheck(Struct):
         self.wrong = tuple(key for key in decision.failing if _is_wrong(key, runs))
         decision = self._weaknesses(decision, runs, recipe, control)
         contested = await self._contested(decision, runs, control)
-        return describe(shlex.join(self.argv), decision, runs, control, contested)
+        result = describe(shlex.join(self.argv), decision, runs, control, contested)
+        return replace(result, cap=_equal_to_all(runs))
 
     async def tear_down(self) -> None:
         """Run what the user wants to run after each check."""
