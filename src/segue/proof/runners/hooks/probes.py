@@ -49,7 +49,8 @@ def blind_unittest(files):
             tries += [("assertEqual", pair) for other in wrong for pair in ((other, value), (value, other))]
             tries += [("assertEqual", ([other], [value])) for other in wrong[:1]]
             if not isinstance(value, str):
-                tries.append(("assertAlmostEqual", (value, value + 9)))
+                far = value * 2 + 9
+                tries += [("assertAlmostEqual", (value, far))] if far != value else []
             elif value:
                 tries += [("assertIn", (value, "")), ("assertMultiLineEqual", (value, value + "x"))]
     return any(_passes(getattr(case, method), words) for method, words in tries)

@@ -171,10 +171,7 @@ def _canary(names, files):
     def must_fail(self):
         self.assertEqual(_TOKEN, "", _TOKEN)
 
-    names = list(
-        {(type(one).__module__, type(one).__qualname__, one._testMethodName) for one in _flat(tests)}
-    )
-    for module, name, method in random.sample(names, min(len(names), 40)):
+    for module, name, method in random.sample(sorted(set(names)), min(len(set(names)), 40)):
         kind = type(name.rpartition(".")[2], (unittest.TestCase,), {method: must_fail, "__module__": module})
         kind.__qualname__ = name
         result = unittest.TextTestResult(_Nowhere(), False, 0)
