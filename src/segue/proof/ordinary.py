@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, Sequence
+from itertools import pairwise
 
 from msgspec import Struct
 
@@ -92,14 +93,21 @@ def narrow(argv: Sequence[str], runners: Sequence[str], tests: Sequence[str]) ->
     """Return the command for these tests alone; None: it cannot be told to."""
     words = list(argv)
     if tuple(runners) == ("pytest",) and (at := _find(words, "pytest")) is not None:
-        options = [word for word in words[at + 1 :] if word.startswith("-") and "/" not in word]
-        return (*words[: at + 1], *options, *tests)
+        rest = [word for before, word in pairwise(words[at:]) if _is_option(before, word)]
+        return (*words[: at + 1], *rest, *tests)
     if tuple(runners) == ("unittest",) and (at := _find(words, "unittest")) is not None:
         return (*words[: at + 1], *tests)
     if tuple(runners) == ("go test",) and words[:2] == ["go", "test"]:
         names = sorted({re.escape(test.rpartition("::")[2].partition("/")[0]) for test in tests})
         return ("go", "test", f"-run=^({'|'.join(names)})$", *words[2:])
     return None
+
+
+def _is_option(before: str, word: str) -> bool:
+    """Return whether a word is an option, or may be the value of one."""
+    if word.startswith("-"):
+        return True
+    return before.startswith("-") and "=" not in before and "/" not in word and not word.endswith(".py")
 
 
 def _find(words: Sequence[str], name: str) -> int | None:

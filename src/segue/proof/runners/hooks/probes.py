@@ -134,7 +134,7 @@ def _is_equal(kind, blank, value):
 
 
 def forget(folder, words):
-    """Take what made the runner load us out of the environment: programs that it starts have their own tests."""
+    """Take what made the runner load us out of the environment: programs that it starts are no tests."""
     for name, parted in (("PYTHONPATH", os.pathsep), ("PYTEST_ADDOPTS", " ")):
         text = os.environ.get(name)
         if text is None:
