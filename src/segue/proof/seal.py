@@ -33,6 +33,7 @@ from segue.proof.environments import (
 )
 from segue.proof.examine import Redact, SealedCheck
 from segue.proof.execute import Sandbox, SealOptions, environment, find_program, sweep
+from segue.proof.git_copy import GitSource
 from segue.proof.inputs import (
     Dependencies,
     Inputs,
@@ -287,8 +288,12 @@ class Sealer:
         known = await asyncio.to_thread(compare_inputs, self._trees, self._inputs, head)
         copied = self._choice.means is Means.NONE
         private = await asyncio.to_thread(self._isolation.find_hidden, self._trees.home)
-        copies = Copied(self._trees, self._git_dir, self._objects, private)
-        means = copies if copied else Mounted(self._choice, self._trees, private)
+        git = GitSource(self._git_dir, self._objects)
+        means: Copied | Mounted = Copied(self._trees, git, private)
+        if not copied:
+            own = await asyncio.to_thread(self._isolation.try_means, Means.NAMESPACES)
+            ordinary = self._choice if own.means is Means.NONE else own
+            means = Mounted(self._choice, self._trees, private, git, ordinary)
         sandbox = Sandbox(
             means, self._trees, self._scratch, self._options, self._objects, self._inputs, known
         )
