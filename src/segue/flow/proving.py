@@ -21,7 +21,7 @@ from segue.flow.ratchet import count_holding
 from segue.flow.state import PhaseEnd, TaskState
 from segue.proof.scope import Scope
 
-NO_TEST = "no test fails without the change"
+_NO_TEST = "no test fails without the change"
 _HIGHEST = {TaskKind.DOCS: Level.CHECKED, TaskKind.TEST_FIRST: Level.TESTED}
 """The strongest proof that a kind of task allows, where that is less than others."""
 _LISTED = 5
@@ -97,7 +97,7 @@ def level_of(
     settled = not any(check.unsettled for check in sealed)
     if settled and any(check.proving and not (check.cap or check.blunt) for check in looking):
         return (Level.INDEPENDENT if unseen else Level.TESTED), [*caps, *weak]
-    return Level.CHECKED, [*(caps or [NO_TEST]), *weak]
+    return Level.CHECKED, [*(caps or [_NO_TEST]), *weak]
 
 
 def _looks(check: CheckResult, inert: bool) -> bool:
