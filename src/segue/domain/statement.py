@@ -36,6 +36,7 @@ _OLD_MEANINGS = {
     "accepted": "A person decided that it is done.",
 }
 
+UNVERIFIED = "changed, not verified"
 OWN, BEFORE, HELD, JUDGED = "by its own tests", "by tests that were there before", "held", "judged"
 TESTS_CHANGED, FLAKY = "tests changed", "flaky"
 MARKS: dict[str, str] = {
@@ -87,7 +88,7 @@ def describe_proof(proof: Proof) -> str:
         return level.value
     if proof.judged:
         return "changed, judged"
-    return "changed, nothing to test" if proof.exempt else "changed, not verified"
+    return "changed, nothing to test" if proof.exempt else UNVERIFIED
 
 
 def name_level(proof: Proof) -> str:

@@ -13,7 +13,7 @@ from segue.flow.commit import send_back
 from segue.flow.context import RunContext
 from segue.flow.phase import CHECK, CONTEST, DISPUTE, LACK
 from segue.flow.phases.check import check, expected_red
-from segue.flow.proving import is_exempt, level_of, list_caps
+from segue.flow.proving import is_exempt, level_of, list_caps, measure_change
 from segue.flow.state import PhaseEnd, TaskState
 
 _ADD_ONE = "No test fails without your change. Add one that does, and that would notice a wrong result."
@@ -65,7 +65,7 @@ async def _name_lack(context: RunContext, state: TaskState) -> str:
     if last not in (CHECK.name, CONTEST.name, DISPUTE.name, LACK.name):
         return ""  # the task went on before it could be asked, under an earlier version
     lack = describe_lack(state.checks)
-    if not lack or await is_exempt(context, state):
+    if not lack or is_exempt(state, await measure_change(context, state)):
         return ""
 
     async def work(_token: str) -> StepResult[LackOutput]:

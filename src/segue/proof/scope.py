@@ -19,7 +19,20 @@ _PROGRAMS = (
     *(".py", ".pyi", ".pyx", ".js", ".jsx", ".cjs", ".mjs", ".ts", ".tsx", ".mts", ".cts", ".go", ".rs"),
     *(".java", ".kt", ".kts", ".scala", ".c", ".h", ".cc", ".cpp", ".hpp", ".cs", ".fs", ".swift", ".dart"),
     *(".rb", ".php", ".pl", ".lua", ".r", ".jl", ".ex", ".exs", ".erl", ".clj", ".hs", ".elm", ".zig"),
-    *(".sh", ".bash", ".zsh", ".fish", ".ps1", ".bat", ".sql", ".vue", ".svelte", ".proto", ".groovy"),
+    *(
+        ".sh",
+        ".bash",
+        ".zsh",
+        ".fish",
+        ".ps1",
+        ".bat",
+        ".sql",
+        ".ipynb",
+        ".vue",
+        ".svelte",
+        ".proto",
+        ".groovy",
+    ),
 )
 """What is run; all other files do something only if one of these, or a check, reads them."""
 _TOO_SHORT = 3
@@ -62,7 +75,7 @@ async def measure_scope(
     changed = sorted(path for path in {**base, **head} if base.get(path) != head.get(path))
     parts: dict[Part, None] = {}
     data: list[str] = []
-    for path in changed:
+    for path in sorted(changed, key=lambda path: not path.endswith(_PROGRAMS)):  # one program decides
         part = await _sort(objects, base, head, path, classifier)
         if part is None:
             data.append(path)
@@ -82,8 +95,10 @@ async def _sort(
     """Return what a changed file is for; None: that depends on who reads it."""
     before, after = await read_text(objects, base, path), await read_text(objects, head, path)
     old, new = base.get(path), head.get(path)
+    if any(entry is not None and (entry.is_link or entry.is_module) for entry in (old, new)):
+        return Part.PROGRAM
     if old is not None and new is not None:
-        if old.mode != new.mode:
+        if old.mode != new.mode or before == after:  # what is no text cannot be compared
             return Part.PROGRAM
         if differ_in_comments(path, before, after):
             return Part.COMMENTS
