@@ -225,7 +225,8 @@ def _find_words(
     if test.was_red or pairs is None or said.forbids:
         return ""
     values = {value for old, new in pairs for value in new.values - old.values}
-    found = said.find_values(values, subjects) or said.find_shift(subjects)
+    past = {value for old, new in pairs for value in old.values - new.values}
+    found = said.find_values(past, values, subjects) or said.find_shift(subjects)
     return quote(found) if found else ""
 
 

@@ -7,6 +7,7 @@ and loops over literals by their cases, the methods of unittest by plain asserti
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from segue.proof.settle.meaning import MOST_CASES, Reader
@@ -170,16 +171,21 @@ class _Walk:
     ) -> Iterator[Check]:
         kind = "warns" if "warn" in name.lower() else "raises"
         args = [*call.args, *(one.value for one in call.keywords)]
-        body = [self.reader.normal(one, self.scope) for one in node.body]
-        shown = ast.Call(
-            outer_name(kind),
-            [*(self.reader.resolve(one, self.scope) for one in args), ast.Constant("; ".join(body))],
-            [],
+        body = "; ".join(self.reader.normal(one, self.scope) for one in node.body)
+        kinds = [self.reader.resolve(one, self.scope) for one in args]
+        told = ", ".join(map(ast.unparse, kinds))
+        is_any = bool(args) and last_name(args[0]) in ("Exception", "BaseException")
+        values = frozenset(re.findall(r"\w+", told.replace("import ", "")))
+        self.found += 1
+        yield Check(
+            " | ".join((*inside, f"{kind} {told}: {body}")),
+            "\n".join(self.before),
+            " | ".join((*inside, f"{kind} ?: {body}")),
+            node.lineno,
+            Strength.TRUTH if is_any else Strength.EXACT,
+            frozenset(re.findall(r"[A-Za-z_]\w*", f"{told} {body}")),
+            values,
         )
-        strength = Strength.EXACT
-        if args and last_name(args[0]) in ("Exception", "BaseException"):
-            strength = Strength.TRUTH
-        yield self.check(kind, shown, inside, node.lineno, strength)
 
     def loop(self, node: ast.For, inside: tuple[str, ...]) -> Iterator[Check]:
         elements = self.reader.elements(node.iter, self.scope)
