@@ -604,7 +604,7 @@ JS_DESCRIBED = (
 )
 GO_TABLE = (
     'package calc\n\nimport "testing"\n\nfunc TestAdd(t *testing.T) {\n'
-    "\tfor _, c := range []struct{ a, b, want int }{\n'
+    "\tfor _, c := range []struct{ a, b, want int }{\n"
     "\t\t{1, 2, 3},\n\t\t{-1, 1, 0},\n\t} {\n\t\tif got := Add(c.a, c.b); got != c.want {\n"
     '\t\t\tt.Errorf("got %d", got)\n\t\t}\n\t}\n}\n'
 )

@@ -131,8 +131,7 @@ class SealedCheck(Struct):
         result = describe(shlex.join(self.argv), decision, runs, control)
         from segue.proof.settle.check import settle_check  # rarely has anything to do
 
-        found, contested = await settle_check(self.comparison, decision, runs, control, self.words)
-        return replace(result, changed_tests=found, contested=contested)
+        return await settle_check(result, self.comparison, decision, runs, self.words)
 
     async def tear_down(self) -> None:
         """Run what the user wants to run after each check."""

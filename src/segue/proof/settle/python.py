@@ -10,7 +10,7 @@ import ast
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from segue.proof.settle.meaning import MOST_CASES, Reader
+from segue.proof.settle.meaning import MOST_CASES, ModuleNames
 from segue.proof.settle.syntax import (
     assertion_of,
     bound_name,
@@ -27,7 +27,7 @@ from segue.proof.settle.syntax import (
     values_in,
     without_expected,
 )
-from segue.proof.settle.units import Check, Renames, Strength, TestFile, Unit
+from segue.proof.settle.units import Check, Renames, CheckStrength, TestFile, Unit
 
 _MOST_NODES = 4000
 _RAISES = frozenset(("raises", "assertRaises", "assertRaisesRegex", "warns", "assertWarns"))
@@ -38,7 +38,7 @@ def read_python(
 ) -> TestFile | None:
     """Return what a file asserts; None if it cannot be read. `files`: other files of tests, by path."""
     try:
-        reader = Reader(path, text, renames, files or {})
+        reader = ModuleNames(path, text, renames, files or {})
         reader.load()
         units = []
         for owner, test in _tests(reader.tree):
@@ -50,7 +50,7 @@ def read_python(
         return None
 
 
-def _checks(reader: Reader, owner: ast.ClassDef | None, test: ast.FunctionDef) -> Iterator[Check]:
+def _checks(reader: ModuleNames, owner: ast.ClassDef | None, test: ast.FunctionDef) -> Iterator[Check]:
     """Yield what a test asserts, for each of its cases."""
     scope: dict[str, ast.expr] = {}
     before = list(reader.always)
@@ -70,7 +70,7 @@ class _Walk:
     """One way through a test."""
 
     def __init__(
-        self, reader: Reader, test: ast.FunctionDef, scope: dict[str, ast.expr], before: Sequence[str]
+        self, reader: ModuleNames, test: ast.FunctionDef, scope: dict[str, ast.expr], before: Sequence[str]
     ) -> None:
         self.reader, self.test, self.scope = reader, test, scope
         self.before = list(before)
@@ -80,7 +80,7 @@ class _Walk:
     def run(self) -> Iterator[Check]:
         yield from self.block(self.test.body, ())
         if not self.found:  # it passes if nothing raises
-            yield self.check("runs", ast.Constant(True), (), self.test.lineno, Strength.TRUTH)
+            yield self.check("runs", ast.Constant(True), (), self.test.lineno, CheckStrength.TRUTH)
 
     def block(self, body: Sequence[ast.stmt], inside: tuple[str, ...]) -> Iterator[Check]:
         for node in body:
@@ -131,10 +131,12 @@ class _Walk:
             return
         resolved = self.reader.resolve(test, self.scope)
         weak = any(one.startswith("try ") for one in inside)
-        yield self.check("assert", resolved, inside, line, Strength.VOID if weak else strength_of(resolved))
+        yield self.check(
+            "assert", resolved, inside, line, CheckStrength.VOID if weak else strength_of(resolved)
+        )
 
     def check(
-        self, verb: str, node: ast.expr, inside: tuple[str, ...], line: int, strength: Strength
+        self, verb: str, node: ast.expr, inside: tuple[str, ...], line: int, strength: CheckStrength
     ) -> Check:
         self.found += 1
         bare = " | ".join((*inside, f"{verb} {ast.unparse(in_order(node))}"))
@@ -182,7 +184,7 @@ class _Walk:
             "\n".join(self.before),
             " | ".join((*inside, f"{kind} ?: {body}")),
             node.lineno,
-            Strength.TRUTH if is_any else Strength.EXACT,
+            CheckStrength.TRUTH if is_any else CheckStrength.EXACT,
             frozenset(re.findall(r"[A-Za-z_]\w*", f"{told} {body}")),
             values,
         )
