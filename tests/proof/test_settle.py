@@ -9,7 +9,7 @@ import pytest
 
 from segue.domain.proof import ChangedTest, CheckState, HowSettled
 from segue.proof.paths import Classifier, PathKind
-from segue.proof.settle.changes import TaskChange, OldTest, settle
+from segue.proof.settle.changes import OldTest, TaskChange, settle
 from tests.proof.projects import DISCOVER, PYTEST, Checkout, Files, find_unsettled, needs_sandbox
 from tests.proof.settle_cases import LATER, OTHERS, PYTHON, Edit
 from tests.proof.test_cargo import missing_cargo

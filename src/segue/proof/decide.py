@@ -61,7 +61,9 @@ def decide(runs: Runs) -> Decision:
 def _by_exit_code(runs: Runs) -> Decision:
     """Without test ids, the exit code counts; the command proves something if it failed on the base."""
     if runs.regress.exit_code == 0 and runs.new.exit_code == 0:
-        proved = ("",) if runs.base.exit_code not in (0, None) else ()
+        # A stricter check of the agent's own proves something if it fails without the change.
+        before = (runs.base, runs.old_code or runs.base)
+        proved = ("",) if any(run.exit_code not in (0, None) for run in before) else ()
         return Decision(
             CheckState.PASSED,
             proved=proved,
@@ -384,6 +386,13 @@ def _shown(runs: Runs) -> tuple[tuple[str, ...], tuple[str, ...]]:
         elif needed is False and (runs.base.report is None or key not in runs.base.report.tests):
             idle.append(key)
     return tuple(proved), tuple(idle)
+
+
+def own_tests(proved: Iterable[str], runs: Runs) -> tuple[str, ...]:
+    """Return those among the tests that show the change which the task has written or changed."""
+    known = runs.base.report.tests if runs.base.report is not None else {}
+    now = runs.new.report.tests if runs.new.report is not None else {}
+    return tuple(key for key in proved if key in now and (key not in known or now[key].file in runs.touched))
 
 
 def _needed(case: CaseResult, before: Report | None, sabotage: Observed | None) -> bool | None:

@@ -25,6 +25,8 @@ class Observed(msgspec.Struct, frozen=True, omit_defaults=True):
     """Whether a hook could not be loaded, so that another way must be tried."""
     changed: tuple[str, ...] = ()
     """Tests and control files that were rewritten while it ran."""
+    opened: tuple[str, ...] | None = None
+    """Files of the tree that were opened while it ran; None: not known."""
 
     @property
     def tests(self) -> int:

@@ -47,6 +47,7 @@ from segue.proof.mutants import count_noticed, make_mutants
 from segue.proof.paths import Classifier, PathKind, find_named
 from segue.proof.runners import Ended
 from segue.proof.scenarios import run_scenario
+from segue.proof.scope import Scope, measure_scope
 from segue.proof.setup import CheckSetupFailed, Entries, Environment
 from segue.proof.survey import Surroundings, conclude
 from segue.proof.trees import TreeEntry, list_tree, read_text
@@ -102,11 +103,13 @@ class Sealer:
         kind: TaskKind = TaskKind.BUILD,
         expected_red: Collection[str] = (),
         before: KnownFailures | None = None,
+        watched: Collection[str] = (),
         words: str = "",
     ) -> CheckResult:
         """Run the command on trees made of the base and the head; return what it says about the task.
 
-        `before` is what was red before the run, `words` what the task says.
+        `before` is what was red before the run, `watched` are tests that proved earlier tasks, and `words`
+        is what the task says.
         """
         self._last_base = base
         old, after = await asyncio.gather(list_tree(self._objects, base), list_tree(self._objects, head))
@@ -124,7 +127,8 @@ class Sealer:
                 tuple(argv), named, comparison, place, base_place, self._options, self._redact
             )
             check.kind, check.expected_red = kind, frozenset(expected_red)
-            check.known, check.words = before or KnownFailures(), words
+            check.known, check.watched = before or KnownFailures(), frozenset(watched)
+            check.words = words
             try:
                 return await check.run(cache, base), check.wrong
             finally:
@@ -251,6 +255,14 @@ class Sealer:
             return None
         place = place.within(await place.build(after))
         return await count_noticed(place, commands, Composed(after), mutants)
+
+    async def measure_scope(self, base: str, head: str, commands: Sequence[Sequence[str]]) -> Scope:
+        """Return what was changed, and whether a test could tell."""
+        old, new = await asyncio.gather(list_tree(self._objects, base), list_tree(self._objects, head))
+        paths, read = {**old, **new}, partial(read_text, self._objects, {**old, **new})
+        named = [await find_named(argv, paths.keys(), read) for argv in commands]
+        classifier = Classifier((), self._options.control_files)
+        return await measure_scope(self._objects, old, new, classifier, frozenset().union(*named))
 
     async def try_hooks(self, hooks: KeptHooks, commit: Commit) -> HookRun | None:
         """Run the repository's own hooks on a commit that is to be made; None: there are none."""

@@ -31,7 +31,13 @@ from segue.flow.disputes import (
 )
 from segue.flow.evidence import checks_verdict, clean_result, store_result
 from segue.flow.phase import CHECK
-from segue.flow.ratchet import name_broken_tasks, proofs_to_run, run_again, scenarios_of
+from segue.flow.ratchet import (
+    name_broken_tasks,
+    proofs_to_run,
+    run_again,
+    scenarios_of,
+    tests_to_watch,
+)
 from segue.flow.state import PhaseEnd, TaskState
 from segue.flow.survey import known_before, settle, written_first
 
@@ -131,14 +137,22 @@ async def _run_checks(
     """Run commands on a tree, compared with what the task began with; what they say becomes events."""
     await settle(context)
     checking, task = context.checking, state.task
-    red = {*_expected_red(context, state), *dropped_tests(context, state)}
+    red = {*expected_red(context, state), *dropped_tests(context, state)}
     results: list[CheckResult] = []
     for argv in commands:
         began = time.monotonic()
         base, head = await lay_tests(context, state, shlex.join(argv), tree)
         before = known_before(context, task, context.redact(shlex.join(argv)))
+        watched = tests_to_watch(context, state, context.redact(shlex.join(argv)))
         result = await checking.sealer().check(
-            argv, base, head, kind=task.kind, expected_red=red, before=before, words=words_of(context, task)
+            argv,
+            base,
+            head,
+            kind=task.kind,
+            expected_red=red,
+            before=before,
+            watched=watched,
+            words=words_of(context, task),
         )
         result = explain_failure(context, state, name_broken_tasks(context, state, result))
         result = clean_result(context, result)
@@ -171,7 +185,7 @@ async def _run_earlier(context: RunContext, state: TaskState, tree: str, key: st
     return tuple(results)
 
 
-def _expected_red(context: RunContext, state: TaskState) -> Collection[str]:
+def expected_red(context: RunContext, state: TaskState) -> Collection[str]:
     """Return the tests that may still fail: those of test-first tasks for work still to come."""
     written = written_first(context)
     return written if written and _is_more_to_build(context, state) else ()

@@ -16,7 +16,7 @@ from segue.proof.settle.asked import ALTER, REMOVE, SKIP, Words, quote
 from segue.proof.settle.python import read_python
 from segue.proof.settle.renames import definitions, find_renames
 from segue.proof.settle.tokens import read_other
-from segue.proof.settle.units import Check, Renames, CheckStrength, TestFile, Unit
+from segue.proof.settle.units import Check, CheckStrength, Renames, TestFile, Unit
 
 _SOURCE = re.compile(r"\.(?:py|go|rs|[cm]?[jt]sx?|java|kt|rb|php|exs?|cs|swift|scala|c|cc|cpp|h|sh|bats)$")
 _NAME = re.compile(r"[A-Za-z_]\w*")

@@ -13,7 +13,7 @@ from segue.proof.decide import Decision
 from segue.proof.paths import PathKind
 from segue.proof.report import CaseResult, TestOutcome
 from segue.proof.runs import Runs
-from segue.proof.settle.changes import TaskChange, OldTest, settle, settle_inputs
+from segue.proof.settle.changes import OldTest, TaskChange, settle, settle_inputs
 
 CONTESTED_BYTES = 20 * 1024
 _LARGEST = 200_000
@@ -26,7 +26,7 @@ async def settle_check(
     result: CheckResult, comparison: Comparison, decision: Decision, runs: Runs, words: str
 ) -> CheckResult:
     """Return a result with what became of the old tests that the task changed, moved or removed."""
-    tests = comparison.changed(PathKind.TEST)
+    tests = comparison.changed_tests()
     is_old = any(path in comparison.base for path in tests)
     if decision.state is not CheckState.PASSED or not (decision.contested or is_old or runs.has_inner_tests):
         return result

@@ -27,7 +27,7 @@ from segue.proof.settle.syntax import (
     values_in,
     without_expected,
 )
-from segue.proof.settle.units import Check, Renames, CheckStrength, TestFile, Unit
+from segue.proof.settle.units import Check, CheckStrength, Renames, TestFile, Unit
 
 _MOST_NODES = 4000
 _RAISES = frozenset(("raises", "assertRaises", "assertRaisesRegex", "warns", "assertWarns"))

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
-from segue.proof.settle.units import Check, Renames, CheckStrength, TestFile, Unit
+from segue.proof.settle.units import Check, CheckStrength, Renames, TestFile, Unit
 
 _TOKEN = re.compile(
     r"(?P<comment>//[^\n]*|/\*.*?\*/)"
