@@ -160,8 +160,8 @@ class SealedCheck(Struct):
         result = describe(shlex.join(self.argv), decision, runs, control, self.watched)
         from segue.proof.settle.check import settle_check  # rarely has anything to do
 
-        found, contested = await settle_check(self.comparison, decision, runs, control, self.words)
-        result = replace(result, changed_tests=found, contested=contested, cap=_equal_to_all(runs))
+        result = await settle_check(result, self.comparison, decision, runs, self.words)
+        result = replace(result, cap=result.cap or _equal_to_all(runs))
         if decision.state is CheckState.PASSED:
             doubts = Doubts(self.comparison, runs, support.doubtful, self._run)
             cap = await doubts.try_old_versions()
