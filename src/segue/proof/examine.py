@@ -115,6 +115,8 @@ class SealedCheck(Struct):
     """The runners that are asked for a report."""
     wrong: tuple[str, ...] = ()
     """Tests that fail, and not because a name is missing."""
+    idle: tuple[str, ...] = ()
+    """Control files that the task changed and without which the check passes as well."""
 
     async def run(self, cache: Path, base: str) -> CheckResult:
         """Run what is needed, decide, and describe the result."""
@@ -138,6 +140,7 @@ class SealedCheck(Struct):
         contested = await self._contested(decision, runs, control)
         result = describe(shlex.join(self.argv), decision, runs, control, contested)
         if decision.state is CheckState.PASSED:
+            self.idle = control if recipe.control is Control.BASE else ()
             doubts = Doubts(self.comparison, runs, support.doubtful, self._run)
             cap = await doubts.try_old_versions()
             result = replace(result, cap=cap, both_sides=await doubts.name_both_sides())
@@ -341,7 +344,7 @@ class SealedCheck(Struct):
                     (await self.comparison.text("head", path))[:CONTESTED_BYTES],
                     tuple(owners.get(path, ())),
                 )
-                for path in owners or control
+                for path in owners or dict.fromkeys((*tests, *control))
             ]
         )
 
