@@ -136,6 +136,8 @@ class SealedCheck(Struct):
     """The runners that are asked for a report."""
     wrong: tuple[str, ...] = ()
     """Tests that fail, and not because a name is missing."""
+    idle: tuple[str, ...] = ()
+    """Control files that the task changed and without which the check passes as well."""
 
     async def run(self, cache: Path, base: str) -> CheckResult:
         """Run what is needed, decide, and describe the result."""
@@ -163,6 +165,7 @@ class SealedCheck(Struct):
         result = await settle_check(result, self.comparison, decision, runs, self.words)
         result = replace(result, cap=result.cap or _equal_to_all(runs))
         if decision.state is CheckState.PASSED:
+            self.idle = control if recipe.control is Control.BASE else ()
             doubts = Doubts(self.comparison, runs, support.doubtful, self._run)
             cap = await doubts.try_old_versions()
             result = replace(result, cap=result.cap or cap, both_sides=await doubts.name_both_sides())
