@@ -6,7 +6,6 @@ import asyncio
 import shlex
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -125,6 +124,8 @@ class SealedCheck(Struct):
     """The runners that are asked for a report."""
     wrong: tuple[str, ...] = ()
     """Tests that fail, and not because a name is missing."""
+    cap: str = ""
+    """Why the level is at most `checked`."""
 
     async def run(self, cache: Path, base: str) -> CheckResult:
         """Run what is needed, decide, and describe the result."""
@@ -146,7 +147,7 @@ class SealedCheck(Struct):
         decision = self._weaknesses(decision, runs, recipe, control)
         contested = await self._contested(decision, runs, control)
         result = describe(shlex.join(self.argv), decision, runs, control, contested)
-        return replace(result, cap=_equal_to_all(runs))
+        return replace(result, cap=self.cap or _equal_to_all(runs))
 
     async def tear_down(self) -> None:
         """Run what the user wants to run after each check."""
@@ -174,17 +175,24 @@ class SealedCheck(Struct):
             ordinary = await self._run(recipe, disguise=Disguise.ORDINARY, argv=argv)
             watched = Observed(0, output=ordinary.output)
 
-        async def again(is_watched: bool, tree: Recipe = recipe) -> Observed:
+        async def again(is_watched: bool) -> Observed:
             seen = Disguise.WATCHED if is_watched else Disguise.ORDINARY
-            return await self._run(tree, disguise=seen, argv=argv)
+            return await self._run(recipe, disguise=seen, argv=argv)
 
-        base = partial(again, tree=_BASE) if runs.base.tests and argv is self.argv else None
-        found = await compare(watched, ordinary, again, base)
+        async def before() -> tuple[Observed, Observed] | None:
+            if not runs.base.report or not runs.base.report.ids(TestOutcome.PASSED):
+                return None
+            if argv is not self.argv:  # the new tests are not there
+                return Observed(0), Observed(0)
+            return runs.base, await self._run(_BASE, disguise=Disguise.ORDINARY)
+
+        found = await compare(watched, ordinary, again, before)
         if found.refutes:
             reason = f"It passes where it is watched, and not in an ordinary run: {found.refutes}."
             return replace(runs, ordinary=found.seen), Decision(CheckState.REFUTED, reason)
-        if found.doubt:
-            decision = replace(decision, weaknesses=(*decision.weaknesses, found.doubt))
+        self.cap = found.caps
+        if said := found.doubt or found.caps:
+            decision = replace(decision, weaknesses=(*decision.weaknesses, said))
         return runs, decision
 
     async def _repeat(self, decision: Decision, runs: Runs, recipe: Recipe) -> Decision:

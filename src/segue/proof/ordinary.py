@@ -21,6 +21,8 @@ _MORE_TRIES = 2
 
 Try = Callable[[bool], Awaitable[Observed]]
 """Runs a command again: watched, or in the ordinary way."""
+Base = Callable[[], Awaitable[tuple[Observed, Observed] | None]]
+"""Returns both runs of the code before the task; None: there is nothing to compare with."""
 
 
 class Comparison(Struct, frozen=True):
@@ -28,6 +30,8 @@ class Comparison(Struct, frozen=True):
 
     refutes: str = ""
     """What is different every time, although it is not for the code before the task."""
+    caps: str = ""
+    """The same, where the code before the task had nothing to compare with."""
     doubt: str = ""
     """Why it says nothing."""
     seen: Observed | None = None
@@ -73,19 +77,25 @@ def find_difference(watched: Observed, ordinary: Observed) -> str:
     return ""
 
 
-async def compare(watched: Observed, ordinary: Observed, again: Try, base: Try | None) -> Comparison:
-    """Find out what a difference comes from: chance, our hooks, or a program that looks who runs it."""
+async def compare(watched: Observed, ordinary: Observed, again: Try, base: Base) -> Comparison:
+    """Find out where a difference comes from: our surroundings, chance, or a program that looks around."""
     said = find_difference(watched, ordinary)
     if not said:
         return Comparison()
+    passed = count_passed(watched.output)
+    if not ordinary.changed and passed is not None and passed == count_passed(ordinary.output):
+        return Comparison(doubt=f"in an ordinary run all of its tests pass, and still {said}")
+    before = await base()
+    if before is not None and (difference := find_difference(*before)):
+        doubt = f"it could not be repeated in the ordinary way, nor could the base ({difference})"
+        return Comparison(doubt=doubt)
     for _ in range(1 if watched.seconds > LONG else _MORE_TRIES):
         first, second = await again(True), await again(False)
         if find_difference(watched, first) or not find_difference(first, second):
             doubt = f"a repetition in the ordinary way ended otherwise once ({said}), so something is flaky"
             return Comparison(doubt=doubt)
-    if base is not None and (difference := find_difference(await base(True), await base(False))):
-        doubt = f"it could not be repeated in the ordinary way, nor could the base ({difference})"
-        return Comparison(doubt=doubt)
+    if before is None:
+        return Comparison(caps=f"it passes where it is watched, and not in an ordinary run: {said}")
     return Comparison(said, seen=ordinary)
 
 
