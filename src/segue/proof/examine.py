@@ -21,7 +21,7 @@ from segue.proof.decide import Decision, decide, list_ids
 from segue.proof.disguise import Disguise
 from segue.proof.execute import Sandbox, SealOptions
 from segue.proof.obstacles import find_obstacle
-from segue.proof.ordinary import LONG, compare, narrow
+from segue.proof.ordinary import Repetition
 from segue.proof.paths import PathKind, matches_any
 from segue.proof.report import Reason, TestOutcome
 from segue.proof.runners import FALLBACKS, LAST, RUNNERS, Project, Runner
@@ -140,9 +140,11 @@ class SealedCheck(Struct):
             runs = replace(runs, base=await self.observe_base(cache, base))
             decision = decide(runs)
         if decision.state is CheckState.PASSED and self.kind is not TaskKind.TEST_FIRST:
-            closer, ordinary = await _together(self._look_closer(runs, recipe), self._ordinary(runs, recipe))
+            again = Repetition(self._run_as, self.argv, recipe)
+            closer, ordinary = await _together(self._look_closer(runs, recipe), again.start(runs))
             decision = await self._repeat(decide(closer), closer, recipe)
-            runs, decision = await self._again(closer, decision, recipe, ordinary)
+            runs, decision = await again.judge(closer, decision, ordinary)
+            self.cap = again.cap
         self.wrong = tuple(key for key in decision.failing if _is_wrong(key, runs))
         decision = self._weaknesses(decision, runs, recipe, control)
         contested = await self._contested(decision, runs, control)
@@ -153,47 +155,6 @@ class SealedCheck(Struct):
         """Run what the user wants to run after each check."""
         if self.options.teardown:
             await self.place.tear_down(await self.comparison.compose(Recipe("head", "head")))
-
-    async def _ordinary(self, runs: Runs, recipe: Recipe) -> Observed | None:
-        """Run a command once more, as the user would; None: that takes too long."""
-        return None if runs.new.seconds > LONG else await self._run(recipe, disguise=Disguise.ORDINARY)
-
-    async def _again(
-        self, runs: Runs, decision: Decision, recipe: Recipe, ordinary: Observed | None
-    ) -> tuple[Runs, Decision]:
-        """Compare the new tests with an ordinary run of them: a program must not look who runs it."""
-        if decision.state is not CheckState.PASSED:
-            return runs, decision
-        argv, watched = self.argv, runs.new
-        if ordinary is None:
-            names = watched.report.runners if watched.report else ()
-            shorter = narrow(argv, names, decision.proved) if decision.proved else None
-            if shorter is None:
-                weak = "not repeated in the ordinary way, because it takes too long"
-                return runs, replace(decision, weaknesses=(*decision.weaknesses, weak))
-            argv = shorter
-            ordinary = await self._run(recipe, disguise=Disguise.ORDINARY, argv=argv)
-            watched = Observed(0, output=ordinary.output)
-
-        async def again(is_watched: bool) -> Observed:
-            seen = Disguise.WATCHED if is_watched else Disguise.ORDINARY
-            return await self._run(recipe, disguise=seen, argv=argv)
-
-        async def before() -> tuple[Observed, Observed] | None:
-            if not runs.base.report or not runs.base.report.ids(TestOutcome.PASSED):
-                return None
-            if argv is not self.argv:  # the new tests are not there
-                return Observed(0), Observed(0)
-            return runs.base, await self._run(_BASE, disguise=Disguise.ORDINARY)
-
-        found = await compare(watched, ordinary, again, before)
-        if found.refutes:
-            reason = f"It passes where it is watched, and not in an ordinary run: {found.refutes}."
-            return replace(runs, ordinary=found.seen), Decision(CheckState.REFUTED, reason)
-        self.cap = found.caps
-        if said := found.doubt or found.caps:
-            decision = replace(decision, weaknesses=(*decision.weaknesses, said))
-        return runs, decision
 
     async def _repeat(self, decision: Decision, runs: Runs, recipe: Recipe) -> Decision:
         """Try again what was repaired: a test that flips by itself proves nothing."""
@@ -247,16 +208,16 @@ class SealedCheck(Struct):
         self.armed = armed
         return await self._run(recipe)
 
-    async def _run(
-        self,
-        recipe: Recipe,
-        broken: Mapping[str, bytes] | None = None,
-        disguise: Disguise = Disguise.WATCHED,
-        argv: Sequence[str] = (),
-    ) -> Observed:
+    async def _run(self, recipe: Recipe, broken: Mapping[str, bytes] | None = None) -> Observed:
         composed = await self.comparison.compose(recipe)
         if broken:
             composed = replace(composed, texts={**composed.texts, **broken})
+        place = self.base_place if recipe == _BASE else self.place
+        return await place.run(self.argv, composed, self.armed)
+
+    async def _run_as(self, recipe: Recipe, disguise: Disguise, argv: Sequence[str]) -> Observed:
+        """Run the command, or another one, as if nobody watched it."""
+        composed = await self.comparison.compose(recipe)
         place = self.base_place if recipe == _BASE else self.place
         return await place.run(argv or self.argv, composed, self.armed, disguise)
 
