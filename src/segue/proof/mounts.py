@@ -69,7 +69,7 @@ class Mounted(Struct, frozen=True):
         inputs |= dict.fromkeys(caches_within(order.inputs), empty)
         line = wrap(self.choice, Mounts(order, self.trees.home, self.private, inputs, git))
         # Its variables are in the line: what sets up the mounts is no check.
-        return await run_bounded(capture(line, order.work, timeout=order.timeout, limit=KEPT_OUTPUT))
+        return await run_bounded(capture(line, order.work, timeout=order.timeout, limit=KEPT_OUTPUT), order)
 
     async def _run_ordinary(self, order: TreeCommand) -> Ended:
         """Run a command on a tree that seems to be the user's: no mount leads there, and none guards it."""
@@ -86,7 +86,8 @@ class Mounted(Struct, frozen=True):
         inputs |= dict.fromkeys(caches_within(inputs), private_folder(order.work / "empty"))
         before = note_files(order.tree, guarded)
         line = wrap(self.ordinary, Mounts(order, home, self.private, inputs, git, around, packages))
-        ended = await run_bounded(capture(line, order.work, timeout=order.timeout, limit=KEPT_OUTPUT))
+        running = capture(line, order.work, timeout=order.timeout, limit=KEPT_OUTPUT)
+        ended = await run_bounded(running, order)
         return replace(ended, changed=differing(before, note_files(order.tree, guarded)))
 
     def _git_for(self, work: Path) -> Path | None:
