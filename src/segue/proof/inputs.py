@@ -286,8 +286,11 @@ def new_folders(root: Path, inputs: Inputs, tracked: Collection[str]) -> tuple[s
 
 def caches_within(folders: Mapping[str, Path]) -> tuple[str, ...]:
     """Return caches inside of dependencies, which an agent's own runs may have filled."""
-    names = (".cache", ".vite", ".vite-temp")
-    return tuple(f"{path}/{name}" for path in folders for name in names if (folders[path] / name).is_dir())
+    return tuple(f"{path}/{name}" for path in folders for name in CACHES if (folders[path] / name).is_dir())
+
+
+CACHES = (".cache", ".vite", ".vite-temp")
+"""What tools write into folders of dependencies."""
 
 
 def place_copies(inputs: Inputs, scratch: Path, tree: Path) -> None:
