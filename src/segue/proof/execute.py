@@ -113,10 +113,19 @@ class Sandbox:
         write = partial(self._write, Composed(entries))
         return found or await self._setup.make(entries, write, self._run_open)
 
-    async def run(self, argv: Sequence[str], composed: Composed, armed: Sequence[Runner]) -> Observed:
-        """Run the command on the tree and return how it ended; nothing of it is left."""
+    async def run(
+        self,
+        argv: Sequence[str],
+        composed: Composed,
+        armed: Sequence[Runner],
+        wanted: tuple[str, ...] = (),
+    ) -> Observed:
+        """Run the command on the tree and return how it ended; nothing of it is left.
+
+        A runner that can leaves out all tests but the wanted ones; without any, all run.
+        """
         async with self._slots, self._workplace() as (work, token):
-            stage, ended = await self._run(tuple(argv), composed, armed, work, token)
+            stage, ended = await self._run(tuple(argv), composed, armed, work, token, wanted=wanted)
             return observe(stage, armed, ended)
 
     async def try_out(self, argv: Sequence[str], composed: Composed, script: Path | None = None) -> Ended:
@@ -142,6 +151,7 @@ class Sandbox:
         work: Path,
         token: str,
         prepare: Callable[[Path], Prepared] | None = None,
+        wanted: tuple[str, ...] = (),
     ) -> tuple[Stage, Ended]:
         tree, hooks, reports = work / "tree", work / "hooks", work / "reports"
         # Git's own hooks see what git has: another git compares it with its index.
@@ -153,7 +163,8 @@ class Sandbox:
             inputs |= await asyncio.to_thread(place_installed, self._environment, tree)
             built_at = self._environment.place / "tree"
         prepared = await asyncio.to_thread(prepare, work) if prepare is not None else Prepared(argv)
-        stage = Stage(prepared.argv, self._means.seen_at(tree), tree, hooks, reports, token, composed.tests)
+        root = self._means.seen_at(tree)
+        stage = Stage(prepared.argv, root, tree, hooks, reports, token, composed.tests, wanted)
         env = self._variables(join_variables(runner.arm(stage) for runner in armed), token)
         order = TreeCommand(
             prepared.argv,

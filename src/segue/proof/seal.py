@@ -45,6 +45,7 @@ from segue.proof.inputs import (
 from segue.proof.mounts import Mounted
 from segue.proof.mutants import count_noticed, make_mutants
 from segue.proof.paths import Classifier, PathKind, find_named
+from segue.proof.repeats import KnownFlaky
 from segue.proof.runners import Ended
 from segue.proof.scenarios import run_scenario
 from segue.proof.setup import CheckSetupFailed, Entries, Environment
@@ -124,6 +125,7 @@ class Sealer:
             )
             check.kind, check.expected_red = kind, frozenset(expected_red)
             check.known = before or KnownFailures()
+            check.met = KnownFlaky.read((self._options.setups or self._scratch) / "flaky.json")
             try:
                 return await check.run(cache, base), check.wrong
             finally:

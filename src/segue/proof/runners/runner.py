@@ -45,6 +45,8 @@ class Stage(Struct, frozen=True):
     """A random word for names of hooks, reports and canaries: letters and digits, begins with a letter."""
     tests: tuple[str, ...]
     """The test files of the tree, from its root."""
+    wanted: tuple[str, ...] = ()
+    """The ids of the only tests that matter, which runs them alone where a runner can; empty: all do."""
 
     def relative(self, folder: str) -> str:
         """Return a folder from the root of the repository; empty for the root itself, and for others."""
@@ -121,7 +123,13 @@ def place_hook(stage: Stage, hook: str, name: str, extra: Mapping[str, object] |
     target = copy_hook(stage, hook, name)
     reports = stage.reports / target.stem
     reports.mkdir(exist_ok=True)
-    known = {"root": str(stage.root), "reports": str(reports), "token": stage.token, **(extra or {})}
+    known: dict[str, object] = {
+        "root": str(stage.root),
+        "reports": str(reports),
+        "token": stage.token,
+        "wanted": stage.wanted,
+    }
+    known |= extra or {}
     target.with_suffix(".json").write_text(json.dumps(known))
     return target
 

@@ -53,13 +53,29 @@ def _watch(module):
         return result
 
     def watched_run(runner, test):
-        result = run(runner, test)
+        result = run(runner, _select(test))
         tests = getattr(runner, "_segue_tests", {})
         _write({"tests": list(tests.values()), "canary": _canary() if tests else "absent"})
         return result
 
     module.TextTestRunner._makeResult = watched_make
     module.TextTestRunner.run = watched_run
+
+
+def _select(test):
+    """The tests that are wanted; all if none are named."""
+    wanted = _CONFIG["wanted"]
+    if not wanted:
+        return test
+    import unittest
+
+    def flatten(one):
+        for inner in one if isinstance(one, unittest.TestSuite) else ():
+            yield from flatten(inner)
+        if not isinstance(one, unittest.TestSuite):
+            yield one
+
+    return unittest.TestSuite(one for one in flatten(test) if one.id() in wanted)
 
 
 def _observe(result):
