@@ -12,6 +12,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from msgspec import Struct
@@ -75,7 +76,8 @@ class CopiedTree(Struct, frozen=True):
         """Make a home that is empty but for toolchains, and what the user shows."""
         real, home = Path(os.path.realpath(Path.home())), self.order.work / "home"
         if not home.exists():
-            opened = [place.relative_to(real) for place in self.private.opened if place.is_relative_to(real)]
+            seen = (*self.private.opened, *self.order.readable)
+            opened = [place.relative_to(real) for place in seen if place.is_relative_to(real)]
             for name in (*TOOLS, ".local/lib", *map(str, opened)):
                 if (real / name).exists() and not (home / name).exists():
                     (home / name).parent.mkdir(parents=True, exist_ok=True)
@@ -257,12 +259,20 @@ def make_git(folder: Path, git_dir: Path, objects: Objects) -> None:
         (folder / name).mkdir(parents=True)
     (folder / "objects/info/alternates").write_text(f"{common}/objects\n")
     (folder / "config").write_text(objects.format().replace("bare = true", "bare = false"))
-    for place, name in ((git_dir, "HEAD"), (git_dir, "index"), (common, "packed-refs"), (common, "shallow")):
+    for place, name in (
+        (git_dir, "HEAD"),
+        (git_dir, "index"),
+        (common, "packed-refs"),
+        (common, "shallow"),
+        (common, "info/exclude"),
+    ):
         if (place / name).is_file():
             shutil.copyfile(place / name, folder / name)
     for name in _REFS:
         if (common / "refs" / name).is_dir():
-            shutil.copytree(common / "refs" / name, folder / "refs" / name)
+            with suppress(shutil.Error):  # another lane may be at work there
+                locks = shutil.ignore_patterns("*.lock")
+                shutil.copytree(common / "refs" / name, folder / "refs" / name, ignore=locks)
 
 
 def _read_all(tree: Path, paths: Iterable[str]) -> dict[str, bytes]:

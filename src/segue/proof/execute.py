@@ -22,6 +22,7 @@ from segue.proof.compose import Composed
 from segue.proof.copies import Copied
 from segue.proof.inputs import Dependencies, Inputs, Trees, place_copies, user_site_places
 from segue.proof.mounts import Mounted
+from segue.proof.repository import make_repository
 from segue.proof.runners import Ended, Runner, Stage, read_report
 from segue.proof.runs import Observed
 from segue.proof.setup import Entries, Environment, Setup, place_installed
@@ -156,7 +157,8 @@ class Sandbox:
         tree, hooks, reports = work / "tree", work / "hooks", work / "reports"
         # Git's own hooks see what git has: another git compares it with its index.
         await self._write(composed, tree, as_stored=prepare is not None)
-        inputs = {path: self._trees.find(path) for path in self._dependencies.visible}
+        within = (path for path in self._dependencies.visible if not path.startswith("/"))
+        inputs = {path: self._trees.find(path) for path in within}
         inputs = {path: place for path, place in inputs.items() if place.exists()}
         built_at = None
         if self._environment is not None:
@@ -166,6 +168,7 @@ class Sandbox:
         root = self._means.seen_at(tree)
         stage = Stage(prepared.argv, root, tree, hooks, reports, token, composed.tests, wanted)
         env = self._variables(join_variables(runner.arm(stage) for runner in armed), token)
+        own = prepared.objects or await make_repository(tree, composed, self._objects)
         order = TreeCommand(
             prepared.argv,
             env,
@@ -181,7 +184,7 @@ class Sandbox:
                 *prepared.readable,
             ),
             writable=(reports,),
-            objects=prepared.objects,
+            objects=own,
         )
         return stage, await self._means.run(order)
 

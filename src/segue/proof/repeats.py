@@ -69,7 +69,7 @@ class Repeats(Struct):
     """The runs before anything was left out."""
 
     async def refusal(self, runs: Runs) -> Runs:
-        """Repeat what speaks against the work, on its tree and on the base; return the runs without flaky tests."""
+        """Repeat what speaks against the work, on its tree and on the base; leave out what is flaky."""
         while not self.nothing:
             decision = decide(runs)
             if decision.state in (CheckState.PASSED, CheckState.NOTHING):
@@ -123,7 +123,7 @@ class Repeats(Struct):
         return self._drop(runs, flaky)
 
     async def proof(self, runs: Runs, decision: Decision) -> Runs:
-        """Repeat what speaks for the work where it was seen only once; return the runs without flaky tests."""
+        """Repeat what speaks for the work, where it was seen only once; leave out what is flaky."""
         wanted = {COMMAND if key == runs.command else key for key in (*decision.proved, *decision.repaired)}
         wanted -= self.flaky.keys()
         if runs.kind is TaskKind.TEST_FIRST:
@@ -203,7 +203,7 @@ def without(seen: Observed, keys: Collection[str]) -> Observed:
 
 
 def _deciding(decision: Decision, runs: Runs) -> list[str]:
-    """Return the tests because of which work is refused; not those whose failure nothing but an edit changes."""
+    """Return the tests because of which work is refused, if they were loaded at all."""
     if decision.broken or decision.failing:
         keys = dict.fromkeys((*decision.broken, *decision.failing))
         return [key for key in keys if not any(_is_unloaded(run, key) for run in (runs.regress, runs.new))]

@@ -109,6 +109,8 @@ class ReportFile(msgspec.Struct):
     """Written by a process that works for another one, which has a report of its own."""
     spread: bool = False
     """Its tests ran in such workers."""
+    runner: str = ""
+    """Who ran them, where one hook serves several."""
 
 
 def copy_hook(stage: Stage, hook: str, name: str) -> Path:
@@ -164,7 +166,8 @@ def read_reports(stage: Stage, name: str, runner: str) -> Report | None:
     tests: dict[str, CaseResult] = {}
     for test in (test for entry in found for test in entry.tests):
         add_case(tests, _result(test))
-    return Report(tests, len(owners), _canary(found), (runner,) if tests else ())
+    names = dict.fromkeys(entry.runner or runner for entry in found if entry.tests)
+    return Report(tests, len(owners), _canary(found), tuple(names))
 
 
 def _read(stage: Stage, path: Path) -> ReportFile | None:

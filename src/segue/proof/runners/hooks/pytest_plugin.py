@@ -200,7 +200,7 @@ _BASE = [_ROOT]
 
 
 def _keep_order(config):
-    """Give plug-ins that shuffle tests the same seed each time: runs that are compared differ in one thing."""
+    """Give plug-ins that shuffle tests one seed: runs that are compared differ in one thing only."""
     for name, value in (("randomly_seed", 1), ("random_order_seed", "1")):
         if getattr(config.option, name, None) is not None and not _asks(config, name):
             setattr(config.option, name, value)
