@@ -64,7 +64,7 @@ class Inputs(msgspec.Struct, frozen=True):
     """What was there before an agent started."""
 
     folders: dict[str, dict[str, str]]
-    """Folders of dependencies, those in the user's home with their whole path, with size, time of change and number of every file in them."""
+    """Folders of dependencies (in the user's home: their whole paths), with facts of every file in them."""
     copied: list[str]
     compiled: str = ""
     """A digest of Python's compiled files in these folders, which honest programs write as well."""

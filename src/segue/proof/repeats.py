@@ -72,7 +72,7 @@ class Repeats(Struct):
         """Repeat what speaks against the work, on its tree and on the base; leave out what is flaky."""
         while not self.nothing:
             decision = decide(runs)
-            if decision.state in (CheckState.PASSED, CheckState.NOTHING):
+            if decision.state in (CheckState.PASSED, CheckState.NOTHING) and not decision.contested:
                 break
             wanted = [key for key in _deciding(decision, runs) if key not in self._done]
             if not wanted:
@@ -204,8 +204,11 @@ def without(seen: Observed, keys: Collection[str]) -> Observed:
 
 def _deciding(decision: Decision, runs: Runs) -> list[str]:
     """Return the tests because of which work is refused, if they were loaded at all."""
-    if decision.broken or decision.failing:
-        keys = dict.fromkeys((*decision.broken, *decision.failing))
+    refused = decision.state is not CheckState.PASSED  # what fails and may is no refusal
+    disputed = [
+        key for key in decision.contested if _passes(runs.base, key) and not _passes(runs.regress, key)
+    ]
+    if keys := dict.fromkeys((*disputed, *decision.broken, *(decision.failing if refused else ()))):
         return [key for key in keys if not any(_is_unloaded(run, key) for run in (runs.regress, runs.new))]
     by_code = runs.new.report is None and decision.state is CheckState.FAILED
     return [COMMAND] if by_code or runs.new.exit_code is None else []

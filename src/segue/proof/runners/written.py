@@ -14,7 +14,8 @@ from segue.system.beneath import read_below
 
 _LARGEST = 64 * 1024**2
 _CTEST = re.compile(
-    r"^\d+/\d+ Test: (?P<name>[^\n]+)$(?P<said>.*?)^Test (?P<outcome>Passed|Failed|Not Run|Timeout|Skipped)\b",
+    r"^\d+/\d+ Test: (?P<name>[^\n]+)$(?P<said>.*?)"
+    r"^Test (?P<outcome>Passed|Failed|Not Run|Timeout|Skipped)\b",
     re.M | re.S,
 )
 _CTEST_OUTPUT = re.compile(r"^Output:\n-+\n(.*?)\n<end of output>", re.M | re.S)
