@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import shlex
 import time
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from segue.domain.proof import NOT_EXERCISED, CheckResult, CheckState, KnownFailures
@@ -25,6 +25,7 @@ from segue.proof.execute import Sandbox, SealOptions
 from segue.proof.obstacles import find_obstacle
 from segue.proof.ordinary import Repetition
 from segue.proof.paths import PathKind, matches_any
+from segue.proof.repeats import KnownFlaky, Repeats
 from segue.proof.report import Reason, TestOutcome
 from segue.proof.runners import FALLBACKS, LAST, RUNNERS, Project, Runner
 from segue.proof.runs import Observed, Runs
@@ -137,7 +138,10 @@ class SealedCheck(Struct):
     """Tests that fail, and not because a name is missing."""
     idle: tuple[str, ...] = ()
     """Control files that the task changed and without which the check passes as well."""
-    cap: str = ""
+    met: KnownFlaky = field(default_factory=KnownFlaky)
+    """What earlier tasks of the run found flaky."""
+    flaky: tuple[str, ...] = ()
+    caps: tuple[str, ...] = ()
     """Why the level is at most `checked`."""
 
     async def run(self, cache: Path, base: str) -> CheckResult:
@@ -154,12 +158,25 @@ class SealedCheck(Struct):
             cache.unlink(missing_ok=True)
             runs = replace(runs, base=await self.observe_base(cache, base))
             decision = decide(runs)
+        repeats = Repeats(self._run_some, recipe)
+        runs = await repeats.refusal(runs)
+        decision = decide(runs)
+        again, ordinary = None, None
         if decision.state is CheckState.PASSED and self.kind is not TaskKind.TEST_FIRST:
             again = Repetition(self._run_as, self.argv, recipe)
-            closer, ordinary = await _together(self._look_closer(runs, recipe), again.start(runs))
-            decision = await self._repeat(decide(closer), closer, recipe)
-            runs, decision = await again.judge(closer, decision, ordinary)
-            self.cap = again.cap
+            runs, ordinary = await _together(self._look_closer(runs, recipe), again.start(runs))
+            decision = decide(runs)
+        if decision.state is CheckState.PASSED:
+            closer = runs
+            runs = await repeats.proof(runs, decision)
+            await repeats.find_makers(closer, self.met, base)
+            decision = self._name_flaky(decide(runs), repeats, base)
+            if again is not None:
+                judged, decision = await again.judge(closer, decision, ordinary)
+                runs = replace(runs, ordinary=judged.ordinary)
+                self.caps += (again.cap,)
+        else:
+            decision = self._name_flaky(decision, repeats, base)
         self.wrong = tuple(key for key in decision.failing if _is_wrong(key, runs))
         decision = self._weaknesses(decision, runs, recipe, control)
         result = describe(shlex.join(self.argv), decision, runs, control, self.watched)
@@ -169,32 +186,28 @@ class SealedCheck(Struct):
         if decision.state is CheckState.PASSED:
             self.idle = control if recipe.control is Control.BASE else ()
             doubts = Doubts(self.comparison, runs, support.doubtful, self._run)
-            caps = (result.cap, await doubts.try_old_versions(), self.cap, _equal_to_all(runs))
-            both_sides = await doubts.name_both_sides()
-            result = replace(result, cap="; ".join(filter(None, caps)), both_sides=both_sides)
-        return result
+            self.caps += (result.cap, await doubts.try_old_versions(), _equal_to_all(runs))
+            result = replace(result, both_sides=await doubts.name_both_sides())
+        lost = tuple(key for key in result.lost if key not in self.flaky)
+        return replace(result, flaky=self.flaky, cap="; ".join(filter(None, self.caps)), lost=lost)
 
     async def tear_down(self) -> None:
         """Run what the user wants to run after each check."""
         if self.options.teardown:
             await self.place.tear_down(await self.comparison.compose(Recipe("head", "head")))
 
-    async def _repeat(self, decision: Decision, runs: Runs, recipe: Recipe) -> Decision:
-        """Try again what was repaired: a test that flips by itself proves nothing."""
-        if not decision.repaired:
+    def _name_flaky(self, decision: Decision, repeats: Repeats, base: str) -> Decision:
+        """Say what is flaky; a command that is says nothing, and tests that are do not decide."""
+        if not repeats.flaky:
             return decision
-        base, new = await _together(self._run(_BASE), self._run(recipe))
-        sure = set(replace(runs, base=base).repaired(new)).intersection(decision.repaired)
-        flaky = tuple(key for key in decision.repaired if key not in sure)
-        if not flaky:
+        names = tuple(key or shlex.join(self.argv) for key in repeats.flaky)
+        self.flaky, self.caps = names, (repeats.cap,)
+        self.met.add(names, base)
+        if repeats.nothing:
+            return Decision(CheckState.NOTHING, "It passed and failed on the same files, so it says nothing.")
+        if decision.state in (CheckState.PASSED, CheckState.NOTHING):
             return decision
-        dropped = {"" if key == runs.command else key for key in flaky}
-        return replace(
-            decision,
-            repaired=tuple(sorted(sure)),
-            proved=tuple(key for key in decision.proved if key not in dropped),
-            weaknesses=(*decision.weaknesses, f"flaky, so it proves nothing: {list_ids(flaky)}"),
-        )
+        return replace(decision, reason=f"{decision.reason} Flaky, so not counted: {list_ids(names)}.")
 
     async def observe_base(self, cache: Path, base: str) -> Observed:
         """Return how the check ends on the base, and find out how it reports."""
@@ -248,6 +261,12 @@ class SealedCheck(Struct):
         composed = await self.comparison.compose(recipe)
         place = self.base_place if recipe == _BASE else self.place
         return await place.run(argv or self.argv, composed, self.armed, disguise)
+
+    async def _run_some(self, recipe: Recipe, wanted: Collection[str]) -> Observed:
+        """Run once more; of the tests, only these need to run."""
+        composed = await self.comparison.compose(recipe)
+        place = self.base_place if recipe == _BASE else self.place
+        return await place.run(self.argv, composed, self.armed, wanted=tuple(wanted))
 
     async def _run_new_code(self, base: Observed, support: Support) -> tuple[Runs, Recipe, tuple[str, ...]]:
         """Run the new code with the old tests and with the new ones; also return what controls them."""

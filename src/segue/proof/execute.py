@@ -25,6 +25,7 @@ from segue.proof.copies import Copied
 from segue.proof.disguise import Disguise
 from segue.proof.inputs import Dependencies, Inputs, Trees, place_copies, user_site_places
 from segue.proof.mounts import Mounted
+from segue.proof.repository import make_repository
 from segue.proof.runners import Ended, Runner, Stage, read_report
 from segue.proof.runs import Observed
 from segue.proof.setup import Entries, Environment, Setup, place_installed
@@ -124,15 +125,19 @@ class Sandbox:
         composed: Composed,
         armed: Sequence[Runner],
         disguise: Disguise = Disguise.WATCHED,
+        wanted: tuple[str, ...] = (),
     ) -> Observed:
         """Run the command on the tree and return how it ended; nothing of it is left.
 
-        An ordinary run reports no tests.
+        An ordinary run reports no tests. A runner that can leaves out all tests but the wanted ones; without
+        any, all run.
         """
         armed = armed if disguise is Disguise.WATCHED else ()
         async with self._slots, self._workplace(disguise) as (work, token):
             began = time.monotonic()
-            stage, ended = await self._run(tuple(argv), composed, armed, work, token, disguise=disguise)
+            stage, ended = await self._run(
+                tuple(argv), composed, armed, work, token, disguise=disguise, wanted=wanted
+            )
             return replace(observe(stage, armed, ended), seconds=round(time.monotonic() - began, 3))
 
     async def try_out(self, argv: Sequence[str], composed: Composed, script: Path | None = None) -> Ended:
@@ -159,20 +164,24 @@ class Sandbox:
         token: str,
         prepare: Callable[[Path], Prepared] | None = None,
         disguise: Disguise = Disguise.WATCHED,
+        wanted: tuple[str, ...] = (),
     ) -> tuple[Stage, Ended]:
         tree, hooks, reports = work / "tree", work / "hooks", work / "reports"
         watched = disguise is Disguise.WATCHED
         # Git's own hooks see what git has: another git compares it with its index.
         await self._write(composed, tree, as_stored=prepare is not None)
-        inputs = {path: self._trees.find(path) for path in self._dependencies.visible}
+        within = (path for path in self._dependencies.visible if not path.startswith("/"))
+        inputs = {path: self._trees.find(path) for path in within}
         inputs = {path: place for path, place in inputs.items() if place.exists()}
         built_at = None
         if self._environment is not None:
             inputs |= await asyncio.to_thread(place_installed, self._environment, tree)
             built_at = self._environment.place / "tree"
         prepared = await asyncio.to_thread(prepare, work) if prepare is not None else Prepared(argv)
-        stage = Stage(prepared.argv, self._means.seen_at(tree), tree, hooks, reports, token, composed.tests)
+        root = self._means.seen_at(tree)
+        stage = Stage(prepared.argv, root, tree, hooks, reports, token, composed.tests, wanted)
         env = self._variables(join_variables(runner.arm(stage) for runner in armed), token, watched)
+        own = prepared.objects or await make_repository(tree, composed, self._objects)
         order = TreeCommand(
             prepared.argv,
             env,
@@ -189,7 +198,7 @@ class Sandbox:
                 *prepared.readable,
             ),
             writable=(reports,) if watched else (),
-            objects=prepared.objects,
+            objects=own,
             watched=composed.entries.keys() if argv and watched else (),
             disguise=disguise,
         )

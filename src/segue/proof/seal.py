@@ -46,6 +46,7 @@ from segue.proof.inputs import (
 from segue.proof.mounts import Mounted
 from segue.proof.mutants import count_noticed, make_mutants
 from segue.proof.paths import Classifier, PathKind, find_named
+from segue.proof.repeats import KnownFlaky
 from segue.proof.runners import Ended
 from segue.proof.scenarios import run_scenario
 from segue.proof.scope import Scope, measure_scope
@@ -133,6 +134,7 @@ class Sealer:
             check.kind, check.expected_red = kind, frozenset(expected_red)
             check.known, check.watched = before or KnownFailures(), frozenset(watched)
             check.words = words
+            check.met = KnownFlaky.read((self._options.setups or self._scratch) / "flaky.json")
             try:
                 result = await check.run(cache, base)
                 unproven.note(check.idle, result, old, after)
