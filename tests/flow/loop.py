@@ -190,6 +190,7 @@ class OpenSealer(Sealer):
         expected_red: Collection[str] = (),
         before: KnownFailures | None = None,
         watched: Collection[str] = (),
+        words: str = "",
     ) -> CheckResult:
         """Run a check where the agent has worked, on what is there now."""
         done = subprocess.run(list(argv), cwd=self._root, capture_output=True, text=True, check=False)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from segue.domain.proof import BaseCheck, BaseState, CheckResult, CheckState, Contested, KnownFailures, Seal
+from segue.domain.proof import BaseCheck, BaseState, CheckResult, CheckState, KnownFailures, Seal
 from segue.domain.scenario import Scenario
 from segue.domain.source import HookRun
 from segue.domain.task import TaskKind
@@ -31,8 +31,9 @@ from segue.proof.environments import (
     lower_seal,
     name_first,
 )
-from segue.proof.examine import CONTESTED_BYTES, Redact, SealedCheck
+from segue.proof.examine import Redact, SealedCheck
 from segue.proof.execute import Sandbox, SealOptions, environment, find_program, sweep
+from segue.proof.git_copy import GitSource
 from segue.proof.inputs import (
     Dependencies,
     Inputs,
@@ -51,6 +52,7 @@ from segue.proof.scope import Scope, measure_scope
 from segue.proof.setup import CheckSetupFailed, Entries, Environment
 from segue.proof.survey import Surroundings, conclude
 from segue.proof.trees import TreeEntry, list_tree, read_text
+from segue.proof.unproven import Unproven
 from segue.system.files import private_folder
 from segue.system.git.folders import GitPlace, common_dir
 from segue.system.git.objects import Objects
@@ -104,10 +106,12 @@ class Sealer:
         expected_red: Collection[str] = (),
         before: KnownFailures | None = None,
         watched: Collection[str] = (),
+        words: str = "",
     ) -> CheckResult:
         """Run the command on trees made of the base and the head; return what it says about the task.
 
-        `before` is what was red before the run, `watched` are tests that proved earlier tasks.
+        `before` is what was red before the run, `watched` are tests that proved earlier tasks, and `words`
+        is what the task says.
         """
         self._last_base = base
         old, after = await asyncio.gather(list_tree(self._objects, base), list_tree(self._objects, head))
@@ -117,8 +121,10 @@ class Sealer:
         named = await find_named(argv, paths.keys(), partial(read_text, self._objects, paths))
         place, known = await self._place(after)
         classifier = Classifier(named, self._options.control_files, self._modules())
-        comparison = Comparison(self._objects, classifier, old, after)
-        cache = await self._remember(argv, base)
+        unproven = Unproven(self._options.setups or self._scratch, argv, self._objects)
+        true_old, (old, texts) = old, await unproven.leave_out(old)
+        comparison = Comparison(self._objects, classifier, old, after, texts)
+        cache = await self._remember(argv, base, unproven.left_out)
 
         async def examine(base_place: Sandbox, place: Sandbox) -> Examined:
             check = SealedCheck(
@@ -126,12 +132,18 @@ class Sealer:
             )
             check.kind, check.expected_red = kind, frozenset(expected_red)
             check.known, check.watched = before or KnownFailures(), frozenset(watched)
+            check.words = words
             try:
-                return await check.run(cache, base), check.wrong
+                result = await check.run(cache, base)
+                unproven.note(check.idle, result, old, after)
+                own = tuple(path for path in result.changed if true_old.get(path) != after.get(path))
+                return msgspec.structs.replace(result, changed=own), check.wrong
             finally:
                 await check.tear_down()
 
-        return await self._judge(place, known, (old, after), classifier, examine, shlex.join(argv))
+        return await self._judge(
+            place, known, (true_old, after), classifier, examine, shlex.join(argv), words=words
+        )
 
     async def _judge(
         self,
@@ -142,6 +154,7 @@ class Sealer:
         examine: Callable[[Sandbox, Sandbox], Awaitable[Examined]],
         command: str,
         scenario: bool = False,
+        words: str = "",
     ) -> CheckResult:
         """Examine work in the environment of the base, and in its own if that differs; label the result."""
         try:
@@ -155,14 +168,21 @@ class Sealer:
         if found.own is not None:
             own, _ = await examine(base, place.within(found.own))
             result = join(result, own, found, wrong)
-            if result.state is CheckState.CONTESTED and not result.contested:
-                texts = [await self._contest(path, trees, wrong) for path in found.inputs[:_MOST_CONTESTED]]
-                result = msgspec.structs.replace(result, contested=tuple(texts))
+            if result.state is CheckState.CONTESTED:
+                result = await self._settle(result, found.inputs[:_MOST_CONTESTED], trees, words)
         return self._label(result, known, found)
 
-    async def _contest(self, path: str, trees: tuple[Entries, Entries], tests: tuple[str, ...]) -> Contested:
-        before, after = [(await read_text(self._objects, tree, path))[:CONTESTED_BYTES] for tree in trees]
-        return Contested(path, before, after, tests)
+    async def _settle(
+        self, result: CheckResult, paths: Sequence[str], trees: tuple[Entries, Entries], words: str
+    ) -> CheckResult:
+        """Settle whether the task asks for the environment without which the check does not pass."""
+        from segue.proof.settle.check import settle_environment  # rarely needed
+
+        texts = {path: [await read_text(self._objects, tree, path) for tree in trees] for path in paths}
+        found, contested = settle_environment({path: (one[0], one[1]) for path, one in texts.items()}, words)
+        return msgspec.structs.replace(
+            result, state=CheckState.PASSED, broken=(), changed_tests=found, contested=contested
+        )
 
     async def _environments(
         self, place: Sandbox, before: Entries, after: Entries, classifier: Classifier
@@ -275,8 +295,12 @@ class Sealer:
         known = await asyncio.to_thread(compare_inputs, self._trees, self._inputs, head)
         copied = self._choice.means is Means.NONE
         private = await asyncio.to_thread(self._isolation.find_hidden, self._trees.home)
-        copies = Copied(self._trees, self._git_dir, self._objects, private)
-        means = copies if copied else Mounted(self._choice, self._trees, private)
+        git = GitSource(self._git_dir, self._objects)
+        means: Copied | Mounted = Copied(self._trees, git, private)
+        if not copied:
+            own = await asyncio.to_thread(self._isolation.try_means, Means.NAMESPACES)
+            ordinary = self._choice if own.means is Means.NONE else own
+            means = Mounted(self._choice, self._trees, private, git, ordinary)
         sandbox = Sandbox(
             means, self._trees, self._scratch, self._options, self._objects, self._inputs, known
         )
@@ -330,7 +354,7 @@ class Sealer:
         seconds = 0.0 if is_known else round(time.monotonic() - began, 3)
         return msgspec.structs.replace(result, output=self._redact(result.output), seconds=seconds)
 
-    async def _remember(self, argv: Sequence[str], base: str) -> Path:
+    async def _remember(self, argv: Sequence[str], base: str, left_out: Sequence[str] = ()) -> Path:
         """Return where a result on the base is kept: by tree, command, means and environment."""
         tree = (await self._objects.git("rev-parse", f"{base}^{{tree}}")).out.decode() if base else ""
         options = msgspec.structs.replace(self._options, known_failures=(), bases=None, setups=None)
@@ -341,7 +365,7 @@ class Sealer:
             machine_facts(environment({}, network=True)),
             self._isolation.opened,
         )
-        facts = msgspec.json.encode((list(argv), tree, repr(options), inputs, sealed))
+        facts = msgspec.json.encode((list(argv), tree, repr(options), inputs, sealed, *left_out))
         name = f"{hashlib.sha256(facts).hexdigest()[:32]}.json"
         return (self._options.bases or self._scratch / "base") / name
 
