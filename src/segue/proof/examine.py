@@ -6,6 +6,7 @@ import asyncio
 import shlex
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar
@@ -14,14 +15,16 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from segue.domain.proof import NOT_EXERCISED, CheckResult, CheckState, Contested, KnownFailures
+from segue.domain.proof import NOT_EXERCISED, CheckResult, CheckState, HowSettled, KnownFailures
 from segue.domain.task import TaskKind
 from segue.domain.text import cut_tail
 from segue.proof.compose import Comparison, Control, Recipe
-from segue.proof.decide import Decision, decide, list_ids
+from segue.proof.decide import Decision, decide, list_ids, own_tests
+from segue.proof.disguise import Disguise
 from segue.proof.doubts import Doubts
 from segue.proof.execute import Sandbox, SealOptions
 from segue.proof.obstacles import find_obstacle
+from segue.proof.ordinary import LONG, compare, narrow
 from segue.proof.paths import PathKind, matches_any
 from segue.proof.report import Reason, TestOutcome
 from segue.proof.runners import FALLBACKS, LAST, RUNNERS, Project, Runner
@@ -36,10 +39,15 @@ _TAIL = 4000
 
 
 def describe(
-    command: str, decision: Decision, runs: Runs, changed: Sequence[str], contested: tuple[Contested, ...]
+    command: str,
+    decision: Decision,
+    runs: Runs,
+    changed: Sequence[str],
+    watched: frozenset[str] = frozenset(),
 ) -> CheckResult:
-    """Return the result of a check."""
+    """Return the result of a check; `watched` are tests that proved earlier tasks."""
     run = runs.regress if decision.decisive == "regress" else runs.new
+    run = runs.ordinary or run
     report = runs.new.report
     return CheckResult(
         command,
@@ -53,12 +61,13 @@ def describe(
         decision.broken,
         tuple(key or command for key in decision.proved),
         decision.idle,
-        contested,
-        decision.noticed,
+        noticed=decision.noticed,
         weaknesses=decision.weaknesses,
         changed=tuple(changed),
         known=decision.known,
         repaired=decision.repaired,
+        own=own_tests(decision.proved, runs),
+        lost=tuple(sorted(watched - report.ids(TestOutcome.PASSED))) if report else (),
     )
 
 
@@ -84,11 +93,19 @@ def _output(decision: Decision, run: Observed, runs: Runs) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
-CONTESTED_BYTES = 20 * 1024
 _NOTHING_RAN = Observed(None)
 _BASE = Recipe("base", "base")
 _OLD = 3600.0
 """Seconds after which a remembered result is looked at again before somebody is blamed because of it."""
+
+
+def _equal_to_all(runs: Runs) -> str:
+    """Return which values of the new code are equal to everything, so that comparing them shows nothing."""
+    before, now = [run.report.equal if run.report else () for run in (runs.base, runs.new)]
+    added = [name for name in now if name not in before]
+    return f"values that are equal to everything: {list_ids(added)}" if added else ""
+
+
 Redact = Callable[[str], str]
 """Removes secrets from a text that is kept."""
 _First = TypeVar("_First")
@@ -111,12 +128,16 @@ class SealedCheck(Struct):
     expected_red: frozenset[str] = frozenset()
     known: KnownFailures = KnownFailures()
     """What was red before the run."""
+    watched: frozenset[str] = frozenset()
+    """Tests that proved earlier tasks by this command."""
+    words: str = ""
+    """What the task says."""
     armed: tuple[Runner, ...] = ()
     """The runners that are asked for a report."""
     wrong: tuple[str, ...] = ()
     """Tests that fail, and not because a name is missing."""
     idle: tuple[str, ...] = ()
-    """Control files that the task changed and without which the check passes as well."""
+    """Control files that the task changed, and that the check does not need or nobody has agreed to."""
 
     async def run(self, cache: Path, base: str) -> CheckResult:
         """Run what is needed, decide, and describe the result."""
@@ -127,29 +148,68 @@ class SealedCheck(Struct):
         await support.sort()
         runs, recipe, control = await self._run_new_code(calibrated, support)
         decision = decide(runs)
-        if is_old and decision.state not in (CheckState.PASSED, CheckState.NOTHING):
+        if is_old and (decision.contested or decision.state not in (CheckState.PASSED, CheckState.NOTHING)):
             # What was true then may not be now, such as the date; nobody is blamed for that.
             cache.unlink(missing_ok=True)
             runs = replace(runs, base=await self.observe_base(cache, base))
             decision = decide(runs)
         if decision.state is CheckState.PASSED and self.kind is not TaskKind.TEST_FIRST:
-            runs = await self._look_closer(runs, recipe)
-            decision = await self._repeat(decide(runs), runs, recipe)
+            closer, ordinary = await _together(self._look_closer(runs, recipe), self._ordinary(runs, recipe))
+            decision = await self._repeat(decide(closer), closer, recipe)
+            runs, decision = await self._again(closer, decision, recipe, ordinary)
         self.wrong = tuple(key for key in decision.failing if _is_wrong(key, runs))
         decision = self._weaknesses(decision, runs, recipe, control)
-        contested = await self._contested(decision, runs, control)
-        result = describe(shlex.join(self.argv), decision, runs, control, contested)
+        result = describe(shlex.join(self.argv), decision, runs, control, self.watched)
+        from segue.proof.settle.check import settle_check  # rarely has anything to do
+
+        found, contested = await settle_check(self.comparison, decision, runs, control, self.words)
+        result = replace(result, changed_tests=found, contested=contested, cap=_equal_to_all(runs))
         if decision.state is CheckState.PASSED:
-            self.idle = control if recipe.control is Control.BASE else ()
+            open_questions = any(one.how is HowSettled.UNSETTLED for one in found)
+            self.idle = control if open_questions or recipe.control is Control.BASE else ()
             doubts = Doubts(self.comparison, runs, support.doubtful, self._run)
             cap = await doubts.try_old_versions()
-            result = replace(result, cap=cap, both_sides=await doubts.name_both_sides())
+            result = replace(result, cap=result.cap or cap, both_sides=await doubts.name_both_sides())
         return result
 
     async def tear_down(self) -> None:
         """Run what the user wants to run after each check."""
         if self.options.teardown:
             await self.place.tear_down(await self.comparison.compose(Recipe("head", "head")))
+
+    async def _ordinary(self, runs: Runs, recipe: Recipe) -> Observed | None:
+        """Run a command once more, as the user would; None: that takes too long."""
+        return None if runs.new.seconds > LONG else await self._run(recipe, disguise=Disguise.ORDINARY)
+
+    async def _again(
+        self, runs: Runs, decision: Decision, recipe: Recipe, ordinary: Observed | None
+    ) -> tuple[Runs, Decision]:
+        """Compare the new tests with an ordinary run of them: a program must not look who runs it."""
+        if decision.state is not CheckState.PASSED:
+            return runs, decision
+        argv, watched = self.argv, runs.new
+        if ordinary is None:
+            names = watched.report.runners if watched.report else ()
+            shorter = narrow(argv, names, decision.proved) if decision.proved else None
+            if shorter is None:
+                weak = "not repeated in the ordinary way, because it takes too long"
+                return runs, replace(decision, weaknesses=(*decision.weaknesses, weak))
+            argv = shorter
+            ordinary = await self._run(recipe, disguise=Disguise.ORDINARY, argv=argv)
+            watched = Observed(0, output=ordinary.output)
+
+        async def again(is_watched: bool, tree: Recipe = recipe) -> Observed:
+            seen = Disguise.WATCHED if is_watched else Disguise.ORDINARY
+            return await self._run(tree, disguise=seen, argv=argv)
+
+        base = partial(again, tree=_BASE) if runs.base.tests and argv is self.argv else None
+        found = await compare(watched, ordinary, again, base)
+        if found.refutes:
+            reason = f"It passes where it is watched, and not in an ordinary run: {found.refutes}."
+            return replace(runs, ordinary=found.seen), Decision(CheckState.REFUTED, reason)
+        if found.doubt:
+            decision = replace(decision, weaknesses=(*decision.weaknesses, found.doubt))
+        return runs, decision
 
     async def _repeat(self, decision: Decision, runs: Runs, recipe: Recipe) -> Decision:
         """Try again what was repaired: a test that flips by itself proves nothing."""
@@ -208,12 +268,14 @@ class SealedCheck(Struct):
         recipe: Recipe,
         broken: Mapping[str, bytes] | None = None,
         fixed: Mapping[str, str] = MappingProxyType({}),
+        disguise: Disguise = Disguise.WATCHED,
+        argv: Sequence[str] = (),
     ) -> Observed:
         composed = await self.comparison.compose(recipe, fixed)
         if broken:
             composed = replace(composed, texts={**composed.texts, **broken})
         place = self.base_place if recipe == _BASE else self.place
-        return await place.run(self.argv, composed, self.armed)
+        return await place.run(argv or self.argv, composed, self.armed, disguise)
 
     async def _run_new_code(self, base: Observed, support: Support) -> tuple[Runs, Recipe, tuple[str, ...]]:
         """Run the new code with the old tests and with the new ones; also return what controls them."""
@@ -300,6 +362,7 @@ class SealedCheck(Struct):
             kind=self.kind,
             touched={*comparison.changed_tests(), *control},
             control_touched=bool(control),
+            product=[path for path in comparison.changed(PathKind.CODE) if path in comparison.base],
             command_is_new=bool(self.named) and self.named.isdisjoint(comparison.base),
             code_changed=bool(comparison.changed(PathKind.CODE, PathKind.MERGED)),
             allowed=self.options.known_failures,
@@ -322,31 +385,6 @@ class SealedCheck(Struct):
         if runs.code_changed and decision.noticed is None and self.kind is not TaskKind.TEST_FIRST:
             said.append(NOT_EXERCISED)
         return replace(decision, weaknesses=tuple(said))
-
-    async def _contested(
-        self, decision: Decision, runs: Runs, control: Sequence[str]
-    ) -> tuple[Contested, ...]:
-        """Return both versions of what is disputed: the tests' own files, else all that could matter."""
-        if decision.state is not CheckState.CONTESTED:
-            return ()
-        known = runs.base.report.tests if runs.base.report is not None else {}
-        tests = self.comparison.changed_tests()
-        owners: dict[str, list[str]] = {}
-        for key in decision.contested:
-            own = [known[key].file] if key in known and known[key].file in tests else [*tests, *control]
-            for path in own:
-                owners.setdefault(path, []).append(key)
-        return tuple(
-            [
-                Contested(
-                    path,
-                    (await self.comparison.text("base", path))[:CONTESTED_BYTES],
-                    (await self.comparison.text("head", path))[:CONTESTED_BYTES],
-                    tuple(owners.get(path, ())),
-                )
-                for path in owners or dict.fromkeys((*tests, *control))
-            ]
-        )
 
 
 def _is_wrong(test: str, runs: Runs) -> bool:

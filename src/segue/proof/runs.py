@@ -27,6 +27,7 @@ class Observed(msgspec.Struct, frozen=True, omit_defaults=True):
     """Tests and control files that were rewritten while it ran."""
     opened: tuple[str, ...] | None = None
     """Files of the tree that were opened while it ran; None: not known."""
+    seconds: float = 0.0
 
     @property
     def tests(self) -> int:
@@ -47,11 +48,15 @@ class Runs(Struct, frozen=True):
     """Code of the base with the new tests; None: no test was added or changed, or no code."""
     sabotage: Observed | None = None
     """Like `new`, but the changed code raises; None: not tried."""
+    ordinary: Observed | None = None
+    """Like `new`, but started as the user would, where that ends otherwise."""
     kind: TaskKind = TaskKind.BUILD
     touched: Collection[str] = ()
     """Tests and control files that the agent changed, added or removed."""
     control_touched: bool = False
     """Whether control files are among them."""
+    product: Collection[str] = ()
+    """Files of the product that the agent changed or removed."""
     command_is_new: bool = False
     """Whether the base has none of the files that the command names."""
     code_changed: bool = True
@@ -79,6 +84,11 @@ class Runs(Struct, frozen=True):
             return self._is_all_red(before, case.file or case.id)
         hidden = before.unloaded(case)
         return hidden is not None and hidden.id in self.known.tests and case.file not in self.touched
+
+    @property
+    def has_inner_tests(self) -> bool:
+        """Whether files of the product were changed that may contain tests, as in Rust."""
+        return any(path.endswith(".rs") for path in self.product)
 
     @property
     def failed_before(self) -> bool:
