@@ -162,8 +162,8 @@ class SealedCheck(Struct):
         result = describe(shlex.join(self.argv), decision, runs, control, self.watched)
         from segue.proof.settle.check import settle_check  # rarely has anything to do
 
-        found, contested = await settle_check(self.comparison, decision, runs, control, self.words)
-        result = replace(result, changed_tests=found, contested=contested, cap=_equal_to_all(runs))
+        result = await settle_check(result, self.comparison, decision, runs, self.words)
+        result = replace(result, cap=result.cap or _equal_to_all(runs))
         if decision.state is CheckState.PASSED:
             open_questions = any(one.how is HowSettled.UNSETTLED for one in found)
             self.idle = control if open_questions or recipe.control is Control.BASE else ()

@@ -267,7 +267,8 @@ class Sealer:
         """Return what was changed, and whether a test could tell."""
         old, new = await asyncio.gather(list_tree(self._objects, base), list_tree(self._objects, head))
         paths, read = {**old, **new}, partial(read_text, self._objects, {**old, **new})
-        named = [await find_named(argv, paths.keys(), read) for argv in commands]
+        everything = (*commands, *self._options.setup)
+        named = [await find_named(argv, paths.keys(), read) for argv in everything]
         classifier = Classifier((), self._options.control_files)
         return await measure_scope(self._objects, old, new, classifier, frozenset().union(*named))
 
