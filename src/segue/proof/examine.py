@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from segue.domain.proof import NOT_EXERCISED, CheckResult, CheckState, KnownFailures
+from segue.domain.proof import NOT_EXERCISED, CheckResult, CheckState, HowSettled, KnownFailures
 from segue.domain.task import TaskKind
 from segue.domain.text import cut_tail
 from segue.proof.compose import Comparison, Control, Recipe
@@ -137,7 +137,7 @@ class SealedCheck(Struct):
     wrong: tuple[str, ...] = ()
     """Tests that fail, and not because a name is missing."""
     idle: tuple[str, ...] = ()
-    """Control files that the task changed and without which the check passes as well."""
+    """Control files that the task changed, and that the check does not need or nobody has agreed to."""
     met: KnownFlaky = field(default_factory=KnownFlaky)
     """What earlier tasks of the run found flaky."""
     flaky: tuple[str, ...] = ()
@@ -184,7 +184,8 @@ class SealedCheck(Struct):
 
         result = await settle_check(result, self.comparison, decision, runs, self.words)
         if decision.state is CheckState.PASSED:
-            self.idle = control if recipe.control is Control.BASE else ()
+            open_questions = any(one.how is HowSettled.UNSETTLED for one in result.changed_tests)
+            self.idle = control if open_questions or recipe.control is Control.BASE else ()
             doubts = Doubts(self.comparison, runs, support.doubtful, self._run)
             self.caps += (result.cap, await doubts.try_old_versions(), _equal_to_all(runs))
             result = replace(result, both_sides=await doubts.name_both_sides())
