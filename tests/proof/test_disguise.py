@@ -30,7 +30,7 @@ def _judge(case: DisguiseCase, means: Means, folder: Path) -> CheckResult:
 
 
 def _refuse(result: CheckResult) -> None:
-    believed = result.ok and level_of([result], judged=False)[0].proven
+    believed = result.ok and level_of([result])[0].proven
     said = f"{result.state} {result.reason} {result.weaknesses}\n{result.output}"
     assert not believed or "equal to everything" in result.cap, said
 

@@ -137,6 +137,8 @@ class SealedCheck(Struct):
     """Tests that fail, and not because a name is missing."""
     cap: str = ""
     """Why the level is at most `checked`."""
+    idle: tuple[str, ...] = ()
+    """Control files that the task changed and without which the check passes as well."""
 
     async def run(self, cache: Path, base: str) -> CheckResult:
         """Run what is needed, decide, and describe the result."""
@@ -163,11 +165,12 @@ class SealedCheck(Struct):
         result = describe(shlex.join(self.argv), decision, runs, control, self.watched)
         from segue.proof.settle.check import settle_check  # rarely has anything to do
 
-        found, contested = await settle_check(self.comparison, decision, runs, control, self.words)
-        result = replace(result, changed_tests=found, contested=contested)
+        result = await settle_check(result, self.comparison, decision, runs, self.words)
+        result = replace(result, cap=result.cap or _equal_to_all(runs))
         if decision.state is CheckState.PASSED:
+            self.idle = control if recipe.control is Control.BASE else ()
             doubts = Doubts(self.comparison, runs, support.doubtful, self._run)
-            caps = (await doubts.try_old_versions(), self.cap, _equal_to_all(runs))
+            caps = (result.cap, await doubts.try_old_versions(), self.cap)
             both_sides = await doubts.name_both_sides()
             result = replace(result, cap="; ".join(filter(None, caps)), both_sides=both_sides)
         return result
