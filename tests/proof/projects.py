@@ -88,13 +88,17 @@ class Checkout:
         argv: Sequence[str] = PYTEST,
         kind: TaskKind = TaskKind.BUILD,
         expected_red: Collection[str] = (),
+        measured: bool = False,
     ) -> CheckResult:
         """Commit the change on top of the base and check it."""
         self.prepare()
         if self.base:
             self.git("reset", "--quiet", "--hard", self.base)
         head = self.commit(change)
-        return asyncio.run(self.sealer().check(argv, self.base, head, kind=kind, expected_red=expected_red))
+        check = self.sealer().check(
+            argv, self.base, head, kind=kind, expected_red=expected_red, measured=measured
+        )
+        return asyncio.run(check)
 
     def advance(self) -> None:
         """Make the last commit the base of the next check."""

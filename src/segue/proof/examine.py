@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import shlex
 import time
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -19,12 +20,13 @@ from segue.domain.text import cut_tail
 from segue.proof.compose import Comparison, Control, Recipe
 from segue.proof.decide import Decision, decide, list_ids
 from segue.proof.execute import Sandbox, SealOptions
+from segue.proof.mutation.mutate import sabotage
+from segue.proof.mutation.sharpness import Sharpness, measure
 from segue.proof.obstacles import find_obstacle
 from segue.proof.paths import PathKind, matches_any
 from segue.proof.report import Reason, TestOutcome
 from segue.proof.runners import FALLBACKS, LAST, RUNNERS, Project, Runner
 from segue.proof.runs import Observed, Runs
-from segue.proof.sabotage import sabotage
 from segue.system.files import private_folder, write_atomic
 
 _MESSAGE = 1500
@@ -112,6 +114,8 @@ class SealedCheck(Struct):
     """The runners that are asked for a report."""
     wrong: tuple[str, ...] = ()
     """Tests that fail, and not because a name is missing."""
+    is_measured: bool = False
+    """Whether mutants are to show that the tests that prove the task can tell right from wrong."""
 
     async def run(self, cache: Path, base: str) -> CheckResult:
         """Run what is needed, decide, and describe the result."""
@@ -131,7 +135,18 @@ class SealedCheck(Struct):
         self.wrong = tuple(key for key in decision.failing if _is_wrong(key, runs))
         decision = self._weaknesses(decision, runs, recipe, control)
         contested = await self._contested(decision, runs, control)
-        return describe(shlex.join(self.argv), decision, runs, control, contested)
+        result = describe(shlex.join(self.argv), decision, runs, control, contested)
+        if not self.is_measured or decision.state is not CheckState.PASSED or not decision.proved:
+            return result
+        sharp = await self._measure(decision, recipe)
+        tried = (sharp.tried, sharp.noticed) if sharp.tried else None
+        return replace(result, mutants=tried, survivors=sharp.survivors, blunt=sharp.blunt)
+
+    async def _measure(self, decision: Decision, recipe: Recipe) -> Sharpness:
+        """Return what mutants of the changed lines show about the tests that prove the task."""
+        proving = [key for key in decision.proved if key]
+        run = partial(self._run, recipe)
+        return await measure(run, await self._changed_files(), proving, self.options.effort)
 
     async def tear_down(self) -> None:
         """Run what the user wants to run after each check."""
@@ -190,12 +205,14 @@ class SealedCheck(Struct):
         self.armed = armed
         return await self._run(recipe)
 
-    async def _run(self, recipe: Recipe, broken: Mapping[str, bytes] | None = None) -> Observed:
+    async def _run(
+        self, recipe: Recipe, broken: Mapping[str, bytes] | None = None, only: Collection[str] = ()
+    ) -> Observed:
         composed = await self.comparison.compose(recipe)
         if broken:
             composed = replace(composed, texts={**composed.texts, **broken})
         place = self.base_place if recipe == _BASE else self.place
-        return await place.run(self.argv, composed, self.armed)
+        return await place.run(self.argv, composed, self.armed, only)
 
     async def _run_new_code(self, base: Observed, control: Sequence[str]) -> tuple[Runs, Recipe]:
         """Run the new code with the old tests and with the new ones."""
@@ -253,10 +270,11 @@ class SealedCheck(Struct):
         """Run the tests on code that raises; None if there is none to break, or nothing to learn from it."""
         if self.kind is TaskKind.TEST_FIRST:
             return None
-        broken = await self._sabotaged()
+        broken = await asyncio.to_thread(sabotage, await self._changed_files())
         return await self._run(recipe, broken) if broken else None
 
-    async def _sabotaged(self) -> dict[str, bytes]:
+    async def _changed_files(self) -> dict[str, tuple[str, str]]:
+        """Return the product's changed files, before and after."""
         files = {}
         for path in self.comparison.changed(PathKind.CODE):
             if path in self.comparison.head:
@@ -264,7 +282,7 @@ class SealedCheck(Struct):
                     self.comparison.text("base", path), self.comparison.text("head", path)
                 )
                 files[path] = (texts[0], texts[1])
-        return await asyncio.to_thread(sabotage, files)
+        return files
 
     def _runs(self, base: Observed, regress: Observed, new: Observed, control: Sequence[str]) -> Runs:
         comparison, command, known = self.comparison, shlex.join(self.argv), self.known

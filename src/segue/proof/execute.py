@@ -8,7 +8,7 @@ import os
 import secrets
 import shutil
 import tempfile
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -22,6 +22,7 @@ from segue.proof.compose import Composed
 from segue.proof.copies import Copied
 from segue.proof.inputs import Dependencies, Inputs, Trees, place_copies, user_site_places
 from segue.proof.mounts import Mounted
+from segue.proof.mutation.sharpness import Effort
 from segue.proof.runners import Ended, Runner, Stage, read_report
 from segue.proof.runs import Observed
 from segue.proof.setup import Entries, Environment, Setup, place_installed
@@ -58,6 +59,8 @@ class SealOptions(Struct, frozen=True):
     """How checks are kept apart: `auto` takes the first of the others that works here."""
     timeout: float = 600
     """Seconds that one run of a check may take."""
+    effort: Effort = Effort()
+    """How much mutants ask of the tests that prove a task."""
     bases: Path | None = None
     """Where results on trees that nobody works on are kept for all runs; None: with the run."""
     setups: Path | None = None
@@ -113,10 +116,15 @@ class Sandbox:
         write = partial(self._write, Composed(entries))
         return found or await self._setup.make(entries, write, self._run_open)
 
-    async def run(self, argv: Sequence[str], composed: Composed, armed: Sequence[Runner]) -> Observed:
-        """Run the command on the tree and return how it ended; nothing of it is left."""
+    async def run(
+        self, argv: Sequence[str], composed: Composed, armed: Sequence[Runner], only: Collection[str] = ()
+    ) -> Observed:
+        """Run the command on the tree and return how it ended; nothing of it is left.
+
+        `only`: the tests that matter, if not all.
+        """
         async with self._slots, self._workplace() as (work, token):
-            stage, ended = await self._run(tuple(argv), composed, armed, work, token)
+            stage, ended = await self._run(tuple(argv), composed, armed, work, token, only=tuple(only))
             return observe(stage, armed, ended)
 
     async def try_out(self, argv: Sequence[str], composed: Composed, script: Path | None = None) -> Ended:
@@ -142,6 +150,7 @@ class Sandbox:
         work: Path,
         token: str,
         prepare: Callable[[Path], Prepared] | None = None,
+        only: tuple[str, ...] = (),
     ) -> tuple[Stage, Ended]:
         tree, hooks, reports = work / "tree", work / "hooks", work / "reports"
         # Git's own hooks see what git has: another git compares it with its index.
@@ -153,7 +162,9 @@ class Sandbox:
             inputs |= await asyncio.to_thread(place_installed, self._environment, tree)
             built_at = self._environment.place / "tree"
         prepared = await asyncio.to_thread(prepare, work) if prepare is not None else Prepared(argv)
-        stage = Stage(prepared.argv, self._means.seen_at(tree), tree, hooks, reports, token, composed.tests)
+        stage = Stage(
+            prepared.argv, self._means.seen_at(tree), tree, hooks, reports, token, composed.tests, only
+        )
         env = self._variables(join_variables(runner.arm(stage) for runner in armed), token)
         order = TreeCommand(
             prepared.argv,

@@ -43,7 +43,7 @@ from segue.proof.inputs import (
     machine_facts,
 )
 from segue.proof.mounts import Mounted
-from segue.proof.mutants import count_noticed, make_mutants
+from segue.proof.mutation.sharpness import Effort
 from segue.proof.paths import Classifier, PathKind, find_named
 from segue.proof.runners import Ended
 from segue.proof.scenarios import run_scenario
@@ -102,10 +102,11 @@ class Sealer:
         kind: TaskKind = TaskKind.BUILD,
         expected_red: Collection[str] = (),
         before: KnownFailures | None = None,
+        measured: bool = False,
     ) -> CheckResult:
         """Run the command on trees made of the base and the head; return what it says about the task.
 
-        `before` is what was red before the run.
+        `before` is what was red before the run. `measured`: mutants are to show how sharp the tests are.
         """
         self._last_base = base
         old, after = await asyncio.gather(list_tree(self._objects, base), list_tree(self._objects, head))
@@ -123,7 +124,7 @@ class Sealer:
                 tuple(argv), named, comparison, place, base_place, self._options, self._redact
             )
             check.kind, check.expected_red = kind, frozenset(expected_red)
-            check.known = before or KnownFailures()
+            check.known, check.is_measured = before or KnownFailures(), measured
             try:
                 return await check.run(cache, base), check.wrong
             finally:
@@ -216,31 +217,6 @@ class Sealer:
         trees = (before, after)
         return await self._judge(place, known, trees, classifier, examine, scenario.command, scenario=True)
 
-    async def try_mutants(
-        self, commands: Sequence[Sequence[str]], base: str, head: str, most: int
-    ) -> tuple[int, int] | None:
-        """Return how many mutants of the changed Python lines were tried, and how many the commands noticed.
-
-        None: there is nothing to mutate, or no command that passes on the head.
-        """
-        before, after = await asyncio.gather(list_tree(self._objects, base), list_tree(self._objects, head))
-        place, _ = await self._place(after)
-        changed = [path for path in after if path.endswith(".py") and before.get(path) != after[path]]
-        classifier = Classifier((), self._options.control_files)
-        texts = {
-            path: (
-                await read_text(self._objects, before, path),
-                await read_text(self._objects, after, path),
-            )
-            for path in changed
-            if classifier.kind(path) is PathKind.CODE
-        }
-        mutants = await asyncio.to_thread(make_mutants, texts, most)
-        if not mutants:
-            return None
-        place = place.within(await place.build(after))
-        return await count_noticed(place, commands, Composed(after), mutants)
-
     async def try_hooks(self, hooks: KeptHooks, commit: Commit) -> HookRun | None:
         """Run the repository's own hooks on a commit that is to be made; None: there are none."""
         place, known = await self._place(await list_tree(self._objects, commit.tree))
@@ -322,7 +298,7 @@ class Sealer:
     async def _remember(self, argv: Sequence[str], base: str) -> Path:
         """Return where a result on the base is kept: by tree, command, means and environment."""
         tree = (await self._objects.git("rev-parse", f"{base}^{{tree}}")).out.decode() if base else ""
-        options = msgspec.structs.replace(self._options, known_failures=(), bases=None, setups=None)
+        options = msgspec.structs.replace(self._options, known_failures=(), bases=None, setups=None, effort=Effort())
         inputs = input_facts(self._inputs, self._scratch) if self._inputs is not None else []
         sealed = (
             str(self._choice.means),

@@ -16,7 +16,7 @@ def _has_python(project: Project) -> bool:
 
 def _arm_pytest(stage: Stage) -> Mapping[str, str]:
     """Copy the plugin under a random name."""
-    plugin = place_hook(stage, "pytest_plugin.py", f"{stage.token}.py")
+    plugin = place_hook(stage, "pytest_plugin.py", f"{stage.token}.py", {"only": stage.only})
     return {"PYTEST_ADDOPTS": f"-p {plugin.stem} {_QUIET}", "PYTHONPATH": str(stage.hooks)}
 
 

@@ -45,6 +45,8 @@ class Stage(Struct, frozen=True):
     """A random word for names of hooks, reports and canaries: letters and digits, begins with a letter."""
     tests: tuple[str, ...]
     """The test files of the tree, from its root."""
+    only: tuple[str, ...] = ()
+    """Ids of the tests that matter, up to the first that fails; a runner that cannot select runs all."""
 
     def relative(self, folder: str) -> str:
         """Return a folder from the root of the repository; empty for the root itself, and for others."""

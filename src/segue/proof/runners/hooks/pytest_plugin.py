@@ -78,6 +78,13 @@ class _PytestRecorder:
         entry.update(outcome="failed", message=str(report.longrepr)[-_KEPT:], whole_file=True)
         entry["name"] = _cause(excinfo.value) if excinfo is not None else "CollectError"
 
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, config, items):
+        if _CONFIG["only"]:
+            wanted = set(_CONFIG["only"])
+            items[:] = [item for item in items if _place(item)[0] in wanted]
+            config.option.maxfail = 1
+
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_runtestloop(self, session):
         yield
