@@ -298,7 +298,9 @@ class Sealer:
     async def _remember(self, argv: Sequence[str], base: str) -> Path:
         """Return where a result on the base is kept: by tree, command, means and environment."""
         tree = (await self._objects.git("rev-parse", f"{base}^{{tree}}")).out.decode() if base else ""
-        options = msgspec.structs.replace(self._options, known_failures=(), bases=None, setups=None, effort=Effort())
+        options = msgspec.structs.replace(
+            self._options, known_failures=(), bases=None, setups=None, effort=Effort()
+        )
         inputs = input_facts(self._inputs, self._scratch) if self._inputs is not None else []
         sealed = (
             str(self._choice.means),

@@ -177,12 +177,16 @@ def check_proof(settings: Settings, flow: Flow, judged: bool, listing: TaskList)
     """
     scenarios = (*settings.proof.scenarios, *_read_scenarios(listing))
     checks = bool(settings.checks or settings.smoke)
-    for name, wanted in (("independent", flow.has("independent")), ("mutants", settings.proof.mutants)):
-        if wanted and not checks:
-            raise UsageError(
-                f"[proof] {name} has no effect: there are no checks to run the tests.",
-                hint='Set checks = ["pytest -q"]',
-            )
+    if flow.has("independent") and not checks:
+        raise UsageError(
+            "[proof] independent has no effect: there are no checks to run the tests.",
+            hint='Set checks = ["pytest -q"]',
+        )
+    if settings.require in (Level.TESTED, Level.INDEPENDENT) and not settings.proof.mutants:
+        raise UsageError(
+            f'require = "{settings.require}" cannot be reached: mutants are switched off.',
+            hint="Remove mutants = 0 from [proof], or require less",
+        )
     if settings.require not in (None, Level.CHANGED):
         _check_level(settings.require, flow, judged, checks, bool(scenarios))
 

@@ -122,7 +122,7 @@ async def _run_checks(
         base, head = await lay_tests(context, state, shlex.join(argv), tree)
         before = known_before(context, task, context.redact(shlex.join(argv)))
         result = await checking.sealer().check(
-            argv, base, head, kind=task.kind, expected_red=red, before=before
+            argv, base, head, kind=task.kind, expected_red=red, before=before, measured=True
         )
         result = explain_failure(context, state, name_broken_tasks(context, state, result))
         result = clean_result(context, result)

@@ -1,4 +1,4 @@
-"""Languages that can be mutated: one table of what differs, and tree-sitter's grammars, loaded when needed."""
+"""Languages that can be mutated: a table of what differs, and tree-sitter's grammars, loaded when needed."""
 
 from __future__ import annotations
 

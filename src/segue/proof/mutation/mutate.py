@@ -5,28 +5,30 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from segue.proof.mutation.grammar import Language, parse
-from segue.proof.mutation.source import CALL, Function, Source, is_hollow, is_skipped, open_source, text_of
+from segue.proof.mutation.source import CALL, Function, Source, is_skipped, open_source, text_of
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
 Files = Mapping[str, tuple[str, str]]
 """What files were and what they are, by path."""
-_BINARY = re.compile(r"binary.*|comparison_operator|boolean_operator|augmented.*|compound_assignment_expr|list"
-    r"|operator_assignment|assignment_expression|assignment_statement|test_operator")
-_SWAPS = dict(
-    word.split("~")
-    for word in (
-        "==~!= !=~== ===~!== !==~=== <~<= <=~< >~>= >=~> +~- -~+ *~/ /~* //~* %~* **~* &&~|| ||~&& and~or or~and "
-        "+=~-= -=~+= *=~/= /=~*= in~not_in not_in~in is~is_not is_not~is -eq~-ne -ne~-eq -lt~-le -le~-lt -gt~-ge "
-        "-ge~-gt -z~-n -n~-z"
-    ).split()
+_BINARY = re.compile(
+    r"binary.*|comparison_operator|boolean_operator|augmented.*|compound_assignment_expr|list"
+    r"|operator_assignment|assignment_expression|assignment_statement|test_operator"
 )
+_OPPOSITES = """
+    == !=   === !==   < <=   > >=   + -   * /   && ||   and or   += -=   *= /=   in not_in   is is_not
+    -eq -ne   -lt -le   -gt -ge   -z -n
+"""
+_SWAPS = {
+    one: other for pair in re.findall(r"(\S+) (\S+)", _OPPOSITES) for one, other in (pair, pair[::-1])
+} | {"//": "*", "%": "*", "**": "*"}
 _NUMBER = re.compile(r"integer|float|number|.*(?:int|integer|float|number|real|floating_point)_literal")
 _DIGITS = re.compile(r"(\d[\d_]*)((?:\.\d+)?[A-Za-z]\w*|\.\d+|)")
 _BOOLEANS = {"true": "false", "false": "true", "True": "False", "False": "True"}
@@ -85,21 +87,29 @@ class Mutants(Struct, frozen=True):
     """Changed files without a grammar."""
 
 
-def make_mutants(files: Files, seed: str) -> Mutants:
-    """Return the mutants of a change, in an order that depends on the seed alone."""
-    suspects: list[Suspect] = []
-    others: list[Mutant] = []
+def make_mutants(files: Files, seed: str, most: int) -> Mutants:
+    """Return the mutants of whole results, and at most this many others, by lot."""
+    functions: list[tuple[Source, Function]] = []
+    sites: list[_Place] = []
     unknown: list[str] = []
     for path, (before, after) in files.items():
         source = open_source(path, before, after)
         if source is None:
             unknown.append(path)
             continue
-        suspects += [suspect for function in source.functions for suspect in _suspect(source, function)]
-        for owner, operator, edits in _sites(source, source.root):
-            if mutant := _mutant(source, operator, edits, owner):
-                others.append(mutant)
-    return Mutants(tuple(suspects), tuple(_spread(others, seed)), tuple(unknown))
+        functions += [(source, function) for function in source.functions]
+        sites += [(source, *site) for site in _sites(source, source.root)]
+    made = (
+        _mutant(source, operator, edits, owner) for source, owner, operator, edits in _spread(sites, seed)
+    )
+    others = islice((mutant for mutant in made if mutant is not None), most)
+    functions.sort(key=lambda one: _lot(seed, one[0].path, one[1].node.start_byte))
+    suspects = [_suspect(source, function) for source, function in functions[:most]]
+    return Mutants(tuple(suspects), tuple(others), tuple(unknown))
+
+
+def _lot(*parts: object) -> bytes:
+    return hashlib.sha256(repr(parts).encode()).digest()
 
 
 def sabotage(files: Files) -> dict[str, bytes]:
@@ -113,12 +123,16 @@ def sabotage(files: Files) -> dict[str, bytes]:
         if source is None:
             continue
         edits = [edit for one in source.functions for edit in _enter(source, one, source.language.fail)]
-        outside = [(operator == "statement", more) for owner, operator, more in _sites(source, source.root) if not owner]
+        outside = [
+            (operator == "statement", more)
+            for owner, operator, more in _sites(source, source.root)
+            if not owner
+        ]
         for _, more in sorted(outside, key=lambda one: one[0]):
             if not any(_overlap(one, other) for one in more for other in edits):
                 edits += more
         if source.language.script and (outside or not edits) and source.lines:
-            start = sum(len(row) + 1 for row in source.text.split(b"\n")[: min(source.lines)])
+            start = sum(len(row) + 1 for row in source.text.split(b"\n")[: source.lines[0]])
             edits = [Edit(start, start, f"{source.language.fail}\n")]
         if edits:
             found[path] = _apply(source.text, edits)
@@ -129,11 +143,15 @@ def _overlap(one: Edit, other: Edit) -> bool:
     return one.start <= other.end and other.start <= one.end
 
 
-def _spread(mutants: list[Mutant], seed: str) -> Iterator[Mutant]:
-    """Yield mutants of each function in turn, by lot."""
-    groups: dict[str, list[Mutant]] = {}
-    for mutant in sorted(mutants, key=lambda one: hashlib.sha256(f"{seed}{one.shown}{one.operator}".encode()).digest()):
-        groups.setdefault(f"{mutant.path}:{mutant.owner}", []).append(mutant)
+_Place = tuple[Source, str, str, list[Edit]]
+"""A file, the function in it, what is done, and how."""
+
+
+def _spread(places: list[_Place], seed: str) -> Iterator[_Place]:
+    """Yield what can be done to each function in turn, in an order that depends on the seed alone."""
+    groups: dict[tuple[str, str], list[_Place]] = {}
+    for place in sorted(places, key=lambda one: _lot(seed, one[0].path, *one[2:])):
+        groups.setdefault((place[0].path, place[1]), []).append(place)
     while groups:
         for key in list(groups):
             yield groups[key].pop()
@@ -165,8 +183,8 @@ def _label(function: Function) -> str:
     return f"{function.name}@{function.node.start_point[0] + 1}"
 
 
-def _suspect(source: Source, function: Function) -> Iterator[Suspect]:
-    """Yield a function with the mutants of its whole result."""
+def _suspect(source: Source, function: Function) -> Suspect:
+    """Return a function with the mutants of its whole result."""
     language, label = source.language, _label(function)
     types = _result_types(function.node)
     gives = [language.give.replace("{}", ", ".join(_neutral(language, one) for one in types))]
@@ -177,7 +195,7 @@ def _suspect(source: Source, function: Function) -> Iterator[Suspect]:
     if wrong:
         whole.insert(0, _mutant(source, "result", wrong, label))
     leave = _mutant(source, "leave", _enter(source, function, language.leave), label)
-    yield Suspect(label, function.is_new, tuple(one for one in whole if one is not None), leave)
+    return Suspect(label, function.is_new, tuple(one for one in whole if one is not None), leave)
 
 
 def _enter(source: Source, function: Function, statement: str) -> list[Edit]:
@@ -243,16 +261,23 @@ def _results(source: Source, function: Function) -> Iterator[Node]:
         elif node.child_by_field_name("body") is None or not node.child_by_field_name("parameters"):
             pending.extend(node.children)
     last = body.named_children[-1] if body.named_child_count else None
-    has_value = function.node.child_by_field_name("return_type") or source.language.grammar[0].endswith("ruby")
-    if source.language.has_implicit_results and last is not None and has_value:
-        if not _RETURN.search(last.type) and not text_of(last).endswith(";"):
-            yield last
+    has_value = function.node.child_by_field_name("return_type") or source.language.grammar[0].endswith(
+        "ruby"
+    )
+    if not source.language.has_implicit_results or last is None or not has_value:
+        return
+    if not _RETURN.search(last.type) and not text_of(last).endswith(";"):
+        yield last
 
 
 def _returned(node: Node) -> Iterator[Node]:
-    """Yield what a return or a yield has; what it passes on from elsewhere, and the object itself, do not count."""
+    """Yield what a return or a yield has; what it only passes on, and the object itself, do not count."""
     values = [one for one in node.named_children if not is_skipped(one)]
-    if len(values) == 1 and text_of(values[0]) not in _OWN and not re.match(r"yield\s*(?:from|\*)", text_of(node)):
+    if (
+        len(values) == 1
+        and text_of(values[0]) not in _OWN
+        and not re.match(r"yield\s*(?:from|\*)", text_of(node))
+    ):
         yield values[0]
 
 
@@ -277,7 +302,7 @@ def _sites(source: Source, node: Node) -> Iterator[Site]:
     """Yield what can be done to the changed lines below a node."""
     if is_skipped(node) or not source.touches(node):
         return
-    if node.start_point[0] in source.lines:
+    if source.is_changed(node.start_point[0]):
         function = source.find_owner(node)
         owner = _label(function) if function is not None else ""
         for operator, start, end, text in _changes(source, node, is_inside=function is not None):
@@ -378,6 +403,7 @@ def _is_kept(node: Node, is_inside: bool) -> bool:
     left = node.child_by_field_name("left")
     target = left.named_children[0] if left is not None and left.type == "expression_list" else left
     is_name = target is not None and target.type in ("identifier", "variable_name")
-    if not is_name or "augmented" in node.type or node.child_by_field_name("right") is None:
+    right = node.child_by_field_name("right")
+    if not is_name or right is None or "augmented" in node.type:
         return True
-    return not is_inside and not re.search(r"[0-9\"'`]", text_of(node))
+    return not is_inside and bool(CALL.fullmatch(right.type) or right.type == "identifier")

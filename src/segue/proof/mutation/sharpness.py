@@ -1,8 +1,8 @@
-"""Sharpness: run mutants of a change against the tests that prove it, and say whether these can tell right from wrong.
+"""Sharpness: run mutants of a change against the tests that prove it, and say whether these can tell.
 
-A changed function counts as seen if its tests notice that its result is another one. If they do not, because its
-result is beside the point, they must notice that it does nothing, and most of its other mutants. A function that
-returns to tests which notice neither is one that nobody looks at.
+A changed function counts as seen if its tests notice that its result is another one. If they do not, because
+its result is beside the point, they must notice that it does nothing, and most of its other mutants. Nobody
+looks at a function that tests reach without noticing either.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from enum import Enum, auto
 from msgspec import Struct
 from msgspec.structs import replace
 
+from segue.domain.amounts import list_some
 from segue.proof.mutation.grammar import find_language
 from segue.proof.mutation.mutate import Files, Mutant, Mutants, Suspect, make_mutants
 from segue.proof.report import TestOutcome
@@ -30,6 +31,8 @@ _LONG = 6.0
 """The budget is at least as many times as long as the tests take, so that slow ones are measured too."""
 _FEWEST = 3
 """So many mutants must have been tried where the time did not suffice for all."""
+
+_NAMED = 5
 
 Run = Callable[[Mapping[str, bytes], Collection[str]], Awaitable[Observed]]
 """Runs the check with some texts replaced; only these tests of it, or all if there are none."""
@@ -63,11 +66,14 @@ class _End(Enum):
 
 
 async def measure(run: Run, files: Files, proving: Sequence[str], effort: Effort) -> Sharpness:
-    """Return what mutants of the changed files show; `proving` are the tests, none for the command as a whole."""
+    """Return what mutants of the changed files show.
+
+    `proving` are the tests that prove the change; none: the command as a whole does.
+    """
     if not effort.most:
         return _not_measured("`proof.mutants` is 0")
     seed = hashlib.sha256(repr(sorted(files.items())).encode()).hexdigest()
-    mutants = await asyncio.to_thread(make_mutants, files, seed)
+    mutants = await asyncio.to_thread(make_mutants, files, seed, 3 * effort.most)
     if not mutants.suspects and not mutants.others:
         mutants = _plain_mutants(files, mutants.unknown)
         if not mutants.suspects:
@@ -85,7 +91,7 @@ def _not_measured(why: str) -> Sharpness:
 def _why_not(files: Files) -> str:
     known = [path for path, (_, after) in files.items() if find_language(path, after) is not None]
     if known:
-        return f"nothing in {known[0]} can be mutated, or its grammar is missing (pip install 'segue[languages]')"
+        return f"nothing in {known[0]} can be mutated (some grammars need: pip install 'segue[languages]')"
     return "no program was changed"
 
 
@@ -132,23 +138,33 @@ class _Trial:
     async def judge(self, mutants: Mutants) -> Sharpness:
         """Try mutants until it is clear what the tests notice."""
         new = [one for one in mutants.suspects if one.is_new and one.whole][: self._effort.most]
-        ignored, beside = await self._try_results(new)
+        ignored, beside, unreached = await self._try_results(new)
         pool = [one.whole[0] for one in mutants.suspects if not one.is_new and one.whole]
-        pool = [*pool, *mutants.others][: self._effort.most]
+        # A function that no test reaches counts once, as a whole. Whole results count as well, because a short
+        # function has few other mutants.
+        out = {one.label for one in unreached}
+        pool = [*pool, *(one for one in mutants.others if one.owner not in out)][: self._effort.most]
+        pool = [*(one.whole[0] for one in new if one not in unreached), *pool]
         for one in beside:
             own = [mutant for mutant in mutants.others if mutant.owner == one.label]
             pool += [mutant for mutant in own[:_FEWEST] if mutant not in pool]
         # Where it is clear already, a few more are examples for whoever writes better tests.
-        await self._try(pool[:_FEWEST] if ignored else pool, enough=not beside)
+        await self._try(pool[: len(new) + _FEWEST] if ignored else pool, enough=not beside)
         if self._share(pool) < self._effort.share:
             await self._ask_other_tests(pool)
         ignored += [one for one in beside if self._share(self._own(pool, one)) < self._effort.share]
-        return self._conclude(new, ignored, pool)
+        missed = (
+            [one.label for one in unreached] if len(unreached) > (1 - self._effort.share) * len(new) else []
+        )
+        return self._conclude(ignored, missed, pool)
 
-    async def _try_results(self, new: Sequence[Suspect]) -> tuple[list[Suspect], list[Suspect]]:
+    async def _try_results(
+        self, new: Sequence[Suspect]
+    ) -> tuple[list[Suspect], list[Suspect], list[Suspect]]:
         """Return the functions that tests reach and whose result nobody looks at.
 
-        The second are those where doing nothing at all would be noticed: for them, their other mutants decide.
+        The second are those where doing nothing at all would be noticed: their other mutants decide. No test
+        reaches the third.
         """
         await self._try([one.whole[0] for one in new])
         doubtful = [one for one in new if self._ends.get(one.whole[0]) is not _End.NOTICED]
@@ -158,15 +174,12 @@ class _Trial:
         ignored = [one for one in alive if one not in beside]
         leaving = {one.label: one.leave for one in ignored if one.leave is not None}
         await self._try(leaving.values())
-        reached = [
-            one
-            for one in ignored
-            if one.leave is None or self._ends.pop(one.leave, _End.SURVIVED) is _End.NOTICED
-        ]
-        return reached, beside
+        ends = {label: self._ends.pop(leave, _End.NOTICED) for label, leave in leaving.items()}
+        unreached = [one for one in ignored if ends.get(one.label) is _End.SURVIVED]
+        return [one for one in ignored if one not in unreached], beside, unreached
 
     def _own(self, pool: Iterable[Mutant], suspect: Suspect) -> list[Mutant]:
-        return [mutant for mutant in pool if mutant.owner == suspect.label]
+        return [one for one in pool if one.owner == suspect.label and one.operator != "result"]
 
     def _share(self, pool: Iterable[Mutant]) -> float:
         """Return which part of the mutants that say something was noticed; those not tried say nothing."""
@@ -175,15 +188,16 @@ class _Trial:
 
     async def _try(self, mutants: Iterable[Mutant], enough: bool = False) -> None:
         """Try mutants, some side by side; `enough`: no more of them than it takes to be content."""
-        waiting = [one for one in dict.fromkeys(mutants) if one not in self._ends]
-        wanted, pending = math.ceil(self._effort.share * len(waiting)), iter(waiting)
+        several = list(dict.fromkeys(mutants))
+        wanted, pending = math.ceil(self._effort.share * len(several)), iter(several)
 
         async def work() -> None:
             for mutant in pending:
-                noticed = sum(self._ends.get(one) is _End.NOTICED for one in waiting)
+                noticed = sum(self._ends.get(one) is _End.NOTICED for one in several)
                 if time.monotonic() > self._deadline or (enough and noticed >= wanted):
                     return
-                self._ends[mutant] = await self._end_of(mutant, self._only)
+                if mutant not in self._ends:
+                    self._ends[mutant] = await self._end_of(mutant, self._only)
 
         await asyncio.gather(*(work() for _ in range(_SIDE_BY_SIDE)))
 
@@ -196,22 +210,27 @@ class _Trial:
         return _ended(seen, self._proving if only or not self._only else (), mutant.unbuilt)
 
     async def _ask_other_tests(self, pool: Sequence[Mutant]) -> None:
-        """Leave out what other tests of the check notice: the lines are old tests' business, not the new ones'."""
-        for mutant in pool if self._only else ():
-            if self._ends.get(mutant) is _End.SURVIVED and time.monotonic() < self._deadline:
-                if await self._end_of(mutant, ()) is _End.NOTICED:
-                    self._ends[mutant] = _End.UNBUILT
+        """Leave out what other tests of the check notice: these lines are their business."""
+        alive = [one for one in pool if self._only and self._ends.get(one) is _End.SURVIVED]
+        for mutant in alive:
+            late = time.monotonic() > self._deadline
+            if not late and await self._end_of(mutant, ()) is _End.NOTICED:
+                self._ends[mutant] = _End.UNBUILT
 
-    def _conclude(self, new: Sequence[Suspect], ignored: Sequence[Suspect], pool: Sequence[Mutant]) -> Sharpness:
+    def _conclude(
+        self, ignored: Sequence[Suspect], missed: Sequence[str], pool: Sequence[Mutant]
+    ) -> Sharpness:
         ends = {one: end for one, end in self._ends.items() if end is not _End.UNBUILT}
         noticed = sum(end is _End.NOTICED for end in ends.values())
         survivors = tuple(one.shown for one, end in ends.items() if end is _End.SURVIVED)
         found = Sharpness(len(ends), noticed, survivors)
-        untried = [one for one in (*(each.whole[0] for each in new), *pool) if one not in self._ends]
+        untried = [one for one in pool if one not in self._ends]
         share, viable = self._share(pool), [one for one in pool if one in ends]
         if ignored:
-            names = ", ".join(dict.fromkeys(one.label.partition("@")[0] or one.label for one in ignored))
+            names = _list_names(one.label for one in ignored)
             return replace(found, blunt=f"no test looks at what comes out of {names}")
+        if missed:
+            return replace(found, blunt=f"no test that proves the change reaches {_list_names(missed)}")
         if viable and share < self._effort.share:
             seen = round(share * len(viable))
             words = f"{seen} of {len(viable)} small changes of the changed lines were noticed"
@@ -221,6 +240,10 @@ class _Trial:
         if untried and len(ends) < _FEWEST and time.monotonic() > self._deadline:
             return replace(found, blunt=f"not measured: {self._effort.seconds:.0f} s were not enough")
         return found
+
+
+def _list_names(labels: Iterable[str]) -> str:
+    return list_some([label.partition("@")[0] or f"line {label[1:]}" for label in labels], _NAMED)
 
 
 def _ended(seen: Observed, proving: Collection[str], unbuilt: str) -> _End:

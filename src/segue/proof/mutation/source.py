@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING
 
@@ -60,50 +61,45 @@ class Source:
         self._end = end if end >= 0 else len(self.text)
         self._rows = self.text.split(b"\n")
         nodes: list[Node] = []
-        code: set[int] = set()
-        self._walk(root, nodes, code)
+        owners: dict[int, int] = {}
+        self._walk(root, nodes, owners, -1)
         changed, removed = changed_lines(before, after)
-        self.lines = frozenset(changed & code)
-        self.functions = self._changed(nodes, code, removed)
+        self.lines = sorted(changed & owners.keys())
+        self.functions = self._changed(nodes, owners, removed)
 
-    def _walk(self, node: Node, functions: list[Node], code: set[int]) -> None:
-        """Note the functions and the lines of code below a node."""
+    def _walk(self, node: Node, functions: list[Node], owners: dict[int, int], owner: int) -> None:
+        """Note the functions below a node, and for each line of code the one that it begins in."""
         if is_skipped(node) or node.start_byte >= self._end:
             return
         if _FUNCTION.fullmatch(node.type) and node.child_by_field_name("body") is not None:
             functions.append(node)
+            # The line that a function begins on is its own, unless it is within another one.
+            begins = _with_decorators(node).start_point[0]
+            for line in range(begins, node.start_point[0] + 1):
+                if owners.get(line, -1) == owner == -1 or begins < node.start_point[0]:
+                    owners[line] = len(functions) - 1
+            owner = len(functions) - 1
         if not node.child_count:
-            code.update(range(node.start_point[0], node.end_point[0] + 1))
+            for line in range(node.start_point[0], node.end_point[0] + 1):
+                owners.setdefault(line, owner)
         for child in node.children:
-            self._walk(child, functions, code)
+            self._walk(child, functions, owners, owner)
 
-    def _changed(self, nodes: list[Node], code: set[int], removed: set[int]) -> list[Function]:
+    def _changed(self, nodes: list[Node], owners: dict[int, int], removed: set[int]) -> list[Function]:
+        """Return the functions with changed lines of their own, and those that were only shortened."""
         own: dict[int, list[int]] = {}
-        for line in code:
-            own.setdefault(self._owner(nodes, line), []).append(line)
-        found = []
+        for line, owner in owners.items():
+            own.setdefault(owner, []).append(line)
+        found, changed_set = [], set(self.lines)
         for number, node in enumerate(nodes):
             body, lines = node.child_by_field_name("body"), own.get(number, [])
-            changed = sum(line in self.lines for line in lines)
+            changed = sum(line in changed_set for line in lines)
             shortened = any(node.start_point[0] < line <= node.end_point[0] for line in removed)
             if body is None or is_hollow(body) or not (changed or shortened):
                 continue
             name = node.child_by_field_name("name")
             found.append(Function(text_of(name) if name else "", node, body, changed, len(lines)))
         return found
-
-    def _owner(self, nodes: list[Node], line: int) -> int:
-        """Return the number of the function that a line begins in, else of one that begins on it, else -1."""
-        row = self._rows[line]
-        place = (line, len(row) - len(row.lstrip()))
-        around = [
-            (node.end_byte - node.start_byte, number)
-            for number, node in enumerate(nodes)
-            if _with_decorators(node).start_point <= place < node.end_point
-        ]
-        if around:
-            return min(around)[1]
-        return next((number for number, node in enumerate(nodes) if node.start_point[0] == line), -1)
 
     def find_owner(self, node: Node) -> Function | None:
         """Return the changed function that a node is part of."""
@@ -112,7 +108,13 @@ class Source:
 
     def touches(self, node: Node) -> bool:
         """Return whether a changed line is among those of a node."""
-        return any(line in self.lines for line in range(node.start_point[0], node.end_point[0] + 1))
+        at = bisect_left(self.lines, node.start_point[0])
+        return at < len(self.lines) and self.lines[at] <= node.end_point[0]
+
+    def is_changed(self, line: int) -> bool:
+        """Return whether a line of code changed."""
+        at = bisect_left(self.lines, line)
+        return at < len(self.lines) and self.lines[at] == line
 
     def show(self, line: int) -> str:
         """Return a line without its indentation."""
@@ -124,7 +126,7 @@ class Source:
 
 
 def open_source(path: str, before: str, after: str) -> Source | None:
-    """Return a changed file; None: its language is not known, or its grammar is not installed."""
+    """Return a changed file; None: its language is not known, or its grammar is missing."""
     language = find_language(path, after)
     root = parse(language, after.encode()) if language is not None else None
     return Source(path, language, root, before, after) if language is not None and root is not None else None
@@ -144,7 +146,7 @@ def changed_lines(before: str, after: str) -> tuple[set[int], set[int]]:
 
 
 def is_skipped(node: Node) -> bool:
-    """Return whether nobody could notice a change of a node: comments, imports, types, docstrings, logging."""
+    """Return whether nobody could notice a change: of comments, imports, types, docstrings, logging."""
     if not node.is_named:
         return False
     if _SKIPPED.fullmatch(node.type):
