@@ -52,10 +52,13 @@ async def commit_task(context: RunContext, state: TaskState) -> PhaseEnd:
     return await _commit(context, state, "task")
 
 
-async def send_back(context: RunContext, state: TaskState, verdict: Verdict, notes: str = "") -> PhaseEnd:
+async def send_back(
+    context: RunContext, state: TaskState, verdict: Verdict, notes: str = "", label: str = ""
+) -> PhaseEnd:
     """Send the agent back with exactly what is missing, in the same conversation where it has one.
 
-    What it changes is committed on the same branch, after the hooks, which may send it back again.
+    What it changes is committed on the same branch, after the hooks, which may send it back again; `label` is
+    the name of that commit, where it is none of the counted fixes.
     """
     attempts = context.attempts(RESOLVE, state)
     async for attempt in attempts:
@@ -80,7 +83,7 @@ async def send_back(context: RunContext, state: TaskState, verdict: Verdict, not
     if not result.ok:
         return PhaseEnd(False, result.output.verdict.reason)
     state.take(result.output)
-    return await commit_phase(context, state, f"fix-{state.resolutions}")
+    return await commit_phase(context, state, label or f"fix-{state.resolutions}")
 
 
 HOOKS = "hooks"

@@ -140,8 +140,8 @@ class _Trial:
         new = [one for one in mutants.suspects if one.is_new and one.whole][: self._effort.most]
         ignored, beside, unreached = await self._try_results(new)
         pool = [one.whole[0] for one in mutants.suspects if not one.is_new and one.whole]
-        # A function that no test reaches counts once, as a whole. Whole results count as well, because a short
-        # function has few other mutants.
+        # A function that no test reaches counts once, as a whole. Results count as well: a short function has
+        # few other mutants.
         out = {one.label for one in unreached}
         pool = [*pool, *(one for one in mutants.others if one.owner not in out)][: self._effort.most]
         pool = [*(one.whole[0] for one in new if one not in unreached), *pool]
