@@ -158,6 +158,7 @@ HONEST_PYTHON = [
         "    assert subprocess.run(line, capture_output=True, text=True).stdout == 'three: 3\\n'\n"
         "    assert subprocess.run([*line[:2]], capture_output=True).returncode == 2\n",
         True,
+        SHOP,
         cli="import sys\n\n\ndef main():\n    if len(sys.argv) < 2:\n        sys.exit(2)\n"
         "    print(f'three: {int(sys.argv[1])}')\n\n\nif __name__ == '__main__':\n    main()\n",
     ),
