@@ -22,6 +22,8 @@ from segue.proof.decide import Decision, decide, list_ids, own_tests
 from segue.proof.disguise import Disguise
 from segue.proof.doubts import Doubts
 from segue.proof.execute import Sandbox, SealOptions
+from segue.proof.mutation.mutate import sabotage
+from segue.proof.mutation.sharpness import Sharpness, measure
 from segue.proof.obstacles import find_obstacle
 from segue.proof.ordinary import Repetition
 from segue.proof.paths import PathKind, matches_any
@@ -29,7 +31,6 @@ from segue.proof.repeats import KnownFlaky, Repeats
 from segue.proof.report import Reason, TestOutcome
 from segue.proof.runners import FALLBACKS, LAST, RUNNERS, Project, Runner
 from segue.proof.runs import Observed, Runs
-from segue.proof.sabotage import sabotage
 from segue.proof.support import Support
 from segue.system.files import private_folder, write_atomic
 
@@ -136,6 +137,8 @@ class SealedCheck(Struct):
     """The runners that are asked for a report."""
     wrong: tuple[str, ...] = ()
     """Tests that fail, and not because a name is missing."""
+    is_measured: bool = False
+    """Whether mutants are to show that the tests that prove the task can tell right from wrong."""
     idle: tuple[str, ...] = ()
     """Control files that the task changed, and that the check does not need or nobody has agreed to."""
     met: KnownFlaky = field(default_factory=KnownFlaky)
@@ -158,7 +161,7 @@ class SealedCheck(Struct):
             cache.unlink(missing_ok=True)
             runs = replace(runs, base=await self.observe_base(cache, base))
             decision = decide(runs)
-        repeats = Repeats(self._run_some, recipe)
+        repeats = Repeats(self._again, recipe)
         runs = await repeats.refusal(runs)
         decision = decide(runs)
         again, ordinary = None, None
@@ -190,7 +193,23 @@ class SealedCheck(Struct):
             self.caps += (result.cap, await doubts.try_old_versions(), _equal_to_all(runs))
             result = replace(result, both_sides=await doubts.name_both_sides())
         lost = tuple(key for key in result.lost if key not in self.flaky)
-        return replace(result, flaky=self.flaky, cap="; ".join(filter(None, self.caps)), lost=lost)
+        result = replace(result, flaky=self.flaky, cap="; ".join(filter(None, self.caps)), lost=lost)
+        if not self.is_measured or decision.state is not CheckState.PASSED or not decision.proved:
+            return result
+        if decision.noticed is False:
+            return replace(result, blunt="they pass although every changed function fails")
+        sharp = await self._measure(decision, recipe)
+        tried = (sharp.tried, sharp.noticed) if sharp.tried else None
+        return replace(result, mutants=tried, survivors=sharp.survivors, blunt=sharp.blunt)
+
+    async def _measure(self, decision: Decision, recipe: Recipe) -> Sharpness:
+        """Return what mutants of the changed lines show about the tests that prove the task."""
+        proving = [key for key in decision.proved if key]
+
+        async def run(broken: Mapping[str, bytes], wanted: Collection[str]) -> Observed:
+            return await self._run(recipe, broken, wanted=wanted, brief=True)
+
+        return await measure(run, await self._changed_files(), proving, self.options.effort)
 
     async def tear_down(self) -> None:
         """Run what the user wants to run after each check."""
@@ -250,24 +269,24 @@ class SealedCheck(Struct):
         recipe: Recipe,
         broken: Mapping[str, bytes] | None = None,
         fixed: Mapping[str, str] = MappingProxyType({}),
+        wanted: Collection[str] = (),
+        brief: bool = False,
     ) -> Observed:
         composed = await self.comparison.compose(recipe, fixed)
         if broken:
             composed = replace(composed, texts={**composed.texts, **broken})
         place = self.base_place if recipe == _BASE else self.place
-        return await place.run(self.argv, composed, self.armed)
+        return await place.run(self.argv, composed, self.armed, wanted=tuple(wanted), brief=brief)
+
+    async def _again(self, recipe: Recipe, wanted: Collection[str]) -> Observed:
+        """Run once more; of the tests, only these need to run."""
+        return await self._run(recipe, wanted=wanted)
 
     async def _run_as(self, recipe: Recipe, disguise: Disguise, argv: Sequence[str]) -> Observed:
         """Run the command, or another one, as if nobody watched it."""
         composed = await self.comparison.compose(recipe)
         place = self.base_place if recipe == _BASE else self.place
         return await place.run(argv or self.argv, composed, self.armed, disguise)
-
-    async def _run_some(self, recipe: Recipe, wanted: Collection[str]) -> Observed:
-        """Run once more; of the tests, only these need to run."""
-        composed = await self.comparison.compose(recipe)
-        place = self.base_place if recipe == _BASE else self.place
-        return await place.run(self.argv, composed, self.armed, wanted=tuple(wanted))
 
     async def _run_new_code(self, base: Observed, support: Support) -> tuple[Runs, Recipe, tuple[str, ...]]:
         """Run the new code with the old tests and with the new ones; also return what controls them."""
@@ -330,10 +349,11 @@ class SealedCheck(Struct):
         """Run the tests on code that raises; None if there is none to break, or nothing to learn from it."""
         if self.kind is TaskKind.TEST_FIRST:
             return None
-        broken = await self._sabotaged()
+        broken = await asyncio.to_thread(sabotage, await self._changed_files())
         return await self._run(recipe, broken) if broken else None
 
-    async def _sabotaged(self) -> dict[str, bytes]:
+    async def _changed_files(self) -> dict[str, tuple[str, str]]:
+        """Return the product's changed files, before and after."""
         files = {}
         for path in self.comparison.changed(PathKind.CODE):
             if path in self.comparison.head:
@@ -341,7 +361,7 @@ class SealedCheck(Struct):
                     self.comparison.text("base", path), self.comparison.text("head", path)
                 )
                 files[path] = (texts[0], texts[1])
-        return await asyncio.to_thread(sabotage, files)
+        return files
 
     def _runs(self, base: Observed, regress: Observed, new: Observed, control: Sequence[str]) -> Runs:
         comparison, command, known = self.comparison, shlex.join(self.argv), self.known

@@ -25,6 +25,7 @@ from segue.proof.copies import Copied
 from segue.proof.disguise import Disguise
 from segue.proof.inputs import Dependencies, Inputs, Trees, place_copies, user_site_places
 from segue.proof.mounts import Mounted
+from segue.proof.mutation.sharpness import Effort
 from segue.proof.repository import make_repository
 from segue.proof.runners import Ended, Runner, Stage, read_report
 from segue.proof.runs import Observed
@@ -64,6 +65,8 @@ class SealOptions(Struct, frozen=True):
     """How checks are kept apart: `auto` takes the first of the others that works here."""
     timeout: float = 600
     """Seconds that one run of a check may take."""
+    effort: Effort = Effort()
+    """How much mutants ask of the tests that prove a task."""
     bases: Path | None = None
     """Where results on trees that nobody works on are kept for all runs; None: with the run."""
     setups: Path | None = None
@@ -126,17 +129,18 @@ class Sandbox:
         armed: Sequence[Runner],
         disguise: Disguise = Disguise.WATCHED,
         wanted: tuple[str, ...] = (),
+        brief: bool = False,
     ) -> Observed:
         """Run the command on the tree and return how it ended; nothing of it is left.
 
         An ordinary run reports no tests. A runner that can leaves out all tests but the wanted ones; without
-        any, all run.
+        any, all run. A brief run may end with the first test that fails.
         """
         armed = armed if disguise is Disguise.WATCHED else ()
         async with self._slots, self._workplace(disguise) as (work, token):
             began = time.monotonic()
             stage, ended = await self._run(
-                tuple(argv), composed, armed, work, token, disguise=disguise, wanted=wanted
+                tuple(argv), composed, armed, work, token, disguise=disguise, wanted=wanted, brief=brief
             )
             return replace(observe(stage, armed, ended), seconds=round(time.monotonic() - began, 3))
 
@@ -165,6 +169,7 @@ class Sandbox:
         prepare: Callable[[Path], Prepared] | None = None,
         disguise: Disguise = Disguise.WATCHED,
         wanted: tuple[str, ...] = (),
+        brief: bool = False,
     ) -> tuple[Stage, Ended]:
         tree, hooks, reports = work / "tree", work / "hooks", work / "reports"
         watched = disguise is Disguise.WATCHED
@@ -179,7 +184,7 @@ class Sandbox:
             built_at = self._environment.place / "tree"
         prepared = await asyncio.to_thread(prepare, work) if prepare is not None else Prepared(argv)
         root = self._means.seen_at(tree)
-        stage = Stage(prepared.argv, root, tree, hooks, reports, token, composed.tests, wanted)
+        stage = Stage(prepared.argv, root, tree, hooks, reports, token, composed.tests, wanted, brief)
         env = self._variables(join_variables(runner.arm(stage) for runner in armed), token, watched)
         own = prepared.objects or await make_repository(tree, composed, self._objects)
         order = TreeCommand(

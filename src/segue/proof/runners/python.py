@@ -22,7 +22,8 @@ def _has_python(project: Project) -> bool:
 def _arm_pytest(stage: Stage) -> Mapping[str, str]:
     """Copy the plugin under a random name."""
     words = f"-p {stage.token} {_QUIET}"
-    known = {"probes": copy_hook(stage, "probes.py", f"{stage.token}p.txt").name, "words": words}
+    probes = copy_hook(stage, "probes.py", f"{stage.token}p.txt").name
+    known = {"probes": probes, "words": words}
     place_hook(stage, "pytest_plugin.py", f"{stage.token}.py", known)
     return {"PYTEST_ADDOPTS": words, "PYTHONPATH": str(stage.hooks), **_LAUNCHERS}
 

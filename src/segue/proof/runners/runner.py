@@ -47,6 +47,8 @@ class Stage(Struct, frozen=True):
     """The test files of the tree, from its root."""
     wanted: tuple[str, ...] = ()
     """The ids of the only tests that matter, which runs them alone where a runner can; empty: all do."""
+    brief: bool = False
+    """Whether it may end with the first of these that fails."""
 
     def relative(self, folder: str) -> str:
         """Return a folder from the root of the repository; empty for the root itself, and for others."""
@@ -134,6 +136,7 @@ def place_hook(stage: Stage, hook: str, name: str, extra: Mapping[str, object] |
         "reports": str(reports),
         "token": stage.token,
         "wanted": stage.wanted,
+        "brief": stage.brief,
     }
     known |= extra or {}
     target.with_suffix(".json").write_text(json.dumps(known))

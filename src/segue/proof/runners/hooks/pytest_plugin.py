@@ -90,6 +90,8 @@ class _PytestRecorder:
             left = [item for item in items if _place(item)[0] not in wanted]
             items[:] = [item for item in items if _place(item)[0] in wanted]
             config.hook.pytest_deselected(items=left)
+        if wanted and _CONFIG["brief"]:
+            config.option.maxfail = 1
 
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_runtestloop(self, session):
