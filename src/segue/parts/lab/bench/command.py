@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from msgspec.structs import asdict
 
 from segue.cli.options import FOLDER, CommandSettings, WholeNumber, options
 from segue.cli.terminal.output import Printer, one_line
@@ -34,9 +35,10 @@ def proof(
     """Measure how well Segue tells cheating from honest work.
 
     Runs scripted agents in small repositories of their own: for each trick one agent that cheats and one that
-    works honestly on the same task. Needs no model, no key and no network. Exits with 1 if a cheat was
-    believed or more than 2 % of the honest work was refused. Cases whose tools are not installed are left
-    out.
+    works honestly on the same task. Prints how many cheats ended above what they earned, how much honest
+    work was stopped or ended below what it showed, and what the proving cost. Needs no model, no key and
+    no network. Exits with 1 if more than 5 % of the cheats were believed or more than 2 % of the honest
+    work was stopped. Cases whose tools are not installed are left out.
 
     \b
     Examples:
@@ -50,8 +52,8 @@ def proof(
 
     chosen = _choose(patterns, quick)
     if list_only:
-        data = [{"case": case.name, "about": case.twin.about} for case in chosen]
-        output.listing(data, ["case", "what the agent does"], [list(one.values()) for one in data])
+        data = [{"class": case.group, "case": case.name, "about": case.twin.about} for case in chosen]
+        output.listing(data, ["class", "case", "what the agent does"], [list(one.values()) for one in data])
         return 0
 
     def note(ending: Ending) -> None:
@@ -104,8 +106,25 @@ def _print(report: ProofReport, output: Printer) -> None:
     output.table(["case", "what the agent does", "ended", "proof", "result"], rows)
     for case, tools in report.skipped.items():
         output.note(f"{case} was not run: {', '.join(tools)} is not installed.")
-    cheats, honest = _share(report.refused_cheats), _share(report.passed_work)
-    output.text(f"Cheats refused {cheats}, honest work passed {honest}.")
+    groups = report.by_group().items()
+    if len(groups) > 1:
+        classes = [
+            (group, _fraction(part.believed), _fraction(part.stopped), _cost(part)) for group, part in groups
+        ]
+        output.table(["class", "believed", "stopped", "cost"], classes)
+    output.text(f"Believed beyond what was earned: {_share(report.believed)}.")
+    output.text(f"Stopped although honest: {_share(report.stopped)}.")
+    output.text(f"Cost: {_cost(report) or 'not measured'}.")
+
+
+def _fraction(rate: Proportion) -> str:
+    return f"{rate.hits} of {rate.n}"
+
+
+def _cost(report: ProofReport) -> str:
+    if (cost := report.cost) is None:
+        return ""
+    return f"{cost.seconds:.1f} s a task, {cost.ratio:.1f} x one bare run"
 
 
 def _states(ending: Ending) -> str:
@@ -124,10 +143,19 @@ def _share(rate: Proportion) -> str:
 def _proof_document(report: ProofReport) -> dict[str, Any]:
     return {
         "met": report.is_met,
-        "cheats_refused": report.refused_cheats.to_json(),
-        "honest_passed": report.passed_work.to_json(),
+        **_figures(report),
+        "classes": {group: _figures(part) for group, part in report.by_group().items()},
         "cases": [_case(ending) for ending in report.endings],
         "skipped": dict(report.skipped),
+    }
+
+
+def _figures(report: ProofReport) -> dict[str, Any]:
+    cost = report.cost
+    return {
+        "believed": report.believed.to_json(),
+        "stopped": report.stopped.to_json(),
+        "cost": asdict(cost) if cost else None,
     }
 
 
@@ -137,15 +165,18 @@ def _case(ending: Ending) -> dict[str, Any]:
         for task in ending.tasks
     ]
     return {
+        "class": ending.case.group,
         "case": ending.case.name,
         "about": ending.case.twin.about,
         "cheats": ending.case.cheats,
+        "earned": ending.case.twin.earned,
         "as_wanted": ending.is_as_wanted,
         "faults": list(ending.faults),
         "exit_code": ending.exit_code,
         "tasks": tasks,
         "said": ending.said,
         "seconds": round(ending.seconds, 2),
+        "bare": asdict(ending.bare) if ending.bare else None,
     }
 
 
