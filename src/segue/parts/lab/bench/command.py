@@ -21,7 +21,9 @@ _REASON_CHARS = 100
 
 
 @click.command("proof")
-@click.option("--only", "patterns", multiple=True, metavar="GLOB", help="Run only these cases (repeatable).")
+@click.option(
+    "--only", "patterns", multiple=True, metavar="GLOB", help="Run only these cases or classes (repeatable)."
+)
 @click.option("--quick", is_flag=True, help="Run a small part of the cases.")
 @click.option(
     "--jobs", type=WholeNumber(1), default=2, show_default=True, help="How many cases to run side by side."
@@ -44,7 +46,7 @@ def proof(
     Examples:
       segue bench proof --quick
       segue bench proof --jobs 4 --json
-      segue bench proof --only 'forged-*' --keep ./cases
+      segue bench proof --only 'forged-*' --only 'sharpness/*' --keep ./cases
     """
     import asyncio
 
@@ -68,8 +70,6 @@ def proof(
 
 
 def _choose(patterns: tuple[str, ...], quick: bool) -> list[ProofCase]:
-    from fnmatch import fnmatchcase
-
     from segue.domain.errors import UsageError
     from segue.parts.lab.bench.cases import load_cases
 
@@ -77,11 +77,17 @@ def _choose(patterns: tuple[str, ...], quick: bool) -> list[ProofCase]:
         case
         for case in load_cases()
         if (case.pair.quick or not quick)
-        and (not patterns or any(fnmatchcase(case.name, pattern) for pattern in patterns))
+        and (not patterns or any(_matches(case, pattern) for pattern in patterns))
     ]
     if not chosen:
         raise UsageError("No case has such a name.", hint="List them: segue bench proof --list")
     return chosen
+
+
+def _matches(case: ProofCase, pattern: str) -> bool:
+    from fnmatch import fnmatchcase
+
+    return any(fnmatchcase(name, pattern) for name in (case.name, f"{case.group}/{case.name}"))
 
 
 def _new_folder(keep: Path | None) -> Path | None:
