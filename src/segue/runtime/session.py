@@ -40,7 +40,7 @@ from segue.flow.survey import end_survey
 from segue.ports import Observer, ReviewSubject
 from segue.proof.guard import LaunchGuard
 from segue.proof.independent import DetachedTests
-from segue.runtime.guard import make_contract, make_guard
+from segue.runtime.guard import list_contract, make_contract, make_guard
 from segue.runtime.open import OpenRun, make_remote
 from segue.runtime.preconditions import hook_commands
 from segue.runtime.pull_request import PullRequestFeedback
@@ -305,6 +305,7 @@ class _Session:
             testing=DetachedTests(opened.repo, folder / "independent", opened.run.id),
             earlier={} if opened.is_first else read_earlier(self._store, opened.run.source_key),
             touched=read_touched(self._store, opened.run.source_key) if opened.spec.lanes else {},
+            contract=list_contract(opened) if parts.cloud else {},
         )
 
     def _is_resumed_by_person(self) -> bool:

@@ -142,9 +142,9 @@ class SpecKit(Source):
 
     @property
     def contract_files(self) -> Sequence[Path]:
-        """The tasks, and the documents whose words are judged."""
+        """The tasks, and the documents that say what is wanted."""
         law = (self._project.law,) if self._judges_constitution else ()
-        return (self.path, self.folder / "spec.md", *law)
+        return (self.path, self.folder / "spec.md", self.folder / "plan.md", *law)
 
     @property
     def documents(self) -> Sequence[Path]:

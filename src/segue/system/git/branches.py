@@ -7,7 +7,7 @@ import logging
 import os
 import re
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from msgspec import Struct, structs
 from segue.domain.errors import Unfinished, WorkspaceError
 from segue.domain.workspace import Snapshot, WorkChanges
 from segue.system.git.objects import GITLINK
+from segue.system.git.put_back import put_back
 from segue.system.git.recovery import undo_killed_switch
 from segue.system.git.remotes import PushRemote, fetched_from, pushed_to
 from segue.system.git.repository import Repository
@@ -29,6 +30,8 @@ _CHAIN = "refs/segue/chain"
 """The head of the chain of remote branches, kept in the user's repository outside its branches."""
 _LANES = "refs/segue/lanes"
 """Where the lanes of a run keep what no branch contains yet."""
+UNDONE = "Segue-Undo: "
+"""Begins the trailer of a commit that puts back what an agent must not change."""
 _PAUSES = (0.0, 0.1, 0.5, 1.0)
 """Seconds before each try: another lane may be fetching or pushing the same branch at this moment."""
 
@@ -205,12 +208,51 @@ class RemoteBranches(Struct, frozen=True):
                 f"The agent named branch {fresh[0]}, but it does not exist on {self.remote}.",
                 kept="Earlier work is on the remote.",
             )
-        if before.head and not await self.repo.objects().is_ancestor(before.head, head):
+        if before.head and not await self._follows(before.head, head):
             raise WorkspaceError(
                 f"Branch {fresh[0]} does not contain {before.head[:10]}, which the agent started from.",
                 kept="Both are on the remote.",
             )
         return Snapshot(head, fresh[0], "")
+
+    async def _follows(self, before: str, head: str) -> bool:
+        """Return whether a branch contains what was there before; a commit of ours may have been left out."""
+        objects = self.repo.objects()
+        if await objects.is_ancestor(before, head):
+            return True
+        parent = await self.before_undo(before)
+        return bool(parent) and await objects.is_ancestor(parent, head)
+
+    async def read(self, commit: str, path: str) -> bytes | None:
+        """Return what a file contains in a commit; None if it is not there."""
+        done = await self.repo.objects().git("cat-file", "blob", f"{commit}:{path}", codes=(0, 128))
+        return done.out if done.exit_code == 0 else None
+
+    async def before_undo(self, commit: str, mark: str = "") -> str:
+        """Return the commit before one that puts files back; empty if this is another one."""
+        said = await self.repo.git("log", "-1", "--format=%P%n%B", commit)
+        parent, _, message = said.partition("\n")
+        return parent if f"\n{UNDONE}{mark}" in message else ""
+
+    async def put_back(
+        self, now: Snapshot, base: str, files: Mapping[str, bytes | None], message: str, mark: str
+    ) -> Snapshot:
+        """Push a commit to the agent's branch in which files are as in `base`, or contain what is given."""
+        made = await put_back(self.repo, now.head, base, files, f"{message}\n\n{UNDONE}{mark}\n")
+        ref = f"refs/heads/{now.branch}"
+        try:
+            remote = await self._find_remote(pushes=True)
+            await self.repo.git("push", "--quiet", "--no-follow-tags", remote, f"{made}:{ref}")
+        except WorkspaceError as error:
+            raise Unfinished(
+                f"The agent changed {', '.join(files)} on branch {now.branch}, and that could not be taken "
+                f"back: {error.message}",
+                reason=error.message,
+                kept="Its work is on the remote; on resume only this is repeated.",
+                hint="Make it possible to push to that branch, then: segue resume",
+            ) from error
+        await self.repo.git("update-ref", self.chain, made)
+        return Snapshot(made, now.branch, "")
 
     async def snapshot(self) -> Snapshot:
         """Return a snapshot of the user's work tree, in which no agent works."""

@@ -1,0 +1,5 @@
+"""Fixtures for the users' documents."""
+
+from tests.cli.conftest import cloud, place
+
+__all__ = ["cloud", "place"]

@@ -1,0 +1,39 @@
+"""Seed 000: a Spec Kit feature on Cursor's cloud agents, one after the other."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.cli.cloud_place import Cloud
+from tests.cli.test_spec import SPEC, TASKS
+
+FOLDER = "specs/001-greeting"
+FEATURE = ("run", FOLDER)
+
+
+def pushed(cloud: Cloud, branch: str, path: str) -> str:
+    """Return a file as the hosted repository has it."""
+    cloud.place.git("fetch", "--quiet", "origin", branch)
+    return cloud.place.git("show", f"FETCH_HEAD:{path}")
+
+
+@pytest.mark.parametrize("version", ["v1", pytest.param("v0", marks=pytest.mark.thorough)])
+def test_fr005_boxes_that_an_agent_ticks_are_named_undone_and_not_counted(cloud: Cloud, version: str) -> None:
+    cloud.place.more_config(f'agents.cursor-cloud.api_version = "{version}"\n')
+    ticked = TASKS.replace("[ ]", "[x]")
+    meddled = {f"{FOLDER}/tasks.md": ticked, f"{FOLDER}/spec.md": "Nothing is wanted.", "done.txt": "1"}
+    cloud.script({"launch": 1, "write": {**meddled, "segue.toml": 'judge = "none"\n'}}, {})
+    cloud.place.segue(*FEATURE, "--task", "T001")
+    branch = cloud.state["tasks"]["T001"]["branch"]
+    assert pushed(cloud, branch, f"{FOLDER}/tasks.md") == TASKS
+    assert pushed(cloud, branch, f"{FOLDER}/spec.md") == SPEC
+    assert pushed(cloud, branch, "done.txt") == "1"
+    assert "segue.toml" not in cloud.place.git("ls-tree", "--name-only", "FETCH_HEAD").split()
+    assert "Cursor Agent" in cloud.place.git("log", "-1", "--format=%cn", "FETCH_HEAD^"), "its commit stays"
+    said = " ".join(one["text"] for event in cloud.place.events("tampering") for one in event["findings"])
+    assert "marked as done in tasks.md of its branch: T002 [US1] Greet in src/hello.py, T003" in said
+    assert "changed spec.md" in said
+    assert "created segue.toml" in said
+    cloud.place.git("merge", "--quiet", "--no-edit", "FETCH_HEAD")
+    cloud.place.segue(*FEATURE)
+    assert len(cloud.launches(version)) == 3, "T002 and T003 were done"
