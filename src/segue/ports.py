@@ -246,6 +246,10 @@ class Source(Protocol):
         """Return what changed about tasks that are done, so that a person must decide; None: nothing."""
         return None
 
+    def recorded(self) -> Collection[str] | None:
+        """Return the tasks that its own record counts as done or skipped; None: its marks are the record."""
+        return None
+
     def restart(self) -> None:
         """Forget what is done, so that all tasks are pending; must not look like a lost record afterwards."""
         return

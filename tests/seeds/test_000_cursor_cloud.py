@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from tests import loopback
 from tests.cli.cloud_place import Cloud
+from tests.cli.place import DEADLINE, until
 from tests.cli.test_spec import SPEC, TASKS
 
 FOLDER = "specs/001-greeting"
@@ -37,3 +39,30 @@ def test_fr005_boxes_that_an_agent_ticks_are_named_undone_and_not_counted(cloud:
     cloud.place.git("merge", "--quiet", "--no-edit", "FETCH_HEAD")
     cloud.place.segue(*FEATURE)
     assert len(cloud.launches(version)) == 3, "T002 and T003 were done"
+
+
+def test_fr005_a_box_that_no_run_ticked_is_asked_about_once(cloud: Cloud) -> None:
+    cloud.place.segue(*FEATURE, "--task", "T001")
+    tasks = cloud.folder / "tasks.md"
+    tasks.write_text(tasks.read_text().replace("[ ] T003", "[x] T003"))
+    asked = cloud.place.segue(*FEATURE, code=2)
+    assert "T003 is ticked, but no run did it." in asked.stderr
+    assert "--plan-changed keep" in asked.stderr
+    assert len(cloud.launches()) == 1
+    cloud.place.segue(*FEATURE, "--plan-changed", "keep")
+    assert len(cloud.launches()) == 2
+    assert "Nothing" not in cloud.place.segue(*FEATURE).stderr, "it is not asked again"
+
+
+def test_fr005_a_box_ticked_while_the_run_works_is_not_done(cloud: Cloud) -> None:
+    cloud.script({"launch": 1, "hold": True}, {})
+    process = cloud.place.start("run", FOLDER)
+    until(cloud.launches, "the agent is launched")
+    tasks = cloud.folder / "tasks.md"
+    tasks.write_text(tasks.read_text().replace("[ ] T003", "[x] T003"))
+    loopback.post(f"{cloud.url}/_sim/release", json={}).raise_for_status()
+    assert process.wait(DEADLINE) == 3
+    assert cloud.place.json("status", "last")["state"] == "needs_human"
+    tasks.write_text(tasks.read_text().replace("[x] T003", "[ ] T003"))
+    cloud.place.segue("resume")
+    assert len(cloud.launches()) == 3

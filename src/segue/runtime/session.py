@@ -42,6 +42,7 @@ from segue.proof.guard import LaunchGuard
 from segue.proof.independent import DetachedTests
 from segue.runtime.guard import list_contract, make_contract, make_guard
 from segue.runtime.open import OpenRun, make_remote
+from segue.runtime.past import find_unrecorded, name_ticked
 from segue.runtime.preconditions import hook_commands
 from segue.runtime.pull_request import PullRequestFeedback
 from segue.runtime.wiring import command_runner, examine_project, hook_runner, make_checking
@@ -109,6 +110,8 @@ class _Session:
         self._journal = journal
         self._view = view
         self._before = view.done
+        self._known: list[str] = []
+        """Tasks that count as done although no run did them."""
         self._returned = PullRequestFeedback.of(opened, store, journal, view)
 
     async def run(self) -> SessionEnd:
@@ -251,10 +254,19 @@ class _Session:
     async def _account_for_all(self) -> None:
         """See to it that no task is left, before anybody calls the run done.
 
-        A task that a person marked while the run worked is that person's decision.
+        A task that a person marked while the run worked is that person's decision; a tick in a file that
+        agents push is none.
         """
-        chosen = set(self._opened.spec.tasks)
-        status = {task.key: task.status for task in self._opened.source.look().tasks}
+        chosen, source = set(self._opened.spec.tasks), self._opened.source
+        ticked = [key for key in find_unrecorded(source, self._opened.past.history) if key not in self._known]
+        if ticked:
+            raise NeedsHuman(
+                name_ticked(ticked),
+                kept="Everything done so far is kept.",
+                hint="Open the box again if it is not done, then: segue resume. "
+                f"If it is: segue run {source.address} --plan-changed keep",
+            )
+        status = {task.key: task.status for task in source.look().tasks}
         for key, task in self._view.tasks.items():
             if task.state == "pending" and status.get(key) is TaskStatus.DONE:
                 reason = "it was marked as done while the run worked"
@@ -363,7 +375,9 @@ class _Session:
         skipped = tuple(task.key for task in now if task.status is TaskStatus.SKIPPED)
         pending = {task.key for task in now if task.status is TaskStatus.PENDING}
         again = [key for key in past.history.done if key in pending]
-        said = past.restored or (f"Pending again: {', '.join(again)}." if again else "")
+        self._known = find_unrecorded(source, past.history)
+        ticked = f"Counted as done, although no run did it: {', '.join(self._known)}." if self._known else ""
+        said = past.restored or (f"Pending again: {', '.join(again)}." if again else ticked)
         if said:
             await self._journal.emit(StateImported(said, None, done, skipped, past.without))
         self._before = self._view.done

@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Self
@@ -260,6 +260,11 @@ class PlanFile(Source):
         """Return what the state file says now; its `edited` is set when somebody else wrote it."""
         self._write_marks()
         return planstate.load(self.state_path)
+
+    def recorded(self) -> Collection[str]:
+        """Return the tasks that the state file counts as done or skipped."""
+        state = self.state()
+        return () if state is None else {*state.completed, *state.skipped}
 
     def rewritten_tasks(self) -> list[str]:
         """Return the completed tasks whose text has changed, or which are gone from the plan."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal, Self
@@ -267,6 +267,11 @@ class SpecKit(Source):
     def state(self) -> SpecState | None:
         """Return what the state file says now; raises UnusableState if it cannot be understood."""
         return speckit_state.load(self.state_path, self._inside)
+
+    def recorded(self) -> Collection[str]:
+        """Return the tasks that the state file counts as done or skipped."""
+        state = self.state()
+        return () if state is None else state.settled
 
     def head_branch(self) -> str | None:
         """Return the branch of the last task that was done: the next one builds on it."""

@@ -94,6 +94,12 @@ class SpecState(Struct, frozen=True):
         """The keys of all completed tasks."""
         return frozenset(key for key, record in self.tasks.items() if record.is_done)
 
+    @property
+    def settled(self) -> frozenset[str]:
+        """The keys of all tasks that are completed or left out."""
+        ends = (TaskStatus.DONE, TaskStatus.SKIPPED)
+        return frozenset(key for key, record in self.tasks.items() if record.status in ends)
+
     def has(self, key: str, text: str) -> bool:
         """Return whether this very task is completed; a record written by hand may lack the fingerprint."""
         record = self.tasks.get(key)
