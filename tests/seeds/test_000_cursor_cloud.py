@@ -66,3 +66,38 @@ def test_fr005_a_box_ticked_while_the_run_works_is_not_done(cloud: Cloud) -> Non
     tasks.write_text(tasks.read_text().replace("[x] T003", "[ ] T003"))
     cloud.place.segue("resume")
     assert len(cloud.launches()) == 3
+
+
+@pytest.mark.parametrize("version", ["v1", pytest.param("v0", marks=pytest.mark.thorough)])
+def test_fr004_a_deleted_agent_stops_the_loop(cloud: Cloud, version: str) -> None:
+    cloud.place.more_config(f'agents.cursor-cloud.api_version = "{version}"\n')
+    cloud.script({"launch": 2, "statuses": ["RUNNING", "DELETED"]}, {})
+    done = cloud.place.segue(*FEATURE, code=3)
+    assert "the cloud agent or its run is gone: deleted" in done.stderr
+    assert len(cloud.launches(version)) == 2
+    assert cloud.state["tasks"]["T002"]["status"] == "failed"
+    assert "- [ ] T002" in (cloud.folder / "tasks.md").read_text()
+
+
+@pytest.mark.parametrize("version", ["v1", pytest.param("v0", marks=pytest.mark.thorough)])
+def test_fr005_a_failed_agent_can_be_found(cloud: Cloud, version: str) -> None:
+    cloud.place.more_config(f'agents.cursor-cloud.api_version = "{version}"\n')
+    cloud.script({"launch": 1, "push": "early", "faults": ["error"]}, {})
+    done = cloud.place.segue(*FEATURE, code=3)
+    record = cloud.state["tasks"]["T001"]
+    agent, branch = record["agent_id"], record["branch"]
+    assert agent.startswith("bc-")
+    assert "/" not in agent
+    assert record["url"] == f"https://cursor.com/agents/{agent}"
+    assert branch not in ("trunk", None)
+    assert cloud.state["head_branch"] is None
+    place = f"cloud agent {agent} on branch {branch}: {record['url']}"
+    assert place in done.stderr
+    assert place in cloud.place.segue("status", "last").stdout
+    assert agent in cloud.place.segue("proof", "last", code=None).stdout
+    assert record["url"] in cloud.place.segue("logs", "last").stdout
+    task = cloud.place.json("status", "last")["tasks"][0]
+    assert (task["agent_id"], task["url"], task["branch"]) == (agent, record["url"], branch)
+    cloud.script({})
+    cloud.place.segue("resume")
+    assert "/" not in cloud.state["tasks"]["T001"]["agent_id"], "of a task that is done too"

@@ -17,7 +17,7 @@ from segue.flow.commit import commit_task, pass_hooks
 from segue.flow.context import Lane, RunContext
 from segue.flow.earlier import remember
 from segue.flow.merging import begin_again, merge_task
-from segue.flow.phase import CHECK, EXECUTE, INDEPENDENT, PLAN, REPLAN, REVIEW, VERIFY, Phase
+from segue.flow.phase import CHECK, EXECUTE, INDEPENDENT, PHASES, PLAN, REPLAN, REVIEW, VERIFY, Phase
 from segue.flow.phases.check import check
 from segue.flow.phases.execute import execute, plan
 from segue.flow.phases.independent import independent
@@ -65,18 +65,19 @@ async def run_task(context: RunContext, task: Task, waited: tuple[str, str] = ("
         reason = error.reason if isinstance(error, Unfinished) else error.message
         await context.emit(TaskEnded(task.key, done=False, reason=reason, attempts=attempts))
         raise
+    left = _last_launch(context, state)
     ending = EndOutput(
         done=ended.ok,
         reason=ended.reason or "done",
         attempts=context.view.tasks[task.key].attempts,
         commit=state.head if state.head != state.base.head else None,
         remaining=state.remaining,
-        branch=_branch(context, state),
+        branch=_branch(context, state, ended.ok, left),
         skipped=ended.skipped,
         replanned=ended.replanned,
         proof=ended.proof,
     )
-    await _end(context, state, ending, end)
+    await _end(context, state, ending, left, end)
     await context.emit(end_event(task.key, ending))
     return ending
 
@@ -229,12 +230,25 @@ def _last_session(context: RunContext) -> LastLaunch:
     return LastLaunch()
 
 
-def _branch(context: RunContext, state: TaskState) -> str:
-    """Return the branch that has the work of a task; other tasks and runs build on it."""
+def _branch(context: RunContext, state: TaskState, done: bool, left: LaunchOutput | None) -> str:
+    """Return the branch that has the work of a task; of one that failed, what its cloud agent pushed."""
+    if context.cloud and not done and left is not None and left.branches:
+        return left.branches[-1]
     return context.lane.branch.branch if context.lane is not None else state.now.branch
 
 
-async def _end(context: RunContext, state: TaskState, ending: EndOutput, key: str) -> None:
+def _last_launch(context: RunContext, state: TaskState) -> LaunchOutput | None:
+    """Return what the last launch that edits left, however it ended."""
+    editing = {phase.name for phase in PHASES.values() if phase.edits}
+    steps = [
+        step for step in context.journal.steps(f"{state.folder}/") if step.phase in editing and step.output
+    ]
+    return read_as(LaunchOutput, steps[-1].output) if steps else None
+
+
+async def _end(
+    context: RunContext, state: TaskState, ending: EndOutput, left: LaunchOutput | None, key: str
+) -> None:
     """Write completion back first: doing that again does no harm, forgetting it would."""
     task = state.task
     marked = TaskMarked(task.key, ending.done, digest=context.source.fingerprint(task))
@@ -246,8 +260,10 @@ async def _end(context: RunContext, state: TaskState, ending: EndOutput, key: st
         seq=seq,
         commit=state.head or None,
         plan=state.plan,
-        branch=_branch(context, state) or None,
+        branch=ending.branch or None,
         session=state.last.session,
+        agent_id=left.agent_id if left is not None else None,
+        url=left.url if left is not None else None,
         verdict=state.verdict,
         error=None if ending.done else ending.reason,
         attempts=ending.attempts,

@@ -131,6 +131,8 @@ def _describe(mark: Completion, steps: list[Step]) -> Completion:
         branch=ending.branch,
         attempts=ending.attempts,
         session=launches[-1].session if launches else None,
+        agent_id=launches[-1].agent_id if launches else None,
+        url=launches[-1].url if launches else None,
         plan=read_as(LaunchOutput, plan.output).text if plan else None,
         verdict=read_as(JudgeOutput, verify.output).verdict if verify else None,
     )

@@ -11,12 +11,16 @@ from segue.view.load import is_lost, state_of
 from segue.view.run import RunView
 from segue.view.task import TaskView
 
+_NAMES = (
+    *("key", "title", "state", "kind", "phase", "attempts", "verdict", "reason", "branch", "commit"),
+    *("agent_id", "url"),
+)
+
 
 def task_data(view: RunView, task: TaskView) -> dict[str, Any]:
     """Return one task as programs read it; `proof` is the level, or who accepted it."""
-    names = ("key", "title", "state", "kind", "phase", "attempts", "verdict", "reason", "branch", "commit")
     return {
-        **{name: getattr(task, name) for name in names},
+        **{name: getattr(task, name) for name in _NAMES},
         "proof": task.proof.words if task.proof else None,
         "tampering": task.tampering,
         "blocked_by": list(task.blocked_by),
