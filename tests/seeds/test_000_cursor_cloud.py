@@ -101,3 +101,63 @@ def test_fr005_a_failed_agent_can_be_found(cloud: Cloud, version: str) -> None:
     cloud.script({})
     cloud.place.segue("resume")
     assert "/" not in cloud.state["tasks"]["T001"]["agent_id"], "of a task that is done too"
+
+
+def lose_state(cloud: Cloud) -> None:
+    """Move to another machine: the ticks are here, and nothing else that Segue knows."""
+    (cloud.folder / "state.json").unlink()
+    cloud.place.env["XDG_STATE_HOME"] = str(cloud.place.root / "elsewhere")
+
+
+def test_fr015_missing_state_stops_before_the_chain_breaks(cloud: Cloud) -> None:
+    cloud.place.segue(*FEATURE, "--task", "T001")
+    branch = cloud.state["head_branch"]
+    lose_state(cloud)
+    done = cloud.place.segue(*FEATURE, code=2)
+    assert "Cannot proceed: state file is missing or corrupted. T001 is ticked" in done.stderr
+    assert "--base BRANCH" in done.stderr
+    assert len(cloud.launches()) == 1
+    cloud.place.segue(*FEATURE, "--task", "T002", "--base", branch)
+    assert cloud.launches()[-1]["body"]["repos"][0]["startingRef"] == branch
+
+
+def test_fr015_missing_state_is_rebuilt_from_trailers_of_pushed_branches(cloud: Cloud) -> None:
+    place = cloud.place
+    place.git("switch", "--quiet", "--create", "cursor/first")
+    place.git("commit", "--quiet", "--allow-empty", "-m", "First\n\nSegue-Task: T001")
+    place.git("push", "--quiet", "origin", "cursor/first")
+    place.git("switch", "--quiet", "trunk")
+    tasks = cloud.folder / "tasks.md"
+    tasks.write_text(tasks.read_text().replace("[ ] T001", "[x] T001"))
+    place.segue(*FEATURE, "--task", "T002")
+    assert cloud.launches()[0]["body"]["repos"][0]["startingRef"] == "cursor/first"
+
+
+def test_fr015_ticks_that_were_pushed_with_the_start_are_believed(cloud: Cloud) -> None:
+    tasks = cloud.folder / "tasks.md"
+    tasks.write_text(tasks.read_text().replace("[ ] T001", "[x] T001"))
+    cloud.place.git("commit", "--quiet", "--all", "-m", "Done by hand")
+    cloud.place.git("push", "--quiet", "origin", "trunk")
+    cloud.place.segue(*FEATURE, "--task", "T002")
+    assert cloud.launches()[0]["body"]["repos"][0]["startingRef"] == "trunk"
+
+
+@pytest.mark.parametrize("squash", [True, pytest.param(False, marks=pytest.mark.thorough)])
+def test_fr011_a_branch_that_was_merged_and_deleted_is_continued_where_it_was_merged(
+    cloud: Cloud, squash: bool
+) -> None:
+    cloud.place.segue(*FEATURE, "--task", "T001")
+    branch = cloud.state["head_branch"]
+    cloud.place.git("stash", "--quiet")
+    cloud.place.git("fetch", "--quiet", "origin", branch)
+    cloud.place.git("push", "--quiet", "origin", "--delete", branch)
+    done = cloud.place.segue(*FEATURE, "--base", "trunk", code=2)
+    assert f"Branch {branch} does not exist on origin" in done.stderr
+    how = ["--squash"] if squash else ["--no-ff"]
+    cloud.place.git("merge", "--quiet", "--no-edit", *how, "FETCH_HEAD")
+    if squash:
+        cloud.place.git("commit", "--quiet", "-m", "The work of T001")
+    cloud.place.git("push", "--quiet", "origin", "trunk")
+    cloud.place.git("stash", "pop", "--quiet")
+    cloud.place.segue(*FEATURE, "--base", "trunk")
+    assert [one["body"]["repos"][0]["startingRef"] for one in cloud.launches()][1] == "trunk"

@@ -50,7 +50,7 @@ async def guard_branch(context: RunContext, state: TaskState, now: Snapshot, key
     if pushed:
         return now
     files = {one.path: one.data for one in changes}
-    return await branches.put_back(now, before, files, f"{_MESSAGE} ({state.task.key})", mark)
+    return await branches.put_back(now, before, files, _MESSAGE, f"{mark}\nSegue-Task: {state.task.key}")
 
 
 async def _compare(

@@ -101,7 +101,11 @@ def assemble(
 def house_rules(cloud: bool) -> str:
     """Return the rules about commits and about what is Segue's to write."""
     here = "- Do not commit, push or switch branches: Segue commits your work when you finish."
-    there = "- Leave commits, branches and pull requests to the platform you run on."
+    there = (
+        "- Leave commits, branches and pull requests to the platform you run on. If commit messages are "
+        "yours to write, end each with the line `Segue-Task: KEY`, where KEY is that of the task. Pull before you "
+        "continue on a branch: Segue may have added a commit."
+    )
     record = "- Segue records what is done: do not tick boxes or edit the plan, the spec or segue.toml."
     return f"{there if cloud else here}\n{record}"
 

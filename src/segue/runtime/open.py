@@ -379,4 +379,13 @@ def make_remote(opened: OpenRun, journal: Journal, run: str = "") -> RemoteBranc
             await journal.emit(NoticeGiven(said))
 
     scratch, spec = opened.app.state_dir.absolute() / "worktrees", opened.spec
-    return RemoteBranches(opened.repo, REMOTE, scratch, spec.base, run, address=spec.remote, tell=tell)
+    return RemoteBranches(
+        opened.repo,
+        REMOTE,
+        scratch,
+        spec.base,
+        run,
+        address=spec.remote,
+        work=opened.source.head_commit,
+        tell=tell,
+    )

@@ -278,6 +278,13 @@ class SpecKit(Source):
         state = self.state()
         return state.head_branch if state else None
 
+    def head_commit(self) -> str | None:
+        """Return the commit of the last task that was done on the branch the next one builds on."""
+        state = self.state()
+        records = state.tasks.values() if state else ()
+        here = [one.commit for one in records if one.is_done and one.branch == self.head_branch()]
+        return here[-1] if here else None
+
     def _complete(self, task: Task, completion: Completion) -> None:
         with self._own_change():
             box = self._locate(self._read().parsed, task)
