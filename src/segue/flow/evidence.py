@@ -26,6 +26,11 @@ RETRIED |= {FailureKind.OUTAGE, FailureKind.MAX_TURNS, FailureKind.TAMPERED}
 RETRIED |= {FailureKind.UNKNOWN, FailureKind.INTERRUPTED, FailureKind.USAGE_LIMIT, FailureKind.REFUSED}
 """Failures that another attempt may overcome; a wrong key or a missing program will not go away."""
 
+_SAYS_LITTLE = {FailureKind.USAGE_LIMIT, FailureKind.RATE_LIMIT, FailureKind.OUTAGE, FailureKind.AUTH}
+_SAYS_LITTLE |= {FailureKind.NOT_STARTED, FailureKind.INTERRUPTED, FailureKind.LOST, FailureKind.DELETED}
+_SAYS_LITTLE |= {FailureKind.BRANCH, FailureKind.TAMPERED}
+"""Failures after which there is nothing to judge: nobody worked, or nobody knows what was done."""
+
 NO_CHANGE = "The agent said it was done, but nothing in the work tree or on the branch has changed."
 _KEPT_FILES = 200
 _KEPT_DIFF = 256 * 1024
@@ -38,6 +43,26 @@ def failure_of(outcome: Outcome, changed: bool, allow_no_change: bool) -> Failur
     if not changed and not allow_no_change:
         return Failure(FailureKind.NO_CHANGE, NO_CHANGE)
     return None
+
+
+def gets_verdict(context: RunContext, failure: Failure | None) -> bool:
+    """Return whether a judge decides what follows from a failed attempt, as from any other work.
+
+    So are failures of a build measured. A cloud agent that ends well is verified, whatever it pushed.
+    """
+    if failure is None or context.judging is None:
+        return False
+    if context.building is not None:
+        return failure.kind not in _SAYS_LITTLE
+    return context.cloud and failure.kind is FailureKind.NO_CHANGE
+
+
+def take_attempt(state: TaskState, output: LaunchOutput) -> None:
+    """Take over what an attempt left; of one that failed, the judge is told why."""
+    state.take(output)
+    if output.failure is not None:
+        said = "\n".join(filter(None, (f"The attempt failed: {output.failure.message}", output.text)))
+        state.last = replace(state.last, summary=said)
 
 
 def verdict_after(failure: Failure | None, changed: bool = False) -> Verdict:

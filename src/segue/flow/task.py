@@ -6,16 +6,17 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from msgspec.structs import replace
 
+from segue.domain.amounts import list_some
 from segue.domain.delivery import is_feedback
 from segue.domain.errors import CheckUnready, CredentialsError, Unfinished
-from segue.domain.events import StateImported, TaskEnded, TaskMarked, TaskStarted
+from segue.domain.events import NoticeGiven, StateImported, TaskEnded, TaskMarked, TaskStarted
 from segue.domain.results import EndOutput, LaunchOutput, SnapshotOutput, StepFacts, StepResult, read_as
 from segue.domain.run import StepState
 from segue.domain.task import Completion, Task, TaskKind, TaskStatus
 from segue.domain.workspace import Snapshot
 from segue.flow.commit import commit_task, pass_hooks
 from segue.flow.context import Lane, RunContext
-from segue.flow.earlier import remember
+from segue.flow.earlier import left_behind, remember
 from segue.flow.merging import begin_again, merge_task
 from segue.flow.phase import CHECK, EXECUTE, INDEPENDENT, PHASES, PLAN, REPLAN, REVIEW, VERIFY, Phase
 from segue.flow.phases.check import check
@@ -122,6 +123,7 @@ async def _run_phases(context: RunContext, state: TaskState) -> PhaseEnd:
             break
     if ended.skipped:
         committed = await commit_task(context, state)
+        await _name_unverified(context, state)
         return ended if committed.ok else committed
     sealed = await _seal(context, state)
     if not sealed.ok:
@@ -129,6 +131,14 @@ async def _run_phases(context: RunContext, state: TaskState) -> PhaseEnd:
     proof = prove(context, state, await score_mutants(context, state))
     enough = is_enough(context, state, proof)
     return replace(ended, proof=proof) if enough.ok else enough
+
+
+async def _name_unverified(context: RunContext, state: TaskState) -> None:
+    """Say what a skipped task leaves behind that nobody has verified."""
+    files = left_behind(context, state.task.key)
+    if files and state.head != state.base.head:
+        text = f"Task {state.task.key} was skipped; what it left is not verified, in commit {state.head[:10]}"
+        await context.emit(NoticeGiven(f"{text}: {list_some(files, 10)}.", task=state.task.key))
 
 
 def _phases(context: RunContext, state: TaskState) -> Sequence[Phase]:

@@ -140,6 +140,11 @@ class PlanFile(Source):
             kept.append(paragraph)
         return "\n\n".join(kept).strip("\n")
 
+    def announce(self, task: Task, run: str) -> None:  # noqa: ARG002 - the file is about all tasks
+        """Begin the state file, so that it is there from the start of a run."""
+        if self.state() is None:
+            self._update(lambda old: old or PlanState("", "", run=run))
+
     def mark(self, task: Task, completion: Completion) -> None:
         """Record the completion in the state file, together with what others recorded meanwhile."""
         if completion.status is TaskStatus.CANCELLED:
@@ -227,9 +232,10 @@ class PlanFile(Source):
         def rebuild(_old: PlanState | None) -> PlanState:
             return self._update(change)
 
-        return restore_state(
-            self.state_path, history, self.state, rebuild, lambda: set_aside(self.state_path)
-        )
+        def aside() -> Path:
+            return set_aside(self.state_path)
+
+        return restore_state(self.state_path, history, self.state, rebuild, aside, starts_over=True)
 
     def _update(self, change: Callable[[PlanState | None], PlanState]) -> PlanState:
         """Change the state file; gives what is in it now."""

@@ -213,6 +213,12 @@ class SpecKit(Source):
             return ""
         return describe_phase(read_lines(readable(decode(reading.data, TASKS))), box.phase, box.line)
 
+    def announce(self, task: Task, run: str) -> None:  # noqa: ARG002 - the file is about all tasks
+        """Begin the state file, so that it is there from the start of a run."""
+        if self.state() is None:
+            with self._own_change():
+                speckit_state.save(self.state_path, SpecState(run=run), self._inside)
+
     def mark(self, task: Task, completion: Completion) -> None:
         """Record the end of a task and tick its box, or take a tick of ours back."""
         if completion.status is TaskStatus.DONE:
