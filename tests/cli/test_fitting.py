@@ -77,6 +77,13 @@ def test_the_summary_fits_and_names_every_failure_first(view: RunView, room: int
     assert states.count("pending") + states.count("blocked") <= 3
 
 
+@given(views())
+def test_totals_are_whole_where_there_is_no_terminal(view: RunView) -> None:
+    view.launches = 1234
+    total = task_lines(view, None, False, brief=False)[-1]
+    assert "; 1234 launches " in f"{total} ", "however many states are counted before it"
+
+
 @given(TEXTS, st.integers(0, 80))
 def test_texts_are_cut_and_padded_by_cells(text: str, room: int) -> None:
     assert width(cut(text, room)) <= room

@@ -189,13 +189,17 @@ class OpenSealer(Sealer):
         kind: TaskKind = TaskKind.BUILD,
         expected_red: Collection[str] = (),
         before: KnownFailures | None = None,
+        watched: Collection[str] = (),
+        words: str = "",
     ) -> CheckResult:
         """Run a check where the agent has worked, on what is there now."""
         done = subprocess.run(list(argv), cwd=self._root, capture_output=True, text=True, check=False)
         state = CheckState.FAILED if done.returncode else CheckState.PASSED
         reason = f"exit code {done.returncode}" if done.returncode else ""
         said = done.stdout + done.stderr
-        return CheckResult(" ".join(argv), done.returncode, said, state, reason, seal=Seal.WEAK)
+        noticed = state is CheckState.PASSED  # nobody sabotages anything here
+        command = " ".join(argv)
+        return CheckResult(command, done.returncode, said, state, reason, noticed=noticed, seal=Seal.WEAK)
 
     async def survey(self, argv: Sequence[str], base: str) -> BaseCheck:
         """Answer without running anything."""

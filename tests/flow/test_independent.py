@@ -196,7 +196,7 @@ def test_later_task_that_breaks_independent_tests_is_sent_back(start: Start) -> 
     loop = start(work, in_turn(write({"test_calc.py": STRONG}), write({"test_more.py": more})), "1", "2")
     loop.session()
     assert "This breaks Task 1." in jobs(loop, "worker")[2].prompt.text
-    assert (proof_of(loop, "2").level, proof_of(loop, "2").held) == (Level.HELD, (1, 1))
+    assert (proof_of(loop, "2").level, proof_of(loop, "2").held) == (Level.INDEPENDENT, (1, 1))
 
 
 @pytest.mark.thorough
@@ -246,6 +246,7 @@ def test_later_task_that_asks_for_something_else_overrules_earlier_tests(start: 
     work = in_turn(
         write({"calc.py": RIGHT, "test_calc.py": check}),
         write({"calc.py": other}),
+        lambda _job: Outcome("There is nothing to add."),
         write({"more.py": "x = 1\n"}),
     )
     tests = in_turn(write({"test_calc.py": STRONG}), lambda _job: Outcome("None."))

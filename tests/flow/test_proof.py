@@ -9,11 +9,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from segue.domain.errors import NeedsHuman, Unfinished
+from segue.domain.errors import CheckUnready, NeedsHuman, Unfinished
 from segue.domain.events import TaskEnded
 from segue.domain.job import Job
 from segue.domain.outcome import FailureKind, Outcome
-from segue.domain.proof import CheckResult, CheckState, Level, Seal
+from segue.domain.proof import (
+    ChangedTest,
+    CheckResult,
+    CheckState,
+    HowSettled,
+    Level,
+    Seal,
+)
 from segue.domain.task import TaskKind
 from segue.domain.verdict import Action, CriterionVerdict, Result, Verdict
 from segue.flow.context import Policy
@@ -45,10 +52,19 @@ def test_a_check_that_passes_takes_it_further(tmp_path: Path) -> None:
 
 
 def test_a_level_that_is_required_and_not_reached_needs_a_human(tmp_path: Path) -> None:
-    run = loop(tmp_path, policy=Policy(require=Level.TESTED), checks=(("true",),))
-    with pytest.raises(NeedsHuman, match="`checked`, but `tested` is required"):
+    run = loop(tmp_path, policy=Policy(require=Level.TESTED), checks=(("test", "-f", "work.txt"),))
+    with pytest.raises(NeedsHuman, match="`checked`, but `tested` is required: no test fails without"):
         run.session()
-    assert proofs(run) == [None]
+    assert proofs(run) == [Level.CHECKED], "what was measured is kept for a person who accepts it"
+    assert run.view.tasks["1"].proof is None
+
+
+def test_a_level_that_no_check_can_show_is_refused_before_the_first_launch(tmp_path: Path) -> None:
+    run = loop(tmp_path, policy=Policy(require=Level.TESTED), checks=(("true",),), sealed=True)
+    with pytest.raises(CheckUnready, match="cannot be reached: `true` reports no tests") as caught:
+        run.session()
+    assert run.agents[0].jobs == []
+    assert "checks = " in (caught.value.hint or "")
 
 
 def test_a_task_for_people_is_left_to_them_and_the_run_goes_on(tmp_path: Path) -> None:
@@ -104,7 +120,9 @@ def test_an_agent_whose_verdict_cannot_be_used_is_asked_again_alone(tmp_path: Pa
     run.session()
     assert len(run.agents[0].jobs) == 1
     assert len(judging.jobs) > asked
-    assert proofs(run)[-1] is Level.JUDGED
+    proof = run.view.tasks["1"].proof
+    assert proof is not None
+    assert (proof.level, proof.judged) == (Level.CHANGED, True)
 
 
 def _praise(job: Job) -> str:
@@ -112,6 +130,7 @@ def _praise(job: Job) -> str:
     return '{"criteria": [{"key": "task", "met": true, "evidence": "+++ b/work.txt"}], "reasoning": "fine"}'
 
 
+ASKED = HowSettled.ASKED
 PASSED = CheckResult("pytest", 0, "", CheckState.PASSED, seal=Seal.SEALED)
 checks = st.lists(
     st.builds(
@@ -122,24 +141,30 @@ checks = st.lists(
         st.sampled_from([CheckState.PASSED, CheckState.NOTHING]),
         proved=st.sampled_from([(), ("a",)]),
         noticed=st.sampled_from([None, True, False]),
+        changed_tests=st.sampled_from([(), (ChangedTest("t.py"),), (ChangedTest("t.py", how=ASKED),)]),
+        flaky=st.sampled_from([(), ("a",)]),
+        blunt=st.sampled_from(["", "it asserts nothing"]),
+        cap=st.sampled_from(["", "it needs a file of the task"]),
         seal=st.sampled_from(Seal),
     ),
     max_size=3,
 )
 
 
-@given(checks, st.booleans())
-def test_levels_say_no_more_than_was_seen(found: list[CheckResult], judged: bool) -> None:
-    level, _ = level_of(found, judged=judged)
+@given(checks, st.booleans(), st.booleans())
+def test_levels_say_no_more_than_was_seen(found: list[CheckResult], unseen: bool, inert: bool) -> None:
+    level, _ = level_of(found, unseen=unseen, inert=inert)
     ran = [one for one in found if one.state is CheckState.PASSED]
     if level.proven:
         assert any(one.exercises for one in ran)
         assert any(one.seal is not Seal.NONE for one in ran)
-    if level is Level.TESTED:
-        assert any(one.proved for one in ran)
-    if level is Level.JUDGED:
-        assert judged
-    more, _ = level_of([*found, PASSED], judged=judged)
+    if level.rank >= Level.TESTED.rank:
+        assert any(one.proved and one.seal is not Seal.NONE for one in ran)
+        assert (level is Level.INDEPENDENT) == unseen
+        assert not any(one.unsettled for one in ran if one.seal is not Seal.NONE)
+    if inert and level.proven:
+        assert any(one.proving for one in ran)
+    more, _ = level_of([*found, PASSED], unseen=unseen, inert=inert)
     assert more.rank >= level.rank, "another check that passes takes nothing away"
 
 

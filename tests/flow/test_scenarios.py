@@ -47,7 +47,7 @@ def test_task_is_sent_back_with_what_was_expected_and_what_came(tmp_path: Path) 
     assert "Expected the output `Hello`. Got `Hi`." in agent.jobs[1].prompt.text
     proof = loop.view.tasks["1"].proof
     assert proof is not None
-    assert proof.level is Level.INDEPENDENT
+    assert proof.level is Level.TESTED, "the agent could read the scenario"
     assert len(agent.jobs) == 2
 
 
@@ -66,7 +66,7 @@ def test_scenario_of_no_task_is_asked_of_the_last_one(tmp_path: Path) -> None:
     loop = Loop(tmp_path, ListSource("1", "2"), [agent], sealed=True, scenarios=shown)
     loop.session()
     levels = [task.proof.level for task in loop.view.tasks.values() if task.proof]
-    assert levels == [Level.CHANGED, Level.INDEPENDENT]
+    assert levels == [Level.CHANGED, Level.TESTED]
 
 
 def test_scenario_that_passed_before_the_task_proves_nothing(tmp_path: Path) -> None:
@@ -96,7 +96,7 @@ def test_task_that_breaks_an_earlier_one_is_sent_back_with_that_fact(tmp_path: P
     assert "This breaks Task 1. Expected the output `Hello`. Got `Bye`." in agent.jobs[2].prompt.text
     proof = loop.view.tasks["2"].proof
     assert proof is not None
-    assert (proof.level, proof.held) == (Level.HELD, (1, 1))
+    assert (proof.level, proof.held) == (Level.TESTED, (1, 1))
 
 
 def test_what_a_task_cannot_have_broken_is_run_again_only_at_the_end(tmp_path: Path) -> None:
@@ -107,14 +107,14 @@ def test_what_a_task_cannot_have_broken_is_run_again_only_at_the_end(tmp_path: P
     assert [task.proof.held for task in loop.view.tasks.values() if task.proof] == [None, None, (1, 1)]
 
 
-def test_requirement_to_hold_is_met_by_the_first_task_too(tmp_path: Path) -> None:
+def test_a_scenario_reaches_what_a_test_does(tmp_path: Path) -> None:
     loop = Loop(
         tmp_path,
         ListSource("1"),
         [FunctionAgent("one", write(greet=HELLO))],
         sealed=True,
         scenarios=(scenario("1", "greet", "Hello"),),
-        policy=Policy(require=Level.HELD),
+        policy=Policy(require=Level.TESTED),
     )
     loop.session()
     assert loop.view.tasks["1"].state == "done"

@@ -116,7 +116,8 @@ def test_an_agent_is_asked_to_end_before_it_is_killed(place: Place, isolation: s
         "    sys.exit(0)\n"
         "signal.signal(signal.SIGINT, note)\n"
         "pathlib.Path('ready.txt').touch()\n"
-        "time.sleep(600)"
+        # A signal just before one long sleep would be noticed only after it.
+        "while True: time.sleep(0.05)"
     )
     agent(place, body, f"limits.kill_grace = {DEADLINE}")
     process = place.start("run", "plan.md", "--task", "1", "--isolation", isolation)

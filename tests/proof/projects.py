@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from segue.domain.proof import CheckResult
+from segue.domain.proof import CheckResult, CheckState, HowSettled
 from segue.domain.task import TaskKind
 from segue.proof.execute import SealOptions
 from segue.proof.seal import Sealer
@@ -32,6 +32,18 @@ needs_sandbox = pytest.mark.skipif(
 def works(means: str) -> bool:
     """Return whether checks can be sealed by these means on this machine."""
     return means == "copy" or Isolation().try_means(Means(means)).means is not Means.NONE
+
+
+def find_unsettled(result: CheckResult) -> list[str]:
+    """Return the files whose change nothing has settled: the level is at most `checked`, and it is marked."""
+    return [one.path for one in result.changed_tests if one.how is HowSettled.UNSETTLED]
+
+
+def is_refused(result: CheckResult) -> bool:
+    """Return whether a check says why work cannot be believed."""
+    if result.state in (CheckState.FAILED, CheckState.REFUTED):
+        return bool(result.reason)
+    return bool(find_unsettled(result))
 
 
 class Checkout:
@@ -88,13 +100,17 @@ class Checkout:
         argv: Sequence[str] = PYTEST,
         kind: TaskKind = TaskKind.BUILD,
         expected_red: Collection[str] = (),
+        words: str = "",
     ) -> CheckResult:
         """Commit the change on top of the base and check it."""
         self.prepare()
         if self.base:
             self.git("reset", "--quiet", "--hard", self.base)
         head = self.commit(change)
-        return asyncio.run(self.sealer().check(argv, self.base, head, kind=kind, expected_red=expected_red))
+        checking = self.sealer().check(
+            argv, self.base, head, kind=kind, expected_red=expected_red, words=words
+        )
+        return asyncio.run(checking)
 
     def advance(self) -> None:
         """Make the last commit the base of the next check."""

@@ -25,7 +25,7 @@ from segue.proof.runners.junit import read_junit
 from segue.proof.sabotage import break_python, sabotage
 from segue.proof.seal import choose_means, seal_strength
 from segue.system.isolation.isolate import Isolation
-from tests.proof.projects import UNITTEST, Checkout, Files
+from tests.proof.projects import UNITTEST, Checkout, Files, find_unsettled
 
 
 @pytest.mark.parametrize(
@@ -241,7 +241,7 @@ def test_checks_run_on_a_copy_where_nothing_can_be_mounted(tmp_path: Path) -> No
     wrong = project.check(
         {"shop.py": "def total(prices):\n    return 42\n", "tests/test_shop.py": weak}, UNITTEST
     )
-    assert wrong.state is CheckState.CONTESTED
+    assert find_unsettled(wrong) == ["tests/test_shop.py"]
     assert project.git("status", "--porcelain") == ""
 
 

@@ -10,12 +10,12 @@ from pathlib import Path
 import psutil
 import pytest
 
-from segue.domain.proof import CheckState, Seal
+from segue.domain.proof import CheckState, HowSettled, Seal
 from segue.domain.task import TaskKind
 from segue.proof.execute import SealOptions, find_program
 from tests.isolation.means import NAMED_IN_FILES
 from tests.patience import unhurried
-from tests.proof.projects import PYTEST, UNITTEST, Checkout, Files, needs_sandbox
+from tests.proof.projects import PYTEST, UNITTEST, Checkout, Files, find_unsettled, needs_sandbox
 
 pytestmark = needs_sandbox
 
@@ -80,13 +80,17 @@ def test_a_broken_test_is_named_with_its_message(shop: Checkout) -> None:
     assert TEST in result.reason
 
 
-def test_a_test_that_the_agent_changed_is_contested_with_both_versions(shop: Checkout) -> None:
+def test_a_test_that_was_changed_unasked_is_unsettled_with_both_versions(shop: Checkout) -> None:
     changed = str(BASE["tests/test_shop.py"]).replace(", 3)", ", 300)")
     result = shop.check(
         {"shop.py": "def total(prices):\n    return 100 * sum(prices)\n", "tests/test_shop.py": changed},
         UNITTEST,
     )
-    assert result.state is CheckState.CONTESTED
+    assert result.state is CheckState.PASSED
+    assert [(one.path, one.line, one.test) for one in result.changed_tests] == [
+        ("tests/test_shop.py", 8, TEST)
+    ]
+    assert find_unsettled(result)
     (one,) = result.contested
     assert one.path == "tests/test_shop.py"
     assert one.before == BASE["tests/test_shop.py"]
@@ -94,15 +98,15 @@ def test_a_test_that_the_agent_changed_is_contested_with_both_versions(shop: Che
     assert one.tests == (TEST,)
 
 
-def test_a_renamed_test_is_no_failure_but_mentioned(shop: Checkout) -> None:
+def test_a_renamed_test_asserts_the_same(shop: Checkout) -> None:
     renamed = str(BASE["tests/test_shop.py"]).replace("test_total", "test_sum")
     result = shop.check({"tests/test_shop.py": renamed}, UNITTEST)
     assert result.state is CheckState.PASSED, result
-    assert result.weaknesses == (f"tests were removed or renamed: {TEST}",)
+    assert [(one.test, one.how) for one in result.changed_tests] == [(TEST, HowSettled.MECHANICAL)]
 
 
 @pytest.mark.thorough
-def test_a_removed_snapshot_is_contested(tmp_path: Path) -> None:
+def test_a_snapshot_that_was_removed_unasked_is_unsettled(tmp_path: Path) -> None:
     test = (
         "from pathlib import Path\nimport unittest\nimport shop\n\n\nclass T(unittest.TestCase):\n"
         "    def test_it(self):\n"
@@ -115,8 +119,7 @@ def test_a_removed_snapshot_is_contested(tmp_path: Path) -> None:
     wrong = project.check(
         {"shop.py": "def text():\n    return 'wrong'\n", "tests/snapshot.txt": None}, UNITTEST
     )
-    assert wrong.state is CheckState.CONTESTED
-    assert [one.path for one in wrong.contested] == ["tests/snapshot.txt"]
+    assert find_unsettled(wrong) == ["tests/snapshot.txt"]
     right = project.check({"shop.py": "def text():\n    return 'right'\n"}, UNITTEST)
     assert right.proved == ("tests.test_it.T.test_it",)
 
@@ -144,7 +147,7 @@ def test_a_test_first_task_ends_with_a_red_test_that_the_next_task_turns_green(s
     assert green.state is CheckState.PASSED
     assert green.proved == ("tests.test_mean.MeanTest.test_mean",)
     silenced = shop.check({"tests/test_mean.py": None}, UNITTEST, expected_red=red.proved)
-    assert silenced.state is CheckState.CONTESTED
+    assert find_unsettled(silenced) == ["tests/test_mean.py"]
 
 
 @pytest.mark.parametrize(
@@ -213,12 +216,12 @@ def test_a_module_that_is_skipped_and_options_that_stop_early_do_no_harm(tmp_pat
     assert result.noticed is True
 
 
-def test_a_red_test_that_is_skipped_is_contested(tmp_path: Path) -> None:
+def test_a_red_test_that_is_skipped_is_unsettled(tmp_path: Path) -> None:
     red = HEADER + "    def test_mean(self):\n        self.assertEqual(shop.mean([1, 3]), 2)\n"
     project = Checkout(tmp_path, {**BASE, "tests/test_mean.py": red})
     skipped = red.replace("    def", "    @unittest.skip('later')\n    def")
     result = project.check({"tests/test_mean.py": skipped}, UNITTEST)
-    assert result.state is CheckState.CONTESTED
+    assert find_unsettled(result) == ["tests/test_mean.py"]
 
 
 def test_a_first_commit_has_no_base(tmp_path: Path) -> None:
@@ -273,8 +276,7 @@ def test_a_command_without_a_known_runner_goes_by_its_exit_code(tmp_path: Path) 
     wrong = project.check({"greet.sh": "echo Bye\n"}, ("./check.sh",))
     assert wrong.state is CheckState.FAILED
     edited = project.check({"greet.sh": "echo Bye\n", "check.sh": "#!/bin/sh\n"}, ("./check.sh",))
-    assert edited.state is CheckState.CONTESTED
-    assert [one.path for one in edited.contested] == ["check.sh"]
+    assert find_unsettled(edited) == ["check.sh"]
 
 
 def test_an_editable_install_in_an_ignored_environment_finds_the_sealed_code(tmp_path: Path) -> None:

@@ -11,7 +11,6 @@ from tests.cli.place import Place
 from tests.parts.stet.place import EVAL, StetPlace
 from tests.parts.stet.test_stet import review, reviewer
 
-
 WORK = '[[on]]\nwrite = { "done-{task}" = "x" }\n'
 
 

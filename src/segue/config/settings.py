@@ -298,8 +298,8 @@ class Settings(Options, frozen=True):
     checks), the `checks` alone, or a list of those who must all agree. If unset: an agent in the flow
     `build`; else a model if it is described or has a key, otherwise the agent."""
     require: Level | None = None
-    """The least proof a task needs: `changed`, `judged`, `checked`, `tested`, `independent` or `held`; if
-    unset, nothing may speak against it."""
+    """The least proof a task needs: `changed`, `checked`, `tested` or `independent`; if unset, nothing may
+    speak against it."""
     kinds: dict[str, TaskKindName] = {}
     """The kinds of tasks, by key or pattern: `build`, `test-first`, `verify-only`, `docs`, `human`. Those of
     other tasks are recognised."""

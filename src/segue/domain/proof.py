@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from functools import cache
 
 import msgspec
 
@@ -10,32 +11,48 @@ from segue.domain.amounts import format_count, list_some
 
 
 class Level(StrEnum):
-    """How strong the evidence is. Each level says more than the one before it."""
+    """How strong the evidence is: a ladder on which each level includes those below it."""
 
     CHANGED = "changed"
     """There is a change; nothing more is known."""
-    JUDGED = "judged"
-    """A judge found every criterion met and quoted the evidence."""
     CHECKED = "checked"
-    """Sealed checks passed, and they exercise the change."""
+    """Nothing that worked is broken, and sealed checks notice when the changed code is sabotaged."""
     TESTED = "tested"
-    """Tests that failed before the task pass now, or what the task's kind asks for instead was shown."""
+    """A test fails without the change and passes with it."""
     INDEPENDENT = "independent"
-    """Tests by somebody who never saw the change, or a black-box scenario, say the same."""
-    HELD = "held"
-    """All of that, and the proofs of all earlier tasks still hold."""
-    ACCEPTED = "accepted"
-    """A person decided."""
+    """It also passes tests that the agent never saw."""
+
+    @classmethod
+    def _missing_(cls, value: object) -> Level | None:
+        # Records of earlier versions have words that are marks now: they are read, counted as the level that
+        # they are sure to include, and shown as they were written. Nothing new gets such a level.
+        return _recall(value) if isinstance(value, str) and value in _OLD else None
 
     @property
     def rank(self) -> int:
         """0 is the weakest."""
-        return list(Level).index(self)
+        return list(Level).index(_OLD.get(self.value, self))
+
+    @property
+    def is_old(self) -> bool:
+        """Whether it is a word of an earlier version: `judged`, `held` or `accepted`."""
+        return self.value in _OLD
 
     @property
     def proven(self) -> bool:
         """Whether the words *proven* and PASS may be used."""
         return self.rank >= Level.CHECKED.rank
+
+
+_OLD = {"judged": Level.CHANGED, "held": Level.TESTED, "accepted": Level.CHANGED}
+"""Levels of earlier versions, and what each is sure to include."""
+
+
+@cache
+def _recall(word: str) -> Level:
+    level = str.__new__(Level, word)
+    level._name_, level._value_ = word.upper(), word
+    return level
 
 
 class CheckState(StrEnum):
@@ -163,12 +180,25 @@ class CheckResult(msgspec.Struct, frozen=True, omit_defaults=True):
     blunt: str = ""
     """Why the proving tests cannot tell right from wrong; empty: they can."""
 
+    own: tuple[str, ...] = ()
+    """Those among `proved` that the task itself has written or changed."""
+    lost: tuple[str, ...] = ()
+    """Tests that proved earlier tasks by this command and do not pass now: failing, skipped or gone."""
+
     @property
     def exercises(self) -> bool:
-        """Whether it looks at what was changed; where no program was changed, it need not."""
-        if self.noticed is None:
-            return bool(self.proved) or NOT_EXERCISED not in self.weaknesses
-        return self.noticed or bool(self.repaired)
+        """Whether it was seen to look at what was changed."""
+        return bool(self.noticed or self.proved or self.repaired)
+
+    @property
+    def proving(self) -> tuple[str, ...]:
+        """The tests that show the change: not those whose results differ from time to time."""
+        return tuple(test for test in self.proved if test not in self.flaky)
+
+    @property
+    def unsettled(self) -> tuple[ChangedTest, ...]:
+        """Old tests that were changed, where nothing shows that the task asks for it."""
+        return tuple(one for one in self.changed_tests if one.how is HowSettled.UNSETTLED)
 
     @property
     def ok(self) -> bool:
@@ -206,6 +236,7 @@ class Proof(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """The evidence for one task."""
 
     level: Level
+    """What was measured, also where a person decided."""
     by: str = ""
     """Who accepted it, when a person decided."""
     reasons: tuple[str, ...] = ()
@@ -224,11 +255,23 @@ class Proof(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     found to ask for something else."""
     held: tuple[int, int] | None = None
     """How many proofs of earlier tasks were run again, and how many of them still hold."""
+    judged: bool = False
+    """Whether a judge who looks at more than the checks found every criterion met."""
+    untestable: str = ""
+    """Why no test could tell the change, as measured: `only comments were changed`; empty: one could."""
+    exempt: bool = False
+    """Whether the task asks for no more than that, so that no level is required of it."""
 
     @property
-    def words(self) -> str:
-        """The level as people read it."""
-        return f"accepted by {self.by}" if self.level is Level.ACCEPTED and self.by else self.level.value
+    def is_accepted(self) -> bool:
+        """Whether a person decided, whatever was measured."""
+        return bool(self.by) or self.level.value == "accepted"
+
+
+def accept(measured: Proof | None, by: str) -> Proof:
+    """Return the proof of a task that a person accepts: what was measured, if anything was, and who did."""
+    found = measured or Proof(level=Level.CHANGED)
+    return msgspec.structs.replace(found, by=by)
 
 
 _LISTED = 5
@@ -267,6 +310,8 @@ class BaseCheck(msgspec.Struct, frozen=True, omit_defaults=True):
     """The command's own last lines, where no test explains the failure."""
     seconds: float = 0.0
     """How long it took; 0: the result was known."""
+    mute: bool = False
+    """Whether it reports no tests although there are some, or runs none by its name, as a linter does."""
 
     @property
     def known(self) -> frozenset[str]:

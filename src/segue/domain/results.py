@@ -130,6 +130,13 @@ class MutantOutput(Output, frozen=True):
     noticed: int = 0
 
 
+class LackOutput(Output, frozen=True):
+    """What the agent was told that the proof of its work lacks."""
+
+    text: str = ""
+    """Empty: it was not sent back, because the budget was used up."""
+
+
 class Dismissal(Output, frozen=True, kw_only=True):
     """A finding that is not addressed, and why."""
 

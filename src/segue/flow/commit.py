@@ -60,10 +60,11 @@ async def commit_task(context: RunContext, state: TaskState) -> PhaseEnd:
     return await _commit(context, state, "task")
 
 
-async def send_back(context: RunContext, state: TaskState, verdict: Verdict) -> PhaseEnd:
+async def send_back(context: RunContext, state: TaskState, verdict: Verdict, label: str = "") -> PhaseEnd:
     """Send the agent back with exactly what is missing, in the same conversation where it has one.
 
-    What it changes is committed on the same branch, after the hooks, which may send it back again.
+    What it changes is committed on the same branch, after the hooks, which may send it back again; `label` is
+    the name of that commit, where it is none of the counted fixes.
     """
     attempts = context.attempts(RESOLVE, state)
     async for attempt in attempts:
@@ -88,7 +89,7 @@ async def send_back(context: RunContext, state: TaskState, verdict: Verdict) -> 
     if not result.ok and not gets_verdict(context, result.output.failure):
         return PhaseEnd(False, result.output.verdict.reason)
     take_attempt(state, result.output)
-    return await commit_phase(context, state, f"fix-{state.resolutions}")
+    return await commit_phase(context, state, label or f"fix-{state.resolutions}")
 
 
 HOOKS = "hooks"

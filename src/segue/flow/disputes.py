@@ -1,4 +1,4 @@
-"""Independent tests in the checks: laid over base and work, and judged where they and the work disagree."""
+"""Disputes about tests: independent ones that the work contradicts, and old ones that the agent changed."""
 
 from __future__ import annotations
 
@@ -6,12 +6,24 @@ from collections.abc import Collection, Sequence
 
 from msgspec.structs import replace
 
-from segue.domain.proof import CheckResult, CheckState, IndependentTests, Proof
-from segue.domain.verdict import Criterion, Evidence, Result
+from segue.domain.events import NoticeGiven
+from segue.domain.proof import CheckResult, CheckState, HowSettled, IndependentTests, Proof
+from segue.domain.task import Task
+from segue.domain.text import cut_text
+from segue.domain.verdict import (
+    CONTESTED,
+    Action,
+    Criterion,
+    CriterionVerdict,
+    Evidence,
+    Result,
+    Verdict,
+)
 from segue.flow.context import RunContext
 from segue.flow.judging import ask_judges, no_verdict
-from segue.flow.phase import DISPUTE
+from segue.flow.phase import CONTEST, DISPUTE
 from segue.flow.state import TaskState
+from segue.prompts.judge import contested_text
 from segue.proof.independent import is_in
 
 _ARE_RIGHT = (
@@ -59,14 +71,27 @@ async def drop_wrong_tests(context: RunContext, state: TaskState, failed: Sequen
     own = state.own_tests
     open_ones = disputed - own.upheld
     if not open_ones:
-        return False
+        return _set_aside(context, state, disputed)
     if await _are_right(context, state, open_ones, failed):
         state.own_tests = replace(own, upheld=own.upheld | open_ones)
         return False
     state.own_tests = replace(own, dropped=own.dropped | open_ones)
     state.notes.append(
-        f"independent tests were dropped, because the work contradicts them: {_some(open_ones)}"
+        f"independent tests were dropped, because a judge found that they ask for something else: "
+        f"{_some(open_ones)}"
     )
+    return True
+
+
+def _set_aside(context: RunContext, state: TaskState, tests: set[str]) -> bool:
+    """Continue without tests that the work still contradicts, where nobody can decide who is right.
+
+    They stay on the record, and cap the level (`conclude_changes`).
+    """
+    own = state.own_tests
+    if has_judges(context) or any(not is_in(test, one.files) for test in tests for one in _own(state)):
+        return False
+    state.own_tests = replace(own, dropped=own.dropped | tests, contradicted=own.contradicted | tests)
     return True
 
 
@@ -95,9 +120,9 @@ def conclude_tests(state: TaskState) -> tuple[IndependentTests | None, tuple[str
 async def _are_right(
     context: RunContext, state: TaskState, tests: Collection[str], failed: Sequence[CheckResult]
 ) -> bool:
-    """Ask the judges, who see both sides; without one, only tests that passed before are believed."""
-    if context.judging is None or not context.judging.decides_contests:
-        return all(not is_in(test, one.files) for test in tests for one in _own(state))
+    """Ask the judges, who see both sides; without one, the tests are right until the agent has answered."""
+    if context.judging is None or not has_judges(context):
+        return True
     known = (*_own(state), *_earlier(context, state))
     shown = [one for one in known if any(is_in(test, one.files) for test in tests)]
     sides = [await context.workspace.diff("", one.commit) for one in shown]
@@ -109,6 +134,100 @@ async def _are_right(
     if found.failure is not None:
         raise no_verdict(context, state, found.verdict.reason)
     return found.verdict.result is Result.PASS
+
+
+_ASKED_FOR = "The task asks for these tests or control files to be changed in this way."
+_SAID = 160
+
+
+def has_judges(context: RunContext) -> bool:
+    """Return whether somebody can decide who is right."""
+    return context.judging is not None and context.judging.decides_contests
+
+
+def words_of(context: RunContext, task: Task) -> str:
+    """Return what a task says, for those who compare it with what was changed."""
+    return context.redact("\n".join((task.title, task.text, *(one.text for one in task.criteria))))
+
+
+async def let_judges_settle(
+    context: RunContext, state: TaskState, results: tuple[CheckResult, ...]
+) -> tuple[CheckResult, ...]:
+    """Let the judges, who see both versions, decide about changed tests that nothing else has settled."""
+    disputed = [one for one in results if one.ok and one.contested]
+    if context.judging is None or not has_judges(context) or not disputed:
+        return results
+    if any(not one.ok for one in results):
+        return results
+    question = replace(state.task, criteria=(Criterion(CONTESTED, _ASKED_FOR),))
+    texts = [contested_text(one) for result in disputed for one in result.contested]
+    files = tuple(one.path for result in disputed for one in result.contested)
+    evidence = Evidence(context.redact("\n".join(texts)), files, (), state.last.summary)
+    found = await ask_judges(context, context.judging, state, CONTEST, question, evidence)
+    if found.failure is not None:
+        raise no_verdict(context, state, found.verdict.reason)
+    asked = found.verdict.result is Result.PASS
+    text = "Changed tests were found to be what the task asks for" if asked else "Changed tests were refused"
+    await context.emit(NoticeGiven(f"{text}: {', '.join(files[:5])}.", task=state.task.key))
+    return tuple(_judge_changes(one, asked) if one in disputed else one for one in results)
+
+
+def _judge_changes(result: CheckResult, asked: bool) -> CheckResult:
+    if not asked:
+        tests = list_changes(result)
+        reason = f"A judge found that the task does not ask for these changes of tests: {'; '.join(tests)}"
+        return replace(result, state=CheckState.CONTESTED, reason=reason)
+    why = "A judge saw both versions and found that the task asks for it."
+    changed = [
+        replace(one, how=HowSettled.JUDGED, why=why) if one.how is HowSettled.UNSETTLED else one
+        for one in result.changed_tests
+    ]
+    return replace(result, changed_tests=tuple(changed), contested=())
+
+
+def list_changes(result: CheckResult) -> list[str]:
+    """Return where old tests were changed although nothing asks for it."""
+    return [
+        f"{one.path}:{one.line}" if one.line else one.path
+        for one in result.changed_tests
+        if one.how is HowSettled.UNSETTLED
+    ]
+
+
+def name_changed_tests(state: TaskState, results: Sequence[CheckResult] | None = None) -> Verdict | None:
+    """Return what to tell the agent about old tests that it changed unasked; None: nothing (any more)."""
+    if state.told_of_tests:
+        return None
+    criteria = []
+    for result in state.checks if results is None else results:
+        open_ones = [one for one in result.changed_tests if one.how is HowSettled.UNSETTLED]
+        for place, one in zip(list_changes(result), open_ones, strict=True):
+            text = f"{place} was changed although the task does not ask for it: put it back or say why."
+            criteria.append(CriterionVerdict(f"old test: {one.test or place}", False, f"{text} {one.why}"))
+    if not criteria:
+        return None
+    reason = "; ".join(dict.fromkeys(one.evidence.partition(": ")[0] for one in criteria))
+    return Verdict(Result.PARTIAL, Action.RETRY, reason, tuple(criteria))
+
+
+def conclude_changes(context: RunContext, state: TaskState) -> tuple[CheckResult, ...]:
+    """Return the checks with what the agent says about tests that nothing settles, and with their cap."""
+    said = cut_text(" ".join(context.redact(state.last.summary).split()), _SAID)
+    results = list(state.checks)
+    for at, result in enumerate(results):
+        if state.told_of_tests and said and list_changes(result):
+            changed = [
+                replace(one, why=f"{one.why} The agent says: “{said}”")
+                if one.how is HowSettled.UNSETTLED
+                else one
+                for one in result.changed_tests
+            ]
+            results[at] = replace(result, changed_tests=tuple(changed))
+        tests = state.own_tests.tests
+        if state.own_tests.contradicted and tests is not None and result.command in tests.commands:
+            cap = f"independent tests contradict the work: {_some(state.own_tests.contradicted)}"
+            results[at] = replace(results[at], cap=results[at].cap or cap)
+    return tuple(results)
 
 
 def _independent(context: RunContext, state: TaskState, tests: Collection[str]) -> set[str]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
+from contextlib import suppress
 
 from msgspec.structs import replace
 
-from segue.domain.errors import WorkspaceError
+from segue.domain.errors import Unfinished, WorkspaceError
 from segue.domain.events import CheckRun, NoticeGiven, PatchMade
 from segue.domain.job import Role
 from segue.domain.outcome import Failure, FailureKind, Outcome
@@ -32,6 +34,8 @@ _SAYS_LITTLE |= {FailureKind.BRANCH, FailureKind.TAMPERED}
 """Failures after which there is nothing to judge: nobody worked, or nobody knows what was done."""
 
 NO_CHANGE = "The agent said it was done, but nothing in the work tree or on the branch has changed."
+_LOOKS = (0.2, 2.0)
+"""Seconds until a look at the work tree that failed is repeated."""
 _KEPT_FILES = 200
 _KEPT_DIFF = 256 * 1024
 
@@ -88,7 +92,28 @@ def start_of(context: RunContext, state: TaskState) -> str:
 async def changes_since(
     context: RunContext, state: TaskState, key: str, outcome: Outcome, *, allow_no_change: bool
 ) -> LaunchOutput:
-    """Conclude from what the agent has left, compared with what the task began with; `key` is the step."""
+    """Conclude from what the agent has left, compared with what the task began with; `key` is the step.
+
+    A git that fails or is killed meanwhile says nothing about the agent, which is not launched again for it.
+    """
+    for pause in _LOOKS:
+        with suppress(WorkspaceError):
+            return await _look(context, state, key, outcome, allow_no_change)
+        await asyncio.sleep(pause)
+    try:
+        return await _look(context, state, key, outcome, allow_no_change)
+    except WorkspaceError as error:
+        raise Unfinished(
+            f"What the agent of task {state.task.key} left could not be looked at: {error.message}",
+            reason=error.message,
+            kept="Its work is where it left it; on resume only the look is repeated.",
+            hint="Fix what git reports, then: segue resume",
+        ) from error
+
+
+async def _look(
+    context: RunContext, state: TaskState, key: str, outcome: Outcome, allow_no_change: bool
+) -> LaunchOutput:
     lost: Failure | None = None
     now = state.now
     try:
@@ -96,6 +121,8 @@ async def changes_since(
             context, state, await context.workspace.arrive(outcome.branches, state.now), key
         )
     except WorkspaceError as error:
+        if not context.cloud:
+            raise
         lost = Failure(FailureKind.BRANCH, error.message)
     changed = now != state.base
     changes = await context.workspace.changes(state.base, now) if changed else WorkChanges()

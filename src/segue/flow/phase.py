@@ -61,6 +61,7 @@ INDEPENDENT = Phase(
 )
 CONTEST = Phase("contest", "Decide about changed tests", within=("check",))
 DISPUTE = Phase("dispute", "Decide about independent tests", within=("check",))
+LACK = Phase("lack", "Say what the proof lacks", within=("check",))
 MUTANTS = Phase("mutants", "Try mutants", within=("check",))
 MERGE = Phase("merge", "Merge", after=("execute",))
 CHOICE = Phase("choice", "Choose by chance", within=("verify",))
@@ -69,7 +70,7 @@ PHASES: dict[str, Phase] = {
     phase.name: phase
     for phase in (
         *(OUTLINE, PLAN, EXECUTE, CHECK, REVIEW, ADDRESS, VERIFY, SEARCH, DIAGNOSTIC, RESOLVE, REPLAN),
-        *(INDEPENDENT, CONTEST, DISPUTE, MUTANTS, MERGE, CHOICE),
+        *(INDEPENDENT, CONTEST, DISPUTE, LACK, MUTANTS, MERGE, CHOICE),
     )
 }
 """Every phase by name: first those that most tasks go through, in their order."""

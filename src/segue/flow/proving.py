@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
+from segue.domain.amounts import list_some
 from segue.domain.delivery import is_feedback
 from segue.domain.proof import CheckResult, CheckState, Level, Proof, Seal
 from segue.domain.results import MutantOutput, StepFacts, StepResult
@@ -14,82 +15,115 @@ from segue.domain.task import TaskKind
 from segue.flow.commit import hook_checks
 from segue.flow.context import RunContext
 from segue.flow.disputes import conclude_tests, lay_tests
+from segue.flow.exempt import asks_for_no_more
 from segue.flow.phase import MUTANTS
+from segue.flow.ratchet import count_holding
 from segue.flow.state import PhaseEnd, TaskState
+from segue.proof.scope import Scope
 
+NO_TEST = "no test fails without the change"
 _HIGHEST = {TaskKind.DOCS: Level.CHECKED, TaskKind.TEST_FIRST: Level.TESTED}
 """The strongest proof that a kind of task allows, where that is less than others."""
+_LISTED = 5
 
 
-def prove(context: RunContext, state: TaskState, mutants: tuple[int, int] | None) -> Proof:
+async def prove(context: RunContext, state: TaskState, mutants: tuple[int, int] | None) -> Proof:
     """Return how well the task is proven; of its `mutants`, so many were tried and noticed."""
-    level, reasons = level_of(state.checks, judged=state.judged)
+    scope = await _measure(context, state)
     independent, dropped = conclude_tests(state)
-    if independent is not None and independent.proved and level is Level.TESTED:
-        level = Level.INDEPENDENT
+    unseen = independent is not None and bool(independent.proved)
+    idle = scope.is_empty and state.task.kind is TaskKind.VERIFY_ONLY
+    level, reasons = level_of(state.checks, unseen=unseen, inert=bool(scope.untestable), idle=idle)
     if state.task.kind is TaskKind.VERIFY_ONLY and not level.proven:
         reasons.insert(0, "the task names no command that could be run to verify it")
-    again, held = _hold(context, state)
-    if again and held < again:
+    again, held = count_holding(context, state)
+    if held < again:
         reasons.insert(0, f"{again - held} proofs of earlier tasks no longer hold")
-    elif again and level.rank >= _before_held(context.policy.independent).rank:
-        level = Level.HELD
     bare = tuple(replace(check, output="", contested=()) for check in state.checks)
-    bare += hook_checks(state)
     return Proof(
         level=level,
         reasons=(*reasons, *state.notes),
-        checks=bare,
+        checks=(*bare, *hook_checks(state)),
         tree=state.tree,
         base=state.base.head,
         mutants=mutants,
         independent=independent,
         dropped=dropped,
         held=(again, held) if again else None,
+        judged=state.judged,
+        untestable="" if level.proven else scope.untestable,
+        exempt=not level.proven and await is_exempt(context, state),
     )
 
 
-def _before_held(independent: bool) -> Level:
-    """Return the level that a task needs before it can be `held`."""
-    return Level.INDEPENDENT if independent else Level.TESTED
+async def _measure(context: RunContext, state: TaskState) -> Scope:
+    """Return what was changed; where no checks ran, there is nothing to compare it for."""
+    if not state.checks or not state.tree:
+        return Scope()
+    commands = context.checking.commands
+    return await context.checking.sealer().measure_scope(state.base.head, state.tree, commands)
 
 
-def _hold(context: RunContext, state: TaskState) -> tuple[int, int]:
-    """Return how many proofs of earlier tasks were run again now, and how many still hold."""
-    again = [check for check in state.checks if check.of]
-    ran, holding = len(again), sum(check.ok for check in again)
-    if not any(check.passed or check.proved for check in state.checks if not check.scenario):
-        return ran, holding
-    gone = {test for check in state.checks for test in (*check.failing, *check.broken)}
-    gone |= {test for check in state.checks for one in check.contested for test in one.tests}
-    earlier = [
-        {test for check in task.proof.checks if not check.scenario for test in check.proved}
-        for task in context.view.tasks.values()
-        if task.key != state.task.key and task.kind is not TaskKind.TEST_FIRST and task.proof is not None
-    ]
-    proofs = [tests for tests in earlier if tests]
-    return ran + len(proofs), holding + sum(not tests & gone for tests in proofs)
+async def is_exempt(context: RunContext, state: TaskState) -> bool:
+    """Return whether no test is asked of the work: none could tell it, and the task asks for just that."""
+    if any(check.unsettled for check in state.checks):
+        return False
+    scope = await _measure(context, state)
+    return bool(scope.untestable) and (state.judged or asks_for_no_more(state.task, scope))
 
 
-def level_of(checks: Sequence[CheckResult], *, judged: bool) -> tuple[Level, list[str]]:
-    """Return the level that checks and judges have shown, and why it is not higher."""
+def level_of(
+    checks: Sequence[CheckResult], *, unseen: bool = False, inert: bool = False, idle: bool = False
+) -> tuple[Level, list[str]]:
+    """Return the level that checks have shown, and why it is not higher.
+
+    `unseen`: tests that the agent never saw pass, and did not before. `inert`: nothing was changed that a
+    program could run. `idle`: nothing was changed at all, so there is no change to exercise. A scenario is a
+    test like others: the agent can read it.
+    """
     own = [check for check in checks if not check.of]
-    reasons = list(dict.fromkeys(weakness for check in own for weakness in check.weaknesses))
-    if any(check.scenario and check.proved for check in own):
-        return Level.INDEPENDENT, reasons
-    least = Level.JUDGED if judged else Level.CHANGED
-    said = [check for check in own if check.state is not CheckState.NOTHING and not check.scenario]
+    weak = list(dict.fromkeys(weakness for check in own for weakness in check.weaknesses))
+    said = [check for check in own if check.state is not CheckState.NOTHING and not _is_mute(check)]
     if not said:
         nothing = [] if any(check.known for check in own) else ["there is nothing to check yet"]
-        return least, [*(nothing if checks else ["no checks ran"]), *reasons]
+        return Level.CHANGED, [*(nothing if checks else ["no checks ran"]), *weak]
     sealed = [check for check in said if check.seal is not Seal.NONE]
-    if not any(check.exercises for check in sealed or said):
-        return least, ["no check is known to exercise the change", *reasons]
+    looking = [check for check in sealed or said if idle or _looks(check, inert)]
+    if not looking:
+        return Level.CHANGED, ["no check is known to exercise the change", *weak]
     if not sealed:
-        return least, ["the agent could touch what the checks rely on", *reasons]
-    if any(check.proved for check in sealed):
-        return Level.TESTED, reasons
-    return Level.CHECKED, ["no test failed before and passes now", *reasons]
+        return Level.CHANGED, ["the agent could touch what the checks rely on", *weak]
+    caps = list_caps(sealed)
+    settled = not any(check.unsettled for check in sealed)
+    if settled and any(check.proving and not (check.cap or check.blunt) for check in looking):
+        return (Level.INDEPENDENT if unseen else Level.TESTED), [*caps, *weak]
+    return Level.CHECKED, [*(caps or [NO_TEST]), *weak]
+
+
+def _looks(check: CheckResult, inert: bool) -> bool:
+    # What sabotage of code shows says nothing about a change that is not code.
+    return bool(check.proving or check.repaired) if inert else check.exercises
+
+
+def _is_mute(check: CheckResult) -> bool:
+    """Return whether it is a scenario that passed before as it does now."""
+    return check.scenario and not check.proved
+
+
+def list_caps(checks: Sequence[CheckResult]) -> list[str]:
+    """Return why checks take a task no further than `checked`, in words; empty: nothing keeps it there."""
+    found: dict[str, None] = {}
+    for check in checks:
+        if check.cap:
+            found[check.cap] = None
+        if check.unsettled:
+            places = [f"{one.path}:{one.line}" if one.line else one.path for one in check.unsettled]
+            found[f"tests that were there before were changed: {list_some(places, _LISTED)}"] = None
+        if check.blunt:
+            found[f"the tests cannot tell right from wrong: {check.blunt}"] = None
+        if check.proved and not check.proving:
+            found[f"the tests that prove it are flaky: {list_some(check.proved, _LISTED)}"] = None
+    return list(found)
 
 
 def is_enough(context: RunContext, state: TaskState, proof: Proof) -> PhaseEnd:
@@ -97,22 +131,23 @@ def is_enough(context: RunContext, state: TaskState, proof: Proof) -> PhaseEnd:
     required = context.policy.require
     returned = is_feedback(state.task.key)
     if required is None or (returned and state.head == state.base.head):
-        return PhaseEnd(True)
-    if reaches(proof, required, state.task.kind, returned, context.policy.independent):
-        return PhaseEnd(True)
-    why = f": {proof.reasons[0]}" if proof.reasons else ""
-    return PhaseEnd(False, f"its proof is `{proof.level}`, but `{required}` is required{why}")
+        return PhaseEnd(True, proof=proof)
+    if reaches(proof, required, state.task.kind, returned):
+        return PhaseEnd(True, proof=proof)
+    why = proof.untestable or (proof.reasons[0] if proof.reasons else "")
+    said = f"its proof is `{proof.level}`, but `{required}` is required"
+    return PhaseEnd(False, f"{said}: {why}" if why else said, proof=proof)
 
 
-def reaches(proof: Proof, required: Level, kind: TaskKind, returned: bool, independent: bool) -> bool:
+def reaches(proof: Proof, required: Level, kind: TaskKind, returned: bool) -> bool:
     """Return whether a proof is as strong as is required of a task of this kind.
 
-    `returned`: the task came from a pull request. `independent`: the run asks for independent tests.
+    `returned`: the task came from a pull request. What has nothing to test reaches what it can.
     """
-    # There is nothing to hold before the first proof.
-    aim = _before_held(independent) if required is Level.HELD and proof.held is None else required
-    highest = Level.CHECKED if returned else _HIGHEST.get(kind, aim)
-    return proof.level.rank >= min(aim.rank, highest.rank)
+    if proof.exempt or proof.is_accepted:
+        return True
+    highest = Level.CHECKED if returned else _HIGHEST.get(kind, required)
+    return proof.level.rank >= min(required.rank, highest.rank)
 
 
 async def score_mutants(context: RunContext, state: TaskState) -> tuple[int, int] | None:

@@ -150,3 +150,54 @@ def _footprint(context: RunContext, key: str) -> set[str]:
         if step.agent is not None and step.output:
             found.update(read_as(LaunchOutput, step.output).files)
     return found
+
+
+def tests_to_watch(context: RunContext, state: TaskState, command: str) -> set[str]:
+    """Return the tests that proved earlier tasks by a command and must pass still."""
+    return {test for tests in _proving_tests(context, state) for test in tests.get(command, ())}
+
+
+def count_holding(context: RunContext, state: TaskState) -> tuple[int, int]:
+    """Return how many proofs of earlier tasks were tried again now, and how many still hold.
+
+    A test that failed, was skipped or is gone shows nothing any more.
+    """
+    again = [check for check in state.checks if check.of]
+    tried, holding = len(again), sum(check.ok for check in again)
+    now = {check.command: check for check in state.checks if not (check.scenario or check.of)}
+    for tests in _proving_tests(context, state):
+        checks = [(now[command], names) for command, names in tests.items() if command in now]
+        if any(check.passed or check.proved for check, _ in checks):
+            tried += 1
+            holding += all(_still_pass(check, names) for check, names in checks)
+    return tried, holding
+
+
+def _still_pass(check: CheckResult, tests: set[str]) -> bool:
+    gone = {*check.lost, *check.failing, *check.broken}.difference(check.flaky)
+    gone |= {test for one in check.contested for test in one.tests}
+    return not tests & gone
+
+
+def _proving_tests(context: RunContext, state: TaskState) -> Iterator[dict[str, set[str]]]:
+    """Yield what proved each earlier task that is part of the base: its tests by command.
+
+    Without those that were written to fail, and those that a task was found to have changed as it should.
+    """
+    seen = state.start.seen
+    known = [task for key, task in context.view.tasks.items() if key != state.task.key and task.proof]
+    proofs = [task.proof for task in known if task.proof is not None]
+    checks = [*state.checks, *(check for proof in proofs for check in proof.checks)]
+    may_go = {one.test for check in checks for one in check.changed_tests} - {
+        one.test for check in checks for one in check.unsettled
+    }
+    may_go = may_go.union(state.own_tests.dropped, *(proof.dropped for proof in proofs))
+    for task in known:
+        if task.kind is TaskKind.TEST_FIRST or (seen and (task.ended or 0) > seen) or task.proof is None:
+            continue
+        tests: dict[str, set[str]] = {}
+        for check in task.proof.checks:
+            if not (check.scenario or check.of):
+                tests.setdefault(check.command, set()).update(set(check.proving) - may_go)
+        if any(tests.values()):
+            yield {command: names for command, names in tests.items() if names}

@@ -51,7 +51,9 @@ class OwnTests(Struct, frozen=True):
     dropped: frozenset[str] = frozenset()
     """Tests that were found to be wrong."""
     upheld: frozenset[str] = frozenset()
-    """Tests that were found to be right."""
+    """Tests that were found to be right, or that the agent was sent back for."""
+    contradicted: frozenset[str] = frozenset()
+    """Tests that the work still contradicts, and nobody could decide who is right."""
 
 
 class TaskState(Struct):
@@ -85,6 +87,8 @@ class TaskState(Struct):
     """The number of the last attempt, by phase."""
     resolutions: int = 0
     """How often the agent was sent back."""
+    told_of_tests: bool = False
+    """Whether it was sent back for old tests that it changed unasked: that is done once."""
 
     @property
     def base(self) -> Snapshot:

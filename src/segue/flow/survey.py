@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec.structs import replace
 
+from segue.domain.amounts import list_some
 from segue.domain.errors import CheckUnready
 from segue.domain.events import BaseChecked
 from segue.domain.kinds import with_kind
-from segue.domain.proof import BaseCheck, BaseState, KnownFailures
+from segue.domain.proof import BaseCheck, BaseState, KnownFailures, Level
 from segue.domain.results import BaseOutput, StepFacts, StepResult
 from segue.domain.task import Task, TaskKind, TaskStatus
 from segue.flow.context import RunContext
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 
 _LAST_RUNS = 20
+_LISTED = 3
 _COMMON = frozenset(("all", "build", "check", "ci", "lint", "run", "start", "test", "tests"))
 """Words that plans are full of: they name a target only beside a word for one."""
 _PATH = re.compile(r"[\w/-][\w./-]*\.\w+")
@@ -121,6 +123,8 @@ async def _survey(context: RunContext, base: str, begun: bool) -> None:
         for check in checks:
             if check.state is BaseState.UNREADY:
                 raise _refuse(context, check)
+        if not begun and (unreachable := _name_unreachable(context, checks)):
+            raise unreachable
         return StepResult(True, BaseOutput(tuple(checks)))
 
     await context.journal.step(key, BaseOutput, work, facts=StepFacts(phase="before"))
@@ -174,6 +178,24 @@ def _subjects(text: str) -> set[str]:
     """Return the words of a name or a text that say what it is about."""
     parted = re.sub(r"([a-z])([A-Z])", r"\1 \2", _PATH.sub(" ", text))
     return {word for word in re.findall(r"[a-z]{3,}", parted.lower()) if word not in _PLAIN}
+
+
+def _name_unreachable(context: RunContext, checks: Collection[BaseCheck]) -> CheckUnready | None:
+    """Return why no task can be `tested`: commands that are green and report no test show nothing."""
+    required, checking = context.policy.require, context.checking
+    pending = [with_kind(task, context.policy.kinds) for task in _pending(context)]
+    builds = [task for task in pending if task.kind is TaskKind.BUILD]
+    shown = checking.smoke or checking.scenarios or any("```scenario" in task.text for task in builds)
+    mute = all(check.state is BaseState.GREEN and check.mute for check in checks)
+    if required is None or required.rank < Level.TESTED.rank or not builds or shown or not mute:
+        return None
+    names = list_some([f"`{check.command}`" for check in checks], _LISTED)
+    return CheckUnready(
+        f'require = "{required}" cannot be reached: {names} reports no tests.',
+        kept="No agent was launched." if not context.view.launches else "Everything done so far is kept.",
+        hint='Add a check that runs tests, as checks = ["pytest -q"], or set require = "checked", '
+        f"then: segue resume {context.journal.run.id}",
+    )
 
 
 def _refuse(context: RunContext, check: BaseCheck) -> CheckUnready:

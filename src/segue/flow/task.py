@@ -17,6 +17,7 @@ from segue.domain.workspace import Snapshot
 from segue.flow.commit import commit_task, pass_hooks
 from segue.flow.context import Lane, RunContext
 from segue.flow.earlier import left_behind, remember
+from segue.flow.lack import check_and_ask
 from segue.flow.merging import begin_again, merge_task
 from segue.flow.phase import CHECK, EXECUTE, INDEPENDENT, PHASES, PLAN, REPLAN, REVIEW, VERIFY, Phase
 from segue.flow.phases.check import check
@@ -32,7 +33,7 @@ from segue.flow.survey import survey
 RUN: Mapping[str, Callable[[RunContext, TaskState], Awaitable[PhaseEnd]]] = {
     PLAN.name: plan,
     EXECUTE.name: execute,
-    CHECK.name: check,
+    CHECK.name: check_and_ask,
     REVIEW.name: review,
     INDEPENDENT.name: independent,
     VERIFY.name: verify,
@@ -128,7 +129,7 @@ async def _run_phases(context: RunContext, state: TaskState) -> PhaseEnd:
     sealed = await _seal(context, state)
     if not sealed.ok:
         return sealed
-    proof = prove(context, state, await score_mutants(context, state))
+    proof = await prove(context, state, await score_mutants(context, state))
     enough = is_enough(context, state, proof)
     return replace(ended, proof=proof) if enough.ok else enough
 

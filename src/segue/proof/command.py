@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Collection, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from segue.domain.errors import ToolMissing
 from segue.proof.runners import Ended
+from segue.system.opened import OpenedFiles
 from segue.system.process.capture import Captured, TookTooLong
 
 KEPT_OUTPUT = 8 * 1024**2
@@ -37,9 +39,18 @@ class TreeCommand(Struct, frozen=True):
     writable: Sequence[Path] = ()
     objects: Path | None = None
     """Git's objects, where the tree has a git folder of its own, which reads them as `.git/shared`."""
+    watched: Collection[str] = ()
+    """Files of the tree of which is noticed whether they are opened."""
 
 
-async def run_bounded(running: Awaitable[Captured]) -> Ended:
+async def run_bounded(running: Awaitable[Captured], order: TreeCommand) -> Ended:
+    """Return how a command ends, and which of the watched files it has opened."""
+    with OpenedFiles(order.tree, order.watched) as opened:
+        ended = await _bound(running)
+    return replace(ended, opened=opened.found)
+
+
+async def _bound(running: Awaitable[Captured]) -> Ended:
     """Return how a command ends; one that takes too long has no exit code."""
     try:
         done = await running

@@ -9,36 +9,46 @@ import configparser
 import json
 import re
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from enum import StrEnum
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 from msgspec import Struct, field
 
-from segue.proof.paths import Classifier, PathKind
+from segue.proof.doctests import with_old_examples
+from segue.proof.makefiles import merge_makefile
+from segue.proof.mentions import language
+from segue.proof.paths import MAKEFILES, Classifier, PathKind
 from segue.proof.trees import TreeEntry, read_text
 from segue.system.git.objects import Objects
 
 _HEADER = re.compile(r"^\[\[?\s*(.+?)\s*\]?\]\s*(?:[#;].*)?$")
+_BUILDERS = r"poetry|uv|pdm|hatch|flit|setuptools\w*|maturin|scikit-build|meson-python|cibuildwheel|pixi|rye"
+"""Tools whose tables say what the product is made of; those of others say how it is checked."""
 _PYPROJECT = re.compile(
-    r"tool\.(?:pytest|coverage|tox|nox)\b.*|project\.entry-points\.[\"']?pytest11[\"']?(?:\..*)?"
+    rf"tool\.(?!(?:{_BUILDERS})\b).*|project\.entry-points\.[\"']?pytest11[\"']?(?:\..*)?"
     r"|tool\.poetry\.plugins\.[\"']?pytest11[\"']?(?:\..*)?"
 )
 _CARGO = re.compile(r"(?:lib|test|bench|patch|profile)(?:\..*)?")
-_INI = re.compile(r"tool:pytest|pytest|coverage:.*|tox:.*|options\.entry_points")
+_INI = re.compile(
+    r"(?!metadata$|options(?:\.|$)|build|bdist|sdist|egg_info|install|aliases).*[^.]|options\.entry_points"
+)
 _KEYS = (
     *("scripts", "jest", "babel", "imports", "config", "workspaces", "mocha", "ava", "c8", "nyc", "tap"),
     *("vitest", "husky", "lint-staged", "simple-git-hooks", "commitlint"),
 )
 
 
-def merge_control(path: str, base: str, head: str) -> str | None:
+def merge_control(path: str, base: str, head: str, goals: Collection[str] = ()) -> str | None:
     """Return the head's text with the base's control sections; None if they cannot be distinguished.
 
-    An empty text stands for a file that does not exist.
+    An empty text stands for a file that does not exist; `goals` are what a Makefile is asked to make.
     """
     name = path.rpartition("/")[2]
+    if name in MAKEFILES:
+        return merge_makefile(base, head, goals)
     try:
         return _MERGERS[name](base, head)
     except (ValueError, configparser.Error, RecursionError):
@@ -128,6 +138,9 @@ _MERGERS: dict[str, Callable[[str, str], str | None]] = {
 }
 
 
+_NOTHING_FIXED: Mapping[str, str] = MappingProxyType({})
+
+
 class Control(StrEnum):
     """Whose control files, and control sections of other files, a tree has."""
 
@@ -167,10 +180,17 @@ class Comparison:
         base: Mapping[str, TreeEntry],
         head: Mapping[str, TreeEntry],
     ) -> None:
-        self._objects = objects
+        self.objects = objects
         self.base, self.head = base, head
         paths = {**base, **head}
-        self.kinds = {path: classifier.kind(path, path not in base) for path in paths}
+        self.hints = {path: classifier.kind(path, path not in base) for path in paths}
+        """What the names of the files suggest."""
+        self.kinds = dict(self.hints)
+        """What they are, as far as is known."""
+        self.goals: Collection[str] = ()
+        """The words of the command, among which may be targets of a Makefile."""
+        self.mixed: set[str] = set()
+        """Product files with tests inside of them, which the base has as well."""
         self.differing = sorted(path for path in paths if base.get(path) != head.get(path))
 
     def changed(self, *kinds: PathKind) -> tuple[str, ...]:
@@ -181,20 +201,32 @@ class Comparison:
         """Return the paths of these kinds that only the head has."""
         return tuple(path for path in self.changed(*kinds) if path not in self.base)
 
+    def changed_tests(self) -> tuple[str, ...]:
+        """Return the files with tests that differ, those that are product as well included."""
+        return tuple(sorted({*self.changed(PathKind.TEST), *self.mixed}))
+
     async def control_changed(self) -> tuple[str, ...]:
         """Return the control files that differ: of merged files, those whose control sections differ."""
         found = list(self.changed(PathKind.CONTROL, PathKind.SHADOW))
         for path in self.changed(PathKind.MERGED):
             base, head = await self.text("base", path), await self.text("head", path)
-            if merge_control(path, base, head) != merge_control(path, head, head):
+            if self._merge_texts(path, base, head) != self._merge_texts(path, head, head):
                 found.append(path)
         return tuple(sorted(found))
 
-    async def compose(self, recipe: Recipe) -> Composed:
-        """Return the files of a tree."""
+    async def compose(self, recipe: Recipe, fixed: Mapping[str, str] = _NOTHING_FIXED) -> Composed:
+        """Return the files of a tree; `fixed` says of some from which side they are, whatever they are."""
         entries: dict[str, TreeEntry] = {}
         texts: dict[str, bytes] = {}
         for path, kind in self.kinds.items():
+            if path in fixed:
+                side = self.base if fixed[path] == "base" else self.head
+                entries |= {path: side[path]} if path in side else {}
+                continue
+            if path in self.mixed and recipe.code != recipe.tests:
+                texts[path] = await self._with_examples(path, recipe)
+                entries[path] = self.base[path]
+                continue
             if kind is PathKind.SHADOW and recipe.control is not Control.HEAD:
                 continue
             if kind is PathKind.MERGED and self.base.get(path) != self.head.get(path):
@@ -210,6 +242,13 @@ class Comparison:
         tests = tuple(path for path in entries if self.kinds[path] is PathKind.TEST)
         return Composed(entries, texts, guarded, tests)
 
+    async def _with_examples(self, path: str, recipe: Recipe) -> bytes:
+        code, tests = await self.text(recipe.code, path), await self.text(recipe.tests, path)
+        return with_old_examples(tests, code).encode("utf-8", "surrogateescape")
+
+    def _merge_texts(self, path: str, base: str, head: str) -> str | None:
+        return merge_control(path, base, head, self.goals)
+
     def _side(self, path: str, kind: PathKind, recipe: Recipe) -> str:
         if kind is PathKind.TEST:
             return recipe.tests
@@ -223,23 +262,23 @@ class Comparison:
         """Return one side's file with the control sections of one side; if that fails, the latter's file."""
         base = await self.text("base", path)
         ours = recipe.control is Control.BASE or (
-            recipe.control is Control.ADDED and merge_control(path, base, "") != merge_control(path, "", "")
+            recipe.control is Control.ADDED
+            and self._merge_texts(path, base, "") != self._merge_texts(path, "", "")
         )
         control = base if ours else await self.text("head", path)
         code = await self.text(recipe.code, path)
-        if merge_control(path, control, code) == merge_control(path, code, code) is not None:
+        if self._merge_texts(path, control, code) == self._merge_texts(path, code, code) is not None:
             return code.encode()
-        merged = merge_control(path, control, code)
+        merged = self._merge_texts(path, control, code)
         return (control if merged is None else merged).encode()
 
     async def text(self, side: str, path: str) -> str:
         """Return a file of the base or the head as text; empty if it does not exist."""
-        return await read_text(self._objects, self.base if side == "base" else self.head, path)
+        return await read_text(self.objects, self.base if side == "base" else self.head, path)
 
     def _without_conflicts(self, entries: dict[str, TreeEntry]) -> tuple[str, ...]:
         """Remove files that stand where guarded files have a folder; return the guarded files."""
-        kinds = (PathKind.TEST, PathKind.CONTROL)
-        guarded = [path for path in entries if self.kinds[path] in kinds]
+        guarded = [path for path in entries if self._is_guarded(path)]
         folders = {path[:end] for path in guarded for end in _slashes(path)}
         for path in [path for path in entries if path in folders]:
             del entries[path]
@@ -251,6 +290,11 @@ class Comparison:
             for path in guarded
             if path in entries and not (entries[path].is_link or entries[path].is_module)
         )
+
+    def _is_guarded(self, path: str) -> bool:
+        """Return whether a check must not write a file; what only its use shows to be data, it may."""
+        kinds = (PathKind.TEST, PathKind.CONTROL)
+        return self.kinds[path] in kinds and (self.hints[path] in kinds or bool(language(path)))
 
 
 def _slashes(path: str) -> list[int]:

@@ -122,7 +122,8 @@ class Copied(Struct, frozen=True):
         if paths := _editable_paths(order, copied.renamed):
             env["PYTHONPATH"] = os.pathsep.join(filter(None, (env.get("PYTHONPATH"), *paths)))
         before = await asyncio.to_thread(_read_all, order.tree, order.guarded)
-        ended = await run_bounded(capture(argv, order.tree, env, order.timeout, limit=KEPT_OUTPUT))
+        running = capture(argv, order.tree, env, order.timeout, limit=KEPT_OUTPUT)
+        ended = await run_bounded(running, order)
         after = await asyncio.to_thread(_read_all, order.tree, order.guarded)
         changed = tuple(path for path in before if before[path] != after[path])
         return replace(ended, changed=changed)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from segue.domain.amounts import list_some
 from segue.domain.proof import CheckState
@@ -29,6 +30,8 @@ class Decision(Struct, frozen=True):
     proved: tuple[str, ...] = ()
     idle: tuple[str, ...] = ()
     contested: tuple[str, ...] = ()
+    """Tests that pass, or run no more, only because the agent changed tests or control files; empty text: the
+    command itself."""
     noticed: bool | None = None
     weaknesses: tuple[str, ...] = field(default=())
     known: tuple[str, ...] = ()
@@ -51,15 +54,16 @@ def decide(runs: Runs) -> Decision:
     broken = _broken(runs)
     if broken:
         return broken
-    if runs.kind is TaskKind.TEST_FIRST:
-        return _test_first(runs)
-    return _by_tests(runs)
+    decision = _test_first(runs) if runs.kind is TaskKind.TEST_FIRST else _by_tests(runs)
+    return replace(decision, contested=_contested(runs)) if decision.state is CheckState.PASSED else decision
 
 
 def _by_exit_code(runs: Runs) -> Decision:
     """Without test ids, the exit code counts; the command proves something if it failed on the base."""
     if runs.regress.exit_code == 0 and runs.new.exit_code == 0:
-        proved = ("",) if runs.base.exit_code not in (0, None) else ()
+        # A stricter check of the agent's own proves something if it fails without the change.
+        before = (runs.base, runs.old_code or runs.base)
+        proved = ("",) if any(run.exit_code not in (0, None) for run in before) else ()
         return Decision(
             CheckState.PASSED,
             proved=proved,
@@ -77,8 +81,7 @@ def _by_exit_code(runs: Runs) -> Decision:
     if _is_known(runs):
         return _says_nothing(runs)
     if runs.touched and runs.new.exit_code == 0:
-        reason = "It fails with the control files of the base and passes with the changed ones."
-        return Decision(CheckState.CONTESTED, reason, "regress")
+        return Decision(CheckState.PASSED, contested=("",), noticed=_noticed(runs))
     return Decision(CheckState.FAILED, _exit_words(runs.new), "new" if runs.new.exit_code else "regress")
 
 
@@ -114,7 +117,7 @@ def _doubt(runs: Runs) -> Decision | None:
         reason = "" if _admits(run, runs) else _unbelievable(run, expected)
         if reason:
             return Decision(CheckState.REFUTED, reason, name)
-    gone = _missing(runs.base.report, runs.regress.report)
+    gone = _gone(runs)
     if gone and not _admits(runs.regress, runs):
         reason = f"Tests that passed before the task did not run: {list_ids(gone)}."
         return Decision(CheckState.REFUTED, reason, "regress", broken=gone)
@@ -153,50 +156,131 @@ def _missing(before: Report | None, after: Report | None) -> tuple[str, ...]:
     return tuple(sorted(key for key in before.ids(PASSED) if key not in ids))
 
 
+def _gone(runs: Runs) -> tuple[str, ...]:
+    """Return the tests that should have run with the new code; those in the product's own files may go."""
+    before = runs.base.report
+    missing = _missing(before, runs.regress.report)
+    return tuple(key for key in missing if before is not None and not _is_inside(before.tests[key], runs))
+
+
+def _is_inside(case: CaseResult, runs: Runs) -> bool:
+    """Return whether a test is part of a file of the product that was changed: nobody has its old version."""
+    return runs.has_inner_tests if not case.file else case.file in runs.product
+
+
 def _skipped(runs: Runs) -> tuple[str, ...]:
+    """Return what the product itself skips; tests that were edited to be skipped are changed tests."""
     if runs.base.report is None:
         return ()
     found: set[str] = set()
     for run in (runs.regress, runs.new):
         if run.report is not None:
             found |= runs.base.report.ids(PASSED) & run.report.ids(SKIPPED)
-    return tuple(sorted(found))
+    return tuple(sorted(found - set(_silenced_by_edit(runs))))
+
+
+def _silenced_by_edit(runs: Runs) -> list[str]:
+    base, now, then = runs.base.report, runs.new.report, runs.regress.report
+    if base is None or now is None:
+        return []
+    skipped = base.ids(PASSED) & now.ids(SKIPPED)
+    kept = then.ids(SKIPPED) if then is not None and then is not now else frozenset()
+    return [key for key in skipped if key not in kept and _is_own(base.tests[key], runs)]
+
+
+def _is_own(case: CaseResult, runs: Runs) -> bool:
+    """Return whether the agent has edited the file of a test."""
+    return case.file in runs.touched if case.file else runs.has_inner_tests
 
 
 def _broken(runs: Runs) -> Decision | None:
-    """Return what follows when the base's own tests do not pass with the new code, but should."""
-    base, now = runs.base.report, runs.regress.report
+    """Return what follows when tests that nobody changed passed at the base and fail with the new code."""
+    base = runs.base.report
     if base is None:
         return None
-    passing = now.ids(PASSED) if now is not None else frozenset()
-    lost = {key for key in base.ids(PASSED) - passing if not _may_fail(base.tests[key], runs)}
-    silenced = {key for key, case in base.tests.items() if key not in passing and _is_silenced(case, runs)}
-    broken = tuple(sorted(lost | silenced))
-    if not broken:
-        return None
+    broken = _lost(runs)
     sure = tuple(key for key in broken if not _is_disputed(base.tests[key], runs))
-    if sure:
-        reason = f"Tests that passed before the task fail now: {list_ids(sure)}."
-        return Decision(CheckState.FAILED, reason, "regress", failing=broken, broken=broken)
-    reason = (
-        f"These tests fail unless the agent's changes to tests and control files count: {list_ids(broken)}."
+    if not sure:
+        return None
+    reason = f"Tests that passed before the task fail now: {list_ids(sure)}."
+    return Decision(CheckState.FAILED, reason, "regress", failing=broken, broken=broken)
+
+
+def _lost(runs: Runs) -> tuple[str, ...]:
+    """Return the tests that passed at the base and do not with the new code."""
+    base, now = runs.base.report, runs.regress.report
+    if base is None:
+        return ()
+    passing = now.ids(PASSED) if now is not None else frozenset()
+    edited = set(_silenced_by_edit(runs))
+    return tuple(
+        sorted(
+            key
+            for key in base.ids(PASSED) - passing
+            if key not in edited and not _may_fail(base.tests[key], runs)
+        )
     )
-    return Decision(CheckState.CONTESTED, reason, "regress", broken=broken, contested=broken)
+
+
+def _contested(runs: Runs) -> tuple[str, ...]:
+    """Return the tests that pass, or run no more, only because something but the product was changed."""
+    base, now = runs.base.report, runs.regress.report
+    if base is None:
+        return ()
+    passing = now.ids(PASSED) if now is not None else frozenset()
+    silenced = {key for key, case in base.tests.items() if key not in passing and _is_silenced(case, runs)}
+    return tuple(sorted({*_lost(runs), *silenced, *_silenced_by_edit(runs), *_reworded(runs)}))
+
+
+def _reworded(runs: Runs) -> set[str]:
+    """Return tests of files that could not be loaded before, which pass only as the agent changed them."""
+    base, then, now = runs.base.report, runs.regress.report, runs.new.report
+    if base is None or then is None or now is None or then is now:
+        return set()
+    failed = {key for key in then.failed - now.failed if key not in base.tests}
+    return {
+        key
+        for key in failed
+        if base.unloaded(then.tests[key]) is not None and not _may_fail(then.tests[key], runs)
+    }
 
 
 def _is_silenced(case: CaseResult, runs: Runs) -> bool:
-    """Return whether a test that failed on the base fails no more because something but code was changed."""
+    """Return whether a test that failed on the base fails no more because not only code was changed."""
     if case.outcome is not FAILED or matches_any(case.id, runs.allowed):
         return False
-    return _is_disputed(case, runs)
+    if case.whole_file and _loads(case, runs.regress.report):
+        return False  # the task has built what its tests were waiting for
+    return _is_disputed(case, runs) or _has_vanished(case, runs)
+
+
+def _loads(case: CaseResult, report: Report | None) -> bool:
+    """Return whether a file that could not be loaded can be."""
+    if report is None or case.id in report.tests:
+        return False
+    return not case.file or any(one.file == case.file and not one.whole_file for one in report.tests.values())
+
+
+def _has_vanished(case: CaseResult, runs: Runs) -> bool:
+    """Return whether a test that failed does not run any more; cases may have got other names."""
+    before, now = runs.base.report, runs.new.report
+    if before is None or now is None or case.whole_file or case.id in now.tests:
+        return False
+    stem = case.id.partition("[")[0]
+    counts = [sum(key.partition("[")[0] == stem for key in report.tests) for report in (before, now)]
+    return counts[1] < counts[0] and now.unloaded(case) is None
 
 
 def _is_disputed(case: CaseResult, runs: Runs) -> bool:
     """Return whether a test that fails with the base's tests does not with the new ones, or was removed."""
     new = runs.new.report
-    if new is None or new is runs.regress.report:
+    if new is None:
         return False
     now = new.tests.get(case.id)
+    if now is None and _is_inside(case, runs) and new.unloaded(case) is None:
+        return True
+    if new is runs.regress.report:
+        return False
     if now is not None:
         return now.outcome is not FAILED
     if case.whole_file and any(other.file == case.file for other in new.tests.values()):
@@ -238,7 +322,10 @@ def _known(report: Report, runs: Runs) -> tuple[str, ...]:
 
 
 def _removed(runs: Runs) -> tuple[str, ...]:
-    gone = _missing(runs.base.report, runs.new.report)
+    """Name tests that run no more although nobody changed their file; those of changed files are settled."""
+    before = runs.base.report
+    missing = _missing(before, runs.new.report)
+    gone = [key for key in missing if before is not None and not _is_own(before.tests[key], runs)]
     return (f"tests were removed or renamed: {list_ids(gone)}",) if gone else ()
 
 
@@ -299,6 +386,13 @@ def _shown(runs: Runs) -> tuple[tuple[str, ...], tuple[str, ...]]:
         elif needed is False and (runs.base.report is None or key not in runs.base.report.tests):
             idle.append(key)
     return tuple(proved), tuple(idle)
+
+
+def own_tests(proved: Iterable[str], runs: Runs) -> tuple[str, ...]:
+    """Return those among the tests that show the change which the task has written or changed."""
+    known = runs.base.report.tests if runs.base.report is not None else {}
+    now = runs.new.report.tests if runs.new.report is not None else {}
+    return tuple(key for key in proved if key in now and (key not in known or now[key].file in runs.touched))
 
 
 def _needed(case: CaseResult, before: Report | None, sabotage: Observed | None) -> bool | None:

@@ -7,17 +7,19 @@ import shlex
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from segue.domain.proof import NOT_EXERCISED, CheckResult, CheckState, Contested, KnownFailures
+from segue.domain.proof import NOT_EXERCISED, CheckResult, CheckState, KnownFailures
 from segue.domain.task import TaskKind
 from segue.domain.text import cut_tail
 from segue.proof.compose import Comparison, Control, Recipe
-from segue.proof.decide import Decision, decide, list_ids
+from segue.proof.decide import Decision, decide, list_ids, own_tests
+from segue.proof.doubts import Doubts
 from segue.proof.execute import Sandbox, SealOptions
 from segue.proof.obstacles import find_obstacle
 from segue.proof.paths import PathKind, matches_any
@@ -25,6 +27,7 @@ from segue.proof.report import Reason, TestOutcome
 from segue.proof.runners import FALLBACKS, LAST, RUNNERS, Project, Runner
 from segue.proof.runs import Observed, Runs
 from segue.proof.sabotage import sabotage
+from segue.proof.support import Support
 from segue.system.files import private_folder, write_atomic
 
 _MESSAGE = 1500
@@ -33,9 +36,13 @@ _TAIL = 4000
 
 
 def describe(
-    command: str, decision: Decision, runs: Runs, changed: Sequence[str], contested: tuple[Contested, ...]
+    command: str,
+    decision: Decision,
+    runs: Runs,
+    changed: Sequence[str],
+    watched: frozenset[str] = frozenset(),
 ) -> CheckResult:
-    """Return the result of a check."""
+    """Return the result of a check; `watched` are tests that proved earlier tasks."""
     run = runs.regress if decision.decisive == "regress" else runs.new
     report = runs.new.report
     return CheckResult(
@@ -50,12 +57,13 @@ def describe(
         decision.broken,
         tuple(key or command for key in decision.proved),
         decision.idle,
-        contested,
-        decision.noticed,
+        noticed=decision.noticed,
         weaknesses=decision.weaknesses,
         changed=tuple(changed),
         known=decision.known,
         repaired=decision.repaired,
+        own=own_tests(decision.proved, runs),
+        lost=tuple(sorted(watched - report.ids(TestOutcome.PASSED))) if report else (),
     )
 
 
@@ -81,7 +89,6 @@ def _output(decision: Decision, run: Observed, runs: Runs) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
-CONTESTED_BYTES = 20 * 1024
 _NOTHING_RAN = Observed(None)
 _BASE = Recipe("base", "base")
 _OLD = 3600.0
@@ -108,6 +115,10 @@ class SealedCheck(Struct):
     expected_red: frozenset[str] = frozenset()
     known: KnownFailures = KnownFailures()
     """What was red before the run."""
+    watched: frozenset[str] = frozenset()
+    """Tests that proved earlier tasks by this command."""
+    words: str = ""
+    """What the task says."""
     armed: tuple[Runner, ...] = ()
     """The runners that are asked for a report."""
     wrong: tuple[str, ...] = ()
@@ -115,12 +126,14 @@ class SealedCheck(Struct):
 
     async def run(self, cache: Path, base: str) -> CheckResult:
         """Run what is needed, decide, and describe the result."""
-        control = await self.comparison.control_changed()
         is_old = cache.exists() and time.time() - cache.stat().st_mtime > _OLD
         calibrated = await self.observe_base(cache, base)
-        runs, recipe = await self._run_new_code(calibrated, control)
+        self.comparison.goals = self.argv
+        support = Support(self.comparison, self.named, calibrated)
+        await support.sort()
+        runs, recipe, control = await self._run_new_code(calibrated, support)
         decision = decide(runs)
-        if is_old and decision.state not in (CheckState.PASSED, CheckState.NOTHING):
+        if is_old and (decision.contested or decision.state not in (CheckState.PASSED, CheckState.NOTHING)):
             # What was true then may not be now, such as the date; nobody is blamed for that.
             cache.unlink(missing_ok=True)
             runs = replace(runs, base=await self.observe_base(cache, base))
@@ -130,8 +143,16 @@ class SealedCheck(Struct):
             decision = await self._repeat(decide(runs), runs, recipe)
         self.wrong = tuple(key for key in decision.failing if _is_wrong(key, runs))
         decision = self._weaknesses(decision, runs, recipe, control)
-        contested = await self._contested(decision, runs, control)
-        return describe(shlex.join(self.argv), decision, runs, control, contested)
+        result = describe(shlex.join(self.argv), decision, runs, control, self.watched)
+        from segue.proof.settle.check import settle_check  # rarely has anything to do
+
+        found, contested = await settle_check(self.comparison, decision, runs, control, self.words)
+        result = replace(result, changed_tests=found, contested=contested)
+        if decision.state is CheckState.PASSED:
+            doubts = Doubts(self.comparison, runs, support.doubtful, self._run)
+            cap = await doubts.try_old_versions()
+            result = replace(result, cap=cap, both_sides=await doubts.name_both_sides())
+        return result
 
     async def tear_down(self) -> None:
         """Run what the user wants to run after each check."""
@@ -190,26 +211,36 @@ class SealedCheck(Struct):
         self.armed = armed
         return await self._run(recipe)
 
-    async def _run(self, recipe: Recipe, broken: Mapping[str, bytes] | None = None) -> Observed:
-        composed = await self.comparison.compose(recipe)
+    async def _run(
+        self,
+        recipe: Recipe,
+        broken: Mapping[str, bytes] | None = None,
+        fixed: Mapping[str, str] = MappingProxyType({}),
+    ) -> Observed:
+        composed = await self.comparison.compose(recipe, fixed)
         if broken:
             composed = replace(composed, texts={**composed.texts, **broken})
         place = self.base_place if recipe == _BASE else self.place
         return await place.run(self.argv, composed, self.armed)
 
-    async def _run_new_code(self, base: Observed, control: Sequence[str]) -> tuple[Runs, Recipe]:
-        """Run the new code with the old tests and with the new ones."""
+    async def _run_new_code(self, base: Observed, support: Support) -> tuple[Runs, Recipe, tuple[str, ...]]:
+        """Run the new code with the old tests and with the new ones; also return what controls them."""
         recipe = Recipe("head", "head")
         young = base is _NOTHING_RAN or (base.report is not None and not base.tests)
         sabotaged: Observed | None = None
         if young:
             regress = new = await (self._run(recipe) if self.armed else self._calibrate(recipe))
-        elif self.comparison.changed(PathKind.TEST):
+        elif self.comparison.changed_tests():
             regress, new = await _together(self._run(Recipe("head", "base")), self._run(recipe))
         else:
             # There is time for the sabotage run meanwhile.
             new, sabotaged = await _together(self._run(recipe), self._sabotage(recipe))
             regress = new
+        if await support.learn(new) and not young:
+            # Some of what was added is a test, or settings that the check finds by itself.
+            sabotaged = None
+            regress, new = await _together(self._run(Recipe("head", "base")), self._run(recipe))
+        control = await self.comparison.control_changed()
         runs = replace(self._runs(base, regress, new, control), sabotage=sabotaged)
         for wider in self._wider(control):
             state = decide(runs).state
@@ -223,7 +254,7 @@ class SealedCheck(Struct):
             # What cannot be believed says less than the failure without the agent's control files.
             if state is not CheckState.FAILED or decide(tried).state is not CheckState.REFUTED:
                 runs, recipe = tried, replace(recipe, control=wider)
-        return runs, recipe
+        return runs, recipe, control
 
     def _is_bare(self, runs: Runs) -> bool:
         """Return whether no test was found although some were added."""
@@ -238,7 +269,7 @@ class SealedCheck(Struct):
 
     async def _look_closer(self, runs: Runs, recipe: Recipe) -> Runs:
         """Run the new tests on the old code, and on sabotaged code."""
-        tests = self.comparison.changed(PathKind.TEST)
+        tests = self.comparison.changed_tests()
         if runs.sabotage is not None and not tests:
             return runs
         old, sabotaged = await _together(
@@ -275,8 +306,9 @@ class SealedCheck(Struct):
             regress,
             new,
             kind=self.kind,
-            touched={*comparison.changed(PathKind.TEST), *control},
+            touched={*comparison.changed_tests(), *control},
             control_touched=bool(control),
+            product=[path for path in comparison.changed(PathKind.CODE) if path in comparison.base],
             command_is_new=bool(self.named) and self.named.isdisjoint(comparison.base),
             code_changed=bool(comparison.changed(PathKind.CODE, PathKind.MERGED)),
             allowed=self.options.known_failures,
@@ -299,31 +331,6 @@ class SealedCheck(Struct):
         if runs.code_changed and decision.noticed is None and self.kind is not TaskKind.TEST_FIRST:
             said.append(NOT_EXERCISED)
         return replace(decision, weaknesses=tuple(said))
-
-    async def _contested(
-        self, decision: Decision, runs: Runs, control: Sequence[str]
-    ) -> tuple[Contested, ...]:
-        """Return both versions of what is disputed: the tests' own files, else all that could matter."""
-        if decision.state is not CheckState.CONTESTED:
-            return ()
-        known = runs.base.report.tests if runs.base.report is not None else {}
-        tests = self.comparison.changed(PathKind.TEST)
-        owners: dict[str, list[str]] = {}
-        for key in decision.contested:
-            own = [known[key].file] if key in known and known[key].file in tests else [*tests, *control]
-            for path in own:
-                owners.setdefault(path, []).append(key)
-        return tuple(
-            [
-                Contested(
-                    path,
-                    (await self.comparison.text("base", path))[:CONTESTED_BYTES],
-                    (await self.comparison.text("head", path))[:CONTESTED_BYTES],
-                    tuple(owners.get(path, ())),
-                )
-                for path in owners or control
-            ]
-        )
 
 
 def _is_wrong(test: str, runs: Runs) -> bool:

@@ -171,6 +171,7 @@ class Sandbox:
             ),
             writable=(reports,),
             objects=prepared.objects,
+            watched=composed.entries.keys() if argv else (),
         )
         return stage, await self._means.run(order)
 
@@ -268,7 +269,7 @@ def observe(stage: Stage, armed: Sequence[Runner], ended: Ended) -> Observed:
         output = runner.clean(output)
     names = tuple(runner.name for runner in armed)
     kept = cut_tail(output, 64 * 1024)
-    return Observed(ended.exit_code, report, kept, names, hook_failed=blind, changed=ended.changed)
+    return Observed(ended.exit_code, report, kept, names, blind, ended.changed, ended.opened)
 
 
 def environment(variables: Mapping[str, str], network: bool) -> dict[str, str]:

@@ -50,7 +50,7 @@ class Mounted(Struct, frozen=True):
         inputs |= dict.fromkeys(caches_within(order.inputs), empty)
         line = wrap(self.choice, Mounts(order, self.trees.home, self.private, inputs, git))
         # Its variables are in the line: what sets up the mounts is no check.
-        return await run_bounded(capture(line, order.work, timeout=order.timeout, limit=KEPT_OUTPUT))
+        return await run_bounded(capture(line, order.work, timeout=order.timeout, limit=KEPT_OUTPUT), order)
 
     def _git_for(self, work: Path) -> Path | None:
         """Return git's folder, and write a `.git` that leads there, if the work tree is seen elsewhere."""

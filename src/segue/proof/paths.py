@@ -11,6 +11,7 @@ from enum import StrEnum
 from functools import cache
 
 from segue.domain.pattern import pattern
+from segue.proof.mentions import language
 
 
 class PathKind(StrEnum):
@@ -33,7 +34,7 @@ _TESTS = """
     *.bats *Test.java *Tests.java *Test.kt *_spec.rb *_test.rb *Test.php *_test.exs
 """
 _CONTROL = """
-    Makefile makefile GNUmakefile *.mk justfile Justfile .justfile Taskfile* .github/** .gitlab-ci.yml
+    *.mk justfile Justfile .justfile Taskfile* .github/** .gitlab-ci.yml
     .gitattributes .env* .envrc tox.ini noxfile.py conftest.py pytest.ini .pytest.ini pytest.toml .pytest.toml
     .coveragerc sitecustomize.py usercustomize.py *.pth *.pyc *.pyo *.egg-info/** *.dist-info/**
     jest.config.* jest.setup.* jest-*.config.* setupTests.* babel.config.* .babelrc* .swcrc tsconfig*.json
@@ -41,7 +42,8 @@ _CONTROL = """
     vitest.workspace.* .mocharc* .taprc ava.config.* karma.conf.* node.config.json .c8rc* .nycrc* go.work
     .cargo/** rust-toolchain* phpunit.xml* .rspec
 """
-_MERGED = ("pyproject.toml", "setup.cfg", "package.json", "Cargo.toml", "go.mod")
+MAKEFILES = ("GNUmakefile", "makefile", "Makefile")
+_MERGED = ("pyproject.toml", "setup.cfg", "package.json", "Cargo.toml", "go.mod", *MAKEFILES)
 _TOOLS = """
     pytest _pytest pluggy iniconfig packaging coverage xdist execnet hypothesis attr attrs exceptiongroup
     tomli py pygments mock nose nose2 tox nox pip setuptools pkg_resources wheel trio anyio
@@ -74,7 +76,7 @@ class Classifier:
         if _test_pattern().match(path):
             return PathKind.TEST
         if path in self._named:
-            return PathKind.CONTROL
+            return PathKind.TEST if language(path) else PathKind.CONTROL
         return PathKind.SHADOW if new and self._is_shadow(path) else PathKind.CODE
 
     def _is_shadow(self, path: str) -> bool:
@@ -119,7 +121,9 @@ _INCLUDED = re.compile(r"^-?s?include\s+(.+)$", re.M)
 _IMPORTED = re.compile(r"^\s*(?:from|import)\s+([A-Za-z_]\w*)", re.M)
 _VARIABLE = re.compile(r"^[\"']?\$(?:\(.*\)|\{[^}]*\}|\w+)[\"']?/")
 _FOLDERS = ("scripts", "script", "tools", "ci", ".ci", "hack", "build-tools")
-_MAKEFILES = ("GNUmakefile", "makefile", "Makefile")
+_INTERPRETER = re.compile(
+    r"(?:python|node|ruby|perl|php|lua|deno|bun|tsx|ts-node|[a-z]*sh|run)[\d.]*|-[BEIsSuWex]+"
+)
 _PACKAGE_TOOLS = ("npm", "npx", "yarn", "pnpm", "bun")
 _MOST = 200
 
@@ -147,19 +151,26 @@ def named_files(argv: Sequence[str], known: Collection[str]) -> frozenset[str]:
             clean = part.removeprefix("./")
             module = clean.replace(".", "/")
             options = (clean, f"{module}.py", f"{module}/__main__.py") if before == "-m" else (clean,)
-            found.update(option for option in options if option in known)
+            # A program among the arguments of another is what that one looks at, as with `mypy app.py`.
+            is_subject = part == word and bool(language(part)) and not _starts(before)
+            found.update(option for option in options if option in known and not is_subject)
     program = argv[0].rpartition("/")[2] if argv else ""
     if program in ("make", "gmake"):
-        found.update(name for name in _MAKEFILES if name in known)
+        found.update(name for name in MAKEFILES if name in known)
     if program in _PACKAGE_TOOLS and "package.json" in known:
         found.add("package.json")
     return frozenset(found)
 
 
+def _starts(word: str) -> bool:
+    """Return whether the word after this one is a program that is started."""
+    return word in ("", "env", "exec", "-m") or bool(_INTERPRETER.fullmatch(word.rpartition("/")[2]))
+
+
 def parts_of(path: str, text: str, known: Collection[str]) -> list[str]:
     """Return the files that a script, a Makefile or a package.json is made of."""
     name = path.rpartition("/")[2]
-    if name in _MAKEFILES or name.endswith(".mk"):
+    if name in MAKEFILES or name.endswith(".mk"):
         included = [word for line in _INCLUDED.findall(text) for word in line.split()]
         return _resolve(path, included, known) + _scripts(path, text, known)
     if name == "package.json":

@@ -25,6 +25,8 @@ class Observed(msgspec.Struct, frozen=True, omit_defaults=True):
     """Whether a hook could not be loaded, so that another way must be tried."""
     changed: tuple[str, ...] = ()
     """Tests and control files that were rewritten while it ran."""
+    opened: tuple[str, ...] | None = None
+    """Files of the tree that were opened while it ran; None: not known."""
 
     @property
     def tests(self) -> int:
@@ -50,6 +52,8 @@ class Runs(Struct, frozen=True):
     """Tests and control files that the agent changed, added or removed."""
     control_touched: bool = False
     """Whether control files are among them."""
+    product: Collection[str] = ()
+    """Files of the product that the agent changed or removed."""
     command_is_new: bool = False
     """Whether the base has none of the files that the command names."""
     code_changed: bool = True
@@ -77,6 +81,11 @@ class Runs(Struct, frozen=True):
             return self._is_all_red(before, case.file or case.id)
         hidden = before.unloaded(case)
         return hidden is not None and hidden.id in self.known.tests and case.file not in self.touched
+
+    @property
+    def has_inner_tests(self) -> bool:
+        """Whether files of the product were changed that may contain tests, as in Rust."""
+        return any(path.endswith(".rs") for path in self.product)
 
     @property
     def failed_before(self) -> bool:

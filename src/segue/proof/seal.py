@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from segue.domain.proof import BaseCheck, BaseState, CheckResult, CheckState, Contested, KnownFailures, Seal
+from segue.domain.proof import BaseCheck, BaseState, CheckResult, CheckState, KnownFailures, Seal
 from segue.domain.scenario import Scenario
 from segue.domain.source import HookRun
 from segue.domain.task import TaskKind
@@ -31,7 +31,7 @@ from segue.proof.environments import (
     lower_seal,
     name_first,
 )
-from segue.proof.examine import CONTESTED_BYTES, Redact, SealedCheck
+from segue.proof.examine import Redact, SealedCheck
 from segue.proof.execute import Sandbox, SealOptions, environment, find_program, sweep
 from segue.proof.inputs import (
     Dependencies,
@@ -47,6 +47,7 @@ from segue.proof.mutants import count_noticed, make_mutants
 from segue.proof.paths import Classifier, PathKind, find_named
 from segue.proof.runners import Ended
 from segue.proof.scenarios import run_scenario
+from segue.proof.scope import Scope, measure_scope
 from segue.proof.setup import CheckSetupFailed, Entries, Environment
 from segue.proof.survey import Surroundings, conclude
 from segue.proof.trees import TreeEntry, list_tree, read_text
@@ -102,10 +103,13 @@ class Sealer:
         kind: TaskKind = TaskKind.BUILD,
         expected_red: Collection[str] = (),
         before: KnownFailures | None = None,
+        watched: Collection[str] = (),
+        words: str = "",
     ) -> CheckResult:
         """Run the command on trees made of the base and the head; return what it says about the task.
 
-        `before` is what was red before the run.
+        `before` is what was red before the run, `watched` are tests that proved earlier tasks, and `words`
+        is what the task says.
         """
         self._last_base = base
         old, after = await asyncio.gather(list_tree(self._objects, base), list_tree(self._objects, head))
@@ -123,13 +127,16 @@ class Sealer:
                 tuple(argv), named, comparison, place, base_place, self._options, self._redact
             )
             check.kind, check.expected_red = kind, frozenset(expected_red)
-            check.known = before or KnownFailures()
+            check.known, check.watched = before or KnownFailures(), frozenset(watched)
+            check.words = words
             try:
                 return await check.run(cache, base), check.wrong
             finally:
                 await check.tear_down()
 
-        return await self._judge(place, known, (old, after), classifier, examine, shlex.join(argv))
+        return await self._judge(
+            place, known, (old, after), classifier, examine, shlex.join(argv), words=words
+        )
 
     async def _judge(
         self,
@@ -140,6 +147,7 @@ class Sealer:
         examine: Callable[[Sandbox, Sandbox], Awaitable[Examined]],
         command: str,
         scenario: bool = False,
+        words: str = "",
     ) -> CheckResult:
         """Examine work in the environment of the base, and in its own if that differs; label the result."""
         try:
@@ -153,14 +161,21 @@ class Sealer:
         if found.own is not None:
             own, _ = await examine(base, place.within(found.own))
             result = join(result, own, found, wrong)
-            if result.state is CheckState.CONTESTED and not result.contested:
-                texts = [await self._contest(path, trees, wrong) for path in found.inputs[:_MOST_CONTESTED]]
-                result = msgspec.structs.replace(result, contested=tuple(texts))
+            if result.state is CheckState.CONTESTED:
+                result = await self._settle(result, found.inputs[:_MOST_CONTESTED], trees, words)
         return self._label(result, known, found)
 
-    async def _contest(self, path: str, trees: tuple[Entries, Entries], tests: tuple[str, ...]) -> Contested:
-        before, after = [(await read_text(self._objects, tree, path))[:CONTESTED_BYTES] for tree in trees]
-        return Contested(path, before, after, tests)
+    async def _settle(
+        self, result: CheckResult, paths: Sequence[str], trees: tuple[Entries, Entries], words: str
+    ) -> CheckResult:
+        """Settle whether the task asks for the environment without which the check does not pass."""
+        from segue.proof.settle.check import settle_environment  # rarely needed
+
+        texts = {path: [await read_text(self._objects, tree, path) for tree in trees] for path in paths}
+        found, contested = settle_environment({path: (one[0], one[1]) for path, one in texts.items()}, words)
+        return msgspec.structs.replace(
+            result, state=CheckState.PASSED, broken=(), changed_tests=found, contested=contested
+        )
 
     async def _environments(
         self, place: Sandbox, before: Entries, after: Entries, classifier: Classifier
@@ -240,6 +255,14 @@ class Sealer:
             return None
         place = place.within(await place.build(after))
         return await count_noticed(place, commands, Composed(after), mutants)
+
+    async def measure_scope(self, base: str, head: str, commands: Sequence[Sequence[str]]) -> Scope:
+        """Return what was changed, and whether a test could tell."""
+        old, new = await asyncio.gather(list_tree(self._objects, base), list_tree(self._objects, head))
+        paths, read = {**old, **new}, partial(read_text, self._objects, {**old, **new})
+        named = [await find_named(argv, paths.keys(), read) for argv in commands]
+        classifier = Classifier((), self._options.control_files)
+        return await measure_scope(self._objects, old, new, classifier, frozenset().union(*named))
 
     async def try_hooks(self, hooks: KeptHooks, commit: Commit) -> HookRun | None:
         """Run the repository's own hooks on a commit that is to be made; None: there are none."""

@@ -38,6 +38,10 @@ _RUNNERS = (
     (re.compile(r"cargo"), ".rs"),
 )
 _TEST_RUNNER = re.compile(r"pytest|unittest|jest|vitest|mocha|node .*--test\b|\b(?:go|cargo) test\b")
+_MAY_TEST = re.compile(
+    r"test|spec|tox|nox|jest|mocha|behave|bats|make|just|npm|yarn|pnpm|bun|check|verify|\./"
+)
+"""What may run tests, judging by its name, once there are some."""
 _MOST_READ = 60
 """Test files that are read to find out whether there are tests."""
 _PLAIN = re.compile(
@@ -90,8 +94,10 @@ async def conclude(seen: Observed, around: Surroundings) -> BaseCheck:
         state = BaseState.RED if is_later else BaseState.UNREADY
         return _change(found, state, output, obstacle)
     if seen.exit_code == 0 and not failing:
-        is_empty = seen.report is not None and not seen.tests
-        return _change(found, BaseState.EMPTY if is_empty else BaseState.GREEN)
+        if seen.report is not None:
+            return _change(found, BaseState.GREEN if seen.tests else BaseState.EMPTY)
+        may_test = _MAY_TEST.search(command) is not None and not await around.has_tests()
+        return _change(replace(found, mute=not may_test), BaseState.GREEN)
     if seen.report is not None and not seen.tests:
         return _change(found, BaseState.EMPTY)
     return _change(found, BaseState.RED, output)

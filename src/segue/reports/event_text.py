@@ -8,8 +8,8 @@ from typing import Any
 
 from segue.domain import events as e
 from segue.domain.amounts import describe_until, format_count, format_duration
+from segue.domain.statement import describe_proof
 from segue.domain.verdict import Result
-from segue.view.task import describe_proof
 
 
 def describe_event(recorded: e.Recorded) -> str | None:

@@ -73,9 +73,13 @@ async def _find_chain(remote: RemoteBranches, source: Source, head: str) -> str 
     Somebody who pushed the ticks with the start says that the work is there. Others are told by their
     commits: their messages name the task.
     """
-    done = [task.key for task in source.look().tasks if task.status is TaskStatus.DONE]
+    recorded = source.recorded()
+    if recorded is None:
+        return None
+    ticked = (task.key for task in source.look().tasks if task.status is TaskStatus.DONE)
+    done = [key for key in ticked if key not in recorded]
     path = _place(remote, source.contract_files)
-    if not done or source.head_branch() is not None or not path:
+    if not done or not path:
         return None
     lines = (await remote.read(head, path) or b"").decode("utf-8", "replace").splitlines()
     keys = {key for key in done if not any(_is_ticked(line, key) for line in lines)}

@@ -58,7 +58,7 @@ def make_contract(opened: OpenRun, guard: LaunchGuard) -> ContractMade:
         tasks=len(tasks),
         digest=digest_tasks(tasks),
         checks=tuple(redact(" ".join(argv)) for argv in settings.checks),
-        require=settings.require,
+        require=opened.plan.policy.require,
         files=guard.digests(),
     )
 

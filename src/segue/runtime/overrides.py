@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from segue.domain.delivery import Delivered
 from segue.domain.errors import UsageError
 from segue.domain.events import TaskMarked
-from segue.domain.proof import Level, Proof
+from segue.domain.proof import accept
 from segue.domain.results import EndOutput, LaunchOutput, SnapshotOutput, StepFacts, StepResult, read_as
 from segue.domain.run import Run, RunState
 from segue.domain.task import Completion, Task, TaskStatus
@@ -206,6 +206,8 @@ async def _write(
     end = f"task/{task.key}/end"
     status = TaskStatus.SKIPPED if skip else TaskStatus.DONE
     commit, branch = left
+    before = journal.recorded(end, EndOutput)
+    measured = before.output.proof if before is not None else None
     await journal.redo(end)
 
     async def work(_token: str) -> StepResult[EndOutput]:
@@ -213,7 +215,7 @@ async def _write(
         seq = (await journal.emit(TaskMarked(task.key, True, by, reason, skip, digest), end)).seq
         if source is not None:
             source.mark(task, Completion(status, journal.run.id, seq, commit=commit, branch=branch))
-        proof = None if skip else Proof(level=Level.ACCEPTED, by=by)
+        proof = None if skip else accept(measured, by)
         ending = EndOutput(done=True, reason=reason, commit=commit, branch=branch, skipped=skip, proof=proof)
         return StepResult(True, ending)
 

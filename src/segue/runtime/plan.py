@@ -23,7 +23,7 @@ from segue.runtime import registry
 from segue.runtime.app import App
 from segue.runtime.delivery import check_delivery
 from segue.runtime.flows import choose_flow, roles_of
-from segue.runtime.preconditions import check_proof
+from segue.runtime.preconditions import check_proof, required_level
 from segue.runtime.task_choice import ALL, TaskChoice, select_tasks
 from segue.runtime.wiring import agent_kind, make_agent
 from segue.system.process.processes import Processes
@@ -74,7 +74,7 @@ class RunPlan(Struct, frozen=True):
             max_failures=settings.max_consecutive_task_failures,
             kinds=kind_rules(self.app),
             resolutions=most_resolutions(settings, planned=self.source.outline is not None),
-            require=settings.require,
+            require=required_level(settings)[0],
             independent=self.flow.has("independent"),
             mutants=settings.proof.mutants,
             gates=settings.gates,
@@ -195,7 +195,7 @@ def _plan(
         raise UsageError(
             f'judged_by = "{by_checks[0]}", but there are no checks.', hint='Set checks = ["pytest -q"]'
         )
-    check_proof(settings, flow, len(panel) > len(by_checks), listing)
+    check_proof(settings, flow, listing)
     if settings.criteria and "criteria" not in source.uses:
         raise UsageError(
             f"criteria (from {app.loaded.where('criteria')}) has no effect: it is for Spec Kit features.",

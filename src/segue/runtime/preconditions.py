@@ -33,6 +33,10 @@ SETTINGS = "segue.toml"
 _KEPT = "Nothing was started."
 _SKIP = ("skip",)
 _ACCEPTED = "no-sandbox-accepted"
+_MARKS_NOW = {
+    "judged": "judged is a mark beside the level now, and what a judge refuses is never done.",
+    "held": "held is a mark beside the level now, and what breaks an earlier proof is never done.",
+}
 
 
 class Undecided(UsageError):
@@ -82,7 +86,7 @@ def asks_for_sandbox(app: App, isolation: Isolation) -> bool:
 
 
 def check_preconditions(settings: Settings, source: Source) -> list[str]:
-    """Return what to say about hooks; raises Undecided for what a person must decide first."""
+    """Return what to say about hooks and old words; raises Undecided for what a person must decide first."""
     if source.open_checklists and not settings.ignore_checklists:
         raise Undecided(
             f"Some checklists have unchecked items: {'; '.join(source.open_checklists)}.",
@@ -103,7 +107,8 @@ def check_preconditions(settings: Settings, source: Source) -> list[str]:
             f"Start without it (you run {hook.name} yourself)?",
             {"hooks": {**settings.hooks, **{one.name: "skip" for one in missing}}},
         )
-    return list(_describe_optional(hooks, settings))
+    _, renamed = required_level(settings)
+    return [*_describe_optional(hooks, settings), *([renamed] if renamed else [])]
 
 
 def hook_commands(settings: Settings) -> dict[str, Sequence[str]]:
@@ -170,11 +175,8 @@ def check_clean(now: Snapshot) -> None:
     )
 
 
-def check_proof(settings: Settings, flow: Flow, judged: bool, listing: TaskList) -> None:
-    """Refuse settings about proofs that cannot work, scenarios with mistakes, and levels out of reach.
-
-    `judged`: somebody judges who looks at more than the checks.
-    """
+def check_proof(settings: Settings, flow: Flow, listing: TaskList) -> None:
+    """Refuse settings about proofs that cannot work, scenarios with mistakes, and levels out of reach."""
     scenarios = (*settings.proof.scenarios, *_read_scenarios(listing))
     checks = bool(settings.checks or settings.smoke)
     for name, wanted in (("independent", flow.has("independent")), ("mutants", settings.proof.mutants)):
@@ -183,8 +185,27 @@ def check_proof(settings: Settings, flow: Flow, judged: bool, listing: TaskList)
                 f"[proof] {name} has no effect: there are no checks to run the tests.",
                 hint='Set checks = ["pytest -q"]',
             )
-    if settings.require not in (None, Level.CHANGED):
-        _check_level(settings.require, flow, judged, checks, bool(scenarios))
+    level, _ = required_level(settings)
+    if level is not None and level is not Level.CHANGED:
+        _check_level(level, flow, checks, bool(scenarios))
+
+
+def required_level(settings: Settings) -> tuple[Level | None, str]:
+    """Return the level that tasks must reach, and what to say about a word of an earlier version."""
+    level = settings.require
+    if level is None or not level.is_old:
+        return level, ""
+    if level.value == "accepted":
+        raise UsageError(
+            'require = "accepted" cannot be reached by a run: only a person can accept a task.',
+            kept=_KEPT,
+            hint=f"Require a level: {', '.join(Level)}",
+        )
+    new = Level.CHANGED
+    if level.value == "held":
+        new = Level.INDEPENDENT if settings.proof.independent else Level.TESTED
+    why = _MARKS_NOW[level.value]
+    return new, f'require = "{level}" is read as "{new}": {why} Write require = "{new}".'
 
 
 def _read_scenarios(listing: TaskList) -> list[Scenario]:
@@ -199,22 +220,14 @@ def _read_scenarios(listing: TaskList) -> list[Scenario]:
     return found
 
 
-def _check_level(level: Level, flow: Flow, judged: bool, checks: bool, scenarios: bool) -> None:
+def _check_level(level: Level, flow: Flow, checks: bool, scenarios: bool) -> None:
     refused = f'require = "{level}" cannot be reached'
-    if level is Level.ACCEPTED:
-        raise UsageError(f"{refused} by a run: only a person can accept a task.", hint="Require less")
-    shown = checks or scenarios
-    if level is Level.JUDGED and not (shown or judged):
-        raise UsageError(
-            f"{refused}: nobody judges, and there are no checks.",
-            hint='Set judged_by = "llm" or judged_by = "agent"',
-        )
-    if level.rank >= Level.CHECKED.rank and not shown:
+    if not (checks or scenarios):
         raise UsageError(
             f"{refused}: there are no checks.", hint='Set checks = ["pytest -q"], or require less'
         )
-    if level is Level.INDEPENDENT and not (flow.has("independent") or scenarios):
+    if level is Level.INDEPENDENT and not flow.has("independent"):
         raise UsageError(
-            f"{refused}: nobody writes independent tests, and there are no scenarios.",
-            hint="Set independent = true in [proof], add [[proof.scenarios]], or require less",
+            f"{refused}: nobody writes tests that the agent does not see.",
+            hint='Set independent = true in [proof], or require = "tested"',
         )

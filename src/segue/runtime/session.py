@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Collection, Sequence
 from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING
@@ -46,11 +47,13 @@ from segue.runtime.past import find_unrecorded, name_ticked
 from segue.runtime.preconditions import hook_commands
 from segue.runtime.pull_request import PullRequestFeedback
 from segue.runtime.wiring import command_runner, examine_project, hook_runner, make_checking
+from segue.store.database import EVERY_SECOND, Disconnected
 from segue.system.files import explain_full_disk
 from segue.system.git.branches import LocalBranches
 from segue.system.git.outside import read_config
 from segue.system.git.remotes import find_missing
 from segue.system.git.worktree import WorktreeResult
+from segue.system.patience import outlast
 from segue.system.process.group import on_interrupt
 from segue.view.run import FOLDED, RunView
 
@@ -60,7 +63,7 @@ if TYPE_CHECKING:
     from segue.store.store import Store
 
 _LONGEST_WAIT = 60.0
-"""Seconds for which a worker of a fleet waits for a usage limit with a run in its hands."""
+"""Seconds for which a worker of a fleet waits for a usage limit, or a remote, with a run in its hands."""
 _GIT_PATIENCE = 3.0
 """Seconds to wait at the end for gits that are still at work, such as a commit whose editor is open."""
 
@@ -137,9 +140,11 @@ class _Session:
                 await close_run(self._journal, RunState.FAILED, f"{type(caught).__name__}: {caught}")
                 raise
         state = state_after(error)
-        wake = error.until if isinstance(error, WaitsElsewhere) else None
         try:
-            await self._deliver(state)
+            away = await self._deliver(state)
+            if away is not None and error is None:  # the work is done, and still to be handed over
+                error, state = away, state_after(away)
+            wake = error.until if isinstance(error, WaitsElsewhere) else None
             await close_run(self._journal, state, error.message if error else "", wake)
         except StoreError as broken:
             broken.kept = " ".join(filter(None, (broken.kept, self._name_work())))
@@ -147,11 +152,23 @@ class _Session:
         await self._tidy(merged=result is not None and result.merged)
         return SessionEnd(opened.run.id, state, self._view.done - self._before, error, tuple(final), result)
 
-    async def _deliver(self, state: RunState) -> None:
-        """Hand the work of a run that any machine may drive over to people, once they have to look at it."""
+    async def _deliver(self, state: RunState) -> WaitsElsewhere | None:
+        """Hand the work of a run that any machine may drive over to people, once they have to look at it.
+
+        Returns what to wait for where the remote is away for longer than a worker waits.
+        """
         carrier = self._opened.carrier
-        if carrier is not None and state in (RunState.DONE, RunState.FAILED, RunState.NEEDS_HUMAN):
-            await self._journal.emit(NoticeGiven(await carrier.deliver()))
+        if carrier is None or state not in (RunState.DONE, RunState.FAILED, RunState.NEEDS_HUMAN):
+            return None
+        patience = min(self._opened.app.loaded.settings.limits.patience, _LONGEST_WAIT)
+        try:
+            said = await outlast(carrier.deliver, patience, self._journal.emit)
+        except ServiceAway as away:
+            said = f"The work could not be pushed yet. {away.message} It is in the database."
+            await self._journal.emit(NoticeGiven(said))
+            return WaitsElsewhere(said, time.time() + _LONGEST_WAIT)
+        await self._journal.emit(NoticeGiven(said))
+        return None
 
     async def _tidy(self, merged: bool) -> None:
         """Delete the branch of a run that was merged, and locks of gits that were killed during the run."""
@@ -173,7 +190,7 @@ class _Session:
         while await journal.wait("stop", timeout=0):
             pass  # a request to stop that came after the last session had ended
         work = asyncio.create_task(self._work())
-        stop = asyncio.create_task(journal.wait("stop"))
+        stop = asyncio.create_task(_until_asked_to_stop(journal))
         limit = self._opened.app.loaded.settings.limits.run_timeout
         with on_interrupt(work.cancel):
             finished, _ = await asyncio.wait({work, stop}, timeout=limit, return_when=asyncio.FIRST_COMPLETED)
@@ -183,6 +200,8 @@ class _Session:
         try:
             return await work
         except asyncio.CancelledError:
+            if stop in finished:
+                stop.result()  # raises what ended it, if nobody asked
             kept, hint = "Everything recorded so far is saved.", f"Continue with: segue resume {run}"
             if not finished:
                 message = f"The run reached its time limit of {limit:g} s."
@@ -405,6 +424,15 @@ def make_workspace(opened: OpenRun, journal: Journal) -> Workspace:
     if opened.tree is not None or prefix is None:
         return opened.repo
     return LocalBranches(opened.repo, prefix)
+
+
+async def _until_asked_to_stop(journal: Journal) -> None:
+    """Wait for `segue stop`. A database that is away asks for nothing: who works notices it, and decides."""
+    while True:
+        with suppress(Disconnected):
+            await journal.wait("stop")
+            return
+        await asyncio.sleep(EVERY_SECOND)
 
 
 async def _end_review(context: RunContext) -> None:

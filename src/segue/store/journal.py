@@ -23,7 +23,7 @@ from segue.store import signals, steps
 from segue.store.boundary import Boundary
 from segue.store.claim import SLOTS, new_owner, release, release_slot, take_slot
 from segue.store.database import Executes, Statement
-from segue.store.encoding import decode
+from segue.store.encoding import DAMAGED, decode
 from segue.store.events import EventLog
 from segue.store.rows import RunClock, encode_spec, steady
 from segue.store.runtime import StoreRuntime
@@ -104,8 +104,11 @@ class Journal:
         return self._run
 
     def steps(self, prefix: str = "") -> list[Step]:
-        """The current generation of steps whose key starts with the prefix, in order of their start."""
-        return self._steps.under(prefix)
+        """The current generation of steps whose key starts with the prefix, in order of their start.
+
+        One whose record is damaged is left out; who needs its result is refused.
+        """
+        return [step for step in self._steps.under(prefix) if DAMAGED not in step.output]
 
     def state(self, key: str) -> StepState | None:
         """Return the state of a step; None if it never began."""
@@ -490,4 +493,8 @@ class Journal:
 
 
 def _result(step: Step, kind: type[R]) -> StepResult[R]:
+    if DAMAGED in step.output:
+        from segue.store.damage import refuse_damaged
+
+        raise refuse_damaged(f"step {step.key} of run {step.run}")
     return StepResult(step.state is StepState.DONE, read_as(kind, step.output))

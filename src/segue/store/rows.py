@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 from msgspec import convert
 from msgspec.structs import asdict, fields
 
+from segue.domain.errors import StoreError
+from segue.domain.log import Log
 from segue.domain.run import Origin, Run, RunKind, RunSpec, RunState, Step, StepState, TrialSpec
 from segue.store.database import Row
 from segue.store.encoding import decode, encode, is_guarded
@@ -19,6 +21,8 @@ from segue.store.flat import FLAT_TABLES, ColumnType
 
 if TYPE_CHECKING:
     from segue.domain.events import Recorded
+
+_LOG = Log("store")
 
 RUN = "id, source_key, spec, state, owner, created, updated, wake, note"
 STEP = (
@@ -112,7 +116,13 @@ def encode_spec(spec: RunSpec) -> str:
 def to_run(row: Row) -> Run:
     """A row of `orchestrator_runs`, selected by RUN."""
     id_, source_key, spec, state, owner, created, updated, wake, note = row
-    known = {name: value for name, value in decode(spec).items() if name in _SPEC}
+    try:
+        options = decode(spec)
+    except ValueError:
+        from segue.store.damage import refuse_damaged
+
+        raise refuse_damaged(f"the options of run {id_}") from None
+    known = {name: value for name, value in options.items() if name in _SPEC}
     for name in ("tasks", "phases"):
         known[name] = tuple(known.get(name, ()))
     if known.get("origin"):
@@ -122,6 +132,15 @@ def to_run(row: Row) -> Run:
     known["kind"] = RunKind(known.get("kind") or _OLD_KINDS.get(known["source_kind"], RunKind.TASKS))
     process = process_of(owner) if owner else None
     return Run(id_, source_key, RunSpec(**known), RunState(state), process, created, updated, wake, note)
+
+
+def readable_runs(found: Iterable[Row]) -> Iterator[Run]:
+    """Rows of `orchestrator_runs`; those whose options are damaged are named and left out."""
+    for row in found:
+        try:
+            yield to_run(row)
+        except StoreError as error:
+            _LOG.tell(f"{error.message} {error.hint}")
 
 
 def to_step(row: Row) -> Step:
@@ -136,8 +155,8 @@ def to_step(row: Row) -> Step:
         task,
         phase,
         attempt,
-        decode(given),
-        decode(output),
+        _read(given, f"step {key} of run {run}"),
+        _read(output, f"step {key} of run {run}"),
         started,
         ended,
         *who,
@@ -211,4 +230,16 @@ def to_events(found: Iterable[Row]) -> Iterator[Recorded]:
 
     for run, seq, ts, step, type_, data in found:
         event = None if is_guarded(data) else parse_event(type_, data)
-        yield Recorded(run, seq, ts, step, event or read_event(type_, decode(data)))
+        if event is None:
+            event = read_event(type_, _read(data, f"event {seq} ({type_}) of run {run}"))
+        yield Recorded(run, seq, ts, step, event)
+
+
+def _read(text: str, name: str) -> Any:
+    """Return a value; of a damaged record, what can be read of it."""
+    try:
+        return decode(text)
+    except ValueError:
+        from segue.store.damage import read_damaged
+
+        return read_damaged(text, name)

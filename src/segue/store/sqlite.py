@@ -44,6 +44,7 @@ _EXPLANATIONS = (
         "Name another file with --database-url, or move this one away.",
     ),
     ("is a folder", "is a folder, not a file", "Name a file with --database-url, or move the folder away."),
+    ("malformed JSON", "has a damaged record", "See what can be had: segue db repair"),
     ("malformed", "is damaged", "Restore a copy of the file, or move it away to start again."),
     ("unable to open", "cannot be opened", "Check that the folder exists and that you may write to it."),
     ("readonly", "cannot be written", "Check who owns the file and its folder, or name another one."),

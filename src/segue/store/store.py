@@ -30,12 +30,14 @@ from segue.store.database import (
     persist,
     transact,
 )
+from segue.store.encoding import DAMAGED
 from segue.store.migrate import VERSION, migrate, refuse_newer, version_of
 
 if TYPE_CHECKING:
     from segue.domain.events import Event, Recorded
     from segue.ports import Observer
     from segue.store.boundary import Boundary
+    from segue.store.damage import Damage
     from segue.store.database import QueryLimits
     from segue.store.journal import Journal
     from segue.store.runtime import StoreRuntime
@@ -231,12 +233,25 @@ class Store:
         where = f"WHERE {' AND '.join(conditions)}" if conditions else ""
         sql = f"SELECT {rows.RUN} FROM orchestrator_runs {where} ORDER BY created DESC, id"  # noqa: S608
         found = self._ask(f"{sql} LIMIT ?", *values, limit) if limit is not None else self._ask(sql, *values)
-        return [rows.to_run(row) for row in found]
+        return list(rows.readable_runs(found))
 
     def steps(self, run_id: str) -> list[Step]:
-        """All steps of a run, all generations, in order of their start."""
+        """All steps of a run, all generations, in order of their start; without damaged ones."""
         sql = f"SELECT {rows.STEP} FROM orchestrator_steps WHERE run_id = ? ORDER BY seq"  # noqa: S608
-        return [rows.to_step(row) for row in self._ask(sql, run_id)]
+        found = [rows.to_step(row) for row in self._ask(sql, run_id)]
+        return [step for step in found if DAMAGED not in step.output]
+
+    def damage(self) -> list[Damage]:
+        """Return the records that cannot be read; Postgres has none."""
+        from segue.store.damage import find_damage
+
+        return [] if is_postgres(self._address) else find_damage(self._database)
+
+    def repair(self, found: list[Damage]) -> tuple[Path | None, list[str]]:
+        """Replace damaged records by what can be had; return the copy made before, and what each means."""
+        from segue.store.damage import repair_all
+
+        return repair_all(self._database, found)
 
     def events(
         self,

@@ -6,6 +6,7 @@ import time
 from typing import Any
 
 from segue.domain.run import Run
+from segue.domain.statement import list_marks, name_level
 from segue.view.lanes import lanes_data
 from segue.view.load import is_lost, state_of
 from segue.view.run import RunView
@@ -18,10 +19,11 @@ _NAMES = (
 
 
 def task_data(view: RunView, task: TaskView) -> dict[str, Any]:
-    """Return one task as programs read it; `proof` is the level, or who accepted it."""
+    """Return one task as programs read it; `proof` is the level, and `marks` are what stands beside it."""
     return {
         **{name: getattr(task, name) for name in _NAMES},
-        "proof": task.proof.words if task.proof else None,
+        "proof": name_level(task.proof) if task.proof else None,
+        "marks": [mark.name for mark in list_marks(task.proof)] if task.proof else [],
         "tampering": task.tampering,
         "blocked_by": list(task.blocked_by),
         "lane": task.lane or None,

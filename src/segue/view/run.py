@@ -10,7 +10,7 @@ from msgspec import Struct, field
 
 from segue.domain import events as e
 from segue.domain.outcome import Usage
-from segue.domain.proof import Level, Proof
+from segue.domain.proof import accept
 from segue.domain.run import RunState
 from segue.domain.task import TaskKind
 from segue.domain.verdict import Result
@@ -172,7 +172,7 @@ class RunView(Struct):
     def _task_started(self, event: e.TaskStarted, at: e.Recorded) -> None:
         task = self._task(event.task, event.title)
         task.started = task.started or at.ts
-        task.ended = task.proof = None
+        task.ended = task.proof = task.measured = None
         task.blocked_by = ()
         self._wait_no_more(task)
         task.kind, task.state, task.reason, task.lane = event.kind, "running", "", event.lane
@@ -225,7 +225,7 @@ class RunView(Struct):
         task.blocked_by = ()
         self._wait_no_more(task)
         task.state, task.reason = ("skipped" if event.skipped else "done"), event.reason
-        task.proof = None if event.skipped else Proof(level=Level.ACCEPTED, by=event.by)
+        task.proof = None if event.skipped else accept(task.measured, event.by)
         if task.verdict == Result.PASS:
             task.verdict = None  # what proved it no longer counts
 
@@ -243,6 +243,7 @@ class RunView(Struct):
         task.commit = event.commit or task.commit
         task.branch = event.branch or task.branch
         task.state = end_state(event)
+        task.measured = event.proof
         task.proof = event.proof if task.state == "done" else None
         self._repeat_later(task)
         self.before.end(event)

@@ -6,32 +6,15 @@ from msgspec import Struct, field
 
 from segue.domain.events import TaskEnded
 from segue.domain.outcome import Usage
-from segue.domain.proof import Level, Proof
+from segue.domain.proof import Proof
+from segue.domain.statement import describe_proof, name_level
 from segue.domain.task import TaskKind
 from segue.domain.verdict import Result
-
-MEANINGS: dict[Level, str] = {
-    Level.CHANGED: "The agent changed something; nothing more is known.",
-    Level.JUDGED: "A judge found every criterion met and quoted the evidence; no check confirms it.",
-    Level.CHECKED: "Checks that the agent could not touch passed.",
-    Level.TESTED: "Tests that failed before this task pass now, or what its kind asks for instead was shown.",
-    Level.INDEPENDENT: "Tests by somebody who never saw the change, or a black-box scenario, say the same.",
-    Level.HELD: "All of that, and the proofs of all earlier tasks still hold.",
-    Level.ACCEPTED: "A person decided that it is done.",
-}
-"""What each level means, in one sentence."""
 
 
 def is_pass(proof: Proof) -> bool:
     """Return whether PASS may be said: evidence proves the task, not a person's word."""
-    return proof.level.proven and proof.level is not Level.ACCEPTED
-
-
-def describe_proof(proof: Proof) -> str:
-    """Return what people read about a task that is done: PASS only from `checked` on."""
-    if proof.level is Level.CHANGED:
-        return "changed, not verified"
-    return f"PASS ({proof.words})" if is_pass(proof) else proof.words
+    return proof.level.proven and not proof.is_accepted
 
 
 class TaskView(Struct):
@@ -52,6 +35,8 @@ class TaskView(Struct):
     """FAIL or PARTIAL as last concluded; PASS only when it is done and proven."""
     proof: Proof | None = None
     """The evidence that it is done; None: it is not, or an older version did not record any."""
+    measured: Proof | None = None
+    """What was measured at its last end, also if it was not done: a person who accepts it keeps that."""
     tampering: int = 0
     """How many things an agent changed that decide whether its work counts."""
     blocked_by: tuple[str, ...] = ()
@@ -95,7 +80,7 @@ class TaskView(Struct):
         if self.proof is None:
             return self.verdict or ""
         if self.verdict == Result.PARTIAL:
-            return f"{self.verdict} ({self.proof.words})"
+            return f"{self.verdict} ({name_level(self.proof)})"
         return describe_proof(self.proof)
 
     @property

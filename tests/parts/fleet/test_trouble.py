@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
+import time
 from functools import partial
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from segue.parts.fleet.schema import address_of
 from segue.parts.sim.cloud.app import cloud_app
 from segue.parts.sim.cloud.script import CloudScript
 from segue.runtime.app import App
+from segue.store.database import RETRY_PAUSES
 from segue.system.http.server import start_server
 from tests import loopback
 from tests.cli.place import PLAN, until
@@ -149,6 +151,61 @@ def test_postgres_is_restarted_while_agents_work(tmp_path: Path) -> None:
             assert launches(log) == 2
             (third,) = fleet.submit("plan.md", "--task", "2")
             fleet.until(third, "done")
+
+
+@pytest.mark.thorough
+def test_postgres_is_away_longer_than_anybody_tries_to_reconnect(tmp_path: Path) -> None:
+    """Nobody asked the run to stop, so it is not stopped: the agent goes on, and so does the run."""
+    with own_cluster() as cluster:
+        for fleet in make_fleet(tmp_path, cluster.url, PLAN):
+            log, opened = gate(fleet)
+            (run,) = fleet.submit("plan.md", "--task", "1")
+            fleet.machine().start()
+            until(partial(_are, log, 1), "the agent works")
+            cluster.stop()
+            time.sleep(sum(RETRY_PAUSES) + 6)  # how long it is away is the fault
+            cluster.start()
+            opened.touch()
+            fleet.until(run, "done")
+            assert not fleet.events(run, "run.ended")[:-1], "no session ended before the last one"
+            assert launches(log) == 1
+
+
+@pytest.mark.thorough
+def test_work_is_pushed_when_a_remote_that_was_away_at_the_end_is_back(fleet: Fleet) -> None:
+    log, opened = gate(fleet)
+    remote, hidden = fleet.share(), fleet.root / "hidden.git"
+    (run,) = fleet.submit("plan.md", "--task", "1")
+    fleet.machine().start()
+    until(partial(_are, log, 1), "the agent works")
+    remote.rename(hidden)
+    opened.touch()
+    until(lambda: fleet.events(run, "wait.began"), "the remote is waited for")
+    hidden.rename(remote)
+    fleet.until(run, "done")
+    pushed = subprocess.run(["git", "branch", "--list"], cwd=remote, capture_output=True, text=True).stdout
+    assert f"segue/{run}" in pushed
+    assert launches(log) == 1
+
+
+@pytest.mark.thorough
+def test_a_done_run_whose_remote_stays_away_is_parked_until_it_was_pushed(fleet: Fleet) -> None:
+    log, opened = gate(fleet)
+    remote, hidden = fleet.share(), fleet.root / "hidden.git"
+    fleet.user.env["SEGUE_LIMITS__PATIENCE"] = "0.5"
+    (run,) = fleet.submit("plan.md", "--task", "1")
+    fleet.machine().start()
+    until(partial(_are, log, 1), "the agent works")
+    remote.rename(hidden)
+    opened.touch()
+    fleet.until(run, "parked")
+    assert "could not be pushed yet" in fleet.user.segue("status", run).stdout
+    hidden.rename(remote)
+    fleet.user.segue("resume", run)
+    fleet.until(run, "done")
+    assert launches(log) == 1
+    pushed = subprocess.run(["git", "branch", "--list"], cwd=remote, capture_output=True, text=True).stdout
+    assert f"segue/{run}" in pushed
 
 
 def _are(log: Path, number: int) -> bool:

@@ -52,6 +52,34 @@ def migrate(settings: CommandSettings, output: Printer) -> None:
     output.result({"version": version}, f"The database is at version {version}.")
 
 
+@db.command("repair")
+@click.option("--yes", is_flag=True, help="Repair what was found, after a copy of the file was made.")
+@options("repo", "config", "database", "json")
+def repair(yes: bool, settings: CommandSettings, output: Printer) -> int:
+    """List damaged records and, with --yes, replace each by what can be had of it.
+
+    \b
+    Examples:
+      segue db repair
+      segue db repair --yes
+    """
+    app = settings.find()
+    with app.store(read_only=not yes) as store:
+        found = store.damage()
+        copy, meant = store.repair(found) if found and yes else (None, [])
+    records = [
+        {"record": one.name, "column": one.column, "text": app.redactor().text(one.text[:200])}
+        for one in found
+    ]
+    lines = [f"{one['record']} ({one['column']}) is damaged: {one['text']}" for one in records]
+    lines = [f"{line}\n  {said}" for line, said in zip(lines, meant, strict=True)] if meant else lines
+    lines += [f"The file as it was: {copy}"] if copy else []
+    lines += ["Repair them with: segue db repair --yes"] if found and not yes else []
+    data = {"damaged": records, "repaired": meant, "copy": str(copy) if copy else None}
+    output.result(data, "\n".join(lines) or "No record is damaged.")
+    return 1 if found and not yes else 0
+
+
 @db.command("export")
 @click.argument("table", metavar="[TABLE]", type=click.Choice(EXPORTED), required=False)
 @click.option(

@@ -116,7 +116,7 @@ def _fit(columns: list[str], rows: list[dict[str, str]], room: int | None) -> tu
     """Return the columns that fit beside the title, and the width left for the title."""
     wanted = min(_MOST, max(width(row["title"]) for row in rows))
     if room is None:
-        return columns, wanted
+        return columns, max(wanted, width(rows[-1]["title"]))  # totals are never cut
     widths = {name: max(len(name), *(width(row[name]) for row in rows)) for name in columns}
     sizes, left = fit_columns(widths, {"title": min(wanted, _USEFUL)}, _DROPPED, room)
     return list(sizes), min(wanted, sizes["title"] + max(0, left))

@@ -8,40 +8,51 @@ from collections.abc import Collection
 
 from msgspec.structs import replace
 
-from segue.domain.events import NoticeGiven, VerdictGiven
+from segue.domain.events import VerdictGiven
 from segue.domain.kinds import commands_in, with_kind
 from segue.domain.proof import CheckResult, CheckState
 from segue.domain.results import CheckOutput, StepFacts, StepResult
 from segue.domain.task import TaskKind, TaskStatus
-from segue.domain.verdict import CONTESTED, Action, Criterion, Evidence, Result
+from segue.domain.verdict import Action
 from segue.domain.workspace import Snapshot
 from segue.flow.actions import what_follows
 from segue.flow.commit import send_back
 from segue.flow.context import RunContext
-from segue.flow.disputes import drop_wrong_tests, dropped_tests, explain_failure, lay_tests
+from segue.flow.disputes import (
+    conclude_changes,
+    drop_wrong_tests,
+    dropped_tests,
+    explain_failure,
+    has_judges,
+    lay_tests,
+    let_judges_settle,
+    name_changed_tests,
+    words_of,
+)
 from segue.flow.evidence import checks_verdict, clean_result, store_result
-from segue.flow.judging import ask_judges, no_verdict
-from segue.flow.phase import CHECK, CONTEST
-from segue.flow.ratchet import name_broken_tasks, proofs_to_run, run_again, scenarios_of
+from segue.flow.phase import CHECK
+from segue.flow.ratchet import (
+    name_broken_tasks,
+    proofs_to_run,
+    run_again,
+    scenarios_of,
+    tests_to_watch,
+)
 from segue.flow.state import PhaseEnd, TaskState
 from segue.flow.survey import known_before, settle, written_first
-from segue.prompts.judge import contested_text
-
-_ASKED_FOR = "The task asks for these tests or control files to be changed in this way."
 
 
 async def check(context: RunContext, state: TaskState) -> PhaseEnd:
     """Run the checks; while that is allowed, send the agent back with what failed."""
     while not state.checked:
         results = await _run_once(context, state)
-        state.checks = results
+        state.checks = results = await let_judges_settle(context, state, results)
         failed = [result for result in results if not result.ok]
-        disputed = [result for result in failed if result.state is CheckState.CONTESTED]
-        if failed and len(disputed) == len(failed) and await _is_asked_for(context, state, disputed):
-            failed = []
         if not failed:
-            state.checked = True
-            break
+            asked = await _ask_back(context, state)
+            if asked is not None:
+                return asked
+            continue
         if await drop_wrong_tests(context, state, failed):
             continue
         verdict = state.verdict = checks_verdict(results)
@@ -54,6 +65,22 @@ async def check(context: RunContext, state: TaskState) -> PhaseEnd:
         if not ended.ok:
             return ended
     return PhaseEnd(True)
+
+
+async def _ask_back(context: RunContext, state: TaskState) -> PhaseEnd | None:
+    """Send the agent back, once, for old tests that it changed unasked; otherwise the checks are content.
+
+    Returns how the phase ends if the agent could not be launched.
+    """
+    verdict = name_changed_tests(state)
+    if verdict is None or what_follows(verdict, state.resolutions, context.policy.resolutions) is Action.STOP:
+        state.checks = conclude_changes(context, state)
+        state.checked = True
+        return None
+    state.told_of_tests, state.verdict = True, verdict
+    state.resolutions += 1
+    ended = await send_back(context, state, verdict)
+    return None if ended.ok else ended
 
 
 async def _run_once(context: RunContext, state: TaskState) -> tuple[CheckResult, ...]:
@@ -72,6 +99,8 @@ async def _run_once(context: RunContext, state: TaskState) -> tuple[CheckResult,
         passed = all(one.ok for one in results)
         if not passed:
             await context.emit(VerdictGiven.of(state.task.key, checks_verdict(results), results), key)
+        elif not has_judges(context) and (verdict := name_changed_tests(state, results)):
+            await context.emit(VerdictGiven.of(state.task.key, verdict, results), key)
         return StepResult(passed, CheckOutput(results, tree))
 
     facts = StepFacts(state.task.key, CHECK.name, number, build_phase=state.task.build_phase)
@@ -84,17 +113,10 @@ async def check_tree(context: RunContext, state: TaskState, base: str, tree: str
     """Check the work of a task together with what others have merged since it began; say what is wrong."""
     start = replace(state.start, base=Snapshot(base, state.base.branch, ""), seen=0)
     merged = replace(state, start=start)
-    settled = {one.path for result in state.checks for one in result.contested}
     results = await _run_checks(context, merged, _commands(context, state), tree, key)
     if all(one.ok for one in results):
         results += await _run_earlier(context, merged, tree, key)
-    failed = tuple(one for one in results if not (one.ok or _is_settled(one, settled)))
-    return checks_verdict(failed).reason
-
-
-def _is_settled(result: CheckResult, settled: Collection[str]) -> bool:
-    """Return whether a check only complains about changed tests that were found to be asked for."""
-    return result.state is CheckState.CONTESTED and all(one.path in settled for one in result.contested)
+    return checks_verdict(tuple(one for one in results if not one.ok)).reason
 
 
 def _has_scenarios(context: RunContext, state: TaskState) -> bool:
@@ -115,14 +137,22 @@ async def _run_checks(
     """Run commands on a tree, compared with what the task began with; what they say becomes events."""
     await settle(context)
     checking, task = context.checking, state.task
-    red = {*_expected_red(context, state), *dropped_tests(context, state)}
+    red = {*expected_red(context, state), *dropped_tests(context, state)}
     results: list[CheckResult] = []
     for argv in commands:
         began = time.monotonic()
         base, head = await lay_tests(context, state, shlex.join(argv), tree)
         before = known_before(context, task, context.redact(shlex.join(argv)))
+        watched = tests_to_watch(context, state, context.redact(shlex.join(argv)))
         result = await checking.sealer().check(
-            argv, base, head, kind=task.kind, expected_red=red, before=before
+            argv,
+            base,
+            head,
+            kind=task.kind,
+            expected_red=red,
+            before=before,
+            watched=watched,
+            words=words_of(context, task),
         )
         result = explain_failure(context, state, name_broken_tasks(context, state, result))
         result = clean_result(context, result)
@@ -155,7 +185,7 @@ async def _run_earlier(context: RunContext, state: TaskState, tree: str, key: st
     return tuple(results)
 
 
-def _expected_red(context: RunContext, state: TaskState) -> Collection[str]:
+def expected_red(context: RunContext, state: TaskState) -> Collection[str]:
     """Return the tests that may still fail: those of test-first tasks for work still to come."""
     written = written_first(context)
     return written if written and _is_more_to_build(context, state) else ()
@@ -177,20 +207,3 @@ def _is_more_to_build(context: RunContext, state: TaskState) -> bool:
         and with_kind(one, context.policy.kinds).kind is TaskKind.BUILD
         for one in later
     )
-
-
-async def _is_asked_for(context: RunContext, state: TaskState, disputed: list[CheckResult]) -> bool:
-    """Let the judges decide, who see both versions, whether the task asks for the changed tests."""
-    if context.judging is None or not context.judging.decides_contests:
-        return False
-    question = replace(state.task, criteria=(Criterion(CONTESTED, _ASKED_FOR),))
-    texts = [contested_text(one) for result in disputed for one in result.contested]
-    files = tuple(one.path for result in disputed for one in result.contested)
-    evidence = Evidence(context.redact("\n".join(texts)), files, (), state.last.summary)
-    found = await ask_judges(context, context.judging, state, CONTEST, question, evidence)
-    if found.failure is not None:
-        raise no_verdict(context, state, found.verdict.reason)
-    asked = found.verdict.result is Result.PASS
-    text = "Changed tests were found to be what the task asks for" if asked else "Changed tests were refused"
-    await context.emit(NoticeGiven(f"{text}: {', '.join(files[:5])}.", task=state.task.key))
-    return asked

@@ -30,8 +30,8 @@ async def verify(context: RunContext, state: TaskState) -> PhaseEnd:
             raise no_verdict(context, state, found.verdict.reason)
         state.verdict = found.verdict
         if found.verdict.result is Result.PASS:
-            # Who looks at the checks alone has seen nothing where they say nothing.
-            state.judged = judging.decides_contests or not any(one.known for one in state.checks)
+            # Who looks at the checks alone judges no criterion.
+            state.judged = judging.decides_contests
             return PhaseEnd(True)
         ended = await _act(context, state, found.verdict)
         if ended is not None:

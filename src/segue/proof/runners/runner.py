@@ -61,6 +61,8 @@ class Ended(Struct, frozen=True):
     err: str
     changed: tuple[str, ...] = ()
     """Tests and control files that it has rewritten, where nothing could keep it from that."""
+    opened: tuple[str, ...] | None = None
+    """Files of the tree that it has opened; None: not known."""
 
 
 class Runner(Struct, frozen=True):

@@ -21,16 +21,17 @@ from segue.domain.events import (
     TaskEnded,
     VerdictGiven,
 )
-from segue.domain.proof import CheckResult, Level, Proof, Tampering
+from segue.domain.proof import CheckResult, Proof, Tampering
 from segue.domain.results import ReviewOutput, read_as
 from segue.domain.run import Run
+from segue.domain.statement import describe_level, list_marks, name_level, state_proof
 from segue.domain.task import Task
 from segue.domain.verdict import CONTESTED, CriterionVerdict, Finding
 from segue.flow.phase import PHASES
 from segue.prompts.judge import criteria_of
 from segue.reports.card.card import CheckCard, CriterionCard, ProofCard
 from segue.view.load import load_view
-from segue.view.task import MEANINGS, TaskView
+from segue.view.task import TaskView
 
 if TYPE_CHECKING:
     from segue.store.store import Store
@@ -142,22 +143,28 @@ def _build_card(
     proof, end = task.proof, known.proof
     shown = proof or end
     decided_by = tuple(_who_decided(task, known))
-    person = proof.by if proof and proof.level is Level.ACCEPTED else ""
+    person = proof.by if proof and proof.is_accepted else ""
     decided = (person, True) if person else known.contest or ("", None)
     cards = tuple(CheckCard.read(check, *decided) for check in _list_checks(known))
     criteria = tuple(
         CriterionCard(one.key, sentences.get(one.key, ""), one.met, one.evidence) for one in known.criteria
     )
     findings = read_findings(store, run, known.review) if task.remaining else ()
+    marks, said = (list_marks(shown), state_proof(shown)) if shown else ([], None)
     unproven = _NOT_RECORDED if task.state == "done" else ""
     return ProofCard(
         run=run.id,
         **{name: getattr(task, name) for name in _SAME},
         task=task.key,
         level=proof.level if proof else None,
-        proof=proof.words if proof else None,
+        proof=name_level(proof) if proof else None,
+        marks=tuple(mark.name for mark in marks),
+        summary=said.summary if said else unproven,
+        shown=said.shown if said else (),
+        not_shown=said.not_shown if said else (),
+        look_at=said.look_at if said else (),
         conclusion=task.conclusion,
-        meaning=MEANINGS[proof.level] if proof else unproven,
+        meaning=describe_level(proof) if proof else unproven,
         missing=() if task.state == "done" else tuple(_name_missing(task, criteria, cards)),
         reasons=shown.reasons if shown else (),
         decided_by=decided_by,
@@ -193,9 +200,9 @@ def _list_checks(known: _Evidence) -> Iterator[CheckResult]:
 
 def _who_decided(task: TaskView, known: _Evidence) -> Iterator[str]:
     """Name a person who decided, or else what did: the checks and the judge."""
-    if task.proof and task.proof.level is Level.ACCEPTED:
+    if task.proof and task.proof.is_accepted:
         yield task.proof.by or "a person"
-    elif task.proof and task.proof.level is not Level.CHANGED:
+    elif task.proof:
         if task.proof.level.proven:
             yield "checks"
         if known.criteria:

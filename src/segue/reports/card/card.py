@@ -6,7 +6,15 @@ from typing import Any
 
 import msgspec
 
-from segue.domain.proof import CheckResult, CheckState, IndependentTests, Level, Seal, Tampering
+from segue.domain.proof import (
+    ChangedTest,
+    CheckResult,
+    CheckState,
+    IndependentTests,
+    Level,
+    Seal,
+    Tampering,
+)
 from segue.domain.task import TaskKind
 from segue.domain.verdict import Finding
 
@@ -44,7 +52,16 @@ class CheckCard(msgspec.Struct, frozen=True, kw_only=True):
     failing: tuple[str, ...]
     broken: tuple[str, ...]
     proved: tuple[str, ...]
+    own: tuple[str, ...]
     idle: tuple[str, ...]
+    lost: tuple[str, ...]
+    flaky: tuple[str, ...]
+    changed_tests: tuple[ChangedTest, ...]
+    both_sides: tuple[str, ...]
+    cap: str
+    mutants: tuple[int, int] | None
+    survivors: tuple[str, ...]
+    blunt: str
     known: tuple[str, ...]
     repaired: tuple[str, ...]
     contested: tuple[ContestedCard, ...]
@@ -87,6 +104,14 @@ class ProofCard(msgspec.Struct, frozen=True, kw_only=True):
     """None: the task is not done, or no proof was recorded."""
     proof: str | None
     """The level as `status --json` has it."""
+    marks: tuple[str, ...]
+    """What is known beside the level: `held`, `judged`, `by its own tests`."""
+    summary: str
+    """What is shown and what is not, in one sentence."""
+    shown: tuple[str, ...]
+    not_shown: tuple[str, ...]
+    look_at: tuple[str, ...]
+    """Places that a person should look at, as `path:line`."""
     conclusion: str
     """The level in words: `changed, not verified`, `PASS (tested)`."""
     meaning: str

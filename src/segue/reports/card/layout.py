@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from segue.domain.amounts import format_count, format_duration, format_quantity, list_some
-from segue.domain.proof import CheckState, Tampering
+from segue.domain.proof import ChangedTest, CheckState, Tampering
 from segue.domain.text import clean
 from segue.domain.verdict import Finding
 from segue.reports.card.card import CheckCard, ContestedCard, CriterionCard, ProofCard
@@ -44,6 +44,8 @@ class CardLayout(Struct, frozen=True):
     title: str
     conclusion: str
     proven: bool
+    summary: str
+    """What is shown and what is not, in one sentence."""
     facts: tuple[tuple[str, str], ...]
     sections: tuple[CardSection, ...]
 
@@ -62,7 +64,8 @@ def lay_out(card: ProofCard) -> CardLayout:
     proven = card.level is not None and card.level.proven
     shown = card.conclusion or card.state.replace("_", " ")
     filled = tuple(section for section in sections if section.items)
-    return CardLayout(f"Task {card.task}: {card.title}", shown, proven, tuple(_list_facts(card)), filled)
+    title = f"Task {card.task}: {card.title}"
+    return CardLayout(title, shown, proven, card.summary, tuple(_list_facts(card)), filled)
 
 
 def quote_lines(quote: str, most: int) -> list[str]:
@@ -77,8 +80,8 @@ def _list_facts(card: ProofCard) -> Iterator[tuple[str, str]]:
         yield "kind", card.kind
     if card.level is not None:
         yield "level", f"{card.proof}: {card.meaning}"
-    elif card.meaning:
-        yield "level", card.meaning
+    if card.marks:
+        yield "marks", ", ".join(card.marks)
     if card.state == "done":
         yield "decided by", " and ".join(card.decided_by) or "nobody"
     else:
@@ -138,6 +141,11 @@ def _describe_tests(check: CheckCard) -> Iterator[str]:
         ("fail", tuple(test for test in check.failing if test not in (*check.broken, *check.known))),
         ("failed before the run too", check.known),
         ("pass without the change", check.idle),
+        ("no longer show what they showed", check.lost),
+        ("flaky", check.flaky),
+        ("old tests changed", tuple(map(_describe_changed, check.changed_tests))),
+        ("used by the product and by the checks", check.both_sides),
+        ("wrong versions that nothing notices", check.survivors),
         ("control files changed", check.changed),
     )
     for words, names in named:
@@ -145,6 +153,11 @@ def _describe_tests(check: CheckCard) -> Iterator[str]:
             yield f"{words}: {list_some(names, _LISTED)}"
     if check.noticed is not None:
         yield "sabotage of the change was " + ("noticed" if check.noticed else "not noticed")
+
+
+def _describe_changed(one: ChangedTest) -> str:
+    place = f"{one.path}:{one.line}" if one.line else one.path
+    return f"{place} ({one.how}{': ' if one.why else ''}{one.why})"
 
 
 def _describe_contested(one: ContestedCard) -> str:

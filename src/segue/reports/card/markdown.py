@@ -25,6 +25,9 @@ def _render(card: CardLayout) -> Iterator[str]:
     yield ""
     yield f"**{escape_markdown(card.conclusion)}**"
     yield ""
+    if card.summary:
+        yield escape_markdown(card.summary)
+        yield ""
     for label, value in card.facts:
         yield f"- {label}: {escape_markdown(value)}"
     for section in card.sections:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from segue.domain.amounts import format_count
+from segue.domain.amounts import format_count, list_some
 from segue.domain.delivery import is_feedback
 from segue.domain.events import NOT_ISOLATED
 from segue.domain.proof import Level
@@ -15,6 +15,7 @@ from segue.reports.card.layout import lay_out
 from segue.reports.card.markdown import escape_markdown, render_markdown
 
 _LONGEST_TITLE = 100
+_LISTED = 3
 _DONE = ("done", "skipped")
 _GONE = "replanned"
 _FILE = re.compile(r"\S*(?:/|\.\w+$)\S*")
@@ -28,11 +29,8 @@ def render_request(cards: Sequence[ProofCard], run: str, note: str = "") -> str:
 def weakest_level(cards: Sequence[ProofCard]) -> str:
     """Return the level that all tasks reach; empty if one is not done or has no proof."""
     counted = [card for card in cards if card.state not in ("skipped", _GONE) and not _is_answer(card)]
-    if not counted or any(card.state != "done" or card.level is None for card in counted):
-        return ""
-    return min(
-        (card.level for card in counted if card.level), key=lambda level: level.rank, default=Level.CHANGED
-    )
+    levels = [card.level for card in counted if card.state == "done" and card.level is not None]
+    return min(levels, key=lambda level: level.rank) if levels and len(levels) == len(counted) else ""
 
 
 def _is_answer(card: ProofCard) -> bool:
@@ -71,6 +69,8 @@ def _lines(cards: Sequence[ProofCard], run: str, note: str) -> Iterator[str]:
     yield "|---|---|---|"
     for card in cards:
         shown = card.conclusion or card.state.replace("_", " ")
+        if card.look_at:
+            shown += f", look at {list_some(card.look_at, _LISTED)}"
         yield f"| {escape_markdown(card.task)} | {escape_markdown(card.title)} | {escape_markdown(shown)} |"
     yield ""
     yield "<details><summary>Proof of each task</summary>"
@@ -79,4 +79,4 @@ def _lines(cards: Sequence[ProofCard], run: str, note: str) -> Iterator[str]:
     yield ""
     yield "</details>"
     yield ""
-    yield f"Run {run} of Segue. Levels of proof: changed, judged, checked, tested, independent, held."
+    yield f"Run {run} of Segue. Levels of proof: {', '.join(Level)}."

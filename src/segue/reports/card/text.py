@@ -22,6 +22,8 @@ def render_text(cards: Sequence[CardLayout], width: int = WIDTH) -> str:
 def _render(card: CardLayout, width: int) -> Iterator[str]:
     yield from _wrap(f"{_safe(card.title)} [{_safe(card.conclusion)}]", width)
     yield "─" * width
+    if card.summary:
+        yield from _wrap(_safe(card.summary), width)
     for label, value in card.facts:
         yield from _wrap(_safe(value), width, label.ljust(_LABEL), " " * _LABEL)
     for section in card.sections:

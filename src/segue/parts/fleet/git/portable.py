@@ -18,7 +18,7 @@ from pathlib import Path
 
 import msgspec
 
-from segue.domain.errors import WorkspaceError
+from segue.domain.errors import Unavailable, WorkspaceError
 from segue.parts.fleet.git.addresses import hint_for_remote
 from segue.parts.fleet.git.bundles import (
     BASE,
@@ -181,7 +181,10 @@ async def bring(repo: Repository, packed: Packed, branch: str) -> str:
 
 
 async def deliver(repo: Repository, branch: str) -> str:
-    """Push a branch of Segue's to origin, never by force, and say what happened."""
+    """Push a branch of Segue's to origin, never by force, and say what happened.
+
+    Raises Unavailable when the remote cannot even be read; one that only refuses the branch is there.
+    """
     _check_branch(branch)
     url = await repo.remote_url()
     if url is None:
@@ -195,7 +198,11 @@ async def deliver(repo: Repository, branch: str) -> str:
         return f"Branch {branch} was on the remote already."
     if done.exit_code == 0:
         return f"Branch {branch} was pushed" + (" as a new branch." if flag == "*" else ".")
-    raise _not_pushed(branch, f"{said}\n{done.err.decode('utf-8', 'replace')}")
+    said = f"{said}\n{done.err.decode('utf-8', 'replace')}"
+    asked = await repo.try_git("ls-remote", "origin", ref, extra={**PLAIN, **PROTOCOLS}, timeout=PATIENCE)
+    if asked.exit_code != 0:
+        raise Unavailable("the git remote", f"{said.strip()[-500:]} {hint_for_remote(said)}".strip())
+    raise _not_pushed(branch, said)
 
 
 def _read_refs(packed: Packed) -> dict[str, str]:

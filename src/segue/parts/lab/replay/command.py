@@ -103,6 +103,7 @@ def _read_policy(checks: tuple[str, ...], changed: Sequence[str]) -> OtherPolicy
     from segue.parts.lab.replay.decide import OtherPolicy
 
     values: dict[str, Any] = {}
+    levels = {level.value: level for level in Level}
     for item in changed:
         name, _, text = item.partition("=")
         if name not in _SETTINGS:
@@ -113,8 +114,8 @@ def _read_policy(checks: tuple[str, ...], changed: Sequence[str]) -> OtherPolicy
         if name in values:
             raise UsageError(f"--policy {name} is given twice.", hint="Give it once")
         try:
-            values[name] = Level(text) if name == "require" else _count(text)
-        except ValueError:
+            values[name] = levels[text] if name == "require" else _count(text)
+        except (KeyError, ValueError):
             wanted = ", ".join(Level) if name == "require" else "a number from 0"
             raise UsageError(f"--policy {item}: expected {wanted}.", hint="See: segue help replay") from None
     if checks and "require" in values:

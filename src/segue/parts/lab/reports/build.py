@@ -27,8 +27,11 @@ if TYPE_CHECKING:
 
 
 UNFINISHED, NOT_RECORDED = "unfinished", "not recorded"
-_ORDER = [*(level.value for level in Level), NOT_RECORDED, UNFINISHED]
-_PROVEN = [level for level in Level if level.proven and level is not Level.ACCEPTED]
+ACCEPTED = "accepted by a person"
+_OLD = ("judged", "held")
+"""Levels of runs of earlier versions."""
+_ORDER = [*(level.value for level in Level), *_OLD, ACCEPTED, NOT_RECORDED, UNFINISHED]
+_PROVEN = [name for name in (*Level, *_OLD) if Level(name).proven]
 
 Ends = list[tuple[str, str]]
 """The run of a task, and the level at which it ended."""
@@ -48,7 +51,7 @@ def report_levels(dataset: Dataset) -> DatasetReport:
 def _find_level(task: Mapping[str, Any]) -> str:
     if not (task["done"] or task["accepted"]):
         return UNFINISHED
-    return str(task["level"] or NOT_RECORDED)
+    return ACCEPTED if task["accepted"] else str(task["level"] or NOT_RECORDED)
 
 
 def _rate(ends: Ends, levels: Collection[str]) -> Proportion:
@@ -56,7 +59,7 @@ def _rate(ends: Ends, levels: Collection[str]) -> Proportion:
 
 
 def _tabulate_settings(ends: Mapping[str, Ends]) -> ReportTable:
-    groups = (_PROVEN, [Level.ACCEPTED], [UNFINISHED])
+    groups = (_PROVEN, [ACCEPTED], [UNFINISHED])
     rows: list[tuple[Cell, ...]] = [
         (setting, *(_rate(found, group) for group in groups)) for setting, found in sorted(ends.items())
     ]

@@ -38,8 +38,7 @@ SELECT n.run_id, n.task, s.build_phase, coalesce(f.failures, 0) AS failures,
        CASE WHEN n.type = 'task.ended' AND n.is_replaced THEN 1 ELSE 0 END AS replaced,
        CASE WHEN n.type = 'task.marked' AND NOT n.is_skipped THEN 1 ELSE 0 END AS accepted,
        CASE WHEN n.type <> 'task.started' THEN 1 ELSE 0 END AS ended,
-       CASE WHEN n.is_skipped OR NOT n.is_done THEN NULL WHEN n.type = 'task.marked' THEN 'accepted'
-            ELSE n.level END AS level
+       CASE WHEN n.is_skipped OR NOT n.is_done THEN NULL ELSE n.level END AS level
 FROM news n LEFT JOIN steps s ON s.run_id = n.run_id AND s.task = n.task
 LEFT JOIN failed f ON f.run_id = n.run_id AND f.task = n.task
 ORDER BY n.run_id, n.task;

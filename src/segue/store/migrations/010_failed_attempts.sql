@@ -68,11 +68,12 @@ SELECT t.run_id, t.task, b.data->>'title' AS title, coalesce(b.data->>'kind', 'b
             ELSE 'needs_human' END AS state,
        e.data->>'reason' AS reason,
        CASE WHEN m.seq > coalesce(e.seq, 0) AND m.seq > t.last_start THEN
-                CASE WHEN {flag m.data done} AND NOT coalesce({flag m.data skipped}, false) THEN 'accepted' END
+                CASE WHEN {flag m.data done} AND NOT coalesce({flag m.data skipped}, false) THEN
+                    coalesce(CASE WHEN e.seq > t.last_start THEN e.data->'proof'->>'level' END, 'changed') END
             WHEN e.seq > t.last_start AND {flag e.data done} AND NOT coalesce({flag e.data skipped}, false)
             THEN e.data->'proof'->>'level' END AS proof_level,
        e.data->'proof'->'reasons' AS proof_reasons,
-       m.data->>'by' AS decided_by,
+       CASE WHEN m.seq > coalesce(e.seq, 0) AND m.seq > t.last_start THEN m.data->>'by' END AS decided_by,
        (SELECT v.data->>'result' FROM orchestrator_events v
         WHERE v.type = 'verdict' AND v.run_id = t.run_id AND v.data->>'task' = t.task
           AND (v.step LIKE '%/verify/%' OR v.step LIKE '%/verify')

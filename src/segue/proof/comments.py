@@ -1,0 +1,98 @@
+"""Compare two versions of a file without what no program runs: comments, docstrings and layout."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+_QUOTED = r'"(?:\\.|[^"\\\n])*"' + r"|'(?:\\.|[^'\\\n])*'"
+_C = rf"(?P<comment>//[^\n]*|/\*.*?\*/)|{_QUOTED}|`[^`]*`"
+_HASH = rf"(?P<comment>(?:(?<=\s)|^)#[^\n]*)|{_QUOTED}"
+_CSS = rf"(?P<comment>/\*.*?\*/)|{_QUOTED}"
+_DASH = rf"(?P<comment>--[^\n]*|/\*.*?\*/)|{_QUOTED}"
+_MARKUP = r"(?P<comment><!--.*?-->)"
+_GRAMMARS = {
+    _C: "js jsx cjs mjs ts tsx mts cts go rs java kt kts scala c h cc cpp hpp cs swift dart php groovy proto "
+    "zig jsonc less scss",
+    _HASH: "sh bash zsh fish rb pl r jl ex exs yaml yml toml mk tf cfg ini conf properties",
+    _CSS: "css",
+    _DASH: "sql lua hs elm",
+    _MARKUP: "html htm xml svg vue svelte",
+}
+"""How comments begin and end, and what only looks like one."""
+_BY_SUFFIX = {suffix: grammar for grammar, suffixes in _GRAMMARS.items() for suffix in suffixes.split()}
+_BY_NAME = dict.fromkeys(("Makefile", "makefile", "GNUmakefile", "Dockerfile", "justfile"), _HASH)
+_MEANT_FOR_TOOLS = re.compile(
+    r"^\W*(?:go:|\+build|cgo\b|@\w|type:|noqa|nosec|pragma|fmt:|isort:|syntax=|frozen_string_literal"
+    r"|-\*-|(?:eslint|tslint|prettier|nolint|pylint|ruff|mypy|pyright|biome|istanbul|v8|c8)\b)|^#!"
+)
+"""Comments that compilers, linters and shells obey."""
+_EXAMPLE = re.compile(r">>>|```|\bassert")
+"""What marks examples in comments and prose that test runners run."""
+
+
+def differ_in_comments(path: str, before: str, after: str) -> bool:
+    """Return whether two versions of a program differ in nothing that runs.
+
+    False where the language is not known, or where comments are obeyed or run as tests.
+    """
+    if path.endswith((".py", ".pyi")):
+        return _differ_in_python_comments(before, after)
+    name = path.rpartition("/")[2]
+    suffix = name.rpartition(".")[2].lower() if "." in name[1:] else ""
+    grammar = _BY_SUFFIX.get(suffix) or _BY_NAME.get(name) or (_HASH if after.startswith("#!") else None)
+    if grammar is None:
+        return False
+    keeps_indent = grammar is _HASH
+    return _strip(before, grammar, keeps_indent) == _strip(after, grammar, keeps_indent)
+
+
+def has_examples(text: str) -> bool:
+    """Return whether a text has examples that a test runner may run."""
+    return _EXAMPLE.search(text) is not None
+
+
+def _strip(text: str, grammar: str, keeps_indent: bool) -> list[str]:
+    """Return the lines without comments, but with those that somebody obeys."""
+    example = False
+
+    def keep(found: re.Match[str]) -> str:
+        nonlocal example
+        comment = found["comment"]
+        if comment is None:
+            return found[0]
+        fences = comment.count("```")
+        runs = example or has_examples(comment)
+        example ^= bool(fences % 2)
+        return comment if runs or _MEANT_FOR_TOOLS.match(comment) else " "
+
+    bare = re.sub(grammar, keep, text, flags=re.DOTALL | re.MULTILINE)
+    lines = (line.rstrip() if keeps_indent else line.strip() for line in bare.splitlines())
+    return [line for line in lines if line.strip()]
+
+
+def _differ_in_python_comments(before: str, after: str) -> bool:
+    if _obeyed(before) != _obeyed(after):
+        return False
+    try:
+        return _bare_tree(before) == _bare_tree(after)
+    except (SyntaxError, ValueError, RecursionError):
+        return False
+
+
+def _obeyed(text: str) -> list[str]:
+    found = re.findall(r"(?:^|(?<=\s))#[^\n]*", text)
+    return [comment for comment in found if _MEANT_FOR_TOOLS.match(comment)]
+
+
+def _bare_tree(text: str) -> str:
+    """Return a program without docstrings; those that are run or printed stay."""
+    tree = ast.parse(text)
+    prints = "__doc__" in text
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        said = ast.get_docstring(node, clean=False)
+        if said is not None and not prints and ">>>" not in said:
+            node.body = node.body[1:]
+    return ast.dump(tree)

@@ -1,0 +1,109 @@
+"""Try the old versions of files that may be the product's or the check's: which of them decide the result?"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Collection, Mapping, Sequence
+from typing import Protocol
+
+from segue.domain.amounts import list_some
+from segue.proof.compose import Comparison, Recipe
+from segue.proof.doctests import with_old_examples
+from segue.proof.mentions import Mentions, language
+from segue.proof.paths import PathKind
+from segue.proof.report import TestOutcome
+from segue.proof.runs import Observed, Runs
+
+_MOST_TRIED = 3
+"""Files that are tried one by one."""
+_SHOWN = 3
+_OLD_TESTS = Recipe("head", "base")
+_BASE = Recipe("base", "base")
+
+
+class _Run(Protocol):
+    def __call__(self, recipe: Recipe, *, fixed: Mapping[str, str]) -> Awaitable[Observed]: ...
+
+
+class Doubts:
+    """Tries what a check says with old versions of changed files."""
+
+    def __init__(self, comparison: Comparison, runs: Runs, doubtful: Collection[str], run: _Run) -> None:
+        self._comparison, self._runs, self._run = comparison, runs, run
+        self._doubtful = sorted(doubtful)
+        self._decisive: list[str] = []
+
+    async def try_old_versions(self) -> str:
+        """Return why the level is limited: old tests pass only with the new version of such a file.
+
+        Programs that tests bring together may depend on each other, and then say nothing.
+        """
+        lost: set[str] = set()
+        for group in await self._groups():
+            found = await self._lose(_OLD_TESTS, dict.fromkeys(group, "base"))
+            if found and not await self._depend_on_each_other(group):
+                lost |= found
+                self._decisive += await self._narrow(group)
+        if not lost:
+            return ""
+        which = list_some(self._decisive, _SHOWN)
+        what = list_some(sorted(lost - {""}), _SHOWN)
+        words = "these old tests pass" if what else "the check passes"
+        return f"{words} only with the new version of {which}{f': {what}' if what else ''}"
+
+    async def name_both_sides(self) -> tuple[str, ...]:
+        """Return the changed files that serve the product and the check, with the first changed line."""
+        named = list(self._decisive)
+        for path in sorted(self._comparison.mixed):
+            before, after = [await self._comparison.text(side, path) for side in ("base", "head")]
+            if with_old_examples(before, after) != after:
+                named.append(path)
+        return tuple([f"{path}:{await self._first_line(path)}" for path in dict.fromkeys(named)])
+
+    async def _groups(self) -> list[list[str]]:
+        """Return what is tried together: all, if something else was changed that could have broken a test.
+
+        Otherwise each with those that name it, as long as something else is left.
+        """
+        changed = set(self._comparison.changed(PathKind.CODE, PathKind.MERGED))
+        if not self._doubtful or not self._passed(self._runs.base):
+            return []
+        if changed - set(self._doubtful):
+            return [self._doubtful]
+        askers = await Mentions(self._comparison.objects, self._comparison.head).find(self._doubtful)
+        found = []
+        for path in self._doubtful[:_MOST_TRIED]:
+            group = {path}
+            while more := {asker for one in group for asker in askers[one] if asker in changed} - group:
+                group |= more
+            found += [sorted(group)] if group != changed else []
+        return found
+
+    async def _depend_on_each_other(self, group: Sequence[str]) -> bool:
+        """Return whether the new version of these programs does not fit the rest of the old product either."""
+        if self._runs.base.report is None or not all(map(language, group)):
+            return False
+        return bool(await self._lose(_BASE, dict.fromkeys(group, "head"), times=1))
+
+    async def _narrow(self, group: Sequence[str]) -> Sequence[str]:
+        if len(group) == 1 or len(group) > _MOST_TRIED:
+            return group
+        return [one for one in group if await self._lose(_OLD_TESTS, {one: "base"})] or group
+
+    async def _lose(self, recipe: Recipe, fixed: Mapping[str, str], times: int = 2) -> set[str]:
+        """Return the old tests that do not pass with other versions of these files, however often tried."""
+        lost = self._passed(self._runs.base) & self._passed(self._runs.regress)
+        for _ in range(times):
+            if lost:
+                lost = lost - self._passed(await self._run(recipe, fixed=fixed))
+        return lost
+
+    def _passed(self, seen: Observed) -> set[str]:
+        """Return the tests that passed; the empty id stands for a check that reports none."""
+        if self._runs.base.report is None:
+            return {""} if seen.exit_code == 0 else set()
+        return set(seen.report.ids(TestOutcome.PASSED)) if seen.report is not None else set()
+
+    async def _first_line(self, path: str) -> int:
+        before, after = [(await self._comparison.text(side, path)).splitlines() for side in ("base", "head")]
+        pairs = enumerate(zip(before, after, strict=False), 1)
+        return next((at for at, (old, new) in pairs if old != new), min(len(before), len(after)) + 1)

@@ -1,0 +1,114 @@
+"""Measure what of a change a program could notice: where that is nothing, no test can tell it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from enum import StrEnum
+
+from msgspec import Struct
+
+from segue.domain.amounts import list_all
+from segue.proof.comments import differ_in_comments
+from segue.proof.paths import Classifier, PathKind
+from segue.proof.trees import TreeEntry, find_mentions, read_text
+from segue.system.git.objects import Objects
+
+Entries = Mapping[str, TreeEntry]
+_PROSE = (".md", ".markdown", ".rst", ".adoc", ".asciidoc", ".org", ".textile")
+_PROGRAMS = (
+    *(".py", ".pyi", ".pyx", ".js", ".jsx", ".cjs", ".mjs", ".ts", ".tsx", ".mts", ".cts", ".go", ".rs"),
+    *(".java", ".kt", ".kts", ".scala", ".c", ".h", ".cc", ".cpp", ".hpp", ".cs", ".fs", ".swift", ".dart"),
+    *(".rb", ".php", ".pl", ".lua", ".r", ".jl", ".ex", ".exs", ".erl", ".clj", ".hs", ".elm", ".zig"),
+    *(".sh", ".bash", ".zsh", ".fish", ".ps1", ".bat", ".sql", ".vue", ".svelte", ".proto", ".groovy"),
+)
+"""What is run; all other files do something only if one of these, or a check, reads them."""
+_TOO_SHORT = 3
+"""Names of this length are words as well."""
+
+
+class Part(StrEnum):
+    """What a changed file, or what is different about it, is for."""
+
+    COMMENTS = "comments and layout"
+    DOCS = "documentation"
+    TESTS = "tests"
+    UNREAD = "files that no code and no check here reads"
+    PROGRAM = "program"
+
+
+class Scope(Struct, frozen=True):
+    """What was changed."""
+
+    parts: tuple[Part, ...] = ()
+    paths: tuple[str, ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was changed."""
+        return not self.paths
+
+    @property
+    def untestable(self) -> str:
+        """Why no test could tell the change; empty: one could, or nothing was changed."""
+        if not self.parts or Part.PROGRAM in self.parts:
+            return ""
+        return f"only {list_all(self.parts, len(Part))} were changed"
+
+
+async def measure_scope(
+    objects: Objects, base: Entries, head: Entries, classifier: Classifier, named: Collection[str]
+) -> Scope:
+    """Compare two trees; `named` are the files that the checks consist of."""
+    changed = sorted(path for path in {**base, **head} if base.get(path) != head.get(path))
+    parts: dict[Part, None] = {}
+    data: list[str] = []
+    for path in changed:
+        part = await _sort(objects, base, head, path, classifier)
+        if part is None:
+            data.append(path)
+        else:
+            parts[part] = None
+        if part is Part.PROGRAM:
+            return Scope((part,), tuple(changed))
+    if data:
+        is_read = any(path in named for path in data) or await _is_read(objects, head, data)
+        parts[Part.PROGRAM if is_read else Part.UNREAD] = None
+    return Scope(tuple(sorted(parts, key=list(Part).index)), tuple(changed))
+
+
+async def _sort(
+    objects: Objects, base: Entries, head: Entries, path: str, classifier: Classifier
+) -> Part | None:
+    """Return what a changed file is for; None: that depends on who reads it."""
+    before, after = await read_text(objects, base, path), await read_text(objects, head, path)
+    old, new = base.get(path), head.get(path)
+    if old is not None and new is not None:
+        if old.mode != new.mode:
+            return Part.PROGRAM
+        if differ_in_comments(path, before, after):
+            return Part.COMMENTS
+    kind = classifier.kind(path, path not in base)
+    if kind is PathKind.TEST or path.rpartition("/")[2] == "conftest.py":
+        return Part.TESTS
+    if path.lower().endswith(_PROSE):
+        return Part.PROGRAM if _examples(before) != _examples(after) else Part.DOCS
+    modes = {entry.mode for entry in (old, new) if entry is not None}
+    is_run = path.endswith(_PROGRAMS) or after.startswith("#!") or "100755" in modes
+    return Part.PROGRAM if is_run and kind is not PathKind.CONTROL else None
+
+
+def _examples(text: str) -> list[str]:
+    """Return the lines of examples in prose that a test runner runs, with what they must print."""
+    lines = text.splitlines()
+    return [
+        line
+        for number, line in enumerate(lines)
+        if ">>>" in line or (number and line.startswith((" ", "\t")) and ">>>" in "".join(lines[:number]))
+    ]
+
+
+async def _is_read(objects: Objects, head: Entries, paths: Collection[str]) -> bool:
+    """Return whether a program names one of these files, or a folder that it is in."""
+    names = {part for path in paths for part in path.split("/") if len(part) > _TOO_SHORT}
+    programs = {path: entry for path, entry in head.items() if path.endswith(_PROGRAMS) and path not in paths}
+    return bool(names and programs and await find_mentions(objects, programs, names))

@@ -1,0 +1,200 @@
+"""Read from a task's own words whether they ask for a change of tests.
+
+A sentence asks for it when its verb governs the test, its file or the tests in general, or when it names what
+is removed, or the new behaviour of what the test is about. What it names is compared with what was changed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator
+
+from msgspec import Struct
+
+_SENTENCE = re.compile(r"(?<=[.!?;])\s+|\n+")
+_WORD = re.compile(r"[\w$][\w$./'-]*[\w$]|[\w$]")
+_QUOTED = 140
+
+
+def _forms(verbs: str) -> dict[str, str]:
+    """Return the forms in which a verb governs what follows it."""
+    found: dict[str, str] = {}
+    for verb in verbs.split():
+        stem = verb.removesuffix("e")
+        double = verb + verb[-1] if verb in ("drop", "skip", "port", "get", "let", "run") else verb
+        for form in (verb, f"{verb}s", f"{stem}ing", f"{double}ing", f"{verb}es", f"{verb[:-1]}ies"):
+            found[form] = verb
+    return found
+
+
+def _participles(verbs: str) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for verb in verbs.split():
+        stem = verb.removesuffix("e")
+        for form in (f"{stem}ed", f"{verb}{verb[-1]}ed", f"{verb[:-1]}ied"):
+            found[form] = verb
+    return {**found, "rewritten": "rewrite", "redone": "redo", "gone": "go"}
+
+
+REMOVE = "delete remove drop retire prune discard eliminate purge"
+ALTER = (
+    "change update adapt adjust correct rewrite amend revise align regenerate refresh modify edit replace "
+    "migrate convert port rework record rerecord"
+)
+SKIP = "skip disable xfail quarantine ignore deactivate mute"
+_OTHER = (
+    "add write create extend implement make run pass keep fix cover see satisfy rename move follow read use "
+    "leave touch return print let say introduce support accept build provide check verify test ensure raise "
+    "refactor simplify handle parse split get show store call"
+)
+_VERBS = _forms(f"{REMOVE} {ALTER} {SKIP} {_OTHER}")
+_DONE = _participles(f"{REMOVE} {ALTER} {SKIP} touch keep")
+_TESTS = re.compile(
+    r"(?i)(?:unit-?|regression-?)?(?:tests?|testcases?|specs?|suites?|snapshots?|golden|goldens|fixtures?"
+    r"|expectations?|assertions?|cassettes?|baselines?)"
+)
+_NOT = frozenset(("not", "never", "without", "no", "don't", "doesn't", "mustn't", "cannot", "nor"))
+_STAY = re.compile(
+    r"(?i)\b(?:keep|leave|leaving|keeping)\b[^.;]*\btests?\b[^.;]*"
+    r"|\btests?\b[^.;]*\b(?:stay|remain|untouched|unchanged|unmodified|as they are)\b"
+)
+_SHIFT = re.compile(
+    r"(?i)\b(?:instead|no longer|rather than|from now on|now|any ?more|in place of|becomes?|chang(?:e|es|ing)"
+    r"|switch(?:es)?|let|mak(?:e|es)|turns?|rounds?|rounded|differently)\b"
+)
+_SAME = re.compile(
+    r"(?i)\b(?:faster|speed|performance|refactor\w*|clean|simplif\w+|also|as well|additional\w*|optional\w*"
+    r"|without changing|same (?:result|behaviou?r|value|output)s?)\b|\b(?:accept|support|take|add)\w*\b[^.;]*"
+    r"\b(?:arguments?|parameters?|options?|flags?|keywords?|methods?|functions?)\b"
+)
+_TRIVIAL = frozenset(("0", "1", "True", "False", "None", "", "true", "false", "null"))
+
+
+class Words(Struct, frozen=True):
+    """What a task says."""
+
+    text: str
+
+    @property
+    def sentences(self) -> list[str]:
+        """Its sentences and lines."""
+        return [one.strip() for one in _SENTENCE.split(self.text) if one.strip()]
+
+    def names(self, name: str) -> bool:
+        """Return whether the task names something."""
+        return any(_names(one, name) for one in self.sentences)
+
+    def find_request(self, verbs: str, own: Collection[str], *, general: bool) -> str:
+        """Return the sentence that asks to do this with a test; empty: none does.
+
+        `own` are the test's names; `general`: the words "its tests" mean this one too.
+        """
+        forbidden = False
+        for sentence in self.sentences:
+            named = any(_names(sentence, one) for one in own)
+            if not named and _STAY.search(sentence):
+                forbidden = True
+            for verb, _, is_denied in _governed(sentence, own):
+                if is_denied and verb in f"{ALTER} {REMOVE} {SKIP} touch".split():
+                    forbidden = True
+        for sentence in self.sentences:
+            for verb, is_own, is_denied in _governed(sentence, own):
+                if verb in verbs.split() and not is_denied and (is_own or (general and not forbidden)):
+                    return sentence
+        return ""
+
+    @property
+    def forbids(self) -> bool:
+        """Whether tests must stay as they are."""
+        denied = [one for sentence in self.sentences for one in _governed(sentence, ()) if one[2]]
+        changing = f"{ALTER} {REMOVE} {SKIP} touch".split()
+        return any(verb in changing for verb, _, _ in denied) or any(map(_STAY.search, self.sentences))
+
+    def find_removal(self, subjects: Iterable[str]) -> str:
+        """Return the sentence that asks to remove one of these."""
+        wanted = list(subjects)
+        for sentence in self.sentences:
+            for verb, is_own, is_denied in _governed(sentence, wanted, tests=False):
+                if verb in REMOVE.split() and is_own and not is_denied:
+                    return sentence
+        return ""
+
+    def find_shift(self, subjects: Iterable[str]) -> str:
+        """Return the sentence that asks for another behaviour of one of these."""
+        wanted = list(subjects)
+        for sentence in self.sentences:
+            is_shift = _SHIFT.search(sentence) and not _SAME.search(sentence)
+            if is_shift and _any(sentence, wanted):
+                return sentence
+        return ""
+
+    def find_values(self, values: Collection[str], subjects: Collection[str]) -> str:
+        """Return the sentence that names the new values of what the test is about."""
+        if not values or not any(self.names(one) for one in subjects):
+            return ""
+        where = [
+            [
+                one
+                for one in self.sentences
+                if _says(one, value) and (value not in _TRIVIAL or _any(one, subjects))
+            ]
+            for value in values
+        ]
+        return where[0][0] if all(where) else ""
+
+
+def _any(sentence: str, names: Collection[str]) -> bool:
+    return any(_names(sentence, one) for one in names)
+
+
+def _says(sentence: str, value: str) -> bool:
+    return bool(value) and re.search(rf"(?<![\w.]){re.escape(value)}(?![\w])(?!\.\d)", sentence) is not None
+
+
+def _names(sentence: str, name: str) -> bool:
+    if len(name) < 2:
+        return f"`{name}`" in sentence
+    return re.search(rf"(?<![\w]){re.escape(name)}(?![\w])", sentence, re.I) is not None
+
+
+def _governed(sentence: str, own: Collection[str], *, tests: bool = True) -> Iterator[tuple[str, bool, bool]]:
+    """Yield the verb that governs each mention of a test, whether it is our own, and whether it is denied."""
+    words = _WORD.findall(sentence)
+    plain = [word.lower() for word in words]
+    for at, word in enumerate(words):
+        is_own = any(_is_name(word, name) for name in own)
+        if not is_own and not (tests and _TESTS.fullmatch(word)):
+            continue
+        for verb, place in (_before(plain, at), _after(plain, at)):
+            if verb:
+                around = plain[max(0, place - 4) : place]
+                yield verb, is_own, bool(_NOT.intersection(around))
+
+
+def _is_name(word: str, name: str) -> bool:
+    clean = word.strip("`'\".()")
+    return name.lower() in (clean.lower(), clean.rpartition("/")[2].lower(), clean.rpartition(".")[2].lower())
+
+
+def _before(words: list[str], at: int) -> tuple[str, int]:
+    """Return the nearest verb before a word."""
+    for place in range(at - 1, -1, -1):
+        if words[place] in _VERBS:
+            return _VERBS[words[place]], place
+    return "", 0
+
+
+def _after(words: list[str], at: int) -> tuple[str, int]:
+    """Return the participle that follows a word: the tests must be adapted."""
+    for place in range(at + 1, min(at + 7, len(words))):
+        if words[place] in _DONE and {"be", "is", "are", "been", "being", "get", "gets"} & set(
+            words[at:place]
+        ):
+            return _DONE[words[place]], place
+    return "", 0
+
+
+def quote(sentence: str) -> str:
+    """Return what a task says, as people read it."""
+    cut = sentence if len(sentence) <= _QUOTED else f"{sentence[:_QUOTED].rstrip()} …"
+    return f"The task says: “{cut}”"

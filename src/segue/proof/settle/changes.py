@@ -1,0 +1,387 @@
+"""Settle the changes of old tests: by the task's own words, or because they assert the same as before."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from difflib import SequenceMatcher
+from functools import cached_property
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from segue.domain.proof import ChangedTest, HowSettled
+from segue.proof.settle.asked import ALTER, REMOVE, SKIP, Words, quote
+from segue.proof.settle.python import read_python
+from segue.proof.settle.renames import definitions, find_renames
+from segue.proof.settle.tokens import read_other
+from segue.proof.settle.units import Check, Renames, Strength, TestFile, Unit
+
+_SOURCE = re.compile(r"\.(?:py|go|rs|[cm]?[jt]sx?|java|kt|rb|php|exs?|cs|swift|scala|c|cc|cpp|h|sh|bats)$")
+_NAME = re.compile(r"[A-Za-z_]\w*")
+_TOKENS = re.compile(r"[A-Za-z_]{3,}|\d+")
+
+
+class OldTest(Struct, frozen=True):
+    """A test of the base, and what became of it."""
+
+    id: str
+    file: str
+    was_red: bool = False
+    """Whether it failed at the base."""
+    decides: bool = True
+    """Whether its old version fails with the new code, or cannot be run any more."""
+    is_silent: bool = False
+    """Whether it is skipped now."""
+    ran: bool = False
+    """Whether its old version could be loaded with the new code."""
+    whole: bool = False
+    """Whether it stands for a file that could not be loaded."""
+
+
+class Change(Struct, frozen=True, dict=True):
+    """What a task says, and both versions of what it changed."""
+
+    words: str
+    before: Mapping[str, str]
+    """Tests and their support at the base: those that differ."""
+    after: Mapping[str, str]
+    code_before: Mapping[str, str] = {}
+    """The product's files that differ, at the base."""
+    code_after: Mapping[str, str] = {}
+
+    @cached_property
+    def said(self) -> Words:
+        """What the task says."""
+        return Words(self.words)
+
+    @cached_property
+    def renames(self) -> Renames:
+        """What the product's own diff has renamed."""
+        return find_renames(self.code_before, self.code_after, self.before, self.after)
+
+    @cached_property
+    def old(self) -> dict[str, TestFile]:
+        """The files of the base, with the names that things have now."""
+        return _read(self.before, self.renames)
+
+    @cached_property
+    def new(self) -> dict[str, TestFile]:
+        """The files as they are now."""
+        return _read(self.after, Renames())
+
+    @cached_property
+    def gone(self) -> set[str]:
+        """Names that the product does not define any more."""
+        return _defined(self.code_before) - _defined(self.code_after)
+
+    @cached_property
+    def known(self) -> set[str]:
+        """Names that the changed files of the product define or defined, and their own."""
+        stems = {
+            re.sub(r"\.\w+$", "", path).rpartition("/")[2] for path in (*self.code_before, *self.code_after)
+        }
+        return _defined(self.code_before) | _defined(self.code_after) | stems
+
+    @cached_property
+    def checks(self) -> tuple[Counter[str], Counter[str]]:
+        """What all files assert now: in full, and bare."""
+        every = [one for file in self.new.values() for unit in file.units if unit.name for one in unit.checks]
+        sharp = [one for one in every if one.strength > Strength.VOID]
+        return Counter(one.text for one in sharp), Counter(one.bare for one in sharp)
+
+    def find(self, path: str, name: str) -> tuple[TestFile, Unit] | tuple[None, None]:
+        """Return the test of this name as it is now: in its own file, else in any."""
+        own = [self.new[path]] if path in self.new else []
+        for file in (*own, *self.new.values()):
+            for unit in file.units:
+                if unit.name == name:
+                    return file, unit
+        return None, None
+
+
+def _read(files: Mapping[str, str], renames: Renames) -> dict[str, TestFile]:
+    found: dict[str, TestFile] = {}
+    for path, text in files.items():
+        read = read_python(path, text, renames, files) if path.endswith(".py") else None
+        if _SOURCE.search(path):
+            found[path] = read or read_other(path, text, renames)
+    return found
+
+
+def _defined(files: Mapping[str, str]) -> set[str]:
+    return set[str]().union(*map(definitions, files.values()))
+
+
+def settle(change: Change, tests: Iterable[OldTest]) -> tuple[ChangedTest, ...]:
+    """Return what became of tests whose files, or whose support, a task has changed."""
+    found: dict[tuple[str, str], ChangedTest] = {}
+    astray: list[OldTest] = []
+    for test in sorted(_spread(change, tests), key=lambda one: not one.decides):
+        file, unit = _find_old(change, test)
+        if file is None or unit is None or (test.ran and _is_untouched(change, file, unit, test)):
+            astray += [test] if test.decides else []
+        elif (file.path, unit.name) not in found:
+            one = _settle_unit(change, file, unit, test)
+            if one is not None:
+                found[file.path, unit.name] = one
+    listed = [*found.values(), *(_settle_support(change, astray) if astray else ())]
+    return tuple(sorted(dict.fromkeys(listed), key=lambda one: (one.path, one.line)))
+
+
+def _spread(change: Change, tests: Iterable[OldTest]) -> Iterable[OldTest]:
+    """Yield the tests; for a file that could not be loaded, those that it has."""
+    for test in tests:
+        file = change.old.get(test.file)
+        named = [unit for unit in file.units if unit.name] if file is not None and test.whole else []
+        for unit in named:
+            yield replace(test, id=f"{test.file}::{unit.name}", whole=False)
+        if not named:
+            yield test
+
+
+def _find_old(change: Change, test: OldTest) -> tuple[TestFile, Unit] | tuple[None, None]:
+    """Return what the base has of a test; one whose file nobody knows is looked for in all of them."""
+    files = [change.old[test.file]] if test.file in change.old else []
+    for file in files if test.file else change.old.values():
+        unit = file.find(test.id)
+        if unit is not None:
+            return file, unit
+    return None, None
+
+
+def _is_untouched(change: Change, file: TestFile, unit: Unit, test: OldTest) -> bool:
+    """Return whether a test was left as it is, so that something which it uses must have been changed."""
+    now, same = change.find(file.path, unit.name)
+    if now is None or same is None or now.path != file.path or not test.decides:
+        return False
+    others = [path for path in change.before if path != file.path and not _has_tests(change.old.get(path))]
+    return bool(others) and _lines_of(file, unit) == _lines_of(now, same) and not test.is_silent
+
+
+def _has_tests(file: TestFile | None) -> bool:
+    return file is not None and any(unit.name for unit in file.units)
+
+
+def _lines_of(file: TestFile, unit: Unit) -> list[str]:
+    return file.text.splitlines()[unit.line - 1 : unit.end]
+
+
+def _settle_unit(change: Change, file: TestFile, unit: Unit, test: OldTest) -> ChangedTest | None:
+    """Return what became of one test; None: nothing that anybody needs to know."""
+    now = change.find(file.path, unit.name)[1]
+    lost = _lost(change, unit, strict=False) or (_lost(change, unit, strict=True) if test.decides else [])
+    path, line = _place(change, file, unit)
+    if not lost and not test.is_silent:
+        if not test.decides and path == file.path and now is not None:
+            return None
+        if _imports_are_fine(change, file):
+            why = "It asserts the same as before" if now else "Other tests assert the same"
+            return ChangedTest(path, line, test.id, HowSettled.MECHANICAL, f"{why}.")
+    why = _find_words(change, file, unit, now, lost, test)
+    how = HowSettled.ASKED if why else HowSettled.UNSETTLED
+    return ChangedTest(path, line, test.id, how, why or _what_is_lost(now, lost, test))
+
+
+def _lost(change: Change, unit: Unit, *, strict: bool) -> list[Check]:
+    """Return what a test asserted and no test asserts any more."""
+    full, bare = change.checks
+    left = Counter(full if strict else bare)
+    lost = []
+    for one in unit.checks:
+        key = one.text if strict else one.bare
+        if left[key]:
+            left[key] -= 1
+        else:
+            lost.append(one)
+    return lost
+
+
+def _find_words(
+    change: Change, file: TestFile, unit: Unit, now: Unit | None, lost: Sequence[Check], test: OldTest
+) -> str:
+    """Return the words of the task that ask for this change, quoted; empty: none do."""
+    said = change.said
+    own = {unit.name, file.path, file.path.rpartition("/")[2]}
+    subjects = _subjects(change, lost or unit.checks)
+    related = any(said.names(one) for one in subjects | {file.path, unit.name})
+    general = related or not any(said.names(one) for one in change.known)
+    if test.is_silent:
+        found = said.find_request(SKIP, {unit.name}, general=False)
+        return quote(found) if found else ""
+    if now is None:
+        found = said.find_request(REMOVE, {unit.name}, general=False) or said.find_removal(
+            subjects & change.gone
+        )
+        found = found or (subjects & change.gone and said.find_request(REMOVE, own, general=general)) or ""
+        return quote(found) if found else ""
+    fresh = _fresh(unit, now)
+    if not _is_as_strong(lost, fresh):
+        return ""
+    if found := said.find_request(ALTER, own, general=general):
+        return quote(found)
+    pairs = _pairs(lost, fresh)
+    if test.was_red or pairs is None or said.forbids:
+        return ""
+    values = {value for old, new in pairs for value in new.values - old.values}
+    found = said.find_values(values, subjects) or said.find_shift(subjects)
+    return quote(found) if found else ""
+
+
+def _fresh(unit: Unit, now: Unit) -> list[Check]:
+    left = Counter(one.bare for one in unit.checks)
+    fresh = []
+    for one in now.checks:
+        if left[one.bare]:
+            left[one.bare] -= 1
+        else:
+            fresh.append(one)
+    return fresh
+
+
+def _subjects(change: Change, checks: Iterable[Check]) -> set[str]:
+    """Return the names of the product that checks are about."""
+    back = {new: old for old, new in change.renames.names.items()}
+    names = {name for one in checks for name in one.names}
+    names |= {back[name] for name in names if name in back}
+    return names & change.known
+
+
+def _is_as_strong(lost: Sequence[Check], fresh: Sequence[Check]) -> bool:
+    before = sorted((one.strength for one in lost), reverse=True)
+    after = sorted((one.strength for one in fresh), reverse=True)
+    return len(after) >= len(before) and all(now >= was for was, now in zip(before, after, strict=False))
+
+
+def _pairs(lost: Sequence[Check], fresh: Sequence[Check]) -> list[tuple[Check, Check]] | None:
+    """Return what was expected with what is expected now; None if more than expected values changed."""
+    left = list(fresh)
+    pairs = []
+    for one in lost:
+        match = next((new for new in left if _is_like(one, new)), None)
+        if match is None:
+            return None
+        left.remove(match)
+        pairs.append((one, match))
+    return pairs
+
+
+def _is_like(old: Check, new: Check) -> bool:
+    """Return whether two checks differ in what they expect only."""
+    return (old.shape, old.setup) == (new.shape, new.setup) and new.strength >= old.strength
+
+
+def _imports_are_fine(change: Change, file: TestFile) -> bool:
+    """Return whether the tests of a file import what they did before, or the product."""
+    if file.path.endswith(".py"):
+        return True  # their normal form has what names stand for
+    old = {
+        name for unit in file.units if not unit.name for one in unit.checks for name in one.names | one.values
+    }
+    places = {re.sub(r"\.\w+$", "", path) for path in change.code_after}
+    allowed = old | change.known | places
+    for one in change.new.values():
+        lines = [check for unit in one.units if not unit.name for check in unit.checks]
+        is_near = one.path not in change.before or one.path == file.path
+        if is_near and any(not (check.names | check.values) <= allowed for check in lines):
+            return False
+    return True
+
+
+def _place(change: Change, file: TestFile, unit: Unit) -> tuple[str, int]:
+    """Return where to look: the first line of a test that is new, or where it was."""
+    now, found = change.find(file.path, unit.name)
+    if now is not None and found is not None:
+        return now.path, found.line + _first_change(_lines_of(file, unit), _lines_of(now, found))
+    return file.path, (unit.line if file.path not in change.after else _nearest(change, file, unit))
+
+
+def _nearest(change: Change, file: TestFile, unit: Unit) -> int:
+    """Return where a removed test was, in the lines of the file as it is now."""
+    old, new = file.text.splitlines(), change.after[file.path].splitlines()
+    for _, first, last, start, _ in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        if first <= unit.line - 1 < last:
+            return max(1, min(start + 1, len(new)))
+    return unit.line
+
+
+def _first_change(old: Sequence[str], new: Sequence[str]) -> int:
+    for at, (was, now) in enumerate(zip(old, new, strict=False)):
+        if was != now:
+            return at
+    return min(len(old), len(new)) if len(old) != len(new) else 0
+
+
+def _what_is_lost(now: Unit | None, lost: Sequence[Check], test: OldTest) -> str:
+    asks = "nothing in the task asks for that."
+    if test.is_silent:
+        return f"It is skipped now; {asks}"
+    if now is None:
+        return f"It was removed, and no other test asserts the same; {asks}"
+    if lost:
+        was = lost[0].bare.replace("import ", "")
+        return f"It does not assert this any more: {was[:160]}; {asks}"
+    return f"What it uses was changed; {asks}"
+
+
+def _settle_support(change: Change, tests: Sequence[OldTest]) -> Iterable[ChangedTest]:
+    """Settle changes of what tests use: data, helpers, settings; or of files that cannot be read."""
+    own = {test.file for test in tests}
+    support = [path for path in change.before if not _has_tests(change.old.get(path))]
+    added = [path for path in change.after if not _has_tests(change.new.get(path))]
+    for path in [path for path in change.before if path in own] or support or added:
+        old, new = change.before.get(path, ""), change.after.get(path)
+        line = _first_change(old.splitlines(), (new or "").splitlines()) + 1
+        ids = [test.id for test in tests if test.file in (path, "")] or [tests[0].id]
+        how, why = _settle_file(change, path, old, new)
+        yield ChangedTest(path, line if new is not None else 0, ids[0], how, why)
+    if support or added or own & change.before.keys():
+        return
+    for test in tests:
+        names = set(_NAME.findall(test.id.partition("[")[0]))
+        asked = change.said.find_removal(names & change.gone)
+        how = HowSettled.ASKED if asked else HowSettled.UNSETTLED
+        why = quote(asked) if asked else "It does not run any more; nothing in the task asks for that."
+        yield ChangedTest(test.file or test.id, 0, test.id, how, why)
+
+
+def settle_inputs(change: Change) -> tuple[ChangedTest, ...]:
+    """Settle changes of what an environment is built from; what is asked of one file is of its lock file."""
+    found = []
+    for path, old in change.before.items():
+        how, why = _settle_file(change, path, old, change.after.get(path))
+        line = _first_change(old.splitlines(), change.after.get(path, "").splitlines()) + 1
+        found.append(ChangedTest(path, line, "", how, why))
+    asked = next((one for one in found if one.how is not HowSettled.UNSETTLED), None)
+    return tuple(found if asked is None else [replace(one, how=asked.how, why=asked.why) for one in found])
+
+
+def _settle_file(change: Change, path: str, old: str, new: str | None) -> tuple[HowSettled, str]:
+    """Settle the change of a file as a whole."""
+    said, name = change.said, path.rpartition("/")[2]
+    if new is None and old in change.after.values():
+        return HowSettled.MECHANICAL, "It was moved."
+    before, after = set(_TOKENS.findall(old)), set(_TOKENS.findall(new or ""))
+    renamed = {change.renames.name(one) for one in before}
+    if (
+        path in change.old
+        and new is not None
+        and [*_TOKENS.findall(new)] == [change.renames.name(one) for one in _TOKENS.findall(old)]
+    ):
+        return HowSettled.MECHANICAL, "Only names differ that the product's own change has renamed."
+    verbs = f"{ALTER} add write create" if new is not None else REMOVE
+    found = said.find_request(verbs, {path, name}, general=path not in change.old)
+    fresh = after - renamed
+    if not found and new is not None and fresh and path not in change.old and not said.forbids:
+        found = next((one for one in said.sentences if all(_says_word(one, word) for word in fresh)), "")
+    if found:
+        return HowSettled.ASKED, quote(found)
+    return (
+        HowSettled.UNSETTLED,
+        "The tests pass only with its new version; nothing in the task asks for that.",
+    )
+
+
+def _says_word(sentence: str, word: str) -> bool:
+    return re.search(rf"(?<!\w){re.escape(word)}(?!\w)", sentence) is not None

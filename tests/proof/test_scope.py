@@ -1,0 +1,145 @@
+"""What of a change a program could notice is measured from both versions, not read from the task's kind."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from segue.proof.execute import SealOptions
+from segue.proof.scope import Scope
+from segue.proof.seal import Sealer
+from tests.templates import copy_template
+
+COMMENTS, DOCS, TESTS = "comments and layout", "documentation", "tests"
+UNREAD = "files that no code and no check here reads"
+CODE = 'from pathlib import Path\n\n\ndef add(a, b):\n    """Add."""\n    return a + b\n'
+JS = '// sum\nexport function add(a, b) {\n  return a + b;\n}\nconst home = "http://a.example";\n'
+GO = "package calc\n\n// Add adds.\nfunc Add(a, b int) int { return a + b }\n"
+RUST = "/// Adds.\n/// ```\n/// assert_eq!(2, 1 + 1);\n/// ```\npub fn add<'a>(x: &'a i32) -> i32 { *x }\n"
+SHELL = "#!/bin/sh\n# Greet.\necho 'hello # world'\n"
+CI = "on: push\njobs:\n  test:\n    runs-on: ubuntu\n"
+BASE = {
+    "calc.py": CODE,
+    "help.py": "\"\"\"Usage: help\"\"\"\nprint(__doc__)\n",
+    "shown.py": "def two():\n    \"\"\"Two.\n\n    >>> two()\n    2\n    \"\"\"\n    return 2\n",
+    "web.py": "NAME = 'config.json'\nPAGE = render('index.html')\nWORDS = load('locale')\n",
+    "sum.js": JS,
+    "calc.go": GO,
+    "lib.rs": RUST,
+    "greet.sh": SHELL,
+    "style.css": "/* big */\nh1 { color: red }\n",
+    "query.sql": "-- all\nSELECT 1;\n",
+    "config.json": "{\"a\": 1}\n",
+    "other.json": "{\"a\": 1}\n",
+    "templates/index.html": "<p>Hi</p>\n",
+    "locale/de/messages.po": "msgid \"a\"\n",
+    "README.md": "# Calc\n",
+    "guide.rst": "Use it::\n\n    >>> add(1, 2)\n    3\n",
+    "pyproject.toml": "[project]\nname = \"calc\"\nreadme = \"README.md\"\n",
+    ".github/workflows/ci.yml": CI,
+    "Makefile": "test:\n\tpytest -q\n",
+    "conftest.py": "import calc\n",
+    "tests/test_calc.py": "from calc import add\n\n\ndef test_add():\n    assert add(1, 2) == 3\n",
+}  # fmt: skip
+CASES: dict[str, tuple[dict[str, str | None], str]] = {
+    "a comment in a function": ({"calc.py": CODE.replace("    return", "    # easy\n    return")}, COMMENTS),
+    "a docstring": ({"calc.py": CODE.replace("Add.", "Return the sum.")}, COMMENTS),
+    "a docstring that is printed": ({"help.py": BASE["help.py"].replace("Usage", "How")}, ""),
+    "a docstring that is a test": ({"shown.py": BASE["shown.py"].replace("    2\n", "    3\n")}, ""),
+    "a constant": ({"web.py": BASE["web.py"].replace("config.json", "other.json")}, ""),
+    "layout": ({"calc.py": CODE.replace("def add(a, b):", "def add(\n    a,\n    b,\n):")}, COMMENTS),
+    "a function is removed": ({"calc.py": "from pathlib import Path\n"}, ""),
+    "a directive to a linter": ({"calc.py": CODE.replace("a + b", "a + b  # noqa: E501")}, ""),
+    "an empty module": ({"more/__init__.py": ""}, ""),
+    "a comment in JavaScript": ({"sum.js": JS.replace("// sum", "// The sum.")}, COMMENTS),
+    "slashes in a string": ({"sum.js": JS.replace("a.example", "b.example")}, ""),
+    "a comment in Go": ({"calc.go": GO.replace("Add adds.", "Add returns the sum.")}, COMMENTS),
+    "a build tag in Go": ({"calc.go": "//go:build linux\n\n" + GO}, ""),
+    "a comment in Rust": ({"lib.rs": RUST.replace("/// Adds.", "/// Adds two.")}, COMMENTS),
+    "an example in Rust": ({"lib.rs": RUST.replace("(2, 1", "(3, 1")}, ""),
+    "a comment in a script": ({"greet.sh": SHELL.replace("# Greet.", "# Greet all.")}, COMMENTS),
+    "a number sign in a string": ({"greet.sh": SHELL.replace("# world", "# all")}, ""),
+    "another shell": ({"greet.sh": SHELL.replace("/bin/sh", "/bin/bash")}, ""),
+    "a comment in CSS": ({"style.css": BASE["style.css"].replace("big", "red")}, COMMENTS),
+    "a comment in SQL": ({"query.sql": BASE["query.sql"].replace("all", "one")}, COMMENTS),
+    "a comment in YAML": ({".github/workflows/ci.yml": f"# CI\n{CI}"}, COMMENTS),
+    "a README that the package names": ({"README.md": "# Calc\n\nIt adds.\n"}, DOCS),
+    "an example in a guide": ({"guide.rst": BASE["guide.rst"].replace("    3", "    4")}, ""),
+    "words in a guide": ({"guide.rst": BASE["guide.rst"].replace("Use it", "Try it")}, DOCS),
+    "a CI file": ({".github/workflows/ci.yml": CI.replace("ubuntu", "macos")}, UNREAD),
+    "a license": ({"LICENSE": "MIT\n"}, UNREAD),
+    "data that code names": ({"config.json": "{\"a\": 2}\n"}, ""),
+    "data that nothing names": ({"other.json": "{\"a\": 2}\n"}, UNREAD),
+    "a template": ({"templates/index.html": "<p>Hello</p>\n"}, ""),
+    "data in a folder that code names": ({"locale/de/messages.po": "msgid \"b\"\n"}, ""),
+    "a target of make": ({"Makefile": BASE["Makefile"] + "clean:\n\trm -rf build\n"}, UNREAD),
+    "tests": ({"tests/test_more.py": "def test_more():\n    assert True\n"}, TESTS),
+    "fixtures": ({"conftest.py": "import calc\nX = 1\n"}, TESTS),
+    "a comment and a README": (
+        {"calc.py": f"# Sums\n{CODE}", "README.md": "# Sum\n"}, f"{COMMENTS} and {DOCS}"
+    ),
+    "code and a README": ({"calc.py": CODE.replace("+", "-"), "README.md": "# Sum\n"}, ""),
+}  # fmt: skip
+
+
+def _make_repository(folder: Path) -> None:
+    _git(folder, "init", "--quiet", "-b", "main")
+    _git(folder, "config", "user.email", "a@example.com")
+    _git(folder, "config", "user.name", "A")
+    _write(folder, BASE)
+    _git(folder, "add", "--all")
+    _git(folder, "commit", "--quiet", "-m", "Start")
+
+
+def _git(folder: Path, *words: str) -> str:
+    done = subprocess.run(["git", *words], cwd=folder, check=True, capture_output=True, text=True)
+    return done.stdout.strip()
+
+
+def _write(folder: Path, files: dict[str, str] | dict[str, str | None]) -> None:
+    for path, text in files.items():
+        place = folder / path
+        place.parent.mkdir(parents=True, exist_ok=True)
+        if text is None:
+            place.unlink()
+        else:
+            place.write_text(text)
+
+
+def measure(root: Path, change: dict[str, str | None], *checks: tuple[str, ...]) -> Scope:
+    """Measure a change of the repository that all cases begin with."""
+    repo = root / "repo"
+    copy_template(_make_repository, repo)
+    _write(repo, change)
+    _git(repo, "add", "--all")
+    tree = _git(repo, "write-tree")
+    sealer = Sealer(repo, repo / ".git", root / "scratch", SealOptions())
+    return asyncio.run(
+        sealer.measure_scope(_git(repo, "rev-parse", "HEAD"), tree, checks or (("pytest", "-q"),))
+    )
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_a_program_could_notice(name: str, tmp_path: Path) -> None:
+    change, only = CASES[name]
+    scope = measure(tmp_path, change)
+    assert scope.untestable == (f"only {only} were changed" if only else "")
+
+
+def test_a_file_that_a_check_reads_is_not_unread(tmp_path: Path) -> None:
+    change: dict[str, str | None] = {"Makefile": f"{BASE['Makefile']}clean:\n\trm -rf build\n"}
+    assert (measure(tmp_path, change, ("make", "test"))).untestable == ""
+
+
+def test_a_mode_is_no_comment(tmp_path: Path) -> None:
+    repo = tmp_path / "repo"
+    copy_template(_make_repository, repo)
+    (repo / "calc.py").chmod(0o755)
+    assert (measure(tmp_path, {})).untestable == ""
+
+
+def test_nothing_is_nothing(tmp_path: Path) -> None:
+    assert (measure(tmp_path, {})).is_empty

@@ -1,0 +1,197 @@
+"""Changes of old tests are settled by the task's words or by what they assert; their twins are not."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from segue.domain.proof import ChangedTest, CheckState, HowSettled
+from segue.proof.paths import Classifier, PathKind
+from segue.proof.settle.changes import Change, OldTest, settle
+from tests.proof.projects import DISCOVER, PYTEST, Checkout, Files, find_unsettled, needs_sandbox
+from tests.proof.settle_cases import OTHERS, PYTHON, Edit
+from tests.proof.test_cargo import missing_cargo
+
+CARGO = '[package]\nname = "calc"\nversion = "0.1.0"\nedition = "2021"\n'
+RUST_MEAN = "#[test]\nfn mean_of_two() {\n    assert_eq!(calc::mean(1, 3), 2);\n}\n"
+CASES = {**PYTHON, **OTHERS}
+
+
+def settled(edit: Edit) -> tuple[ChangedTest, ...]:
+    """Settle an edit as if every old test of its files fails, except those that still pass."""
+    head = {path: text for path, text in {**edit.base, **edit.change}.items() if text is not None}
+    differing = [path for path in {**edit.base, **head} if edit.base.get(path) != head.get(path)]
+    kinds = {path: Classifier().kind(path) for path in differing}
+    sides: list[dict[str, str]] = [
+        {
+            path: str(side[path])
+            for path in differing
+            if path in side and (kinds[path] is PathKind.TEST) is is_test
+        }
+        for is_test in (True, False)
+        for side in (edit.base, head)
+    ]
+    change = Change(edit.words, *sides)
+    tests = [
+        OldTest(
+            f"{path}::{unit.name}",
+            path,
+            was_red="NotImplementedError" in str(edit.base.get("shop.py", "")) and "discount" in unit.name,
+            decides=unit.name not in edit.still,
+            is_silent=unit.name in edit.silent,
+        )
+        for path, file in change.old.items()
+        for unit in file.units
+        if unit.name
+    ]
+    if not tests:
+        tests = [OldTest("tests/test_shop.py::test_receipt", "tests/test_shop.py")]
+    return settle(change, tests)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_old_tests_are_settled(name: str) -> None:
+    found = settled(CASES[name])
+    unsettled = [one for one in found if one.how is HowSettled.UNSETTLED]
+    assert bool(unsettled) is name.endswith("!"), found
+
+
+def command(name: str) -> tuple[str, ...]:
+    """Return the check of a case."""
+    if name.startswith("go:"):
+        return ("go", "test", "-vet=off", "./...")
+    return ("node", "--test") if name.startswith("js:") else (*PYTEST[:2], "PYTHONPATH=.", *PYTEST[2:])
+
+
+SEALED = (
+    *("rename a module", "weaken an assertion!", "move tests", "delete a deprecated function"),
+    *(
+        "delete a failing test!",
+        "change behaviour and its test",
+        "skip a test, as asked",
+        "skip a failing test!",
+    ),
+    *("regenerate a snapshot", "regenerate a snapshot, unasked!", "remove a failing parameter!"),
+    *("unittest to pytest", "weaken an assertion that would pass!", "name a number in a test"),
+    *("go: delete a function with its test", "go: delete a test!", "js: move and rename", "js: skip a test!"),
+)
+"""Those where the runs decide something that the texts do not."""
+
+
+@needs_sandbox
+@pytest.mark.quick("rename a module", "weaken an assertion!")
+@pytest.mark.parametrize("name", SEALED)
+def test_sealed_checks_settle_old_tests(tmp_path: Path, name: str) -> None:
+    edit, argv = CASES[name], command(name)
+    if shutil.which(argv[0]) is None:
+        pytest.skip(f"{argv[0]} is not installed")
+    result = Checkout(tmp_path, edit.base).check(edit.change, argv, words=edit.words)
+    assert result.state is CheckState.PASSED, result
+    assert bool(find_unsettled(result)) is name.endswith("!"), result.changed_tests
+    assert bool(result.contested) is name.endswith("!")
+
+
+MEAN = "import unittest\n\nfrom calc import mean\n\n\nclass T(unittest.TestCase):\n" + (
+    "    def test_mean(self):\n        self.assertEqual(mean([1, 3]), 2)\n"
+)
+HELLO = "def hello():\n    return 'hello'\n"
+HELLO_TEST = "from calc import hello\n\n\ndef test_hello():\n    assert hello() == 'hello'\n"
+JS_MEAN = (
+    'const test = require("node:test");\nconst assert = require("node:assert");\n'
+    'const { mean } = require("./mean");\ntest("mean", () => {\n  assert.strictEqual(mean([1, 3]), 2);\n});\n'
+)
+GO_MEAN = (
+    'package calc\n\nimport "testing"\n\nfunc TestMean(t *testing.T) {\n\tif Mean(1, 3) != 2 {\n'
+    '\t\tt.Error("not 2")\n\t}\n}\n'
+)
+GO_HELLO = 'package calc\n\nimport "testing"\n\nfunc TestHello(t *testing.T) {\n\tHello()\n}\n'
+GO_CALC = 'package calc\n\nfunc Hello() string { return "hello" }\n'
+PY = (*PYTEST[:2], "PYTHONPATH=.", *PYTEST[2:])
+WAITING: dict[str, tuple[tuple[str, ...], Files, Files, Files]] = {
+    "pytest": (
+        PY,
+        {"calc.py": HELLO, "test_calc.py": HELLO_TEST, "test_mean.py": MEAN},
+        {
+            "calc.py": f"{HELLO}\n\ndef mean(values):\n    return sum(values) / len(values)\n",
+            "test_more.py": "from calc import mean\n\n\ndef test_more():\n    assert mean([4]) == 4\n",
+        },
+        {
+            "calc.py": f"{HELLO}\n\ndef mean(values):\n    return 7\n",
+            "test_mean.py": MEAN.replace("2)", "7)"),
+        },
+    ),
+    "unittest": (
+        DISCOVER,
+        {"calc.py": HELLO, "test_mean.py": MEAN},
+        {
+            "calc.py": f"{HELLO}\n\ndef mean(values):\n    return sum(values) / len(values)\n",
+            "test_more.py": MEAN.replace("[1, 3]), 2", "[4]), 4"),
+        },
+        {
+            "calc.py": f"{HELLO}\n\ndef mean(values):\n    return 7\n",
+            "test_mean.py": MEAN.replace("2)", "7)"),
+        },
+    ),
+    "node": (
+        ("node", "--test"),
+        {"calc.js": "exports.one = () => 1;\n", "mean.test.js": JS_MEAN},
+        {
+            "mean.js": "exports.mean = (all) => all.reduce((a, b) => a + b) / all.length;\n",
+            "more.test.js": JS_MEAN.replace("[1, 3]), 2", "[4]), 4"),
+        },
+        {"mean.js": "exports.mean = () => 7;\n", "mean.test.js": JS_MEAN.replace(", 2)", ", 7)")},
+    ),
+    "go": (
+        ("go", "test", "-vet=off", "./..."),
+        {
+            "go.mod": "module example.com/calc\n\ngo 1.19\n",
+            "calc.go": GO_CALC,
+            "calc_test.go": GO_HELLO,
+            "mean_test.go": GO_MEAN,
+        },
+        {
+            "mean.go": "package calc\n\nfunc Mean(a, b int) int { return (a + b) / 2 }\n",
+            "more_test.go": GO_MEAN.replace("TestMean", "TestMore").replace("1, 3) != 2", "4, 4) != 4"),
+        },
+        {
+            "mean.go": "package calc\n\nfunc Mean(a, b int) int { return 7 }\n",
+            "mean_test.go": GO_MEAN.replace("!= 2", "!= 7"),
+        },
+    ),
+    "cargo": (
+        ("cargo", "test", "--offline"),
+        {
+            "Cargo.toml": CARGO,
+            "Cargo.lock": 'version = 3\n\n[[package]]\nname = "calc"\nversion = "0.1.0"\n',
+            "src/lib.rs": "pub fn one() -> i32 {\n    1\n}\n",
+            "tests/mean.rs": RUST_MEAN,
+        },
+        {
+            "src/lib.rs": "pub fn one() -> i32 {\n    1\n}\n\npub fn mean(a: i32, b: i32) -> i32 {\n    (a + b) / 2\n}\n",
+            "tests/more.rs": RUST_MEAN.replace("1, 3), 2", "4, 4), 4"),
+        },
+        {
+            "src/lib.rs": "pub fn one() -> i32 {\n    1\n}\n\npub fn mean(_a: i32, _b: i32) -> i32 {\n    7\n}\n",
+            "tests/mean.rs": RUST_MEAN.replace("3), 2", "3), 7"),
+        },
+    ),
+}
+
+
+@needs_sandbox
+@pytest.mark.quick("unittest")
+@pytest.mark.parametrize("runner", WAITING)
+def test_tests_that_wait_for_the_product_are_no_changed_tests(tmp_path: Path, runner: str) -> None:
+    argv, base, honest, edited = WAITING[runner]
+    if shutil.which(argv[0]) is None or (argv[0] == "cargo" and missing_cargo()):
+        pytest.skip(f"{argv[0]} is not installed")
+    project = Checkout(tmp_path, base)
+    words = "Implement mean so that its tests pass."
+    result = project.check(honest, argv, words=words)
+    assert result.state is CheckState.PASSED, result
+    assert result.changed_tests == ()
+    assert len(result.proved) == 2, result
+    fitted = project.check(edited, argv, words=words)
+    assert find_unsettled(fitted), fitted
