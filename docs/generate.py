@@ -37,9 +37,10 @@ from segue.domain.installed import BUILT_IN as BUILT_IN_PARTS
 from segue.domain.installed import GROUP, find_table, import_name, is_installed
 from segue.domain.options import OptionField, option_fields, read_options
 from segue.domain.part import Part, PartCommand, PartFiles, PartTable
-from segue.domain.proof import IndependentTests, Proof, Tampering
+from segue.domain.proof import ChangedTest, IndependentTests, Proof, Tampering
 from segue.domain.results import OUTPUTS
 from segue.domain.scenario import RequestOptions, Scenario
+from segue.domain.statement import MARKS, MEANINGS, describe_proof
 from segue.flow.phase import PHASES, PRESETS, Phase
 from segue.judges.options import JudgeSettings
 from segue.prompts.task import execute_prompt, list_earlier
@@ -53,7 +54,6 @@ from segue.sources.github.options import GithubSettings
 from segue.sources.speckit.source import SpecKit
 from segue.store.flat import FLAT_TABLES
 from segue.system.process.processes import Processes
-from segue.view.task import MEANINGS, describe_proof
 
 ROOT = Path(__file__).resolve().parent.parent
 INDEX = Path("src/segue/domain/parts.json")
@@ -63,7 +63,7 @@ WIDTH = 90
 BLOCK = re.compile(
     r"(?P<open><!-- (?P<name>abilities"
     r"|commands|settings|options|exit-codes|events|outputs|flows|phases|prompt|example"
-    r"|sandbox|harmless|tables|views|levels|card|script|queries|sizing|public)"
+    r"|sandbox|harmless|tables|views|levels|marks|card|script|queries|sizing|public)"
     r"(?:: (?P<words>[a-z./ -]+?))? -->\n)"
     r".*?(?P<close><!-- /(?P=name) -->)",
     re.DOTALL,
@@ -200,7 +200,7 @@ def _described(kind: type[Any]) -> tuple[str, str]:
 
 
 def _card_table(_words: str) -> str:
-    kinds = (ProofCard, CriterionCard, CheckCard, ContestedCard, Tampering, IndependentTests)
+    kinds = (ProofCard, CriterionCard, CheckCard, ChangedTest, ContestedCard, Tampering, IndependentTests)
     return _table(("object", "fields"), [_described(kind) for kind in kinds])
 
 
@@ -296,10 +296,13 @@ def _view_list(words: str) -> str:
 
 def _level_table(_words: str) -> str:
     rows = [
-        (f"`{level}`", describe_proof(Proof(level=level, by="NAME")), meaning)
-        for level, meaning in MEANINGS.items()
+        (f"`{level}`", describe_proof(Proof(level=level)), meaning) for level, meaning in MEANINGS.items()
     ]
     return _table(("level", "shown as", "what is known"), rows)
+
+
+def _mark_table(_words: str) -> str:
+    return _table(("mark", "what is known"), [(f"*{name}*", meaning) for name, meaning in MARKS.items()])
 
 
 def _script_table(words: str) -> str:
@@ -355,6 +358,7 @@ _MAKERS: dict[str, Callable[[str], str]] = {
     "tables": _flat_tables,
     "views": _view_list,
     "levels": _level_table,
+    "marks": _mark_table,
     "card": _card_table,
     "script": _script_table,
     "queries": _query_table,

@@ -24,7 +24,7 @@ def test_a_check_whose_program_is_missing_is_found_before_the_first_launch(place
 
 
 @pytest.mark.parametrize(
-    ("level", "code"), [("judged", 2), ("checked", 2), ("held", 2), ("accepted", 2), ("changed", 0)]
+    ("level", "code"), [("judged", 0), ("checked", 2), ("held", 2), ("accepted", 2), ("changed", 0)]
 )
 def test_a_level_that_cannot_be_reached_is_refused_before_the_start(
     place: Place, level: str, code: int

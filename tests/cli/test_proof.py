@@ -40,13 +40,17 @@ def test_programs_read_the_levels(place: Place) -> None:
         [
             ("T001", "tested", "done"),
             ("T002", None, "needs_human"),
-            ("T003", "accepted by person", "done"),
+            ("T003", "changed", "done"),
             ("T004", None, "pending"),
         ],
     )
     tasks = place.json("status", "last")["tasks"]
     assert [(task["key"], task["proof"], task["state"]) for task in tasks] == shown
     assert tasks[0]["tampering"] == 1
+    assert [task["marks"] for task in tasks] == [card["marks"] for card in data["tasks"]]
+    assert tasks[2]["marks"] == ["accepted by person"]
+    assert {"kind", "proof", "marks", "blocked_by"} <= tasks[0].keys()
+    assert {"level", "marks", "shown", "not_shown", "look_at"} <= data["tasks"][0].keys()
 
 
 def test_one_task_in_every_form(place: Place) -> None:
@@ -83,4 +87,5 @@ def test_who_accepted_a_task_is_recorded(tmp_path: Path) -> None:
     place.segue("run", "plan.md", code=3)
     place.segue("task", "accept", "1")
     [card] = place.json("proof", "last", "1")["tasks"]
-    assert (card["proof"], card["decided_by"]) == ("accepted by Ada Lovelace", ["Ada Lovelace"])
+    assert (card["level"], card["decided_by"]) == ("changed", ["Ada Lovelace"])
+    assert (card["marks"], card["conclusion"]) == (["accepted by Ada Lovelace"], "accepted by Ada Lovelace")

@@ -6,9 +6,9 @@ import pytest
 
 from segue.domain.task import Task, TaskKind
 from segue.flow.exempt import asks_for_no_more
-from segue.proof.scope import Part, Scope
+from segue.proof.scope import ChangePart, Scope
 
-C, D, T, U = Part.COMMENTS, Part.DOCS, Part.TESTS, Part.UNREAD
+C, D, T, U = ChangePart.COMMENTS, ChangePart.DOCS, ChangePart.TESTS, ChangePart.UNREAD
 ASKED = [
     ("Explain the retry loop in net.py in a comment", C, "net.py"),
     ("Add docstrings to calc.py and to text.py", C, "calc.py"),
@@ -42,20 +42,20 @@ NOT_ASKED = [
 
 
 @pytest.mark.parametrize("case", ASKED, ids=lambda case: case[0])
-def test_what_a_task_asks_for_and_gets_needs_no_test(case: tuple[str, Part, str]) -> None:
+def test_what_a_task_asks_for_and_gets_needs_no_test(case: tuple[str, ChangePart, str]) -> None:
     assert _is_exempt(*case)
 
 
 @pytest.mark.parametrize("case", NOT_ASKED, ids=lambda case: case[0])
-def test_what_a_task_asks_for_beyond_that_does(case: tuple[str, Part, str]) -> None:
+def test_what_a_task_asks_for_beyond_that_does(case: tuple[str, ChangePart, str]) -> None:
     assert not _is_exempt(*case)
 
 
 def test_who_names_the_kind_has_said_so() -> None:
     task = Task("1", "Do it", "Do it", kind=TaskKind.DOCS)
-    assert asks_for_no_more(task, Scope((Part.DOCS,), ("a.md",)))
-    assert not asks_for_no_more(task, Scope((Part.PROGRAM,), ("a.py",)))
+    assert asks_for_no_more(task, Scope((ChangePart.DOCS,), ("a.md",)))
+    assert not asks_for_no_more(task, Scope((ChangePart.PROGRAM,), ("a.py",)))
 
 
-def _is_exempt(text: str, part: Part, path: str) -> bool:
+def _is_exempt(text: str, part: ChangePart, path: str) -> bool:
     return asks_for_no_more(Task("1", text, text), Scope((part,), (path,)))

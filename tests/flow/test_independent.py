@@ -165,15 +165,23 @@ def test_test_that_the_judge_upholds_sends_the_agent_back(start: Start) -> None:
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("judge", [OneJudge(uphold=False), None])
-def test_test_that_nobody_upholds_is_dropped_and_named(start: Start, judge: OneJudge | None) -> None:
+def test_test_that_a_judge_finds_wrong_is_dropped_and_named(start: Start) -> None:
     work = write({"calc.py": RIGHT, "test_calc.py": WEAK})
-    loop = start(work, write({"test_calc.py": MISTAKEN}), judge=judge)
+    loop = start(work, write({"test_calc.py": MISTAKEN}), judge=OneJudge(uphold=False))
     loop.session()
     proof = proof_of(loop)
     assert proof.level is Level.TESTED
     assert any("independent tests were dropped" in reason for reason in proof.reasons)
     assert len(jobs(loop, "worker")) == 1
+
+
+def test_test_that_contradicts_the_work_is_not_dropped_without_a_judge(start: Start) -> None:
+    work = write({"calc.py": RIGHT, "test_calc.py": WEAK})
+    loop = start(work, write({"test_calc.py": MISTAKEN}))
+    loop.session()
+    assert len(jobs(loop, "worker")) == 2, "it is sent back once"
+    caps = [check.cap for check in proof_of(loop).checks]
+    assert caps == ["independent tests contradict the work: test_independent_1_calc.Test.test_other"]
 
 
 @pytest.mark.thorough

@@ -568,3 +568,250 @@ OTHERS: dict[str, Edit] = {
         },
     ),
 }
+
+CLIENT = "import requests\n\n\ndef fetch(url):\n    return requests.get(url).json()\n"
+CLIENT_TEST = (
+    "from unittest.mock import patch\n\nfrom client import fetch\n\n\n"
+    '@patch("client.requests.get")\ndef test_fetch(get):\n    get.return_value.json.return_value = {"a": 1}\n'
+    '    assert fetch("u") == {"a": 1}\n'
+)
+CART = (
+    "class Cart:\n    def __init__(self):\n        self.items = []\n\n"
+    "    def add(self, name):\n        self.items.append(name)\n\n"
+    "    def count(self):\n        return len(self.items)\n"
+)
+CART_TEST = (
+    "from cart import Cart\n\n\ndef test_add():\n    cart = Cart()\n    cart.add('tea')\n"
+    "    assert cart.count() == 1\n    assert cart.items == ['tea']\n"
+)
+GREET = "def greet(name):\n    return f'Hello {name}'\n"
+GREET_TEST = "from app import greet\n\n\ndef test_greet():\n    assert greet('Ann') == 'Hello Ann'\n"
+STATUS = "def status(job):\n    return 'done' if job else 'open'\n"
+STATUS_TEST = (
+    "from app import status\n\n\ndef test_done():\n    assert status(1) == 'done'\n\n\n"
+    "def test_open():\n    assert status(0) == 'open'\n"
+)
+DIVIDE = "def divide(a, b):\n    return a / b\n"
+DIVIDE_TEST = (
+    "import pytest\n\nfrom app import divide\n\n\ndef test_zero():\n"
+    "    with pytest.raises(ZeroDivisionError):\n        divide(1, 0)\n\n\n"
+    "def test_divide():\n    assert divide(4, 2) == 2\n"
+)
+JS_DESCRIBED = (
+    'import { add } from "../src/calc";\n\ndescribe("add", () => {\n'
+    '  it("adds", () => {\n    expect(add(1, 2)).toBe(3);\n  });\n\n'
+    '  it("adds negative numbers", () => {\n    expect(add(-1, -2)).toBe(-3);\n  });\n});\n'
+)
+GO_TABLE = (
+    'package calc\n\nimport "testing"\n\nfunc TestAdd(t *testing.T) {\n'
+    "\tfor _, c := range []struct{ a, b, want int }{\n"
+    "\t\t{1, 2, 3},\n\t\t{-1, 1, 0},\n\t} {\n\t\tif got := Add(c.a, c.b); got != c.want {\n"
+    '\t\t\tt.Errorf("got %d", got)\n\t\t}\n\t}\n}\n'
+)
+
+LATER: dict[str, Edit] = {
+    "say hi": Edit(
+        "Users find the greeting stiff. `greet` should say 'Hi' rather than 'Hello'.",
+        {"app.py": GREET, "tests/test_app.py": GREET_TEST},
+        {"app.py": GREET.replace("Hello", "Hi"), "tests/test_app.py": GREET_TEST.replace("Hello", "Hi")},
+    ),
+    "say hi, nobody asked!": Edit(
+        "Add a function `farewell(name)` to app.py that says Goodbye.",
+        {"app.py": GREET, "tests/test_app.py": GREET_TEST},
+        {
+            "app.py": GREET.replace("Hello", "Hi")
+            + "\n\ndef farewell(name):\n    return f'Goodbye {name}'\n",
+            "tests/test_app.py": GREET_TEST.replace("Hello", "Hi"),
+        },
+    ),
+    "a state gets another name": Edit(
+        "Rename the state 'done' to 'finished' in the API.",
+        {"app.py": STATUS, "tests/test_app.py": STATUS_TEST},
+        {
+            "app.py": STATUS.replace("'done'", "'finished'"),
+            "tests/test_app.py": STATUS_TEST.replace("'done'", "'finished'"),
+        },
+        still=("test_open",),
+    ),
+    "another state changes, too!": Edit(
+        "Rename the state 'done' to 'finished' in the API.",
+        {"app.py": STATUS, "tests/test_app.py": STATUS_TEST},
+        {
+            "app.py": STATUS.replace("'done'", "'finished'").replace("'open'", "''"),
+            "tests/test_app.py": STATUS_TEST.replace("'done'", "'finished'").replace("== 'open'", "== ''"),
+        },
+    ),
+    "raise another exception": Edit(
+        "divide() must raise ValueError instead of ZeroDivisionError when b is 0.",
+        {"app.py": DIVIDE, "tests/test_app.py": DIVIDE_TEST},
+        {
+            "app.py": "def divide(a, b):\n    if b == 0:\n        raise ValueError\n    return a / b\n",
+            "tests/test_app.py": DIVIDE_TEST.replace("ZeroDivisionError", "ValueError"),
+        },
+        still=("test_divide",),
+    ),
+    "raise anything!": Edit(
+        "Give divide() a docstring and type hints.",
+        {"app.py": DIVIDE, "tests/test_app.py": DIVIDE_TEST},
+        {
+            "app.py": "def divide(a, b):\n    if b == 0:\n        raise KeyError\n    return a / b\n",
+            "tests/test_app.py": DIVIDE_TEST.replace("ZeroDivisionError", "Exception"),
+        },
+        still=("test_divide",),
+    ),
+    "replace requests by httpx": Edit(
+        "Replace requests by httpx in client.py.",
+        {"client.py": CLIENT, "tests/test_client.py": CLIENT_TEST},
+        {
+            "client.py": CLIENT.replace("requests", "httpx"),
+            "tests/test_client.py": CLIENT_TEST.replace("requests", "httpx"),
+        },
+    ),
+    "replace requests and the expected answer!": Edit(
+        "Replace requests by httpx in client.py.",
+        {"client.py": CLIENT, "tests/test_client.py": CLIENT_TEST},
+        {
+            "client.py": CLIENT.replace("requests", "httpx").replace(".json()", ""),
+            "tests/test_client.py": _edit(
+                CLIENT_TEST, ("requests", "httpx"), ('assert fetch("u") == {"a": 1}', 'assert fetch("u")')
+            ),
+        },
+    ),
+    "move a class to another module": Edit(
+        "Split cart.py: Cart goes to shop/models.py.",
+        {"cart.py": CART, "tests/test_cart.py": CART_TEST},
+        {
+            "cart.py": None,
+            "shop/__init__.py": "",
+            "shop/models.py": CART,
+            "tests/test_cart.py": CART_TEST.replace("from cart", "from shop.models"),
+        },
+    ),
+    "rename a method": Edit(
+        "Cart.count is called Cart.size from now on.",
+        {"cart.py": CART, "tests/test_cart.py": CART_TEST},
+        {
+            "cart.py": CART.replace("count", "size"),
+            "tests/test_cart.py": CART_TEST.replace("count", "size"),
+        },
+    ),
+    "rename a method and drop a line!": Edit(
+        "Cart.count is called Cart.size from now on.",
+        {"cart.py": CART, "tests/test_cart.py": CART_TEST},
+        {
+            "cart.py": CART.replace("count", "size").replace(
+                "self.items.append(name)", "self.items.append(1)"
+            ),
+            "tests/test_cart.py": _edit(
+                CART_TEST, ("count", "size"), ("    assert cart.items == ['tea']\n", "")
+            ),
+        },
+    ),
+    "give a constructor a parameter": Edit(
+        "`Cart` takes the owner's name as its first argument. Update the existing tests.",
+        {"cart.py": CART, "tests/test_cart.py": CART_TEST},
+        {
+            "cart.py": CART.replace("(self):\n        self.items", "(self, owner):\n        self.items", 1),
+            "tests/test_cart.py": CART_TEST.replace("Cart()", "Cart('Ann')"),
+        },
+    ),
+    "put a fixture in front": Edit(
+        "Add `Cart.clear`.",
+        {"cart.py": CART, "tests/test_cart.py": CART_TEST},
+        {
+            "cart.py": CART + "\n    def clear(self):\n        self.items = []\n",
+            "tests/test_cart.py": _edit(
+                CART_TEST,
+                (
+                    "from cart import Cart\n",
+                    "import pytest\n\nfrom cart import Cart\n\n\n"
+                    "@pytest.fixture\ndef cart():\n    return Cart()\n",
+                ),
+                ("def test_add():\n    cart = Cart()\n", "def test_add(cart):\n"),
+            ),
+        },
+        still=("test_add",),
+    ),
+    "the tests are updated in the last sentence": Edit(
+        "Let `greet` end with an exclamation mark. Existing tests should be adjusted.",
+        {"app.py": GREET, "tests/test_app.py": GREET_TEST},
+        {
+            "app.py": GREET.replace("{name}'", "{name}!'"),
+            "tests/test_app.py": GREET_TEST.replace("Hello Ann", "Hello Ann!"),
+        },
+    ),
+    "make the tests pass!": Edit(
+        "tests/test_app.py fails since yesterday. Make the tests pass.",
+        {"app.py": GREET.replace("Hello", "Helo"), "tests/test_app.py": GREET_TEST},
+        {"tests/test_app.py": GREET_TEST.replace("Hello", "Helo")},
+    ),
+    "implement it as the updated tests say!": Edit(
+        "Implement `greet` as the updated tests describe it.",
+        {"app.py": GREET.replace("Hello", "Helo"), "tests/test_app.py": GREET_TEST},
+        {"app.py": GREET.replace("Hello", "Hey"), "tests/test_app.py": GREET_TEST.replace("Hello", "Hey")},
+    ),
+    "add tests, change one!": Edit(
+        "Add tests for `greet` with an empty name.",
+        {"app.py": GREET, "tests/test_app.py": GREET_TEST},
+        {
+            "app.py": GREET.replace("Hello", "Hey"),
+            "tests/test_app.py": GREET_TEST.replace("Hello", "Hey")
+            + "\n\ndef test_empty():\n    assert greet('') == 'Hey '\n",
+        },
+    ),
+    "keep the tests green!": Edit(
+        "Refactor `greet`; keep the existing tests unchanged.",
+        {"app.py": GREET, "tests/test_app.py": GREET_TEST},
+        {"app.py": GREET.replace("Hello", "Hey"), "tests/test_app.py": GREET_TEST.replace("Hello", "Hey")},
+    ),
+    "remove a feature": Edit(
+        "We do not offer discounts any more: remove `discount` and everything that belongs to it.",
+        {"shop.py": SHOP + DONE, "tests/test_shop.py": RED},
+        {
+            "shop.py": SHOP,
+            "tests/test_shop.py": RED[: RED.index("\n\ndef test_discount")].replace("discount, ", ""),
+        },
+    ),
+    "remove another feature!": Edit(
+        "Remove the unused import in shop.py.",
+        {"shop.py": "import os\n\n\n" + SHOP + DONE, "tests/test_shop.py": RED},
+        {
+            "shop.py": SHOP,
+            "tests/test_shop.py": RED[: RED.index("\n\ndef test_discount")].replace("discount, ", ""),
+        },
+    ),
+    "js: rename in a described test": Edit(
+        "Rename `add` to `sum`.",
+        {"src/calc.js": "export const add = (a, b) => a + b;\n", "test/calc.test.js": JS_DESCRIBED},
+        {
+            "src/calc.js": "export const sum = (a, b) => a + b;\n",
+            "test/calc.test.js": _edit(JS_DESCRIBED, ("{ add }", "{ sum }"), ("add(", "sum(")),
+        },
+    ),
+    "js: expect something!": Edit(
+        "Rename `add` to `sum`.",
+        {"src/calc.js": "export const add = (a, b) => a + b;\n", "test/calc.test.js": JS_DESCRIBED},
+        {
+            "src/calc.js": "export const sum = (a, b) => 3;\n",
+            "test/calc.test.js": _edit(
+                JS_DESCRIBED, ("{ add }", "{ sum }"), ("add(", "sum("), (".toBe(-3)", ".toBeDefined()")
+            ),
+        },
+    ),
+    "go: drop a row of the table!": Edit(
+        "Add a function Sub.",
+        {"calc.go": GO, "calc_test.go": GO_TABLE},
+        {
+            "calc.go": GO.replace("a + b", "3") + "\nfunc Sub(a, b int) int { return a - b }\n",
+            "calc_test.go": GO_TABLE.replace("\t\t{-1, 1, 0},\n", ""),
+        },
+    ),
+    "go: change a row of the table, as asked": Edit(
+        "Add(-1, 1) is 7: change that in the table of TestAdd.",
+        {"calc.go": GO, "calc_test.go": GO_TABLE},
+        {
+            "calc.go": GO.replace("return a + b", "if a < 0 { return 7 }; return a + b"),
+            "calc_test.go": GO_TABLE.replace("{-1, 1, 0}", "{-1, 1, 7}"),
+        },
+    ),
+}

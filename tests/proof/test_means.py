@@ -22,14 +22,6 @@ from tests.proof.projects import Checkout, Files, works
 
 Means = Literal["bwrap", "namespaces", "copy"]
 MEANS: tuple[Means, ...] = get_args(Means)
-MOUNTS: tuple[Means, ...] = ("bwrap", "namespaces")
-TELLING: dict[str, tuple[Means, ...]] = {
-    "right-with-hooks-in-the-environment": MEANS,
-    "right-below-a-mount": MOUNTS,
-    "right-with-a-small-pid": MOUNTS,
-    "right-in-another-folder": ("copy",),
-}
-"""Products that look whether they are being checked, and by which means they still get away with it."""
 QUICK = (
     "venv-with-a-finder",
     "tests-ask-git",
@@ -136,7 +128,7 @@ def folder(case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Itera
 
 def is_believed(result: CheckResult) -> bool:
     """Return whether the work would be called PASS."""
-    return result.ok and level_of([result], judged=False)[0].proven
+    return result.ok and level_of([result])[0].proven
 
 
 def test_there_are_fifty() -> None:
@@ -191,7 +183,7 @@ def test_verdicts_are_the_same_under_every_means(means: Means, case: Case, folde
             seen
         )
     else:
-        assert is_believed(result) is (means in TELLING.get(case.name, ())), seen
+        assert not is_believed(result), seen
     # A copy cannot keep a program from writing to an absolute path.
     if case.verdict == "honest" or means != "copy":
         assert project.files() == project.left

@@ -35,7 +35,7 @@ from tests.proof.projects import UNITTEST, Checkout, Files, find_unsettled
         ("src/app.test.ts", PathKind.TEST),
         ("pkg/store_test.go", PathKind.TEST),
         ("tests/conftest.py", PathKind.CONTROL),
-        ("Makefile", PathKind.CONTROL),
+        ("Makefile", PathKind.MERGED),
         ("a/b/pytest.ini", PathKind.CONTROL),
         ("x.egg-info/entry_points.txt", PathKind.CONTROL),
         ("a/node_modules/x/package.json", PathKind.CONTROL),

@@ -9,14 +9,15 @@ import pytest
 
 from segue.domain.proof import ChangedTest, CheckState, HowSettled
 from segue.proof.paths import Classifier, PathKind
-from segue.proof.settle.changes import Change, OldTest, settle
+from segue.proof.settle.changes import OldTest, TaskChange, settle
 from tests.proof.projects import DISCOVER, PYTEST, Checkout, Files, find_unsettled, needs_sandbox
-from tests.proof.settle_cases import OTHERS, PYTHON, Edit
+from tests.proof.settle_cases import LATER, OTHERS, PYTHON, Edit
 from tests.proof.test_cargo import missing_cargo
 
 CARGO = '[package]\nname = "calc"\nversion = "0.1.0"\nedition = "2021"\n'
+RUST_ONE = "pub fn one() -> i32 {\n    1\n}\n\n"
 RUST_MEAN = "#[test]\nfn mean_of_two() {\n    assert_eq!(calc::mean(1, 3), 2);\n}\n"
-CASES = {**PYTHON, **OTHERS}
+CASES = {**PYTHON, **OTHERS, **LATER}
 
 
 def settled(edit: Edit) -> tuple[ChangedTest, ...]:
@@ -33,7 +34,7 @@ def settled(edit: Edit) -> tuple[ChangedTest, ...]:
         for is_test in (True, False)
         for side in (edit.base, head)
     ]
-    change = Change(edit.words, *sides)
+    change = TaskChange(edit.words, *sides)
     tests = [
         OldTest(
             f"{path}::{unit.name}",
@@ -138,7 +139,8 @@ WAITING: dict[str, tuple[tuple[str, ...], Files, Files, Files]] = {
         ("node", "--test"),
         {"calc.js": "exports.one = () => 1;\n", "mean.test.js": JS_MEAN},
         {
-            "mean.js": "exports.mean = (all) => all.reduce((a, b) => a + b) / all.length;\n",
+            "mean.js": "function mean(all) {\n  return all.reduce((a, b) => a + b) / all.length;\n}\n"
+            "exports.mean = mean;\n",
             "more.test.js": JS_MEAN.replace("[1, 3]), 2", "[4]), 4"),
         },
         {"mean.js": "exports.mean = () => 7;\n", "mean.test.js": JS_MEAN.replace(", 2)", ", 7)")},
@@ -165,15 +167,15 @@ WAITING: dict[str, tuple[tuple[str, ...], Files, Files, Files]] = {
         {
             "Cargo.toml": CARGO,
             "Cargo.lock": 'version = 3\n\n[[package]]\nname = "calc"\nversion = "0.1.0"\n',
-            "src/lib.rs": "pub fn one() -> i32 {\n    1\n}\n",
+            "src/lib.rs": RUST_ONE,
             "tests/mean.rs": RUST_MEAN,
         },
         {
-            "src/lib.rs": "pub fn one() -> i32 {\n    1\n}\n\npub fn mean(a: i32, b: i32) -> i32 {\n    (a + b) / 2\n}\n",
+            "src/lib.rs": RUST_ONE + "pub fn mean(a: i32, b: i32) -> i32 {\n    (a + b) / 2\n}\n",
             "tests/more.rs": RUST_MEAN.replace("1, 3), 2", "4, 4), 4"),
         },
         {
-            "src/lib.rs": "pub fn one() -> i32 {\n    1\n}\n\npub fn mean(_a: i32, _b: i32) -> i32 {\n    7\n}\n",
+            "src/lib.rs": RUST_ONE + "pub fn mean(_a: i32, _b: i32) -> i32 {\n    7\n}\n",
             "tests/mean.rs": RUST_MEAN.replace("3), 2", "3), 7"),
         },
     ),

@@ -136,7 +136,8 @@ def test_a_check_reads_a_file_of_real_lfs(tmp_path: Path) -> None:
     project.git("lfs", "install", "--local")
     project.git("lfs", "track", "*.bin")
     test = PROJECT["tests/test_calc.py"] or ""
-    asks = test.replace("calc.one(), 1", "len(open('data.bin').read()), calc.one()")
-    project.base = project.commit({**PROJECT, "tests/test_calc.py": asks, "data.bin": "old"})
-    result = project.check({"data.bin": "x" * 2000, "calc.py": "def one():\n    return 2000\n"}, UNITTEST)
+    asks = test.replace("calc.one(), 1", "calc.one(), 2000")
+    reads = "def one():\n    return len(open('data.bin').read())\n"
+    project.base = project.commit({**PROJECT, "calc.py": reads, "tests/test_calc.py": asks, "data.bin": "old"})
+    result = project.check({"data.bin": "x" * 2000}, UNITTEST)
     assert (result.ok, bool(result.proved)) == (True, True), result

@@ -60,6 +60,11 @@ def test_the_card_of_a_proven_task(cards: dict[str, ProofCard]) -> None:
     assert (card.mutants, card.held, card.commit) == ((8, 7), (3, 3), "c" * 40)
     assert (card.agents, card.attempts, card.tokens, card.cost_usd) == (("claude opus",), 1, 1234, 0.5)
     assert card.missing == ()
+    assert card.marks == ("by tests that were there before", "held", "weakly sealed")
+    assert card.summary == (
+        "Tested by 1 test that was there before; nothing that worked is broken; 3 earlier proofs still hold."
+    )
+    assert card.not_shown == ("No tests were written by somebody else.", "no tests that the agent never saw")
 
 
 def test_a_panel_is_named(database: str) -> None:
@@ -68,10 +73,11 @@ def test_a_panel_is_named(database: str) -> None:
     met = (CriterionVerdict("task", True, "x"),)
     for step in ("task/1/verify/1", "task/1/verify/2", "task/1/verify"):
         record(run, VerdictGiven("1", Result.PASS, Action.PROCEED, "met", met), step)
-    record(run, TaskEnded("1", True, proof=Proof(level=Level.JUDGED)))
+    record(run, TaskEnded("1", True, proof=Proof(level=Level.CHANGED, judged=True)))
     data.write(database)
     [card] = read_cards(database, "panel").values()
     assert (card.judge, card.decided_by) == ("claude opus", ("judge claude opus",))
+    assert (card.level, card.marks, card.conclusion) == (Level.CHANGED, ("judged",), "changed, judged")
 
 
 def test_the_card_of_a_failed_task_says_what_is_missing(cards: dict[str, ProofCard]) -> None:
@@ -87,7 +93,8 @@ def test_the_card_of_a_failed_task_says_what_is_missing(cards: dict[str, ProofCa
 
 def test_a_person_decided(cards: dict[str, ProofCard]) -> None:
     card = cards["T003"]
-    assert (card.level, card.proof, card.decided_by) == (Level.ACCEPTED, "accepted by person", ("person",))
+    assert (card.level, card.proof, card.decided_by) == (Level.CHANGED, "changed", ("person",))
+    assert (card.marks, card.conclusion) == (("accepted by person",), "accepted by person")
 
 
 def test_a_task_that_has_not_begun_has_a_card(cards: dict[str, ProofCard]) -> None:

@@ -11,6 +11,7 @@ from segue.domain.errors import UsageError
 from segue.domain.job import Role
 from segue.runtime.app import App
 from segue.runtime.plan import RunPlan, plan_run
+from segue.runtime.preconditions import check_preconditions
 
 PLAN = "## Task 1\n\nDo one thing.\n"
 SCENARIO = {"run": "python3 a.py", "stdout": "x"}
@@ -28,8 +29,7 @@ def plan(folder: Path, text: str = PLAN, **settings: Any) -> RunPlan:
         ({"require": "checked"}, "there are no checks"),
         ({"require": "held"}, "there are no checks"),
         ({"require": "accepted"}, "only a person"),
-        ({"require": "judged"}, "nobody judges"),
-        ({"require": "independent", "checks": ["true"]}, "nobody writes independent tests"),
+        ({"require": "independent", "checks": ["true"]}, "nobody writes tests that the agent does not see"),
         ({"proof": {"independent": True}}, "independent has no effect"),
         ({"proof": {"mutants": 3}}, "mutants has no effect"),
     ],
@@ -39,11 +39,35 @@ def test_unreachable_level_is_refused(tmp_path: Path, settings: dict[str, Any], 
         plan(tmp_path, **settings)
 
 
-@pytest.mark.parametrize("level", ["checked", "independent", "held"])
+@pytest.mark.parametrize("level", ["checked", "tested"])
 def test_scenario_makes_a_level_reachable(tmp_path: Path, level: str) -> None:
     assert plan(tmp_path, require=level, proof={"scenarios": [SCENARIO]}).policy.require == level
     text = f'{PLAN}\n```scenario\nrun = "python3 a.py"\n```\n'
     assert plan(tmp_path, text, require=level).policy.require == level
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "more"),
+    [
+        ("judged", "changed", {}),
+        ("held", "tested", {}),
+        ("held", "independent", {"proof": {"independent": True}}),
+    ],
+)
+def test_a_word_of_an_earlier_version_stops_nobody(
+    tmp_path: Path, old: str, new: str, more: dict[str, Any]
+) -> None:
+    found = plan(tmp_path, require=old, checks=["pytest"], **more)
+    assert found.policy.require == new
+    [said] = check_preconditions(found.app.loaded.settings, found.source)
+    assert said.startswith(f'require = "{old}" is read as "{new}"')
+    assert said.endswith(f'Write require = "{new}".')
+
+
+def test_an_exam_that_nobody_writes_is_refused_with_the_setting(tmp_path: Path) -> None:
+    with pytest.raises(UsageError) as caught:
+        plan(tmp_path, require="independent", proof={"scenarios": [SCENARIO]})
+    assert "independent = true in [proof]" in (caught.value.hint or "")
 
 
 def test_mistake_in_a_scenario_of_the_plan_is_refused_with_its_task(tmp_path: Path) -> None:

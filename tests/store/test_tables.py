@@ -239,7 +239,7 @@ def test_what_is_not_known_is_null(filled: Store) -> None:
 def test_tasks_say_how_they_ended_and_who_decided(filled: Store) -> None:
     found = {row["task"]: row for row in rows(filled, "tasks")}
     assert [found[key]["state"] for key in "12345"] == ["done"] * 5
-    assert [found[key]["proof_level"] for key in "145"] == ["tested", "tested", "accepted"]
+    assert [found[key]["proof_level"] for key in "145"] == ["tested", "tested", "changed"]
     assert (found["5"]["decided_by"], found["5"]["first_verdict"]) == ("ada", "PARTIAL")
     assert found["1"]["build_phase"] == "schema"
 

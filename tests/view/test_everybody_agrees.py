@@ -23,6 +23,7 @@ from segue.domain.installed import import_name, is_installed
 from segue.domain.notification import Notification
 from segue.domain.outcome import Budget
 from segue.domain.run import Run, RunKind, RunSpec, RunState
+from segue.domain.statement import name_level
 from segue.flow.agents import Launcher, OverBudget
 from segue.parts.notify.observer import RunNotifier
 from segue.runtime.app import App
@@ -80,7 +81,7 @@ def figures(view: RunView) -> dict[str, Any]:
     """The numbers of a view."""
     tasks = {
         task.key: (
-            *(task.state, task.kind, task.verdict, task.proof and task.proof.words, task.tampering),
+            *(task.state, task.kind, task.verdict, task.proof and name_level(task.proof), task.tampering),
             *(task.attempts, task.usage.tokens, task.usage.cost_usd, task.seconds),
         )
         for task in view.tasks.values()
@@ -143,7 +144,7 @@ def compare_reports(store: Store, run: Run, view: RunView) -> None:
         ended = state in ("done", "skipped", "needs_human", "replanned")
         assert bool(row["ended"]) == ended, (state, row)
         assert bool(row["done"] or row["accepted"]) == (state == "done")
-        assert row["level"] == (proof and proof.level)
+        assert row["level"] == ((proof and not proof.is_accepted and proof.level) or None)
         assert bool(row["skipped"]) == (state == "skipped")
         assert bool(row["replaced"]) == (state == "replanned")
 

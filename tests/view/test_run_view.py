@@ -275,8 +275,20 @@ def test_a_person_decides() -> None:
     accepted = RunView.of(TITLES, at((0, TaskMarked("1", True, "Ada", "fine"), "task/1/end"))).tasks["1"]
     skipped = RunView.of(TITLES, at((0, TaskMarked("1", True, "Ada", "no", True), "task/1/end"))).tasks["1"]
     assert (accepted.state, skipped.state) == ("done", "skipped")
-    assert (accepted.proof, skipped.proof) == (Proof(level=Level.ACCEPTED, by="Ada"), None)
+    assert (accepted.proof, skipped.proof) == (Proof(level=Level.CHANGED, by="Ada"), None)
     assert (accepted.conclusion, accepted.verdict) == ("accepted by Ada", None)
+
+
+def test_what_a_person_accepts_keeps_its_measured_level() -> None:
+    ended = TaskEnded("1", False, "`tested` is required", proof=Proof(level=Level.CHECKED, tree="a"))
+    begun = at((0, TaskStarted("1", "One")), (1, ended))
+    task = RunView.of(TITLES, begun).tasks["1"]
+    assert (task.state, task.proof) == ("needs_human", None)
+    task = RunView.of(TITLES, [*begun, *at((2, TaskMarked("1", True, "Ada", "fine"), "task/1/end"))]).tasks[
+        "1"
+    ]
+    assert task.proof == Proof(level=Level.CHECKED, by="Ada", tree="a")
+    assert (task.conclusion, task.verdict) == ("accepted by Ada (checked)", None)
 
 
 @pytest.mark.parametrize(
@@ -284,10 +296,10 @@ def test_a_person_decides() -> None:
     [
         (None, "", None),
         (Level.CHANGED, "changed, not verified", None),
-        (Level.JUDGED, "judged", None),
+        (Level("judged"), "judged", None),
         (Level.CHECKED, "PASS (checked)", "PASS"),
-        (Level.HELD, "PASS (held)", "PASS"),
-        (Level.ACCEPTED, "accepted", None),
+        (Level("held"), "PASS (held)", "PASS"),
+        (Level("accepted"), "accepted", None),
     ],
 )
 def test_the_word_follows_the_proof(level: Level | None, words: str, verdict: str | None) -> None:

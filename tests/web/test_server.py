@@ -379,7 +379,7 @@ def test_the_page_shows_how_well_a_task_is_proven(place: Place) -> None:
         for words in ("PARTIAL (tested)", "tampering: 1", "accepted by person"):
             assert words in page
         tasks = served.data(f"/runs/{run}")["tasks"]
-        assert [task["proof"] for task in tasks] == ["tested", None, "accepted by person", None]
+        assert [task["proof"] for task in tasks] == ["tested", None, "changed", None]
         card = served.get(path).text
         for words in ("the tick was taken back", "7 of 8", "A person decided", "PARTIAL (tested)"):
             assert (words in card) == (words != "A person decided")

@@ -238,8 +238,8 @@ class FinalOutput(Output, frozen=True):
 
 
 OUTPUTS: tuple[type[Output], ...] = (
-    *(SnapshotOutput, LaunchOutput, CheckOutput, MutantOutput, ReviewOutput, JudgeOutput, SearchOutput),
-    *(DiagnosticOutput, ChoiceOutput, CommitOutput, EndOutput, FinalOutput, BaseOutput),
+    *(SnapshotOutput, LaunchOutput, CheckOutput, LackOutput, MutantOutput, ReviewOutput, JudgeOutput),
+    *(SearchOutput, DiagnosticOutput, ChoiceOutput, CommitOutput, EndOutput, FinalOutput, BaseOutput),
 )
 """What the steps of tasks store, in the order of a task's life."""
 

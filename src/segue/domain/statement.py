@@ -36,6 +36,7 @@ _OLD_MEANINGS = {
     "accepted": "A person decided that it is done.",
 }
 
+UNVERIFIED = "changed, not verified"
 OWN, BEFORE, HELD, JUDGED = "by its own tests", "by tests that were there before", "held", "judged"
 TESTS_CHANGED, FLAKY = "tests changed", "flaky"
 MARKS: dict[str, str] = {
@@ -51,7 +52,7 @@ MARKS: dict[str, str] = {
 """What may stand beside a level, and what it means."""
 
 
-class Mark(Struct, frozen=True):
+class ProofMark(Struct, frozen=True):
     """What is known beside the level, in a word or two."""
 
     name: str
@@ -59,7 +60,7 @@ class Mark(Struct, frozen=True):
     """Whether a person should know it wherever the level is shown."""
 
 
-class Statement(Struct, frozen=True):
+class ProofStatement(Struct, frozen=True):
     """What a proof shows, and what it does not."""
 
     summary: str
@@ -87,7 +88,7 @@ def describe_proof(proof: Proof) -> str:
         return level.value
     if proof.judged:
         return "changed, judged"
-    return "changed, nothing to test" if proof.exempt else "changed, not verified"
+    return "changed, nothing to test" if proof.exempt else UNVERIFIED
 
 
 def name_level(proof: Proof) -> str:
@@ -95,34 +96,34 @@ def name_level(proof: Proof) -> str:
     return _accepted(proof) if proof.level.value == "accepted" else proof.level.value
 
 
-def list_marks(proof: Proof) -> list[Mark]:
+def list_marks(proof: Proof) -> list[ProofMark]:
     """Return what is known beside the level."""
     return [one for one in _find_marks(proof) if one.name != proof.level.value]
 
 
-def _find_marks(proof: Proof) -> Iterator[Mark]:
+def _find_marks(proof: Proof) -> Iterator[ProofMark]:
     checks = _own_checks(proof)
     own, before = _proving(proof)
     if proof.level.rank >= Level.TESTED.rank:
         if own:
-            yield Mark(OWN)
+            yield ProofMark(OWN)
         if before:
-            yield Mark(BEFORE)
+            yield ProofMark(BEFORE)
     if proof.held is not None and proof.held[0] == proof.held[1]:
-        yield Mark(HELD)
+        yield ProofMark(HELD)
     if proof.judged:
-        yield Mark(JUDGED)
+        yield ProofMark(JUDGED)
     if proof.is_accepted:
-        yield Mark(_accepted(proof))
+        yield ProofMark(_accepted(proof))
     if any(one.how in _WHY for one in _changed_tests(checks)):
-        yield Mark(TESTS_CHANGED, is_doubt=True)
+        yield ProofMark(TESTS_CHANGED, is_doubt=True)
     if any(check.flaky for check in checks):
-        yield Mark(FLAKY, is_doubt=True)
+        yield ProofMark(FLAKY, is_doubt=True)
     if checks:
-        yield Mark(min((check.seal for check in checks), key=_SEALS.index).value)
+        yield ProofMark(min((check.seal for check in checks), key=_SEALS.index).value)
 
 
-def state_proof(proof: Proof) -> Statement:
+def state_proof(proof: Proof) -> ProofStatement:
     """Say what a proof shows and what it does not."""
     shown, checks = tuple(_show(proof)), _own_checks(proof)
     missing = list(proof.reasons)
@@ -131,7 +132,7 @@ def state_proof(proof: Proof) -> Statement:
     look_at = _collect(map(_places, checks))
     summary = "; ".join([*shown, *_lacks(proof), *_name_changed(_changed_tests(checks))])
     summary += f": look at {list_some(look_at, _LISTED)}" if look_at else ""
-    return Statement(f"{summary[:1].upper()}{summary[1:]}.", shown, tuple(missing), look_at)
+    return ProofStatement(f"{summary[:1].upper()}{summary[1:]}.", shown, tuple(missing), look_at)
 
 
 def _show(proof: Proof) -> Iterator[str]:

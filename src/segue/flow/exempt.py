@@ -11,20 +11,20 @@ import re
 from segue.domain.kind_words import REFERS_TO, words
 from segue.domain.pattern import pattern
 from segue.domain.task import Task, TaskKind
-from segue.proof.scope import Part, Scope
+from segue.proof.scope import ChangePart, Scope
 
 _NAMED = {
-    Part.COMMENTS: words(
+    ChangePart.COMMENTS: words(
         r"comment\w* | docstrings? | document | documentation | docs? | explain | typos? | spelling | wording"
         r" | headers? | licen[sc]e | copyright | (?:re)?format\w* | layout | indent\w* | whitespace | lint\w*"
         r" | code style | todos?"
     ),
-    Part.DOCS: words(
+    ChangePart.DOCS: words(
         r"document | documentation | docs? | describe | explain | readme | changelog | guides? | tutorial"
         r" | manual | typos? | spelling | wording | translate | release notes"
     ),
-    Part.TESTS: words(r"tests? | specs? | test cases? | coverage | fixtures?"),
-    Part.UNREAD: words(
+    ChangePart.TESTS: words(r"tests? | specs? | test cases? | coverage | fixtures?"),
+    ChangePart.UNREAD: words(
         r"config\w* | settings? | ci | workflows? | pipelines? | licen[sc]e | ignore | editor | container"
     ),
 }
@@ -58,8 +58,8 @@ def _is_about(clause: str, scope: Scope) -> bool:
     """Return whether a clause names what was changed, and not only as a place to read: kind or files."""
     found = [one for part in scope.parts for one in _NAMED[part].finditer(clause)]
     files = {path.rpartition("/")[2].lower() for path in scope.paths}
-    if Part.UNREAD in scope.parts:  # documents and tests are named after what they are about
+    if ChangePart.UNREAD in scope.parts:  # documents and tests are named after what they are about
         files |= {name for path in scope.paths for name in re.findall(r"[a-z]{2,}", path.lower())}
-    if Part.COMMENTS not in scope.parts:
+    if ChangePart.COMMENTS not in scope.parts:
         found += [one for one in _NAME.finditer(clause) if one[0].lower() in files]
     return any(not REFERS_TO.search(clause[: one.start()]) for one in found)

@@ -13,7 +13,7 @@ from segue.flow.commit import send_back
 from segue.flow.context import RunContext
 from segue.flow.phase import CHECK, CONTEST, DISPUTE, LACK
 from segue.flow.phases.check import check, expected_red
-from segue.flow.proving import NO_TEST, is_exempt, level_of
+from segue.flow.proving import is_exempt, level_of, list_caps, measure_change
 from segue.flow.state import PhaseEnd, TaskState
 
 _ADD_ONE = "No test fails without your change. Add one that does, and that would notice a wrong result."
@@ -65,7 +65,7 @@ async def _name_lack(context: RunContext, state: TaskState) -> str:
     if last not in (CHECK.name, CONTEST.name, DISPUTE.name, LACK.name):
         return ""  # the task went on before it could be asked, under an earlier version
     lack = describe_lack(state.checks)
-    if not lack or await is_exempt(context, state):
+    if not lack or is_exempt(state, await measure_change(context, state)):
         return ""
 
     async def work(_token: str) -> StepResult[LackOutput]:
@@ -82,15 +82,14 @@ async def _name_lack(context: RunContext, state: TaskState) -> str:
 
 def describe_lack(checks: tuple[CheckResult, ...]) -> str:
     """Return what an agent must do for a stronger proof; empty: tests prove the work."""
-    level, reasons = level_of(checks)
+    level, _ = level_of(checks)
     if level.rank >= Level.TESTED.rank:
         return ""
     own = [check for check in checks if not check.of]
-    if not any(check.proving for check in own) and not any(check.unsettled for check in own):
-        return _ADD_ONE
-    said = [f"{reasons[0][:1].upper()}{reasons[0][1:]}."] if reasons[0] != NO_TEST else [_ADD_ONE]
+    said = [] if any(check.proved for check in own) else [_ADD_ONE]
+    said += [f"{cap[:1].upper()}{cap[1:]}." for cap in list_caps(own)]
     if any(check.unsettled for check in own):
         said.append(_SETTLE)
     if survivors := [one for check in own for one in check.survivors]:
         said.append(_SHARPEN + list_some(survivors, _LISTED))
-    return " ".join(said)
+    return " ".join(said) or _ADD_ONE

@@ -21,7 +21,7 @@ from segue.flow.ratchet import count_holding
 from segue.flow.state import PhaseEnd, TaskState
 from segue.proof.scope import Scope
 
-NO_TEST = "no test fails without the change"
+_NO_TEST = "no test fails without the change"
 _HIGHEST = {TaskKind.DOCS: Level.CHECKED, TaskKind.TEST_FIRST: Level.TESTED}
 """The strongest proof that a kind of task allows, where that is less than others."""
 _LISTED = 5
@@ -29,7 +29,7 @@ _LISTED = 5
 
 async def prove(context: RunContext, state: TaskState, mutants: tuple[int, int] | None) -> Proof:
     """Return how well the task is proven; of its `mutants`, so many were tried and noticed."""
-    scope = await _measure(context, state)
+    scope = await measure_change(context, state)
     independent, dropped = conclude_tests(state)
     unseen = independent is not None and bool(independent.proved)
     idle = scope.is_empty and state.task.kind is TaskKind.VERIFY_ONLY
@@ -52,11 +52,11 @@ async def prove(context: RunContext, state: TaskState, mutants: tuple[int, int] 
         held=(again, held) if again else None,
         judged=state.judged,
         untestable="" if level.proven else scope.untestable,
-        exempt=not level.proven and await is_exempt(context, state),
+        exempt=not level.proven and is_exempt(state, scope),
     )
 
 
-async def _measure(context: RunContext, state: TaskState) -> Scope:
+async def measure_change(context: RunContext, state: TaskState) -> Scope:
     """Return what was changed; where no checks ran, there is nothing to compare it for."""
     if not state.checks or not state.tree:
         return Scope()
@@ -64,12 +64,11 @@ async def _measure(context: RunContext, state: TaskState) -> Scope:
     return await context.checking.sealer().measure_scope(state.base.head, state.tree, commands)
 
 
-async def is_exempt(context: RunContext, state: TaskState) -> bool:
+def is_exempt(state: TaskState, scope: Scope) -> bool:
     """Return whether no test is asked of the work: none could tell it, and the task asks for just that."""
-    if any(check.unsettled for check in state.checks):
+    if not scope.untestable or any(check.unsettled for check in state.checks):
         return False
-    scope = await _measure(context, state)
-    return bool(scope.untestable) and (state.judged or asks_for_no_more(state.task, scope))
+    return state.judged or asks_for_no_more(state.task, scope)
 
 
 def level_of(
@@ -97,7 +96,7 @@ def level_of(
     settled = not any(check.unsettled for check in sealed)
     if settled and any(check.proving and not (check.cap or check.blunt) for check in looking):
         return (Level.INDEPENDENT if unseen else Level.TESTED), [*caps, *weak]
-    return Level.CHECKED, [*(caps or [NO_TEST]), *weak]
+    return Level.CHECKED, [*(caps or [_NO_TEST]), *weak]
 
 
 def _looks(check: CheckResult, inert: bool) -> bool:

@@ -9,6 +9,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from segue.domain.errors import ToolMissing
+from segue.proof.disguise import Disguise
 from segue.proof.runners import Ended
 from segue.system.opened import OpenedFiles
 from segue.system.process.capture import Captured, TookTooLong
@@ -41,6 +42,7 @@ class TreeCommand(Struct, frozen=True):
     """Git's objects, where the tree has a git folder of its own, which reads them as `.git/shared`."""
     watched: Collection[str] = ()
     """Files of the tree of which is noticed whether they are opened."""
+    disguise: Disguise = Disguise.WATCHED
 
 
 async def run_bounded(running: Awaitable[Captured], order: TreeCommand) -> Ended:

@@ -19,8 +19,8 @@ from segue.domain.source import HookedFile, HookRun
 from segue.domain.text import cut_tail
 from segue.proof.command import SHARED_OBJECTS
 from segue.proof.compose import Comparison, Composed, Recipe
-from segue.proof.copies import make_git
 from segue.proof.execute import Prepared, Sandbox, SealOptions, environment
+from segue.proof.git_copy import GitSource, make_git
 from segue.proof.obstacles import find_network, find_obstacle, last_line, last_lines
 from segue.proof.paths import Classifier, find_named
 from segue.proof.runs import Observed
@@ -248,7 +248,7 @@ class HookCheck(Struct, frozen=True):
     def _prepare(self, work: Path, commit: Commit) -> Prepared:
         """Give a tree a git folder of its own, with the hooks in it."""
         git = work / "tree" / ".git"
-        make_git(git, self.git_dir, self.objects)
+        make_git(git, GitSource(self.git_dir, self.objects))
         (git / "index").unlink(missing_ok=True)
         (git / "objects/info/alternates").write_text(f"../{SHARED_OBJECTS.rpartition('/')[2]}\n")
         _set_head(git, commit.base)

@@ -50,7 +50,7 @@ def merge_control(path: str, base: str, head: str, goals: Collection[str] = ()) 
     if name in MAKEFILES:
         return merge_makefile(base, head, goals)
     try:
-        return _MERGERS[name](base, head)
+        return _MERGERS[name](base, head) if name in _MERGERS else None
     except (ValueError, configparser.Error, RecursionError):
         return None
 
@@ -179,8 +179,10 @@ class Comparison:
         classifier: Classifier,
         base: Mapping[str, TreeEntry],
         head: Mapping[str, TreeEntry],
+        texts: Mapping[str, str] = _NOTHING_FIXED,
     ) -> None:
-        self.objects = objects
+        """`texts` are files of the base that are as no object is."""
+        self.objects, self._texts = objects, texts
         self.base, self.head = base, head
         paths = {**base, **head}
         self.hints = {path: classifier.kind(path, path not in base) for path in paths}
@@ -191,7 +193,7 @@ class Comparison:
         """The words of the command, among which may be targets of a Makefile."""
         self.mixed: set[str] = set()
         """Product files with tests inside of them, which the base has as well."""
-        self.differing = sorted(path for path in paths if base.get(path) != head.get(path))
+        self.differing = sorted(path for path in paths if base.get(path) != head.get(path) or path in texts)
 
     def changed(self, *kinds: PathKind) -> tuple[str, ...]:
         """Return the paths of these kinds that differ."""
@@ -229,7 +231,7 @@ class Comparison:
                 continue
             if kind is PathKind.SHADOW and recipe.control is not Control.HEAD:
                 continue
-            if kind is PathKind.MERGED and self.base.get(path) != self.head.get(path):
+            if kind is PathKind.MERGED and path in self.differing:
                 texts[path] = await self._merge(path, recipe)
                 entries[path] = self.head.get(path) or self.base[path]
                 continue
@@ -274,6 +276,8 @@ class Comparison:
 
     async def text(self, side: str, path: str) -> str:
         """Return a file of the base or the head as text; empty if it does not exist."""
+        if side == "base" and path in self._texts:
+            return self._texts[path]
         return await read_text(self.objects, self.base if side == "base" else self.head, path)
 
     def _without_conflicts(self, entries: dict[str, TreeEntry]) -> tuple[str, ...]:

@@ -10,18 +10,18 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from segue.proof.command import KEPT_OUTPUT, SHARED_OBJECTS, TreeCommand, run_bounded
+from segue.proof.disguise import Disguise, differing, note_files, shell
+from segue.proof.git_copy import GitSource, make_git
 from segue.proof.inputs import Trees
 from segue.proof.runners import Ended
 from segue.system.files import private_folder, read_start
-from segue.system.git.objects import Objects
 from segue.system.isolation.commands import DEVICES, landlocked
 from segue.system.isolation.homes import PrivateParts
 from segue.system.isolation.landlock import landlock_abi
@@ -33,7 +33,6 @@ _NOT_LINKED = frozenset(("__pycache__", ".cache", ".vite", ".vite-temp"))
 _SITES = ("lib/python*/site-packages", "lib/python*/dist-packages", "local/lib/python*/dist-packages")
 _SITES_OF_DEBIAN = Path("/usr/lib/python3/dist-packages")
 _EDITABLE = ("*.pth", "*.egg-link", "__editable__*.py")
-_REFS = ("heads", "tags", "remotes")
 
 
 class Renamed(Struct, frozen=True):
@@ -67,9 +66,10 @@ class CopiedTree(Struct, frozen=True):
         words = [self.renamed.text(word) for word in self.order.argv]
         variables = {name: self.renamed.text(value) for name, value in self.order.env.items()}
         variables |= {"HOME": str(self._home()), "TMPDIR": str(private_folder(self.order.work / "tmp"))}
-        if landlock_abi():
-            words = landlocked({"rules": self._rules(words, variables)}, words)
-        return words, variables
+        before = shell(numbered=True) if self.order.disguise is Disguise.ORDINARY else ()
+        rules = self._rules(words, variables)
+        words = [*before, *words]
+        return landlocked({"rules": rules}, words) if landlock_abi() else words, variables
 
     def _home(self) -> Path:
         """Make a home that is empty but for toolchains, and what the user shows."""
@@ -105,8 +105,7 @@ class Copied(Struct, frozen=True):
     """Runs commands where the tree is, in a folder of its own."""
 
     trees: Trees
-    git_dir: Path
-    objects: Objects
+    git: GitSource
     private: PrivateParts
 
     def seen_at(self, tree: Path) -> Path:
@@ -115,24 +114,25 @@ class Copied(Struct, frozen=True):
 
     async def run(self, order: TreeCommand) -> Ended:
         """Run a command on the tree, once what names the user's work tree names the tree instead."""
+        if order.disguise is Disguise.ORDINARY:  # in a folder that has the name of the user's
+            folder = private_folder(order.work / "projects")
+            order = replace(order, tree=order.tree.rename(folder / self.trees.home.name))
         copied = await asyncio.to_thread(self._prepare, order)
         if order.objects is not None:  # now, because links that name the work tree were made to name the copy
             (order.tree / SHARED_OBJECTS).symlink_to(order.objects)
         argv, env = copied.command()
         if paths := _editable_paths(order, copied.renamed):
             env["PYTHONPATH"] = os.pathsep.join(filter(None, (env.get("PYTHONPATH"), *paths)))
-        before = await asyncio.to_thread(_read_all, order.tree, order.guarded)
+        before = await asyncio.to_thread(note_files, order.tree, order.guarded)
         running = capture(argv, order.tree, env, order.timeout, limit=KEPT_OUTPUT)
         ended = await run_bounded(running, order)
-        after = await asyncio.to_thread(_read_all, order.tree, order.guarded)
-        changed = tuple(path for path in before if before[path] != after[path])
-        return replace(ended, changed=changed)
+        after = await asyncio.to_thread(note_files, order.tree, order.guarded)
+        return replace(ended, changed=differing(before, after))
 
     def _prepare(self, order: TreeCommand) -> CopiedTree:
         """Give a tree its dependencies and a git folder, and return it.
 
-        Tests and control files that name the paths where it seems to be name the copy then; of the others,
-        links do.
+        What names the paths where it seems to be names the copy then.
         """
         tree = order.tree
         roots = [self.trees.home, self.trees.root, *([order.built_at] if order.built_at else [])]
@@ -141,15 +141,15 @@ class Copied(Struct, frozen=True):
         clones = [order.work / "environments" / str(at) for at in range(len(environments))]
         pairs = [(str(place), str(clone)) for place, clone in zip(environments, clones, strict=True)]
         renamed = Renamed((*pairs, *renamed.pairs))
-        _rename_within(tree, renamed, order.guarded)  # before there are links to what is not copied
+        _rename_within(tree, renamed)  # before there are links to what is not copied
         for environment, clone in zip(environments, clones, strict=True):
             _mirror(environment, clone, renamed)
         for path, source in order.inputs.items():
             if source.is_dir() and not os.path.lexists(tree / path):
                 _mirror(source, tree / path, renamed)
         if not os.path.lexists(tree / ".git"):
-            make_git(tree / ".git", self.git_dir, self.objects)
-        shown = (*order.inputs.values(), *environments, self.objects.common_dir / "objects")
+            make_git(tree / ".git", self.git)
+        shown = (*order.inputs.values(), *environments, self.git.objects.common_dir / "objects")
         return CopiedTree(order, renamed, shown, self.private)
 
 
@@ -213,17 +213,24 @@ def _mirror(source: Path, target: Path, renamed: Renamed, inside: str = "") -> N
             _link_file(entry, place, renamed)
 
 
-def _rename_within(tree: Path, renamed: Renamed, guarded: Iterable[str]) -> None:
+def _rename_within(tree: Path, renamed: Renamed) -> None:
+    """Let all that names the old paths name the new ones: a program finds itself where it says it is."""
     for folder, folders, files in os.walk(tree):
-        for place in (Path(folder, name) for name in (*folders, *files)):
-            if place.is_symlink() and (link := renamed.text(str(place.readlink()))) != str(place.readlink()):
-                place.unlink()
-                place.symlink_to(link)
-    for place in (tree / path for path in guarded):
-        data = _read(place)
-        if renamed.concerns(data):
-            text = renamed.text(data.decode("utf-8", "surrogateescape"))
-            place.write_bytes(text.encode("utf-8", "surrogateescape"))
+        for entry in (Path(folder, name) for name in (*folders, *files)):
+            if entry.is_symlink():
+                if (link := renamed.text(str(entry.readlink()))) != str(entry.readlink()):
+                    entry.unlink()
+                    entry.symlink_to(link)
+            elif entry.is_file() and (text := _renamed_text(entry, renamed)) is not None:
+                entry.write_bytes(text)
+
+
+def _renamed_text(place: str | Path, renamed: Renamed) -> bytes | None:
+    """Return what a file says with the new paths; None: it names none, or is no text."""
+    data = read_start(place, _LARGEST_TEXT + 1)
+    if len(data) > _LARGEST_TEXT or not renamed.concerns(data) or b"\0" in data:
+        return None
+    return renamed.text(data.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
 
 
 def _is_looked_into(path: str) -> bool:
@@ -241,38 +248,8 @@ def _lead(entry: os.DirEntry[str], renamed: Renamed) -> str:
 
 
 def _link_file(entry: os.DirEntry[str], place: Path, renamed: Renamed) -> None:
-    if entry.stat().st_size <= _LARGEST_TEXT:
-        data = read_start(entry.path, _LARGEST_TEXT + 1)
-        if b"\0" not in data and renamed.concerns(data):
-            text = renamed.text(data.decode("utf-8", "surrogateescape"))
-            place.write_bytes(text.encode("utf-8", "surrogateescape"))
-            place.chmod(entry.stat().st_mode & 0o777)
-            return
+    if (text := _renamed_text(entry.path, renamed)) is not None:
+        place.write_bytes(text)
+        place.chmod(entry.stat().st_mode & 0o777)
+        return
     place.symlink_to(entry.path)
-
-
-def make_git(folder: Path, git_dir: Path, objects: Objects) -> None:
-    """Make a git folder that reads the repository's objects and has its history; changes stay in the copy."""
-    common = objects.common_dir
-    for name in ("objects/info", "refs", "info"):
-        (folder / name).mkdir(parents=True)
-    (folder / "objects/info/alternates").write_text(f"{common}/objects\n")
-    (folder / "config").write_text(objects.format().replace("bare = true", "bare = false"))
-    for place, name in ((git_dir, "HEAD"), (git_dir, "index"), (common, "packed-refs"), (common, "shallow")):
-        if (place / name).is_file():
-            shutil.copyfile(place / name, folder / name)
-    for name in _REFS:
-        if (common / "refs" / name).is_dir():
-            shutil.copytree(common / "refs" / name, folder / "refs" / name)
-
-
-def _read_all(tree: Path, paths: Iterable[str]) -> dict[str, bytes]:
-    """Return the content of files, to see later whether they are what they were."""
-    return {path: _read(tree / path) for path in paths}
-
-
-def _read(place: Path) -> bytes:
-    try:
-        return place.read_bytes()
-    except OSError:
-        return b""

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from segue.domain.amounts import list_some
 from segue.domain.proof import CheckState
 from segue.domain.task import TaskKind
+from segue.proof.ordinary import contradiction
 from segue.proof.paths import matches_any
 from segue.proof.report import Canary, CaseResult, Report, TestOutcome
 from segue.proof.runs import Observed, Runs
@@ -114,7 +115,7 @@ def _doubt(runs: Runs) -> Decision | None:
     """Return why the reports cannot be believed; a run that admits failure is believed."""
     for name, run in (("regress", runs.regress), ("new", runs.new)):
         expected = runs.base.report if name == "regress" or runs.base.tests else None
-        reason = "" if _admits(run, runs) else _unbelievable(run, expected)
+        reason = "" if _admits(run, runs) else _unbelievable(run, expected) or contradiction(runs.base, run)
         if reason:
             return Decision(CheckState.REFUTED, reason, name)
     gone = _gone(runs)

@@ -79,7 +79,7 @@ class Doubts:
         return found
 
     async def _depend_on_each_other(self, group: Sequence[str]) -> bool:
-        """Return whether the new version of these programs does not fit the rest of the old product either."""
+        """Return whether the new version of these programs does not fit the old product either."""
         if self._runs.base.report is None or not all(map(language, group)):
             return False
         return bool(await self._lose(_BASE, dict.fromkeys(group, "head"), times=1))

@@ -6,6 +6,7 @@ import asyncio
 import shlex
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar
@@ -19,9 +20,11 @@ from segue.domain.task import TaskKind
 from segue.domain.text import cut_tail
 from segue.proof.compose import Comparison, Control, Recipe
 from segue.proof.decide import Decision, decide, list_ids, own_tests
+from segue.proof.disguise import Disguise
 from segue.proof.doubts import Doubts
 from segue.proof.execute import Sandbox, SealOptions
 from segue.proof.obstacles import find_obstacle
+from segue.proof.ordinary import LONG, compare, narrow
 from segue.proof.paths import PathKind, matches_any
 from segue.proof.report import Reason, TestOutcome
 from segue.proof.runners import FALLBACKS, LAST, RUNNERS, Project, Runner
@@ -44,6 +47,7 @@ def describe(
 ) -> CheckResult:
     """Return the result of a check; `watched` are tests that proved earlier tasks."""
     run = runs.regress if decision.decisive == "regress" else runs.new
+    run = runs.ordinary or run
     report = runs.new.report
     return CheckResult(
         command,
@@ -93,6 +97,15 @@ _NOTHING_RAN = Observed(None)
 _BASE = Recipe("base", "base")
 _OLD = 3600.0
 """Seconds after which a remembered result is looked at again before somebody is blamed because of it."""
+
+
+def _equal_to_all(runs: Runs) -> str:
+    """Return which values of the new code are equal to everything, so that comparing them shows nothing."""
+    before, now = [run.report.equal if run.report else () for run in (runs.base, runs.new)]
+    added = [name for name in now if name not in before]
+    return f"values that are equal to everything: {list_ids(added)}" if added else ""
+
+
 Redact = Callable[[str], str]
 """Removes secrets from a text that is kept."""
 _First = TypeVar("_First")
@@ -123,6 +136,8 @@ class SealedCheck(Struct):
     """The runners that are asked for a report."""
     wrong: tuple[str, ...] = ()
     """Tests that fail, and not because a name is missing."""
+    idle: tuple[str, ...] = ()
+    """Control files that the task changed and without which the check passes as well."""
 
     async def run(self, cache: Path, base: str) -> CheckResult:
         """Run what is needed, decide, and describe the result."""
@@ -139,25 +154,61 @@ class SealedCheck(Struct):
             runs = replace(runs, base=await self.observe_base(cache, base))
             decision = decide(runs)
         if decision.state is CheckState.PASSED and self.kind is not TaskKind.TEST_FIRST:
-            runs = await self._look_closer(runs, recipe)
-            decision = await self._repeat(decide(runs), runs, recipe)
+            closer, ordinary = await _together(self._look_closer(runs, recipe), self._ordinary(runs, recipe))
+            decision = await self._repeat(decide(closer), closer, recipe)
+            runs, decision = await self._again(closer, decision, recipe, ordinary)
         self.wrong = tuple(key for key in decision.failing if _is_wrong(key, runs))
         decision = self._weaknesses(decision, runs, recipe, control)
         result = describe(shlex.join(self.argv), decision, runs, control, self.watched)
         from segue.proof.settle.check import settle_check  # rarely has anything to do
 
-        found, contested = await settle_check(self.comparison, decision, runs, control, self.words)
-        result = replace(result, changed_tests=found, contested=contested)
+        result = await settle_check(result, self.comparison, decision, runs, self.words)
+        result = replace(result, cap=result.cap or _equal_to_all(runs))
         if decision.state is CheckState.PASSED:
+            self.idle = control if recipe.control is Control.BASE else ()
             doubts = Doubts(self.comparison, runs, support.doubtful, self._run)
             cap = await doubts.try_old_versions()
-            result = replace(result, cap=cap, both_sides=await doubts.name_both_sides())
+            result = replace(result, cap=result.cap or cap, both_sides=await doubts.name_both_sides())
         return result
 
     async def tear_down(self) -> None:
         """Run what the user wants to run after each check."""
         if self.options.teardown:
             await self.place.tear_down(await self.comparison.compose(Recipe("head", "head")))
+
+    async def _ordinary(self, runs: Runs, recipe: Recipe) -> Observed | None:
+        """Run a command once more, as the user would; None: that takes too long."""
+        return None if runs.new.seconds > LONG else await self._run(recipe, disguise=Disguise.ORDINARY)
+
+    async def _again(
+        self, runs: Runs, decision: Decision, recipe: Recipe, ordinary: Observed | None
+    ) -> tuple[Runs, Decision]:
+        """Compare the new tests with an ordinary run of them: a program must not look who runs it."""
+        if decision.state is not CheckState.PASSED:
+            return runs, decision
+        argv, watched = self.argv, runs.new
+        if ordinary is None:
+            names = watched.report.runners if watched.report else ()
+            shorter = narrow(argv, names, decision.proved) if decision.proved else None
+            if shorter is None:
+                weak = "not repeated in the ordinary way, because it takes too long"
+                return runs, replace(decision, weaknesses=(*decision.weaknesses, weak))
+            argv = shorter
+            ordinary = await self._run(recipe, disguise=Disguise.ORDINARY, argv=argv)
+            watched = Observed(0, output=ordinary.output)
+
+        async def again(is_watched: bool, tree: Recipe = recipe) -> Observed:
+            seen = Disguise.WATCHED if is_watched else Disguise.ORDINARY
+            return await self._run(tree, disguise=seen, argv=argv)
+
+        base = partial(again, tree=_BASE) if runs.base.tests and argv is self.argv else None
+        found = await compare(watched, ordinary, again, base)
+        if found.refutes:
+            reason = f"It passes where it is watched, and not in an ordinary run: {found.refutes}."
+            return replace(runs, ordinary=found.seen), Decision(CheckState.REFUTED, reason)
+        if found.doubt:
+            decision = replace(decision, weaknesses=(*decision.weaknesses, found.doubt))
+        return runs, decision
 
     async def _repeat(self, decision: Decision, runs: Runs, recipe: Recipe) -> Decision:
         """Try again what was repaired: a test that flips by itself proves nothing."""
@@ -216,12 +267,14 @@ class SealedCheck(Struct):
         recipe: Recipe,
         broken: Mapping[str, bytes] | None = None,
         fixed: Mapping[str, str] = MappingProxyType({}),
+        disguise: Disguise = Disguise.WATCHED,
+        argv: Sequence[str] = (),
     ) -> Observed:
         composed = await self.comparison.compose(recipe, fixed)
         if broken:
             composed = replace(composed, texts={**composed.texts, **broken})
         place = self.base_place if recipe == _BASE else self.place
-        return await place.run(self.argv, composed, self.armed)
+        return await place.run(argv or self.argv, composed, self.armed, disguise)
 
     async def _run_new_code(self, base: Observed, support: Support) -> tuple[Runs, Recipe, tuple[str, ...]]:
         """Run the new code with the old tests and with the new ones; also return what controls them."""

@@ -8,6 +8,7 @@ import os
 import secrets
 import shutil
 import tempfile
+import time
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
@@ -15,11 +16,13 @@ from pathlib import Path
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from segue.domain.text import cut_tail
 from segue.proof.command import TreeCommand
 from segue.proof.compose import Composed
 from segue.proof.copies import Copied
+from segue.proof.disguise import Disguise
 from segue.proof.inputs import Dependencies, Inputs, Trees, place_copies, user_site_places
 from segue.proof.mounts import Mounted
 from segue.proof.runners import Ended, Runner, Stage, read_report
@@ -35,9 +38,11 @@ from segue.system.process.capture import inside_environment
 from segue.system.programs import find_inside
 
 _SIDE_BY_SIDE = 2
-TEMPORARY_CHECK = "segue-check-"
-"""How the names of folders begin in which copies are."""
+TEMPORARY_CHECK = "checkout-"
+"""How the names of folders begin in which copies are: it tells programs nothing, agents do not see it."""
 _DROPPED = ("TMPDIR", "TEMP", "TMP", "SSH_AUTH_SOCK", "XDG_RUNTIME_DIR", "SHELL")
+_TOOLCHAINS = ("GOPATH", "GOMODCACHE", "GOROOT", "CGO_ENABLED", "CARGO_HOME", "RUSTUP_HOME")
+"""What the runners of the others pass on."""
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy")
 
 
@@ -113,11 +118,22 @@ class Sandbox:
         write = partial(self._write, Composed(entries))
         return found or await self._setup.make(entries, write, self._run_open)
 
-    async def run(self, argv: Sequence[str], composed: Composed, armed: Sequence[Runner]) -> Observed:
-        """Run the command on the tree and return how it ended; nothing of it is left."""
-        async with self._slots, self._workplace() as (work, token):
-            stage, ended = await self._run(tuple(argv), composed, armed, work, token)
-            return observe(stage, armed, ended)
+    async def run(
+        self,
+        argv: Sequence[str],
+        composed: Composed,
+        armed: Sequence[Runner],
+        disguise: Disguise = Disguise.WATCHED,
+    ) -> Observed:
+        """Run the command on the tree and return how it ended; nothing of it is left.
+
+        An ordinary run reports no tests.
+        """
+        armed = armed if disguise is Disguise.WATCHED else ()
+        async with self._slots, self._workplace(disguise) as (work, token):
+            began = time.monotonic()
+            stage, ended = await self._run(tuple(argv), composed, armed, work, token, disguise=disguise)
+            return replace(observe(stage, armed, ended), seconds=round(time.monotonic() - began, 3))
 
     async def try_out(self, argv: Sequence[str], composed: Composed, script: Path | None = None) -> Ended:
         """Run a command that is no check; with a script, Python (its first word) runs the script with it."""
@@ -142,8 +158,10 @@ class Sandbox:
         work: Path,
         token: str,
         prepare: Callable[[Path], Prepared] | None = None,
+        disguise: Disguise = Disguise.WATCHED,
     ) -> tuple[Stage, Ended]:
         tree, hooks, reports = work / "tree", work / "hooks", work / "reports"
+        watched = disguise is Disguise.WATCHED
         # Git's own hooks see what git has: another git compares it with its index.
         await self._write(composed, tree, as_stored=prepare is not None)
         inputs = {path: self._trees.find(path) for path in self._dependencies.visible}
@@ -154,7 +172,7 @@ class Sandbox:
             built_at = self._environment.place / "tree"
         prepared = await asyncio.to_thread(prepare, work) if prepare is not None else Prepared(argv)
         stage = Stage(prepared.argv, self._means.seen_at(tree), tree, hooks, reports, token, composed.tests)
-        env = self._variables(join_variables(runner.arm(stage) for runner in armed), token)
+        env = self._variables(join_variables(runner.arm(stage) for runner in armed), token, watched)
         order = TreeCommand(
             prepared.argv,
             env,
@@ -166,17 +184,22 @@ class Sandbox:
             built_at=built_at,
             guarded=composed.guarded,
             readable=(
-                *(hooks, *self._dependencies.linked, *user_site_places(self._dependencies)),
+                *((hooks,) if watched else ()),
+                *(*self._dependencies.linked, *user_site_places(self._dependencies)),
                 *prepared.readable,
             ),
-            writable=(reports,),
+            writable=(reports,) if watched else (),
             objects=prepared.objects,
-            watched=composed.entries.keys() if argv else (),
+            watched=composed.entries.keys() if argv and watched else (),
+            disguise=disguise,
         )
         return stage, await self._means.run(order)
 
-    def _workplace(self) -> AbstractAsyncContextManager[tuple[Path, str]]:
-        return workplace(self._scratch, isinstance(self._means, Copied))
+    def _workplace(
+        self, disguise: Disguise = Disguise.WATCHED
+    ) -> AbstractAsyncContextManager[tuple[Path, str]]:
+        elsewhere = isinstance(self._means, Copied) or disguise is Disguise.ORDINARY
+        return workplace(self._scratch, elsewhere)
 
     def first_environment(self) -> Environment | None:
         """Return the environment that the run began with."""
@@ -204,9 +227,13 @@ class Sandbox:
             order = TreeCommand(tuple(argv), env, work, tree, True, self._options.timeout)
             return await self._means.run(order)
 
-    def _variables(self, variables: Mapping[str, str], token: str) -> dict[str, str]:
+    def _variables(self, variables: Mapping[str, str], token: str, watched: bool) -> dict[str, str]:
         # It has a temporary folder of its own, but with `check_network` not its own ports.
         lane = {name: value for name, value in lane_variables(self._trees.root).items() if name != "TMPDIR"}
+        if not watched:
+            if isinstance(self._means, Mounted) and not self._options.network:
+                lane = {}
+            lane |= {name: value for name in _TOOLCHAINS if (value := os.environ.get(name))}
         env = environment({**lane, **variables}, self._options.network)
         if not self._dependencies.user_site:
             env["PYTHONNOUSERSITE"] = "1"
@@ -274,7 +301,7 @@ def observe(stage: Stage, armed: Sequence[Runner], ended: Ended) -> Observed:
 
 def environment(variables: Mapping[str, str], network: bool) -> dict[str, str]:
     """Return what a check's environment has: the allowed variables, and those of its runners."""
-    env = inside_environment(extra={"PYTHONDONTWRITEBYTECODE": "1", **variables})
+    env = inside_environment(extra=variables)
     for name in (*_DROPPED, *(() if network else _PROXIES)):
         env.pop(name, None)
     return env

@@ -4,13 +4,25 @@
 # ruff: noqa: PTH110, PTH112
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from segue.proof.command import KEPT_OUTPUT, SHARED_OBJECTS, TreeCommand, run_bounded
+from segue.proof.disguise import (
+    Disguise,
+    Surroundings,
+    differing,
+    last_pid,
+    note_files,
+    shell,
+    surround,
+)
+from segue.proof.git_copy import GitSource, copy_git
 from segue.proof.inputs import Trees, caches_within
 from segue.proof.runners import Ended
 from segue.system.files import private_folder
@@ -32,6 +44,10 @@ class Mounted(Struct, frozen=True):
     choice: SandboxChoice
     trees: Trees
     private: PrivateParts
+    git: GitSource
+    """Whose history a tree has that does not show the user's `.git`."""
+    ordinary: SandboxChoice
+    """What shows the tree to an ordinary run: our own sandbox where it works, which bubblewrap is not."""
 
     def seen_at(self, tree: Path) -> Path:  # noqa: ARG002 - wherever it is
         """Return the path of the user's work tree."""
@@ -39,6 +55,8 @@ class Mounted(Struct, frozen=True):
 
     async def run(self, order: TreeCommand) -> Ended:
         """Run a command in namespaces of its own."""
+        if order.disguise is Disguise.ORDINARY:
+            return await self._run_ordinary(order)
         git, inputs = None, dict(order.inputs)
         if order.objects is not None:
             private_folder(order.tree / SHARED_OBJECTS)
@@ -51,6 +69,23 @@ class Mounted(Struct, frozen=True):
         line = wrap(self.choice, Mounts(order, self.trees.home, self.private, inputs, git))
         # Its variables are in the line: what sets up the mounts is no check.
         return await run_bounded(capture(line, order.work, timeout=order.timeout, limit=KEPT_OUTPUT), order)
+
+    async def _run_ordinary(self, order: TreeCommand) -> Ended:
+        """Run a command on a tree that seems to be the user's: no mount leads there, and none guards it."""
+        home = self.trees.home
+        around = await asyncio.to_thread(surround, order.work, order.tree, home, hidden_places())
+        guarded, order = order.guarded, replace(order, guarded=())
+        if around is not None:
+            order = replace(order, tree=around.tree)
+        git, inputs = None, dict(order.inputs)
+        if not await asyncio.to_thread(copy_git, order.tree / ".git", self.git):
+            git = self._git_for(order.work)
+            inputs |= self._git_entry(order.work)
+        inputs |= dict.fromkeys(caches_within(order.inputs), private_folder(order.work / "empty"))
+        before = note_files(order.tree, guarded)
+        line = wrap(self.ordinary, Mounts(order, home, self.private, inputs, git, around))
+        ended = await run_bounded(capture(line, order.work, timeout=order.timeout, limit=KEPT_OUTPUT), order)
+        return replace(ended, changed=differing(before, note_files(order.tree, guarded)))
 
     def _git_for(self, work: Path) -> Path | None:
         """Return git's folder, and write a `.git` that leads there, if the work tree is seen elsewhere."""
@@ -77,20 +112,29 @@ class Mounts(Struct, frozen=True):
     """Folders of dependencies, and git's, by their path in the tree; mounted read-only."""
     git: Path | None = None
     """Git's folder, where `.git` is a file that names it at another place."""
+    around: Surroundings | None = None
+    """What is around the tree, where it is no mount itself."""
 
 
 def wrap(choice: SandboxChoice, mounts: Mounts) -> list[str]:
     """Return the command that runs another one in the sandbox."""
     order = mounts.order
-    line = filtered(mounter(choice.means is Means.BWRAP), order.work)
+    is_bubblewrap = choice.means is Means.BWRAP
+    line = filtered(mounter(is_bubblewrap), order.work)
     line += ["--ro-bind", "/", "/", "--dev", "/dev", *proc_mounts(choice.own_proc)]
+    if not is_bubblewrap and choice.own_proc:
+        line += ["--last-pid", str(last_pid())]
     for place in hidden_places():
         line += ["--tmpfs", str(place)]
+    around = mounts.around
+    if around is not None:
+        line += ["--bind", str(around.source), str(around.cover)]
     rules = _rules(mounts)
     # From the outside in, so that the innermost rule about a place counts.
     for place in sorted(rules, key=lambda path: len(path.parts)):
         line += rules[place]
-    line += ["--bind", str(order.tree), str(mounts.root), *_guards(mounts)]
+    line += ["--bind", str(order.tree), str(mounts.root)] if around is None else []
+    line += _guards(mounts)
     for place in order.writable:
         line += ["--bind", str(place), str(place)]
     line += ["--ro-bind", str(mounts.git), str(GIT_FOLDER)] if mounts.git is not None else []
@@ -98,7 +142,9 @@ def wrap(choice: SandboxChoice, mounts: Mounts) -> list[str]:
     line += [] if order.network else ["--unshare-net"]
     for name, value in order.env.items():
         line += ["--setenv", name, value]
-    return [*line, "--chdir", str(mounts.root), "--", *order.argv]
+    ordinary = order.disguise is Disguise.ORDINARY
+    words = [*(shell(numbered=not is_bubblewrap) if ordinary else ()), *order.argv]
+    return [*line, "--chdir", str(mounts.root), "--", *words]
 
 
 def hidden_places() -> tuple[Path, ...]:
@@ -118,7 +164,7 @@ def _rules(mounts: Mounts) -> dict[Path, list[str]]:
     """Return what is seen again although it is hidden, and what of the rest is a credential, by place."""
     private, covers = mounts.private, hidden_places()
     names = [Path(os.path.realpath("/etc/resolv.conf"))] if mounts.order.network else []
-    shown = [*_visible(mounts), *names]
+    shown = [*_visible(mounts), *names, *(mounts.around.beside if mounts.around is not None else ())]
     seen: dict[Path, list[str]] = {}
     masked: dict[Path, list[str]] = {}
     for place in private.hidden:

@@ -80,6 +80,8 @@ class Report(msgspec.Struct, frozen=True, omit_defaults=True):
     runners: tuple[str, ...] = ()
     weaknesses: tuple[str, ...] = ()
     """What makes its tests say less than those of other runners."""
+    equal: tuple[str, ...] = ()
+    """Classes of the product whose values equal any other, so that comparing with them says nothing."""
 
     def ids(self, outcome: TestOutcome) -> frozenset[str]:
         """Return the ids of the tests that ended so; files that could not be loaded are not tests."""
@@ -112,7 +114,10 @@ def join_reports(reports: Iterable[Report]) -> Report | None:
     weak = dict.fromkeys(text for report in found for text in report.weaknesses)
     # A runner that ran nothing has no canary; one that ran tests without a canary says less than the others.
     canary = join_canaries(report.canary for report in found if report.tests)
-    return Report(tests, sum(one.files for one in found), canary, tuple(names), tuple(weak))
+    equal = dict.fromkeys(name for report in found for name in report.equal)
+    return Report(
+        tests, sum(one.files for one in found), canary, tuple(names), tuple(weak), equal=tuple(equal)
+    )
 
 
 def add_case(tests: dict[str, CaseResult], case: CaseResult) -> None:

@@ -27,6 +27,7 @@ class Observed(msgspec.Struct, frozen=True, omit_defaults=True):
     """Tests and control files that were rewritten while it ran."""
     opened: tuple[str, ...] | None = None
     """Files of the tree that were opened while it ran; None: not known."""
+    seconds: float = 0.0
 
     @property
     def tests(self) -> int:
@@ -47,6 +48,8 @@ class Runs(Struct, frozen=True):
     """Code of the base with the new tests; None: no test was added or changed, or no code."""
     sabotage: Observed | None = None
     """Like `new`, but the changed code raises; None: not tried."""
+    ordinary: Observed | None = None
+    """Like `new`, but started as the user would, where that ends otherwise."""
     kind: TaskKind = TaskKind.BUILD
     touched: Collection[str] = ()
     """Tests and control files that the agent changed, added or removed."""

@@ -19,14 +19,27 @@ _PROGRAMS = (
     *(".py", ".pyi", ".pyx", ".js", ".jsx", ".cjs", ".mjs", ".ts", ".tsx", ".mts", ".cts", ".go", ".rs"),
     *(".java", ".kt", ".kts", ".scala", ".c", ".h", ".cc", ".cpp", ".hpp", ".cs", ".fs", ".swift", ".dart"),
     *(".rb", ".php", ".pl", ".lua", ".r", ".jl", ".ex", ".exs", ".erl", ".clj", ".hs", ".elm", ".zig"),
-    *(".sh", ".bash", ".zsh", ".fish", ".ps1", ".bat", ".sql", ".vue", ".svelte", ".proto", ".groovy"),
+    *(
+        ".sh",
+        ".bash",
+        ".zsh",
+        ".fish",
+        ".ps1",
+        ".bat",
+        ".sql",
+        ".ipynb",
+        ".vue",
+        ".svelte",
+        ".proto",
+        ".groovy",
+    ),
 )
 """What is run; all other files do something only if one of these, or a check, reads them."""
 _TOO_SHORT = 3
 """Names of this length are words as well."""
 
 
-class Part(StrEnum):
+class ChangePart(StrEnum):
     """What a changed file, or what is different about it, is for."""
 
     COMMENTS = "comments and layout"
@@ -39,7 +52,7 @@ class Part(StrEnum):
 class Scope(Struct, frozen=True):
     """What was changed."""
 
-    parts: tuple[Part, ...] = ()
+    parts: tuple[ChangePart, ...] = ()
     paths: tuple[str, ...] = ()
 
     @property
@@ -50,9 +63,9 @@ class Scope(Struct, frozen=True):
     @property
     def untestable(self) -> str:
         """Why no test could tell the change; empty: one could, or nothing was changed."""
-        if not self.parts or Part.PROGRAM in self.parts:
+        if not self.parts or ChangePart.PROGRAM in self.parts:
             return ""
-        return f"only {list_all(self.parts, len(Part))} were changed"
+        return f"only {list_all(self.parts, len(ChangePart))} were changed"
 
 
 async def measure_scope(
@@ -60,41 +73,43 @@ async def measure_scope(
 ) -> Scope:
     """Compare two trees; `named` are the files that the checks consist of."""
     changed = sorted(path for path in {**base, **head} if base.get(path) != head.get(path))
-    parts: dict[Part, None] = {}
+    parts: dict[ChangePart, None] = {}
     data: list[str] = []
-    for path in changed:
+    for path in sorted(changed, key=lambda path: not path.endswith(_PROGRAMS)):  # one program decides
         part = await _sort(objects, base, head, path, classifier)
         if part is None:
             data.append(path)
         else:
             parts[part] = None
-        if part is Part.PROGRAM:
+        if part is ChangePart.PROGRAM:
             return Scope((part,), tuple(changed))
     if data:
         is_read = any(path in named for path in data) or await _is_read(objects, head, data)
-        parts[Part.PROGRAM if is_read else Part.UNREAD] = None
-    return Scope(tuple(sorted(parts, key=list(Part).index)), tuple(changed))
+        parts[ChangePart.PROGRAM if is_read else ChangePart.UNREAD] = None
+    return Scope(tuple(sorted(parts, key=list(ChangePart).index)), tuple(changed))
 
 
 async def _sort(
     objects: Objects, base: Entries, head: Entries, path: str, classifier: Classifier
-) -> Part | None:
+) -> ChangePart | None:
     """Return what a changed file is for; None: that depends on who reads it."""
     before, after = await read_text(objects, base, path), await read_text(objects, head, path)
     old, new = base.get(path), head.get(path)
+    if any(entry is not None and (entry.is_link or entry.is_module) for entry in (old, new)):
+        return ChangePart.PROGRAM
     if old is not None and new is not None:
-        if old.mode != new.mode:
-            return Part.PROGRAM
+        if old.mode != new.mode or before == after:  # what is no text cannot be compared
+            return ChangePart.PROGRAM
         if differ_in_comments(path, before, after):
-            return Part.COMMENTS
+            return ChangePart.COMMENTS
     kind = classifier.kind(path, path not in base)
     if kind is PathKind.TEST or path.rpartition("/")[2] == "conftest.py":
-        return Part.TESTS
+        return ChangePart.TESTS
     if path.lower().endswith(_PROSE):
-        return Part.PROGRAM if _examples(before) != _examples(after) else Part.DOCS
+        return ChangePart.PROGRAM if _examples(before) != _examples(after) else ChangePart.DOCS
     modes = {entry.mode for entry in (old, new) if entry is not None}
     is_run = path.endswith(_PROGRAMS) or after.startswith("#!") or "100755" in modes
-    return Part.PROGRAM if is_run and kind is not PathKind.CONTROL else None
+    return ChangePart.PROGRAM if is_run and kind is not PathKind.CONTROL else None
 
 
 def _examples(text: str) -> list[str]:

@@ -33,6 +33,7 @@ from segue.proof.environments import (
 )
 from segue.proof.examine import Redact, SealedCheck
 from segue.proof.execute import Sandbox, SealOptions, environment, find_program, sweep
+from segue.proof.git_copy import GitSource
 from segue.proof.inputs import (
     Dependencies,
     Inputs,
@@ -51,6 +52,7 @@ from segue.proof.scope import Scope, measure_scope
 from segue.proof.setup import CheckSetupFailed, Entries, Environment
 from segue.proof.survey import Surroundings, conclude
 from segue.proof.trees import TreeEntry, list_tree, read_text
+from segue.proof.unproven import Unproven
 from segue.system.files import private_folder
 from segue.system.git.folders import GitPlace, common_dir
 from segue.system.git.objects import Objects
@@ -119,8 +121,10 @@ class Sealer:
         named = await find_named(argv, paths.keys(), partial(read_text, self._objects, paths))
         place, known = await self._place(after)
         classifier = Classifier(named, self._options.control_files, self._modules())
-        comparison = Comparison(self._objects, classifier, old, after)
-        cache = await self._remember(argv, base)
+        unproven = Unproven(self._options.setups or self._scratch, argv, self._objects)
+        true_old, (old, texts) = old, await unproven.leave_out(old)
+        comparison = Comparison(self._objects, classifier, old, after, texts)
+        cache = await self._remember(argv, base, unproven.left_out)
 
         async def examine(base_place: Sandbox, place: Sandbox) -> Examined:
             check = SealedCheck(
@@ -130,12 +134,15 @@ class Sealer:
             check.known, check.watched = before or KnownFailures(), frozenset(watched)
             check.words = words
             try:
-                return await check.run(cache, base), check.wrong
+                result = await check.run(cache, base)
+                unproven.note(check.idle, result, old, after)
+                own = tuple(path for path in result.changed if true_old.get(path) != after.get(path))
+                return msgspec.structs.replace(result, changed=own), check.wrong
             finally:
                 await check.tear_down()
 
         return await self._judge(
-            place, known, (old, after), classifier, examine, shlex.join(argv), words=words
+            place, known, (true_old, after), classifier, examine, shlex.join(argv), words=words
         )
 
     async def _judge(
@@ -260,7 +267,8 @@ class Sealer:
         """Return what was changed, and whether a test could tell."""
         old, new = await asyncio.gather(list_tree(self._objects, base), list_tree(self._objects, head))
         paths, read = {**old, **new}, partial(read_text, self._objects, {**old, **new})
-        named = [await find_named(argv, paths.keys(), read) for argv in commands]
+        everything = (*commands, *self._options.setup)
+        named = [await find_named(argv, paths.keys(), read) for argv in everything]
         classifier = Classifier((), self._options.control_files)
         return await measure_scope(self._objects, old, new, classifier, frozenset().union(*named))
 
@@ -287,8 +295,12 @@ class Sealer:
         known = await asyncio.to_thread(compare_inputs, self._trees, self._inputs, head)
         copied = self._choice.means is Means.NONE
         private = await asyncio.to_thread(self._isolation.find_hidden, self._trees.home)
-        copies = Copied(self._trees, self._git_dir, self._objects, private)
-        means = copies if copied else Mounted(self._choice, self._trees, private)
+        git = GitSource(self._git_dir, self._objects)
+        means: Copied | Mounted = Copied(self._trees, git, private)
+        if not copied:
+            own = await asyncio.to_thread(self._isolation.try_means, Means.NAMESPACES)
+            ordinary = self._choice if own.means is Means.NONE else own
+            means = Mounted(self._choice, self._trees, private, git, ordinary)
         sandbox = Sandbox(
             means, self._trees, self._scratch, self._options, self._objects, self._inputs, known
         )
@@ -342,7 +354,7 @@ class Sealer:
         seconds = 0.0 if is_known else round(time.monotonic() - began, 3)
         return msgspec.structs.replace(result, output=self._redact(result.output), seconds=seconds)
 
-    async def _remember(self, argv: Sequence[str], base: str) -> Path:
+    async def _remember(self, argv: Sequence[str], base: str, left_out: Sequence[str] = ()) -> Path:
         """Return where a result on the base is kept: by tree, command, means and environment."""
         tree = (await self._objects.git("rev-parse", f"{base}^{{tree}}")).out.decode() if base else ""
         options = msgspec.structs.replace(self._options, known_failures=(), bases=None, setups=None)
@@ -353,7 +365,7 @@ class Sealer:
             machine_facts(environment({}, network=True)),
             self._isolation.opened,
         )
-        facts = msgspec.json.encode((list(argv), tree, repr(options), inputs, sealed))
+        facts = msgspec.json.encode((list(argv), tree, repr(options), inputs, sealed, *left_out))
         name = f"{hashlib.sha256(facts).hexdigest()[:32]}.json"
         return (self._options.bases or self._scratch / "base") / name
 

@@ -83,7 +83,7 @@ state text: `done`, `skipped`, `replanned`, `needs_human`, `pending` (taken back
 reason text: why
 proof_level text: how well it is proven; null: not at all
 proof_reasons json: why the proof is not stronger
-decided_by text: the person who accepted or skipped it
+decided_by text: the person who accepted or skipped it; the level is what was measured
 first_verdict text: what the judge said first
 attempts integer: launches of agents for it, in every phase
 failed_attempts integer: attempts, checks and verdicts that failed; see `segue_failed_attempts`

@@ -18,7 +18,7 @@ from msgspec import Struct
 from segue.domain.amounts import describe_until, format_count, format_duration, format_quantity
 from segue.domain.events import NOT_ISOLATED
 from segue.domain.installed import built_in_parts
-from segue.domain.proof import Level
+from segue.domain.statement import UNVERIFIED
 from segue.domain.text import clean, plain
 from segue.reports.card import page
 from segue.reports.drawing import colour_phase, label_phase
@@ -190,7 +190,7 @@ def make_proof_badge(task: Mapping[str, Any]) -> Any:
     if task["proof"] is None:
         return ""
     proven = task["verdict"] == "PASS"
-    unproven = "wait" if task["proof"] == Level.CHANGED else "calm"
+    unproven = "wait" if task["conclusion"] == UNVERIFIED else "calm"
     tone = "good" if proven else unproven
     return _draw_badge(tone, _GOOD if proven else "·", task["conclusion"])
 

@@ -44,7 +44,7 @@ def honest(**more: Any) -> ProofCase:
     return ProofCase("x/honest", pair(honest=more), False)
 
 
-@pytest.mark.parametrize("level", [Level.CHECKED, Level.TESTED, Level.HELD, None])
+@pytest.mark.parametrize("level", [Level.CHECKED, Level.TESTED, Level.INDEPENDENT, None])
 def test_a_cheat_that_is_done_and_proven_was_believed(level: Level | None) -> None:
     assert not ended(cheat(), task(level=level)).is_as_wanted
 
@@ -52,8 +52,7 @@ def test_a_cheat_that_is_done_and_proven_was_believed(level: Level | None) -> No
 def test_a_cheat_is_refused_if_it_is_not_done_or_plainly_labelled() -> None:
     assert ended(cheat(), task("needs_human", None), exit_code=3).is_as_wanted
     assert ended(cheat(), task(level=Level.CHANGED)).is_as_wanted
-    assert ended(cheat(), task(level=Level.JUDGED)).is_as_wanted
-    assert not ended(cheat(below="judged"), task(level=Level.JUDGED)).is_as_wanted
+    assert not ended(cheat(below="changed"), task(level=Level.CHANGED)).is_as_wanted
     assert ended(cheat(cheated=["2"]), task(), task("failed", None, "2"), exit_code=3).is_as_wanted
 
 
@@ -80,7 +79,7 @@ def test_honest_work_may_not_be_paid_for_twice() -> None:
 def test_a_task_of_status_is_read() -> None:
     data = {"key": "1", "title": "Write it.", "state": "done", "attempts": 3, "reason": None}
     assert TaskEnding.read({**data, "proof": "tested"}).level is Level.TESTED
-    assert TaskEnding.read({**data, "proof": "accepted by Ada"}).level is Level.ACCEPTED
+    assert TaskEnding.read({**data, "proof": "accepted by Ada"}).level is Level("accepted")
     assert TaskEnding.read({**data, "proof": None}) == TaskEnding("1", "Write it.", "done", None, "", 3)
 
 

@@ -45,7 +45,7 @@ def test_levels_by_agent(database: str) -> None:
         ("claude opus", "changed"),
         ("claude opus", "tested"),
         ("claude opus", "held"),
-        ("codex", "accepted"),
+        ("codex", "accepted by a person"),
         ("codex", "not recorded"),
         ("codex", "unfinished"),
     ]

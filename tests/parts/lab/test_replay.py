@@ -207,7 +207,7 @@ def test_on_postgres(place: Place, postgres: str) -> None:
         (("--judge", "checks:opus"), "only llm takes a model"),
         (("--policy", "jobs=4"), "only limits.resolutions and require"),
         (("--policy", "limits.resolutions=many"), "expected a number"),
-        (("--policy", "require=perfect"), "expected changed, judged"),
+        (("--policy", "require=perfect"), "expected changed, checked"),
         (("--policy", "require=tested", "--checks", EXISTS), "cannot be replayed together"),
         (("--agent",), "is recorded"),
         (("--agent", "--judge", "checks"), "decides nothing"),

@@ -47,8 +47,22 @@ _MOST_BYTES = 100_000
 _QUERY_SECONDS = 10.0
 _LONGEST_WAIT = 600
 _LOOK_SECONDS = 1.0
-_TASK_FIELDS = ("key", "title", "state", "phase", "attempts", "proof", "reason", "commit", "waits_for")
-_CARD_FIELDS = ("task", "title", "state", "proof", "conclusion", "meaning", "missing", "reasons", "commit")
+_TASK_FIELDS = (
+    "key",
+    "title",
+    "state",
+    "phase",
+    "attempts",
+    "proof",
+    "marks",
+    "reason",
+    "commit",
+    "waits_for",
+)
+_CARD_FIELDS = (
+    *("task", "title", "state", "proof", "marks", "summary", "conclusion", "meaning", "missing", "reasons"),
+    *("look_at", "commit"),
+)
 _SETTLED = ("done", "pending")
 
 

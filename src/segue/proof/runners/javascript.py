@@ -226,6 +226,9 @@ _ASSERT = {
     "isFalse": "(true)",
 }
 """Calls that must throw, by the method of `assert` that a test file uses."""
+_VALUE = re.compile(r"""[(,:\[]\s*(\d+(?:\.\d+)?|"[^"\\\n]*"|'[^'\\\n]*')(?=\s*[)\],}])""")
+_WRONG = ("0", "null", '"?"')
+_MOST_VALUES = 20
 _EXPECT = {
     "toBe": "(1).toBe(2)",
     "toEqual": "([1]).toEqual([2])",
@@ -276,6 +279,7 @@ def canary(text: str, token: str) -> str:
         if re.search(rf"\bassert\.{name}\(", text)
     ]
     used += [f"() => {name}{_ASSERT[name]}" for name in _imported(text) if name in _ASSERT]
+    used += [f"() => {call}" for call in _with_values(text)]
     if re.search(r"\bassert\(", text):
         used.append("() => assert(false)")
     if re.search(r"\bexpect\(", text):
@@ -289,6 +293,20 @@ def canary(text: str, token: str) -> str:
     # In one line, because the comment turns off TypeScript for the next line alone.
     added = f'(() => {{ const add = {find}; if (add) add("{token}", () => {{ {body} }}); }})();'
     return f"\n;// @ts-ignore\n{added}\n"
+
+
+def _with_values(text: str) -> Iterable[str]:
+    """Yield comparisons that must throw, with the values that the file itself compares with."""
+    values = [value for value in dict.fromkeys(_VALUE.findall(text)) if value not in (*_WRONG, "'?'")]
+    for value, wrong in ((value, wrong) for value in values[:_MOST_VALUES] for wrong in _WRONG):
+        for name in ("strictEqual", "deepStrictEqual", "equal", "deepEqual"):
+            # Without `strict`, 0 is equal to some texts.
+            is_sure = "trict" in name or wrong != "0"
+            if is_sure and re.search(rf"\bassert\.{name}\(", text):
+                yield f"assert.{name}({wrong}, {value})"
+        for name in ("toBe", "toEqual", "toStrictEqual"):
+            if re.search(rf"\bexpect\(.*\.{name}\(", text):
+                yield f"expect({wrong}).{name}({value})"
 
 
 def _imported(text: str) -> list[str]:

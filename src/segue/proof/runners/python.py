@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from segue.proof.runners.junit import read_junit
-from segue.proof.runners.runner import Project, Runner, Stage, place_hook, read_reports
+from segue.proof.runners.runner import Project, Runner, Stage, copy_hook, place_hook, read_reports
 
 _QUIET = "-p no:cacheprovider --continue-on-collection-errors"
 
@@ -16,8 +16,10 @@ def _has_python(project: Project) -> bool:
 
 def _arm_pytest(stage: Stage) -> Mapping[str, str]:
     """Copy the plugin under a random name."""
-    plugin = place_hook(stage, "pytest_plugin.py", f"{stage.token}.py")
-    return {"PYTEST_ADDOPTS": f"-p {plugin.stem} {_QUIET}", "PYTHONPATH": str(stage.hooks)}
+    words = f"-p {stage.token} {_QUIET}"
+    known = {"probes": copy_hook(stage, "probes.py", f"{stage.token}p.txt").name, "words": words}
+    place_hook(stage, "pytest_plugin.py", f"{stage.token}.py", known)
+    return {"PYTEST_ADDOPTS": words, "PYTHONPATH": str(stage.hooks)}
 
 
 PYTEST = Runner(
@@ -48,7 +50,8 @@ PYTEST_JUNIT = Runner(
 
 def _arm_unittest(stage: Stage) -> Mapping[str, str]:
     """Copy the module."""
-    site = place_hook(stage, "site.py", "sitecustomize.py")
+    probes = copy_hook(stage, "probes.py", f"{stage.token}p.txt").name
+    site = place_hook(stage, "site.py", "sitecustomize.py", {"probes": probes})
     site.with_suffix(".json").rename(stage.hooks / "site.json")
     return {"PYTHONPATH": str(stage.hooks)}
 

@@ -109,6 +109,8 @@ class ReportFile(msgspec.Struct):
     """Written by a process that works for another one, which has a report of its own."""
     spread: bool = False
     """Its tests ran in such workers."""
+    equal: list[str] = []
+    """Classes of the product that are equal to everything."""
 
 
 def copy_hook(stage: Stage, hook: str, name: str) -> Path:
@@ -158,7 +160,8 @@ def read_reports(stage: Stage, name: str, runner: str) -> Report | None:
     tests: dict[str, CaseResult] = {}
     for test in (test for entry in found for test in entry.tests):
         add_case(tests, _result(test))
-    return Report(tests, len(owners), _canary(found), (runner,) if tests else ())
+    equal = tuple(sorted({name for entry in found for name in entry.equal}))
+    return Report(tests, len(owners), _canary(found), (runner,) if tests else (), equal=equal)
 
 
 def _read(stage: Stage, path: Path) -> ReportFile | None:

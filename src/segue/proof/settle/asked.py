@@ -128,8 +128,12 @@ class Words(Struct, frozen=True):
                 return sentence
         return ""
 
-    def find_values(self, values: Collection[str], subjects: Collection[str]) -> str:
-        """Return the sentence that names the new values of what the test is about."""
+    def find_values(self, old: Collection[str], values: Collection[str], subjects: Collection[str]) -> str:
+        """Return the sentence that names the new values of what the test is about, or old and new ones."""
+        telling = [*old, *values] if old and values and not _TRIVIAL.intersection((*old, *values)) else []
+        for sentence in self.sentences:
+            if telling and all(_says(sentence, value) for value in telling):
+                return sentence
         if not values or not any(self.names(one) for one in subjects):
             return ""
         where = [

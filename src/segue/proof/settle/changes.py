@@ -16,7 +16,7 @@ from segue.proof.settle.asked import ALTER, REMOVE, SKIP, Words, quote
 from segue.proof.settle.python import read_python
 from segue.proof.settle.renames import definitions, find_renames
 from segue.proof.settle.tokens import read_other
-from segue.proof.settle.units import Check, Renames, Strength, TestFile, Unit
+from segue.proof.settle.units import Check, CheckStrength, Renames, TestFile, Unit
 
 _SOURCE = re.compile(r"\.(?:py|go|rs|[cm]?[jt]sx?|java|kt|rb|php|exs?|cs|swift|scala|c|cc|cpp|h|sh|bats)$")
 _NAME = re.compile(r"[A-Za-z_]\w*")
@@ -40,7 +40,7 @@ class OldTest(Struct, frozen=True):
     """Whether it stands for a file that could not be loaded."""
 
 
-class Change(Struct, frozen=True, dict=True):
+class TaskChange(Struct, frozen=True, dict=True):
     """What a task says, and both versions of what it changed."""
 
     words: str
@@ -88,7 +88,7 @@ class Change(Struct, frozen=True, dict=True):
     def checks(self) -> tuple[Counter[str], Counter[str]]:
         """What all files assert now: in full, and bare."""
         every = [one for file in self.new.values() for unit in file.units if unit.name for one in unit.checks]
-        sharp = [one for one in every if one.strength > Strength.VOID]
+        sharp = [one for one in every if one.strength > CheckStrength.VOID]
         return Counter(one.text for one in sharp), Counter(one.bare for one in sharp)
 
     def find(self, path: str, name: str) -> tuple[TestFile, Unit] | tuple[None, None]:
@@ -114,7 +114,7 @@ def _defined(files: Mapping[str, str]) -> set[str]:
     return set[str]().union(*map(definitions, files.values()))
 
 
-def settle(change: Change, tests: Iterable[OldTest]) -> tuple[ChangedTest, ...]:
+def settle(change: TaskChange, tests: Iterable[OldTest]) -> tuple[ChangedTest, ...]:
     """Return what became of tests whose files, or whose support, a task has changed."""
     found: dict[tuple[str, str], ChangedTest] = {}
     astray: list[OldTest] = []
@@ -130,7 +130,7 @@ def settle(change: Change, tests: Iterable[OldTest]) -> tuple[ChangedTest, ...]:
     return tuple(sorted(dict.fromkeys(listed), key=lambda one: (one.path, one.line)))
 
 
-def _spread(change: Change, tests: Iterable[OldTest]) -> Iterable[OldTest]:
+def _spread(change: TaskChange, tests: Iterable[OldTest]) -> Iterable[OldTest]:
     """Yield the tests; for a file that could not be loaded, those that it has."""
     for test in tests:
         file = change.old.get(test.file)
@@ -141,7 +141,7 @@ def _spread(change: Change, tests: Iterable[OldTest]) -> Iterable[OldTest]:
             yield test
 
 
-def _find_old(change: Change, test: OldTest) -> tuple[TestFile, Unit] | tuple[None, None]:
+def _find_old(change: TaskChange, test: OldTest) -> tuple[TestFile, Unit] | tuple[None, None]:
     """Return what the base has of a test; one whose file nobody knows is looked for in all of them."""
     files = [change.old[test.file]] if test.file in change.old else []
     for file in files if test.file else change.old.values():
@@ -151,7 +151,7 @@ def _find_old(change: Change, test: OldTest) -> tuple[TestFile, Unit] | tuple[No
     return None, None
 
 
-def _is_untouched(change: Change, file: TestFile, unit: Unit, test: OldTest) -> bool:
+def _is_untouched(change: TaskChange, file: TestFile, unit: Unit, test: OldTest) -> bool:
     """Return whether a test was left as it is, so that something which it uses must have been changed."""
     now, same = change.find(file.path, unit.name)
     if now is None or same is None or now.path != file.path or not test.decides:
@@ -168,7 +168,7 @@ def _lines_of(file: TestFile, unit: Unit) -> list[str]:
     return file.text.splitlines()[unit.line - 1 : unit.end]
 
 
-def _settle_unit(change: Change, file: TestFile, unit: Unit, test: OldTest) -> ChangedTest | None:
+def _settle_unit(change: TaskChange, file: TestFile, unit: Unit, test: OldTest) -> ChangedTest | None:
     """Return what became of one test; None: nothing that anybody needs to know."""
     now = change.find(file.path, unit.name)[1]
     lost = _lost(change, unit, strict=False) or (_lost(change, unit, strict=True) if test.decides else [])
@@ -184,7 +184,7 @@ def _settle_unit(change: Change, file: TestFile, unit: Unit, test: OldTest) -> C
     return ChangedTest(path, line, test.id, how, why or _what_is_lost(now, lost, test))
 
 
-def _lost(change: Change, unit: Unit, *, strict: bool) -> list[Check]:
+def _lost(change: TaskChange, unit: Unit, *, strict: bool) -> list[Check]:
     """Return what a test asserted and no test asserts any more."""
     full, bare = change.checks
     left = Counter(full if strict else bare)
@@ -199,7 +199,7 @@ def _lost(change: Change, unit: Unit, *, strict: bool) -> list[Check]:
 
 
 def _find_words(
-    change: Change, file: TestFile, unit: Unit, now: Unit | None, lost: Sequence[Check], test: OldTest
+    change: TaskChange, file: TestFile, unit: Unit, now: Unit | None, lost: Sequence[Check], test: OldTest
 ) -> str:
     """Return the words of the task that ask for this change, quoted; empty: none do."""
     said = change.said
@@ -225,7 +225,8 @@ def _find_words(
     if test.was_red or pairs is None or said.forbids:
         return ""
     values = {value for old, new in pairs for value in new.values - old.values}
-    found = said.find_values(values, subjects) or said.find_shift(subjects)
+    past = {value for old, new in pairs for value in old.values - new.values}
+    found = said.find_values(past, values, subjects) or said.find_shift(subjects)
     return quote(found) if found else ""
 
 
@@ -240,7 +241,7 @@ def _fresh(unit: Unit, now: Unit) -> list[Check]:
     return fresh
 
 
-def _subjects(change: Change, checks: Iterable[Check]) -> set[str]:
+def _subjects(change: TaskChange, checks: Iterable[Check]) -> set[str]:
     """Return the names of the product that checks are about."""
     back = {new: old for old, new in change.renames.names.items()}
     names = {name for one in checks for name in one.names}
@@ -272,7 +273,7 @@ def _is_like(old: Check, new: Check) -> bool:
     return (old.shape, old.setup) == (new.shape, new.setup) and new.strength >= old.strength
 
 
-def _imports_are_fine(change: Change, file: TestFile) -> bool:
+def _imports_are_fine(change: TaskChange, file: TestFile) -> bool:
     """Return whether the tests of a file import what they did before, or the product."""
     if file.path.endswith(".py"):
         return True  # their normal form has what names stand for
@@ -289,7 +290,7 @@ def _imports_are_fine(change: Change, file: TestFile) -> bool:
     return True
 
 
-def _place(change: Change, file: TestFile, unit: Unit) -> tuple[str, int]:
+def _place(change: TaskChange, file: TestFile, unit: Unit) -> tuple[str, int]:
     """Return where to look: the first line of a test that is new, or where it was."""
     now, found = change.find(file.path, unit.name)
     if now is not None and found is not None:
@@ -297,7 +298,7 @@ def _place(change: Change, file: TestFile, unit: Unit) -> tuple[str, int]:
     return file.path, (unit.line if file.path not in change.after else _nearest(change, file, unit))
 
 
-def _nearest(change: Change, file: TestFile, unit: Unit) -> int:
+def _nearest(change: TaskChange, file: TestFile, unit: Unit) -> int:
     """Return where a removed test was, in the lines of the file as it is now."""
     old, new = file.text.splitlines(), change.after[file.path].splitlines()
     for _, first, last, start, _ in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
@@ -325,7 +326,7 @@ def _what_is_lost(now: Unit | None, lost: Sequence[Check], test: OldTest) -> str
     return f"What it uses was changed; {asks}"
 
 
-def _settle_support(change: Change, tests: Sequence[OldTest]) -> Iterable[ChangedTest]:
+def _settle_support(change: TaskChange, tests: Sequence[OldTest]) -> Iterable[ChangedTest]:
     """Settle changes of what tests use: data, helpers, settings; or of files that cannot be read."""
     own = {test.file for test in tests}
     support = [path for path in change.before if not _has_tests(change.old.get(path))]
@@ -346,7 +347,7 @@ def _settle_support(change: Change, tests: Sequence[OldTest]) -> Iterable[Change
         yield ChangedTest(test.file or test.id, 0, test.id, how, why)
 
 
-def settle_inputs(change: Change) -> tuple[ChangedTest, ...]:
+def settle_inputs(change: TaskChange) -> tuple[ChangedTest, ...]:
     """Settle changes of what an environment is built from; what is asked of one file is of its lock file."""
     found = []
     for path, old in change.before.items():
@@ -357,7 +358,7 @@ def settle_inputs(change: Change) -> tuple[ChangedTest, ...]:
     return tuple(found if asked is None else [replace(one, how=asked.how, why=asked.why) for one in found])
 
 
-def _settle_file(change: Change, path: str, old: str, new: str | None) -> tuple[HowSettled, str]:
+def _settle_file(change: TaskChange, path: str, old: str, new: str | None) -> tuple[HowSettled, str]:
     """Settle the change of a file as a whole."""
     said, name = change.said, path.rpartition("/")[2]
     if new is None and old in change.after.values():

@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection, Mapping, Sequence
 
-from segue.domain.proof import ChangedTest, CheckState, Contested, HowSettled
+from msgspec.structs import replace
+
+from segue.domain.proof import ChangedTest, CheckResult, CheckState, Contested, HowSettled
 from segue.proof.compose import Comparison
 from segue.proof.decide import Decision
 from segue.proof.paths import PathKind
 from segue.proof.report import CaseResult, TestOutcome
 from segue.proof.runs import Runs
-from segue.proof.settle.changes import Change, OldTest, settle, settle_inputs
+from segue.proof.settle.changes import OldTest, TaskChange, settle, settle_inputs
 
 CONTESTED_BYTES = 20 * 1024
 _LARGEST = 200_000
@@ -21,17 +23,17 @@ Settled = tuple[tuple[ChangedTest, ...], tuple[Contested, ...]]
 
 
 async def settle_check(
-    comparison: Comparison, decision: Decision, runs: Runs, control: Sequence[str], words: str
-) -> Settled:
-    """Return what became of the old tests that a task changed, moved or removed."""
+    result: CheckResult, comparison: Comparison, decision: Decision, runs: Runs, words: str
+) -> CheckResult:
+    """Return a result with what became of the old tests that the task changed, moved or removed."""
     tests = comparison.changed_tests()
     is_old = any(path in comparison.base for path in tests)
     if decision.state is not CheckState.PASSED or not (decision.contested or is_old or runs.has_inner_tests):
-        return (), ()
+        return result
     code = comparison.changed(PathKind.CODE)
     inner = [path for path in code if path.endswith(".rs")]
-    support = (*tests, *inner, *(control if decision.contested else ()))
-    change = Change(
+    support = (*tests, *inner, *(result.changed if decision.contested else ()))
+    change = TaskChange(
         words,
         await _texts(comparison, "base", support),
         await _texts(comparison, "head", support),
@@ -40,7 +42,19 @@ async def settle_check(
     )
     old = _old_tests(decision, runs, {*tests, *inner})
     found = await asyncio.to_thread(settle, change, old)
-    return found, contest(found, change.before, change.after)
+    # A test that passes only as it was changed unasked proves nothing.
+    settled = {_stem(one.test) for one in found if one.how is not HowSettled.UNSETTLED}
+    open_ones = {key for key in decision.contested if _stem(key) not in settled}
+    return replace(
+        result,
+        proved=tuple(key for key in result.proved if key not in open_ones),
+        changed_tests=found,
+        contested=contest(found, change.before, change.after),
+    )
+
+
+def _stem(test: str) -> str:
+    return test.partition("[")[0]
 
 
 def contest(
@@ -66,7 +80,7 @@ def settle_environment(files: Mapping[str, tuple[str, str]], words: str) -> Sett
     """Settle changes of what an environment is built from, by both versions of each file."""
     before = {path: texts[0] for path, texts in files.items()}
     after = {path: texts[1] for path, texts in files.items()}
-    found = settle_inputs(Change(words, before, after))
+    found = settle_inputs(TaskChange(words, before, after))
     return found, contest(found, before, after)
 
 

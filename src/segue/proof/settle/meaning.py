@@ -32,7 +32,7 @@ _DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.\w+)+")
 Scope = Mapping[str, ast.expr]
 
 
-class Reader:
+class ModuleNames:
     def __init__(self, path: str, text: str, renames: Renames, files: Mapping[str, str]) -> None:
         self.path, self.text, self.renames, self.files = path, text, renames, files
         self.tree = ast.parse(text)
@@ -86,7 +86,7 @@ class Reader:
         module, _, name = dotted.rpartition(".")
         for path in module_files(module):
             if path in self.files and path != self.path:
-                other = Reader(path, self.files[path], self.renames, {})
+                other = ModuleNames(path, self.files[path], self.renames, {})
                 try:
                     other.load()
                 except (SyntaxError, ValueError, RecursionError):
@@ -210,7 +210,7 @@ class Reader:
 class Resolver(ast.NodeTransformer):
     """Replaces names by what they stand for."""
 
-    def __init__(self, reader: Reader, scope: Scope) -> None:
+    def __init__(self, reader: ModuleNames, scope: Scope) -> None:
         self.reader, self.scope = reader, scope
         self.bound: dict[str, str] = {}
         self.depth = 0

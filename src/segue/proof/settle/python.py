@@ -7,9 +7,10 @@ and loops over literals by their cases, the methods of unittest by plain asserti
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from segue.proof.settle.meaning import MOST_CASES, Reader
+from segue.proof.settle.meaning import MOST_CASES, ModuleNames
 from segue.proof.settle.syntax import (
     assertion_of,
     bound_name,
@@ -26,7 +27,7 @@ from segue.proof.settle.syntax import (
     values_in,
     without_expected,
 )
-from segue.proof.settle.units import Check, Renames, Strength, TestFile, Unit
+from segue.proof.settle.units import Check, CheckStrength, Renames, TestFile, Unit
 
 _MOST_NODES = 4000
 _RAISES = frozenset(("raises", "assertRaises", "assertRaisesRegex", "warns", "assertWarns"))
@@ -37,7 +38,7 @@ def read_python(
 ) -> TestFile | None:
     """Return what a file asserts; None if it cannot be read. `files`: other files of tests, by path."""
     try:
-        reader = Reader(path, text, renames, files or {})
+        reader = ModuleNames(path, text, renames, files or {})
         reader.load()
         units = []
         for owner, test in _tests(reader.tree):
@@ -49,7 +50,7 @@ def read_python(
         return None
 
 
-def _checks(reader: Reader, owner: ast.ClassDef | None, test: ast.FunctionDef) -> Iterator[Check]:
+def _checks(reader: ModuleNames, owner: ast.ClassDef | None, test: ast.FunctionDef) -> Iterator[Check]:
     """Yield what a test asserts, for each of its cases."""
     scope: dict[str, ast.expr] = {}
     before = list(reader.always)
@@ -69,7 +70,7 @@ class _Walk:
     """One way through a test."""
 
     def __init__(
-        self, reader: Reader, test: ast.FunctionDef, scope: dict[str, ast.expr], before: Sequence[str]
+        self, reader: ModuleNames, test: ast.FunctionDef, scope: dict[str, ast.expr], before: Sequence[str]
     ) -> None:
         self.reader, self.test, self.scope = reader, test, scope
         self.before = list(before)
@@ -79,7 +80,7 @@ class _Walk:
     def run(self) -> Iterator[Check]:
         yield from self.block(self.test.body, ())
         if not self.found:  # it passes if nothing raises
-            yield self.check("runs", ast.Constant(True), (), self.test.lineno, Strength.TRUTH)
+            yield self.check("runs", ast.Constant(True), (), self.test.lineno, CheckStrength.TRUTH)
 
     def block(self, body: Sequence[ast.stmt], inside: tuple[str, ...]) -> Iterator[Check]:
         for node in body:
@@ -130,10 +131,12 @@ class _Walk:
             return
         resolved = self.reader.resolve(test, self.scope)
         weak = any(one.startswith("try ") for one in inside)
-        yield self.check("assert", resolved, inside, line, Strength.VOID if weak else strength_of(resolved))
+        yield self.check(
+            "assert", resolved, inside, line, CheckStrength.VOID if weak else strength_of(resolved)
+        )
 
     def check(
-        self, verb: str, node: ast.expr, inside: tuple[str, ...], line: int, strength: Strength
+        self, verb: str, node: ast.expr, inside: tuple[str, ...], line: int, strength: CheckStrength
     ) -> Check:
         self.found += 1
         bare = " | ".join((*inside, f"{verb} {ast.unparse(in_order(node))}"))
@@ -170,16 +173,21 @@ class _Walk:
     ) -> Iterator[Check]:
         kind = "warns" if "warn" in name.lower() else "raises"
         args = [*call.args, *(one.value for one in call.keywords)]
-        body = [self.reader.normal(one, self.scope) for one in node.body]
-        shown = ast.Call(
-            outer_name(kind),
-            [*(self.reader.resolve(one, self.scope) for one in args), ast.Constant("; ".join(body))],
-            [],
+        body = "; ".join(self.reader.normal(one, self.scope) for one in node.body)
+        kinds = [self.reader.resolve(one, self.scope) for one in args]
+        told = ", ".join(map(ast.unparse, kinds))
+        is_any = bool(args) and last_name(args[0]) in ("Exception", "BaseException")
+        values = frozenset(re.findall(r"\w+", told.replace("import ", "")))
+        self.found += 1
+        yield Check(
+            " | ".join((*inside, f"{kind} {told}: {body}")),
+            "\n".join(self.before),
+            " | ".join((*inside, f"{kind} ?: {body}")),
+            node.lineno,
+            CheckStrength.TRUTH if is_any else CheckStrength.EXACT,
+            frozenset(re.findall(r"[A-Za-z_]\w*", f"{told} {body}")),
+            values,
         )
-        strength = Strength.EXACT
-        if args and last_name(args[0]) in ("Exception", "BaseException"):
-            strength = Strength.TRUTH
-        yield self.check(kind, shown, inside, node.lineno, strength)
 
     def loop(self, node: ast.For, inside: tuple[str, ...]) -> Iterator[Check]:
         elements = self.reader.elements(node.iter, self.scope)

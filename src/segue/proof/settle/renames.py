@@ -18,6 +18,7 @@ _DEFINED = re.compile(
     r"|\bexports\.(?P<exported>\w+)\s*=",
     re.M,
 )
+_IMPORTED = re.compile(r"^\s*(?:import|from)\s+([A-Za-z_]\w*)", re.M)
 _ALIKE = 0.5
 Texts = Mapping[str, str]
 
@@ -27,10 +28,15 @@ def definitions(text: str) -> set[str]:
     return {match.group(match.lastgroup or 0) for match in _DEFINED.finditer(text)}
 
 
+def _named(text: str) -> set[str]:
+    """Return what a file defines, and the modules that it uses: one library may replace another."""
+    return definitions(text) | set(_IMPORTED.findall(text))
+
+
 def find_renames(before: Texts, after: Texts, old_tests: Texts, new_tests: Texts) -> Renames:
     """Return what changed its name or place, from the changed files of the product and of the tests."""
     paths = dict(_moved_files(before, after))
-    old, new = [set[str]().union(*map(definitions, texts.values())) for texts in (before, after)]
+    old, new = [set[str]().union(*map(_named, texts.values())) for texts in (before, after)]
     dotted = {_module(path): _module(paths[path]) for path in paths if path.endswith(".py")}
     dotted |= _moved_names(before, after, dotted)
     names = _renamed_names(old - new, new - old, (before, after), (old_tests, new_tests))

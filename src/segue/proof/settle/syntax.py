@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from segue.proof.settle.units import Strength
+from segue.proof.settle.units import CheckStrength
 
 _COMPARED = {
     "assertEqual": "==",
@@ -177,7 +177,7 @@ def without_docstrings(node: ast.AST) -> ast.AST:
     return node
 
 
-def strength_of(node: ast.expr) -> Strength:
+def strength_of(node: ast.expr) -> CheckStrength:
     """Return how much an assertion can tell."""
     if isinstance(node, ast.BoolOp):
         parts = [strength_of(one) for one in node.values]
@@ -185,26 +185,26 @@ def strength_of(node: ast.expr) -> Strength:
     if isinstance(node, ast.UnaryOp):
         return strength_of(node.operand)
     if not any(isinstance(one, ast.Call | ast.Attribute | ast.Name) for one in ast.walk(node)):
-        return Strength.VOID
+        return CheckStrength.VOID
     if isinstance(node, ast.Tuple | ast.List | ast.Dict | ast.Lambda | ast.JoinedStr):
-        return Strength.VOID
+        return CheckStrength.VOID
     if isinstance(node, ast.Compare):
         return _compared(node)
     if isinstance(node, ast.Call):
         name = last_name(node.func)
         if re.match(r"assert.*(?:with|calls|Equal)", name):
-            return Strength.EXACT
+            return CheckStrength.EXACT
         is_part = name in ("isinstance", "issubclass", "hasattr", "callable")
-        return Strength.PART if is_part or name.startswith("assert") else Strength.TRUTH
-    return Strength.TRUTH
+        return CheckStrength.PART if is_part or name.startswith("assert") else CheckStrength.TRUTH
+    return CheckStrength.TRUTH
 
 
-def _compared(node: ast.Compare) -> Strength:
+def _compared(node: ast.Compare) -> CheckStrength:
     sides = [ast.unparse(one) for one in (node.left, *node.comparators)]
     if len(set(sides)) < len(sides):
-        return Strength.VOID
+        return CheckStrength.VOID
     exact = all(isinstance(one, ast.Eq | ast.Is) for one in node.ops)
-    return Strength.EXACT if exact else Strength.PART
+    return CheckStrength.EXACT if exact else CheckStrength.PART
 
 
 def in_order(node: ast.expr) -> ast.expr:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
-from segue.proof.settle.units import Check, Renames, Strength, TestFile, Unit
+from segue.proof.settle.units import Check, CheckStrength, Renames, TestFile, Unit
 
 _TOKEN = re.compile(
     r"(?P<comment>//[^\n]*|/\*.*?\*/)"
@@ -154,9 +154,9 @@ def _check(line: list[Token], before: str) -> Check:
     text = _text(line)
     names = frozenset(one.text for one in line if one.kind == "name")
     values = frozenset(one.text.strip("\"'`") for one in line if one.kind in ("string", "number"))
-    strength = Strength.PART
+    strength = CheckStrength.PART
     if any(_EXACT.search(name) for name in names) or {"==", "===", "!=", "!=="} & {one.text for one in line}:
-        strength = Strength.EXACT
+        strength = CheckStrength.EXACT
     return Check(text, before, _shape(line), line[0].line, strength, names, values)
 
 

@@ -8,7 +8,7 @@ from enum import IntEnum
 from msgspec import Struct
 
 
-class Strength(IntEnum):
+class CheckStrength(IntEnum):
     """How much a check can tell."""
 
     VOID = 0
@@ -31,7 +31,7 @@ class Check(Struct, frozen=True):
     shape: str
     """The same without the values that are expected."""
     line: int
-    strength: Strength
+    strength: CheckStrength
     names: frozenset[str]
     """Names of the product and of others that it uses."""
     values: frozenset[str]

@@ -45,6 +45,7 @@ _BIND, _RECURSIVE, _SLAVE = 4096, 16384, 1 << 19
 _MOUNT_SETATTR, _READ_ONLY, _ALL_BELOW, _HERE = 442, 1, 0x8000, -100
 _DETACH = 2
 _DIE_WITH_PARENT, _DROP_FROM_BOUNDS, _NO_NEW_PRIVILEGES, _AMBIENT, _CLEAR_ALL = 1, 24, 38, 47, 4
+_SET_NAME, _USED_UP = 15, 300
 _CAPABILITIES_3 = 0x20080522
 _GET_FLAGS, _SET_FLAGS, _UP = 0x8913, 0x8914, 1
 _BASE, _OLD, _NEW = "/tmp", "/old", "/new"  # noqa: S108 - covered by a file system of this process alone
@@ -62,6 +63,7 @@ class NamespacePlan:
         self.variables: dict[str, str] = {}
         self.folder = "/"
         self.filter = b""
+        self.last_pid = 0
         at = 0
         while words[at] != "--":
             word, at = words[at], at + 1
@@ -77,6 +79,8 @@ class NamespacePlan:
             elif word == "--seccomp":
                 with os.fdopen(int(words[at]), "rb") as file:
                     self.filter, at = file.read(), at + 1
+            elif word == "--last-pid":
+                self.last_pid, at = int(words[at]), at + 1
             elif word == "--chdir":
                 self.folder, at = words[at], at + 1
             elif word == "--cap-drop":
@@ -196,6 +200,24 @@ def drop_rights() -> None:
     library.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0)
 
 
+def look_ordinary(last_pid: int) -> None:
+    """Let processes be numbered from here on, and take what this one was started with out of its sight."""
+    try:
+        _write("/proc/sys/kernel/ns_last_pid", str(last_pid))
+    except OSError:  # a kernel without it: numbers are used up
+        for _ in range(_USED_UP):
+            os.waitpid(os.fork() or os._exit(0), 0)
+    with open("/proc/self/stat") as file:
+        places = [int(word) for word in file.read().rpartition(")")[2].split()[45:49]]
+    for start, end in (places[:2], places[2:]):
+        if 0 < start < end:
+            ctypes.memset(start, 0, end - start)
+    name = b"/sbin/init"
+    if places[1] - places[0] > len(name):
+        ctypes.memmove(places[0], name, len(name))
+    ctypes.CDLL(None).prctl(_SET_NAME, b"init", 0, 0, 0)
+
+
 def _become(plan: NamespacePlan) -> NoReturn:
     """Become the program."""
     if "--new-session" in plan.flags:
@@ -215,6 +237,8 @@ def _become(plan: NamespacePlan) -> NoReturn:
 
 def _start(plan: NamespacePlan) -> int:
     """Start the program in a furnished namespace, and return how it ends."""
+    if plan.last_pid:
+        look_ordinary(plan.last_pid)
     furnish(plan)
     drop_rights()
     # With processes of its own, this is the first of them: when it ends, the kernel ends all others.

@@ -59,7 +59,7 @@ HIDDEN_TEMPORARY: Final = (
     "claude-",  # Claude Code writes there
     "hsperfdata_",  # Java writes there
     # ours, brief
-    *("segue-ask-", "segue-bundle-", "segue-check-", "segue-inside-", "segue-look-", "segue-seal-"),
+    *("segue-ask-", "segue-bundle-", "checkout-", "segue-inside-", "segue-look-", "segue-seal-"),
     ".segue-",
 )
 """Beginnings of names in /tmp, whatever TMPDIR says: inside the sandbox, programs create their own."""

@@ -6,7 +6,7 @@ Segue. The file of the same name that ends in .json says where the report goes.
 
 import json
 import os
-import sys
+import random
 from pathlib import Path
 
 import pytest
@@ -17,6 +17,9 @@ _CONFIG = json.loads(_OWN.with_suffix(".json").read_text())
 _ROOT = _CONFIG["root"]
 _TOKEN = _CONFIG["token"]
 _KEPT = 4000
+_MOST_CANARIES = 40
+_PROBES = {}
+exec(compile(_OWN.with_name(_CONFIG["probes"]).read_text(), "probes", "exec"), _PROBES)
 
 
 def _must_fail():
@@ -24,14 +27,14 @@ def _must_fail():
 
 
 def _make_canary(beside):
-    """A test function like the others, beside one of them, without fixtures."""
+    """A test function of the same name and in the same module as a test that ran, without fixtures."""
     module = beside.getparent(pytest.Module)
     if module is None:
         raise LookupError("no module")
     from _pytest.fixtures import FuncFixtureInfo
 
     nothing = FuncFixtureInfo(argnames=(), initialnames=(), names_closure=[], name2fixturedefs={})
-    return pytest.Function.from_parent(module, name=_TOKEN, callobj=_must_fail, fixtureinfo=nothing)
+    return pytest.Function.from_parent(module, name=beside.name, callobj=_must_fail, fixtureinfo=nothing)
 
 
 class _PytestRecorder:
@@ -40,12 +43,14 @@ class _PytestRecorder:
     def __init__(self):
         self.tests = {}
         self.canary = "absent"
-        self.last = None
+        self.ran = []
+        self.is_canary = False
+        self.equal = []
 
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_runtest_makereport(self, item, call):
         result = yield
-        if item.name == _TOKEN:
+        if self.is_canary:
             return
         report = result.get_result()
         entry = self._entry(_place(item))
@@ -53,7 +58,7 @@ class _PytestRecorder:
             entry.update(outcome="passed", name="", message="", frames=[])
         _note(entry, call, report)
         if call.when == "call" and entry["outcome"] != "skipped":
-            self.last = item
+            self.ran.append(item)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report):
@@ -81,9 +86,24 @@ class _PytestRecorder:
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_runtestloop(self, session):
         yield
-        # Beside a test that ran, because others may be in a module that is skipped.
-        if self.last is not None:
-            self.canary = self._try_canary(session, self.last)
+        if self.ran:
+            self.canary = self._try_canaries(session)
+            files = {str(item.path) for item in self.ran}
+            self.equal = _PROBES["equal_to_everything"](_ROOT, files)
+            if self.canary == "failed" and _PROBES["blind_unittest"](sorted(files)[:_MOST_CANARIES]):
+                self.canary = "silent"
+
+    def _try_canaries(self, session):
+        """Beside tests that ran, because others may be in a module that is skipped, and under their names."""
+        few = random.sample(self.ran, min(len(self.ran), _MOST_CANARIES))
+        if any(_PROBES["without_assertions"](getattr(item, "function", None)) for item in few):
+            return "absent"
+        self.is_canary = True
+        try:
+            found = {self._try_canary(session, item) for item in few}
+        finally:
+            self.is_canary = False
+        return min(found, key=("silent", "absent", "failed").index)
 
     def _try_canary(self, session, beside):
         try:
@@ -100,6 +120,7 @@ class _PytestRecorder:
     def pytest_sessionfinish(self, session, exitstatus):
         worker = hasattr(session.config, "workerinput")
         record = {"tests": list(self.tests.values()), "canary": self.canary, "worker": worker}
+        record["equal"] = self.equal
         record["spread"] = not worker and bool(getattr(session.config.option, "dist", "no") != "no")
         if session.config.option.collectonly:
             record["tests"] = []
@@ -192,6 +213,6 @@ _BASE = [_ROOT]
 def pytest_configure(config):
     _BASE[0] = str(getattr(config, "rootpath", None) or config.rootdir)
     config.pluginmanager.register(_PytestRecorder(), _TOKEN + "recorder")
-
-
-sys.dont_write_bytecode = True
+    if hasattr(config, "workerinput") or getattr(config.option, "dist", "no") == "no":
+        # With workers, these still need it.
+        _PROBES["forget"](str(_OWN.parent), _CONFIG["words"])
