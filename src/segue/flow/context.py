@@ -188,6 +188,8 @@ class RunContext(Struct, frozen=True):
 
     touched: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """The files that tasks changed in earlier attempts, done or not, where several are worked on at once."""
+    contract: Mapping[str, str] = field(default_factory=dict)
+    """Where agents work elsewhere: the files that they have no say in, by path, each with what it is."""
     survey: Survey = field(default_factory=Survey)
     """What was red before the first launch of this session."""
     lane: Lane | None = None
