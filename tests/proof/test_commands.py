@@ -1,7 +1,11 @@
 """Every command that people use as a check reports its tests where its runner can, else by its exit code."""
 
+# ruff: noqa: E501 - small programs, a file each in one line
 from __future__ import annotations
 
+import asyncio
+import shlex
+import subprocess
 import textwrap
 from pathlib import Path
 
@@ -12,7 +16,7 @@ from segue.domain.proof import CheckState
 from segue.proof.execute import SealOptions
 from tests.proof.packages import node_modules
 from tests.proof.projects import Checkout, Files, needs_sandbox
-from tests.proof.tools import launchers, on_path, program
+from tests.proof.tools import on_path, program
 
 pytestmark = [needs_sandbox, pytest.mark.thorough]
 
@@ -42,6 +46,8 @@ class Command(Struct, frozen=True):
     """Commands that the user has run in the work tree."""
     ignored: str = ""
     network: bool = False
+    makes: bool = False
+    """Whether it makes an environment for itself, before the run."""
 
 
 PYPROJECT = text("""
@@ -200,13 +206,15 @@ CASES: dict[str, Command] = {
     ),
     "just": Command("just test", {**PYTHON, "justfile": "test:\n    pytest -q\n"}, PYTHON_DONE),
     "nox": Command("nox", {**PYTHON, "noxfile.py": NOXFILE}, PYTHON_DONE),
-    "nox with its own environment": Command("nox", {**PYTHON, "noxfile.py": NOX_OWN}, PYTHON_DONE),
-    "tox": Command("tox -q", {**PYTHON, "tox.ini": TOX}, PYTHON_DONE),
+    "nox with its own environment": Command(
+        "nox -r", {**PYTHON, "noxfile.py": NOX_OWN}, PYTHON_DONE, makes=True
+    ),
+    "tox": Command("tox -q", {**PYTHON, "tox.ini": TOX}, PYTHON_DONE, makes=True),
     "tox with the package": Command(
-        "tox -q", {**PYTHON, "tox.ini": TOX_PACKAGE, "pyproject.toml": PYPROJECT}, PYTHON_DONE
+        "tox -q", {**PYTHON, "tox.ini": TOX_PACKAGE, "pyproject.toml": PYPROJECT}, PYTHON_DONE, makes=True
     ),
     "tox made before": Command(
-        "tox -q", {**PYTHON, "tox.ini": TOX}, PYTHON_DONE, before=("tox -q",), ignored=".tox\n"
+        "tox -q", {**PYTHON, "tox.ini": TOX}, PYTHON_DONE, before=("tox -q",), ignored=".tox\n", makes=True
     ),
     "uv run": Command(
         "uv run pytest -q",
@@ -411,9 +419,6 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("name", CASES)
 def test_a_command_reports_its_tests(tmp_path: Path, name: str) -> None:
-    import shlex
-    import subprocess
-
     case = CASES[name]
     for tool in case.needs:
         node_modules() if tool == "node_modules" else program(tool)
@@ -425,6 +430,8 @@ def test_a_command_reports_its_tests(tmp_path: Path, name: str) -> None:
         (project.root / "node_modules").symlink_to(node_modules())
     for line in case.before:
         subprocess.run(shlex.split(line), cwd=project.root, check=True, capture_output=True, text=True)
+    if case.makes:
+        asyncio.run(project.sealer().survey(shlex.split(case.argv), project.base))
     result = project.check(case.change, shlex.split(case.argv))
     assert result.state is CheckState.PASSED, (result.reason, result.output[-1500:])
     assert (result.runner, result.proved) == (case.runner, (case.proved,) if case.proved else ()), result

@@ -108,6 +108,11 @@ class Sandbox:
         """Where setup commands see the tree, if not where it is."""
         return self._trees.home
 
+    @property
+    def environment(self) -> Environment | None:
+        """What setup commands, or the check itself, made."""
+        return self._environment
+
     def within(self, environment: Environment | None) -> Sandbox:
         """Return a sandbox with another environment for what it runs."""
         other = copy.copy(self)
@@ -121,6 +126,19 @@ class Sandbox:
         found = await asyncio.to_thread(self._setup.find, entries)
         write = partial(self._write, Composed(entries))
         return found or await self._setup.make(entries, write, self._run_open)
+
+    def made_by(self, argv: Sequence[str]) -> Environment | None:
+        """Return the environment that a check has made for itself when the run began."""
+        return None if self._setup is not None else self._own_setup(argv).first()
+
+    async def make_by(self, argv: Sequence[str], entries: Entries) -> Environment:
+        """Let a check make an environment for itself, once, with the network and nobody's work."""
+        return await self._own_setup(argv).make(
+            entries, partial(self._write, Composed(entries)), self._run_open
+        )
+
+    def _own_setup(self, argv: Sequence[str]) -> Setup:
+        return Setup((argv,), self._options.setups or self._scratch, by_check=True)
 
     async def run(
         self,

@@ -45,6 +45,7 @@ from segue.proof.inputs import (
 )
 from segue.proof.mounts import Mounted
 from segue.proof.mutation.sharpness import Effort
+from segue.proof.obstacles import NEEDS_NETWORK
 from segue.proof.paths import Classifier, PathKind, find_named
 from segue.proof.repeats import KnownFlaky
 from segue.proof.runners import Ended
@@ -145,6 +146,7 @@ class Sealer:
             finally:
                 await check.tear_down()
 
+        place = place.within(place.made_by(argv))
         return await self._judge(
             place, known, (true_old, after), classifier, examine, shlex.join(argv), words=words
         )
@@ -165,7 +167,7 @@ class Sealer:
             found = await self._environments(place, *trees, classifier)
         except CheckSetupFailed as error:
             return self._label(error.to_result(command, scenario), known, Environments())
-        base = place.within(found.base)
+        base = place.within(found.base or place.environment)
         result, wrong = await examine(base, base)
         if found.is_first:
             result = name_first(result)
@@ -317,12 +319,17 @@ class Sealer:
         cache, began = await self._remember(argv, base), time.monotonic()
         is_known = cache.exists()
         try:
-            place = place.within(await place.build(tree))
+            place = place.within(await place.build(tree) or place.made_by(argv))
             check = SealedCheck(tuple(argv), named, comparison, place, place, self._options, self._redact)
             alone = partial(place.run, argv, Composed({}), ())
             around = Surroundings(tuple(argv), frozenset(tree), tests, read, alone, self._options.timeout)
             try:
                 result = await conclude(await check.observe_base(cache, base), around)
+                if NEEDS_NETWORK in result.reason and place.environment is None and not self._options.setup:
+                    # Tox and others make an environment for themselves, which a sealed check cannot.
+                    check.base_place = place.within(await place.make_by(argv, tree))
+                    cache.unlink(missing_ok=True)
+                    result = await conclude(await check.observe_base(cache, base), around)
             finally:
                 await check.tear_down()
         except CheckSetupFailed as error:
