@@ -46,7 +46,8 @@ async def check_and_ask(context: RunContext, state: TaskState) -> PhaseEnd:
 
 def _may_ask(context: RunContext, state: TaskState) -> bool:
     """Return whether more can be expected of the task, and may be asked for."""
-    is_first = state.start.round == 1 and not is_feedback(state.task.key)
+    # Whoever was told of changed tests has been sent back already.
+    is_first = state.start.round == 1 and not (is_feedback(state.task.key) or state.told_of_tests)
     has_tests = any(check.runner and not (check.scenario or check.of) for check in state.checks)
     disputed = any(check.state is CheckState.CONTESTED for check in state.checks)
     # It has answered for the old tests that it changed; no new test lifts their cap.

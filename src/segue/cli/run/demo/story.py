@@ -107,11 +107,12 @@ def make_caption(recorded: e.Recorded) -> Caption:
 
 def _describe_check(event: e.CheckRun, _at: e.Recorded) -> Caption:
     found = event.result
-    if found is None or found.ok:
+    if found is None or (found.ok and not found.unsettled):
         return _NOTHING
-    caught = found.state is CheckState.REFUTED
+    caught = found.ok or found.state is CheckState.REFUTED
     said = f"CAUGHT by {event.command}." if caught else f"{event.command}: {found.state or 'failed'}."
-    return f"Task {event.task}: {said} {found.reason}", "red"
+    changed = [f"{one.test or one.path}: {one.why}" for one in found.unsettled[:1]]
+    return f"Task {event.task}: {said} {found.reason or ''.join(changed)}", "red"
 
 
 def _describe_step(event: e.StepStarted, _at: e.Recorded) -> Caption:
