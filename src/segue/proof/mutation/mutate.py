@@ -11,6 +11,16 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from segue.proof.mutation.grammar import Language, parse
+from segue.proof.mutation.results import (
+    RETURN,
+    Edit,
+    first_parameter,
+    neutral,
+    result_types,
+    results,
+    returned,
+    wrong,
+)
 from segue.proof.mutation.source import CALL, Function, Source, is_skipped, open_source, text_of
 
 if TYPE_CHECKING:
@@ -38,19 +48,7 @@ _IF = re.compile(r"if.*|elif_clause|elsif|unless.*|ternary_expression|conditiona
 _BLOCK = re.compile(r"block|statement_block|compound_statement|then")
 _BRANCH = re.compile(r"if.*|el(?:se|if|sif).*|except_clause|catch_clause|.*case.*|rescue")
 _RAISE = re.compile(r"raise_statement|throw_statement")
-_RETURN = re.compile(r"return_statement|return_expression|return|yield|yield_expression|yield_statement")
 _ASSIGNMENT = re.compile(r".*assignment.*|compound_assignment_expr|update_expression")
-_OWN = ("self", "this", "cls", "")
-
-
-class Edit(Struct, frozen=True):
-    """A part of a text and what takes its place."""
-
-    start: int
-    end: int
-    text: str
-    shown: str = ""
-    """What people read instead, where the text is long."""
 
 
 class Mutant(Struct, frozen=True):
@@ -186,14 +184,14 @@ def _label(function: Function) -> str:
 def _suspect(source: Source, function: Function) -> Suspect:
     """Return a function with the mutants of its whole result."""
     language, label = source.language, _label(function)
-    types = _result_types(function.node)
-    gives = [language.give.replace("{}", ", ".join(_neutral(language, one) for one in types))]
-    if language.neutral[0][0] == ".*" and (argument := _first_parameter(function.node)):
+    types = result_types(function.node)
+    gives = [language.give.replace("{}", ", ".join(neutral(language, one) for one in types))]
+    if language.neutral[0][0] == ".*" and (argument := first_parameter(function.node)):
         gives.append(language.give.replace("{}", argument))
     whole = [_mutant(source, "result", _enter(source, function, give), label) for give in gives]
-    wrong = [edit for value in _results(source, function) for edit in _wrong(language, value, types)]
-    if wrong:
-        whole.insert(0, _mutant(source, "result", wrong, label))
+    changed = [edit for value in results(source, function) for edit in wrong(language, value, types)]
+    if changed:
+        whole.insert(0, _mutant(source, "result", changed, label))
     leave = _mutant(source, "leave", _enter(source, function, language.leave), label)
     return Suspect(label, function.is_new, tuple(one for one in whole if one is not None), leave)
 
@@ -213,87 +211,6 @@ def _enter(source: Source, function: Function, statement: str) -> list[Edit]:
     return [Edit(first.start_byte, first.start_byte, f"{statement}{between}")]
 
 
-def _result_types(function: Node) -> list[str]:
-    """Return the declared types of what a function returns."""
-    for name in ("result", "return_type", "returns", "type"):
-        node = function.child_by_field_name(name)
-        if node is None:
-            continue
-        if node.type != "parameter_list":
-            return [text_of(node).lstrip("-> :").strip()]
-        found = []
-        for one in node.named_children:
-            kind = one.child_by_field_name("type") or one
-            found += [text_of(kind)] * max(1, len(one.children_by_field_name("name")))
-        return found
-    return [""]
-
-
-def _neutral(language: Language, kind: str) -> str:
-    for pattern, value in language.neutral:
-        if match := re.fullmatch(pattern, kind, re.S):
-            return match.expand(value)
-    return ""
-
-
-def _first_parameter(function: Node) -> str:
-    """Return the name of the first argument that a caller gives."""
-    parameters = function.child_by_field_name("parameters")
-    for one in parameters.named_children if parameters is not None else ():
-        name = one.child_by_field_name("name") or one.child_by_field_name("pattern") or one
-        text = text_of(name)
-        if re.fullmatch(r"\$?\w+", text) and text not in _OWN:
-            return text
-    return ""
-
-
-def _results(source: Source, function: Function) -> Iterator[Node]:
-    """Yield the expressions that a function returns."""
-    body = function.body
-    if function.node.type == "arrow_function" and not text_of(body).startswith("{"):
-        yield body
-        return
-    pending = list(body.children)
-    while pending:
-        node = pending.pop()
-        if _RETURN.fullmatch(node.type) and node.is_named:
-            yield from _returned(node)
-        elif node.child_by_field_name("body") is None or not node.child_by_field_name("parameters"):
-            pending.extend(node.children)
-    last = body.named_children[-1] if body.named_child_count else None
-    has_value = function.node.child_by_field_name("return_type") or source.language.grammar[0].endswith(
-        "ruby"
-    )
-    if not source.language.has_implicit_results or last is None or not has_value:
-        return
-    if not _RETURN.search(last.type) and not text_of(last).endswith(";"):
-        yield last
-
-
-def _returned(node: Node) -> Iterator[Node]:
-    """Yield what a return or a yield has; what it only passes on, and the object itself, do not count."""
-    values = [one for one in node.named_children if not is_skipped(one)]
-    if (
-        len(values) == 1
-        and text_of(values[0]) not in _OWN
-        and not re.match(r"yield\s*(?:from|\*)", text_of(node))
-    ):
-        yield values[0]
-
-
-def _wrong(language: Language, value: Node, types: list[str]) -> Iterator[Edit]:
-    """Yield the edit that makes another value of the same type of what is returned."""
-    several = value.named_children if len(types) > 1 else [value]
-    if len(several) != len(types):
-        return
-    for node, kind in zip(several, types, strict=True):
-        for pattern, other in language.wrong:
-            if re.fullmatch(pattern, kind, re.S):
-                text = other.replace("{}", text_of(node))
-                yield Edit(node.start_byte, node.end_byte, text, "(another value)" if len(text) > 80 else "")
-                return
-
-
 Site = tuple[str, str, list[Edit]]
 """The function that it is in, what is done, and how."""
 
@@ -307,9 +224,9 @@ def _sites(source: Source, node: Node) -> Iterator[Site]:
         owner = _label(function) if function is not None else ""
         for operator, start, end, text in _changes(source, node, is_inside=function is not None):
             yield owner, operator, [Edit(start, end, text)]
-        if _RETURN.fullmatch(node.type) and node.is_named and function is not None and not function.is_new:
-            for value in _returned(node):
-                if edits := list(_wrong(source.language, value, _result_types(function.node))):
+        if RETURN.fullmatch(node.type) and node.is_named and function is not None and not function.is_new:
+            for value in returned(node):
+                if edits := list(wrong(source.language, value, result_types(function.node))):
                     yield owner, "result", edits
     for child in node.children:
         yield from _sites(source, child)
