@@ -21,7 +21,7 @@ from segue.proof.mutation.results import (
     returned,
     wrong,
 )
-from segue.proof.mutation.source import CALL, Function, Source, is_skipped, open_source, text_of
+from segue.proof.mutation.source import CALL, Function, MutatedFile, is_skipped, open_source, text_of
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -87,7 +87,7 @@ class Mutants(Struct, frozen=True):
 
 def make_mutants(files: Files, seed: str, most: int) -> Mutants:
     """Return the mutants of whole results, and at most this many others, by lot."""
-    functions: list[tuple[Source, Function]] = []
+    functions: list[tuple[MutatedFile, Function]] = []
     sites: list[_Place] = []
     unknown: list[str] = []
     for path, (before, after) in files.items():
@@ -141,7 +141,7 @@ def _overlap(one: Edit, other: Edit) -> bool:
     return one.start <= other.end and other.start <= one.end
 
 
-_Place = tuple[Source, str, str, list[Edit]]
+_Place = tuple[MutatedFile, str, str, list[Edit]]
 """A file, the function in it, what is done, and how."""
 
 
@@ -157,7 +157,7 @@ def _spread(places: list[_Place], seed: str) -> Iterator[_Place]:
                 del groups[key]
 
 
-def _mutant(source: Source, operator: str, edits: Iterable[Edit], owner: str = "") -> Mutant | None:
+def _mutant(source: MutatedFile, operator: str, edits: Iterable[Edit], owner: str = "") -> Mutant | None:
     """Return a mutant; None: it is the same text, or no valid one."""
     edits = sorted(edits, key=lambda one: one.start)
     text = _apply(source.text, edits)
@@ -181,7 +181,7 @@ def _label(function: Function) -> str:
     return f"{function.name}@{function.node.start_point[0] + 1}"
 
 
-def _suspect(source: Source, function: Function) -> Suspect:
+def _suspect(source: MutatedFile, function: Function) -> Suspect:
     """Return a function with the mutants of its whole result."""
     language, label = source.language, _label(function)
     types = result_types(function.node)
@@ -196,7 +196,7 @@ def _suspect(source: Source, function: Function) -> Suspect:
     return Suspect(label, function.is_new, tuple(one for one in whole if one is not None), leave)
 
 
-def _enter(source: Source, function: Function, statement: str) -> list[Edit]:
+def _enter(source: MutatedFile, function: Function, statement: str) -> list[Edit]:
     """Return the edit that puts a statement first in the body of a function."""
     body = function.body
     if text_of(body).startswith("{"):
@@ -215,7 +215,7 @@ Site = tuple[str, str, list[Edit]]
 """The function that it is in, what is done, and how."""
 
 
-def _sites(source: Source, node: Node) -> Iterator[Site]:
+def _sites(source: MutatedFile, node: Node) -> Iterator[Site]:
     """Yield what can be done to the changed lines below a node."""
     if is_skipped(node) or not source.touches(node):
         return
@@ -235,7 +235,7 @@ def _sites(source: Source, node: Node) -> Iterator[Site]:
 Change = tuple[str, int, int, str]
 
 
-def _changes(source: Source, node: Node, *, is_inside: bool) -> Iterator[Change]:
+def _changes(source: MutatedFile, node: Node, *, is_inside: bool) -> Iterator[Change]:
     """Yield what can be done to one node: the operator, from where to where, and the new text."""
     language, text, parent = source.language, text_of(node), node.parent
     start, end = node.start_byte, node.end_byte

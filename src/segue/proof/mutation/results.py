@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from segue.proof.mutation.grammar import Language
-from segue.proof.mutation.source import Function, Source, is_skipped, text_of
+from segue.proof.mutation.source import Function, MutatedFile, is_skipped, text_of
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -63,7 +63,7 @@ def first_parameter(function: Node) -> str:
     return ""
 
 
-def results(source: Source, function: Function) -> Iterator[Node]:
+def results(source: MutatedFile, function: Function) -> Iterator[Node]:
     """Yield the expressions that a function returns."""
     body = function.body
     if function.node.type == "arrow_function" and not text_of(body).startswith("{"):
