@@ -10,8 +10,9 @@ import pytest
 
 from segue.domain.proof import CheckResult, CheckState
 from segue.flow.proving import level_of
+from segue.proof.evidence import count_passed
 from segue.proof.execute import SealOptions
-from segue.proof.ordinary import count_passed, narrow
+from segue.proof.ordinary import narrow
 from tests.proof.disguise_cases import HONEST, INSIDE, LOOKING, DisguiseCase
 from tests.proof.projects import Checkout, needs_sandbox, works
 

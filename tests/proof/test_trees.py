@@ -138,6 +138,8 @@ def test_a_check_reads_a_file_of_real_lfs(tmp_path: Path) -> None:
     test = PROJECT["tests/test_calc.py"] or ""
     asks = test.replace("calc.one(), 1", "calc.one(), 2000")
     reads = "def one():\n    return len(open('data.bin').read())\n"
-    project.base = project.commit({**PROJECT, "calc.py": reads, "tests/test_calc.py": asks, "data.bin": "old"})
+    project.base = project.commit(
+        {**PROJECT, "calc.py": reads, "tests/test_calc.py": asks, "data.bin": "old"}
+    )
     result = project.check({"data.bin": "x" * 2000}, UNITTEST)
     assert (result.ok, bool(result.proved)) == (True, True), result

@@ -49,8 +49,6 @@ class Policy(Struct, frozen=True):
     """The kinds that the user gave to tasks, by key or pattern."""
     independent: bool = False
     """Whether somebody who never sees the work writes tests for it."""
-    mutants: int = 0
-    """How many mutants of the changed lines to try per task."""
     union: tuple[str, ...] = ()
     """Files that are merged line by line, so that no task waits because of them."""
     gates: tuple[str, ...] = ()

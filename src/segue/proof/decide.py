@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from segue.domain.amounts import list_some
 from segue.domain.proof import CheckState
 from segue.domain.task import TaskKind
-from segue.proof.ordinary import contradiction
+from segue.proof.evidence import contradiction
 from segue.proof.paths import matches_any
 from segue.proof.report import Canary, CaseResult, Report, TestOutcome
 from segue.proof.runs import Observed, Runs

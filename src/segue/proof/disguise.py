@@ -15,6 +15,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from segue.proof.inputs import CACHES
 from segue.system.files import private_folder
 
 _MOST_BESIDE = 60
@@ -58,6 +59,21 @@ def surround(work: Path, tree: Path, root: Path, hidden: Iterable[Path]) -> Surr
     place.parent.mkdir(parents=True, exist_ok=True)
     tree.rename(place)
     return Surroundings(cover, source, place, tuple(beside))
+
+
+def link_packages(source: Path, target: Path, seen_at: Path) -> None:
+    """Make a folder of Node's packages of links to where they are seen: tools write their caches there."""
+    target.mkdir(parents=True, exist_ok=True)
+    for entry in os.scandir(source):
+        place = target / entry.name
+        if entry.name in CACHES:
+            continue
+        if entry.is_symlink():
+            place.symlink_to(os.readlink(entry.path))  # noqa: PTH115 - the text as it is
+        elif entry.name.startswith("@"):
+            link_packages(Path(entry.path), place, seen_at / entry.name)
+        else:
+            place.symlink_to(seen_at / entry.name)
 
 
 def _beside(cover: Path, root: Path) -> Iterable[Path]:

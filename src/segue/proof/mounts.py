@@ -18,11 +18,12 @@ from segue.proof.disguise import (
     Surroundings,
     differing,
     last_pid,
+    link_packages,
     note_files,
     shell,
     surround,
 )
-from segue.proof.git_copy import GitSource, copy_git
+from segue.proof.git_copy import GitSource, copy_git, take_objects
 from segue.proof.inputs import Trees, caches_within
 from segue.proof.runners import Ended
 from segue.system.files import private_folder
@@ -30,7 +31,7 @@ from segue.system.isolation.homes import PrivateParts
 from segue.system.isolation.isolate import Means, SandboxChoice
 from segue.system.isolation.mounting import CONTAINED, copy_masked, filtered, hide, mounter, proc_mounts
 from segue.system.isolation.places import SHARED, TOOLS, named_places, outermost, program_places
-from segue.system.isolation.policy import GIT_FOLDER, git_link
+from segue.system.isolation.policy import GIT_FOLDER, TEMPORARY, git_link
 from segue.system.process.capture import capture
 
 _MOST_FILES = 300
@@ -77,14 +78,20 @@ class Mounted(Struct, frozen=True):
         guarded, order = order.guarded, replace(order, guarded=())
         if around is not None:
             order = replace(order, tree=around.tree)
-        git, inputs = None, dict(order.inputs)
-        if not await asyncio.to_thread(copy_git, order.tree / ".git", self.git):
+        packages, inputs = await asyncio.to_thread(_place_packages, order)
+        git = None
+        if order.objects is not None:
+            if not await asyncio.to_thread(take_objects, order.tree / ".git", order.objects):
+                private_folder(order.tree / SHARED_OBJECTS)
+                inputs[SHARED_OBJECTS] = order.objects
+        elif not await asyncio.to_thread(copy_git, order.tree / ".git", self.git):
             git = self._git_for(order.work)
             inputs |= self._git_entry(order.work)
-        inputs |= dict.fromkeys(caches_within(order.inputs), private_folder(order.work / "empty"))
+        inputs |= dict.fromkeys(caches_within(inputs), private_folder(order.work / "empty"))
         before = note_files(order.tree, guarded)
-        line = wrap(self.ordinary, Mounts(order, home, self.private, inputs, git, around))
-        ended = await run_bounded(capture(line, order.work, timeout=order.timeout, limit=KEPT_OUTPUT), order)
+        line = wrap(self.ordinary, Mounts(order, home, self.private, inputs, git, around, packages))
+        running = capture(line, order.work, timeout=order.timeout, limit=KEPT_OUTPUT)
+        ended = await run_bounded(running, order)
         return replace(ended, changed=differing(before, note_files(order.tree, guarded)))
 
     def _git_for(self, work: Path) -> Path | None:
@@ -98,6 +105,19 @@ class Mounted(Struct, frozen=True):
     def _git_entry(self, work: Path) -> dict[str, Path]:
         link, own = work / "git-link", self.trees.home / ".git"
         return {".git": link if link.exists() else own} if own.exists() else {}
+
+
+def _place_packages(order: TreeCommand) -> tuple[dict[Path, Path], dict[str, Path]]:
+    """Fill the folders of Node's packages with links; return where these lead to, and the other inputs."""
+    packages, inputs = {}, {}
+    for number, (path, source) in enumerate(order.inputs.items()):
+        if source.name == "node_modules":
+            seen_at = Path(os.path.realpath(TEMPORARY[0]), order.work.name, str(number), source.name)
+            packages[seen_at] = source
+            link_packages(source, order.tree / path, seen_at)
+        else:
+            inputs[path] = source
+    return packages, inputs
 
 
 class Mounts(Struct, frozen=True):
@@ -114,6 +134,8 @@ class Mounts(Struct, frozen=True):
     """Git's folder, where `.git` is a file that names it at another place."""
     around: Surroundings | None = None
     """What is around the tree, where it is no mount itself."""
+    packages: Mapping[Path, Path] = {}
+    """Folders of Node's packages by where they are seen outside of the tree."""
 
 
 def wrap(choice: SandboxChoice, mounts: Mounts) -> list[str]:
@@ -137,6 +159,8 @@ def wrap(choice: SandboxChoice, mounts: Mounts) -> list[str]:
     line += _guards(mounts)
     for place in order.writable:
         line += ["--bind", str(place), str(place)]
+    for seen_at, source in mounts.packages.items():
+        line += ["--ro-bind", str(source), str(seen_at)]
     line += ["--ro-bind", str(mounts.git), str(GIT_FOLDER)] if mounts.git is not None else []
     line += _NAMESPACES
     line += [] if order.network else ["--unshare-net"]

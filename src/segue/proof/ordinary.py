@@ -7,20 +7,23 @@ from collections.abc import Awaitable, Callable, Sequence
 from itertools import pairwise
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from segue.domain.proof import CheckState
+from segue.proof.compose import Recipe
+from segue.proof.decide import Decision
+from segue.proof.disguise import Disguise
+from segue.proof.evidence import count_passed, find_difference
 from segue.proof.report import TestOutcome
-from segue.proof.runs import Observed
+from segue.proof.runs import Observed, Runs
 
 LONG = 30.0
 """Seconds: a command that takes longer is repeated with its deciding tests only."""
-_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
-_OTHER_COUNTS = re.compile(r"^\s*(?:Test (?:Suites|Files)|Snapshots|. suites)\b.*$", re.M)
-_PASSED = re.compile(r"\b(\d+) pass(?:ed|ing)\b|\bpass (\d+)\b|^Ran (\d+) tests? in |^(ok)\s+\S+\s", re.M)
-_OF_THESE_FAILED = re.compile(r"^FAILED \(|\b(?:failures|errors|skipped)=(\d+)", re.M)
 _MORE_TRIES = 2
+_BASE = Recipe("base", "base")
 
-Try = Callable[[bool], Awaitable[Observed]]
-"""Runs a command again: watched, or in the ordinary way."""
+Rerun = Callable[[Recipe, Disguise, Sequence[str]], Awaitable[Observed]]
+"""Runs a command on a tree, watched or not; without words, the check's own command."""
 
 
 class Comparison(Struct, frozen=True):
@@ -28,65 +31,74 @@ class Comparison(Struct, frozen=True):
 
     refutes: str = ""
     """What is different every time, although it is not for the code before the task."""
+    caps: str = ""
+    """The same, where the code before the task had nothing to compare with."""
     doubt: str = ""
     """Why it says nothing."""
-    seen: Observed | None = None
-    """The ordinary run that differs."""
 
 
-def count_passed(output: str) -> int | None:
-    """Return how many tests passed (packages, in Go) by the runners' last words; None: there are none."""
-    text = _OTHER_COUNTS.sub("", _COLOURS.sub("", output))
-    found = [next(part for part in groups if part) for groups in _PASSED.findall(text)]
-    if not found:
-        return None
-    failed = sum(int(number) for number in _OF_THESE_FAILED.findall(text) if number) if "Ran " in text else 0
-    return sum(1 if part == "ok" else int(part) for part in found) - failed
+class Repetition(Struct):
+    """The run of a check that is repeated as the user would start it."""
+
+    rerun: Rerun
+    argv: tuple[str, ...]
+    recipe: Recipe
+    """What the decisive run was made of."""
+    cap: str = ""
+    """Why the level is at most `checked`."""
+
+    async def start(self, runs: Runs) -> Observed | None:
+        """Run the command; None: that takes too long."""
+        return None if runs.new.seconds > LONG else await self.rerun(self.recipe, Disguise.ORDINARY, ())
+
+    async def judge(self, runs: Runs, decision: Decision, ordinary: Observed | None) -> tuple[Runs, Decision]:
+        """Compare the new tests with an ordinary run of them: a program must not look who runs it."""
+        if decision.state is not CheckState.PASSED:
+            return runs, decision
+        watched = runs.new
+        if ordinary is None:
+            names = watched.report.runners if watched.report else ()
+            shorter = narrow(self.argv, names, decision.proved) if decision.proved else None
+            if shorter is None:
+                return runs, _add(decision, "not repeated in the ordinary way, because it takes too long")
+            self.argv = shorter
+            ordinary = await self.rerun(self.recipe, Disguise.ORDINARY, shorter)
+            watched = Observed(0, output=ordinary.output, seconds=watched.seconds)
+        found = await self._compare(runs, watched, ordinary)
+        self.cap = found.caps
+        if found.refutes:
+            reason = f"It passes where it is watched, and not in an ordinary run: {found.refutes}."
+            return replace(runs, ordinary=ordinary), Decision(CheckState.REFUTED, reason)
+        said = found.doubt or found.caps
+        return runs, _add(decision, said) if said else decision
+
+    async def _compare(self, runs: Runs, watched: Observed, ordinary: Observed) -> Comparison:
+        """Find out where a difference comes from: surroundings, chance, or a program that looks around."""
+        said = find_difference(watched, ordinary)
+        if not said:
+            return Comparison()
+        passed = count_passed(watched.output)
+        if not ordinary.changed and passed is not None and passed == count_passed(ordinary.output):
+            return Comparison(doubt=f"in an ordinary run all of its tests pass, and still {said}")
+        calibrated = runs.base.report is not None and bool(runs.base.report.ids(TestOutcome.PASSED))
+        if calibrated and not watched.seconds > LONG:
+            before = find_difference(runs.base, await self.rerun(_BASE, Disguise.ORDINARY, ()))
+            if before:
+                return Comparison(
+                    doubt=f"it could not be repeated in the ordinary way, nor its base ({before})"
+                )
+        for _ in range(1 if watched.seconds > LONG else _MORE_TRIES):
+            first = await self.rerun(self.recipe, Disguise.WATCHED, self.argv)
+            second = await self.rerun(self.recipe, Disguise.ORDINARY, self.argv)
+            if find_difference(watched, first) or not find_difference(first, second):
+                return Comparison(doubt=f"in one ordinary run {said}, in others not, so something is flaky")
+        if not calibrated:
+            return Comparison(caps=f"it passes where it is watched, and not in an ordinary run: {said}")
+        return Comparison(refutes=said)
 
 
-def contradiction(base: Observed, now: Observed) -> str:
-    """Return how a report contradicts what the command printed; both said the same on the base."""
-    if base.report is None or now.report is None or base.report.runners != now.report.runners:
-        return ""
-    if "go test" in base.report.runners:  # it names packages
-        return ""
-    before = len(base.report.ids(TestOutcome.PASSED))
-    if not before or count_passed(base.output) != before:
-        return ""
-    reported, printed = len(now.report.ids(TestOutcome.PASSED)), count_passed(now.output) or 0
-    if printed >= reported:
-        return ""
-    return f"The report names {reported} tests that passed, the output of the command {printed}."
-
-
-def find_difference(watched: Observed, ordinary: Observed) -> str:
-    """Return what an ordinary run shows otherwise than a watched one; empty: nothing."""
-    if ordinary.exit_code is None and watched.exit_code is not None:
-        return "it takes too long"
-    if ordinary.changed:
-        return f"its own tests are rewritten ({', '.join(ordinary.changed[:5])})"
-    if (ordinary.exit_code == 0) is not (watched.exit_code == 0):
-        return f"it ends with exit code {ordinary.exit_code}"
-    before, now = count_passed(watched.output), count_passed(ordinary.output) or 0
-    if before is not None and now < before:
-        return f"{now} of {before} tests pass"
-    return ""
-
-
-async def compare(watched: Observed, ordinary: Observed, again: Try, base: Try | None) -> Comparison:
-    """Find out what a difference comes from: chance, our hooks, or a program that looks who runs it."""
-    said = find_difference(watched, ordinary)
-    if not said:
-        return Comparison()
-    for _ in range(1 if watched.seconds > LONG else _MORE_TRIES):
-        first, second = await again(True), await again(False)
-        if find_difference(watched, first) or not find_difference(first, second):
-            doubt = f"a repetition in the ordinary way ended otherwise once ({said}), so something is flaky"
-            return Comparison(doubt=doubt)
-    if base is not None and (difference := find_difference(await base(True), await base(False))):
-        doubt = f"it could not be repeated in the ordinary way, nor could the base ({difference})"
-        return Comparison(doubt=doubt)
-    return Comparison(said, seen=ordinary)
+def _add(decision: Decision, weakness: str) -> Decision:
+    return replace(decision, weaknesses=(*decision.weaknesses, weakness))
 
 
 def narrow(argv: Sequence[str], runners: Sequence[str], tests: Sequence[str]) -> tuple[str, ...] | None:
