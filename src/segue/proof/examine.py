@@ -165,7 +165,7 @@ class SealedCheck(Struct):
         result = await settle_check(result, self.comparison, decision, runs, self.words)
         result = replace(result, cap=result.cap or _equal_to_all(runs))
         if decision.state is CheckState.PASSED:
-            open_questions = any(one.how is HowSettled.UNSETTLED for one in found)
+            open_questions = any(one.how is HowSettled.UNSETTLED for one in result.changed_tests)
             self.idle = control if open_questions or recipe.control is Control.BASE else ()
             doubts = Doubts(self.comparison, runs, support.doubtful, self._run)
             cap = await doubts.try_old_versions()
