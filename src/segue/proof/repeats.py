@@ -129,6 +129,8 @@ class Repeats(Struct):
         """Repeat what speaks for the work, where it was seen only once; leave out what is flaky."""
         wanted = {COMMAND if key == runs.command else key for key in (*decision.proved, *decision.repaired)}
         wanted -= self.flaky.keys()
+        if not wanted:
+            return runs
         if runs.kind is TaskKind.TEST_FIRST:
             return self._drop(runs, (await self._differ(self.recipe, runs.new, wanted)).keys())
         once = {key for key in wanted if runs.regress is runs.new or not _passes(runs.regress, key)}
