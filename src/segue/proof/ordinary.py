@@ -13,7 +13,7 @@ from segue.domain.proof import CheckState
 from segue.proof.compose import Recipe
 from segue.proof.decide import Decision
 from segue.proof.disguise import Disguise
-from segue.proof.evidence import count_passed, find_difference
+from segue.proof.evidence import count_passed, find_difference, names_failures
 from segue.proof.report import TestOutcome
 from segue.proof.runs import Observed, Runs
 
@@ -78,7 +78,8 @@ class Repetition(Struct):
         if not said:
             return Comparison()
         passed = count_passed(watched.output)
-        if not ordinary.changed and passed is not None and passed == count_passed(ordinary.output):
+        fine = passed is not None and passed == count_passed(ordinary.output)
+        if fine and not ordinary.changed and not names_failures(ordinary.output):
             return Comparison(doubt=f"in an ordinary run all of its tests pass, and still {said}")
         calibrated = runs.base.report is not None and bool(runs.base.report.ids(TestOutcome.PASSED))
         if calibrated and not watched.seconds > LONG:
