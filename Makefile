@@ -175,9 +175,9 @@ $(BINARY_VENV)/.ready: requirements/binary.txt
 COMPILE := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate
 
 lock:
-	$(COMPILE) --extra bridge --extra sim --extra postgres --extra parquet --extra fleet --extra mcp --extra proxy --extra otel --group dev pyproject.toml -o $(LOCK)
+	$(COMPILE) --extra bridge --extra sim --extra postgres --extra parquet --extra fleet --extra mcp --extra proxy --extra otel --extra languages --group dev pyproject.toml -o $(LOCK)
 	$(COMPILE) --group build --constraint $(LOCK) pyproject.toml -o requirements/core.txt
-	$(COMPILE) --extra bridge --extra sim --group binary pyproject.toml -o requirements/binary.txt
+	$(COMPILE) --extra bridge --extra sim --extra languages --group binary pyproject.toml -o requirements/binary.txt
 	$(COMPILE) --group nuitka -o requirements/nuitka.txt
 	echo pip | $(COMPILE) - -o requirements/pip.txt
 	$(PIP) install --no-deps --require-hashes -r $(LOCK)

@@ -7,19 +7,16 @@ statement left out. A mutant that no test notices is printed: it is a test that 
 from __future__ import annotations
 
 import argparse
-import ast
 import os
-import random
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
-from segue.proof.mutants import COMPARISONS
+from segue.proof.mutation.mutate import Mutant, make_mutants
 
 ROOT = Path(__file__).resolve().parents[1]
 PARTS = {
@@ -37,67 +34,21 @@ PARTS = {
 _SECONDS = 300
 
 
-@dataclass(frozen=True, slots=True)
-class Mutant:
-    """One edit of one file."""
-
-    part: str
-    path: Path
-    place: int
-    """The number of the changed node, in the order of a walk through the file."""
-    line: int
-    what: str
-
-    def code(self) -> str:
-        """Return the changed file."""
-        tree = ast.parse((ROOT / self.path).read_text(encoding="utf-8"))
-        _apply(list(ast.walk(tree))[self.place], self.what)
-        return ast.unparse(ast.fix_missing_locations(tree))
+def mutants_of(part: str, most: int) -> tuple[Mutant, ...]:
+    """Return mutants of a part, drawn by lot but always the same ones."""
+    paths = sorted((ROOT / "src" / "segue" / part).rglob("*.py"))
+    return make_mutants(
+        {str(path.relative_to(ROOT)): ("", path.read_text("utf-8")) for path in paths}, part, most
+    ).others
 
 
-def mutants_of(part: str) -> Iterator[Mutant]:
-    """Return every mutant of a part."""
-    for path in sorted((ROOT / "src" / "segue" / part).rglob("*.py")):
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        for place, node in enumerate(ast.walk(tree)):
-            for what in _edits(node):
-                yield Mutant(part, path.relative_to(ROOT), place, getattr(node, "lineno", 0), what)
-
-
-def _edits(node: ast.AST) -> Iterator[str]:
-    if isinstance(node, ast.Compare) and len(node.ops) == 1:
-        yield "comparison turned round"
-    if isinstance(node, ast.If | ast.While):
-        yield "condition negated"
-    if isinstance(node, ast.BoolOp):
-        yield "and/or exchanged"
-    if isinstance(node, ast.Constant) and type(node.value) in (bool, int):
-        yield "constant changed"
-    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Await | ast.Call):
-        yield "statement left out"
-
-
-def _apply(node: ast.AST, what: str) -> None:
-    match node:
-        case ast.Compare():
-            node.ops = [COMPARISONS[type(node.ops[0])]()]
-        case ast.If() | ast.While():
-            node.test = ast.UnaryOp(ast.Not(), node.test)
-        case ast.BoolOp():
-            node.op = ast.Or() if isinstance(node.op, ast.And) else ast.And()
-        case ast.Constant():
-            node.value = not node.value if isinstance(node.value, bool) else int(str(node.value)) + 1
-        case ast.Expr() if what == "statement left out":
-            node.value = ast.Constant(None)
-
-
-def is_noticed(mutant: Mutant) -> bool:
+def is_noticed(part: str, mutant: Mutant) -> bool:
     """Run the tests of the part on the changed code; too long counts as noticed."""
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / "src"
         shutil.copytree(ROOT / "src", source, ignore=shutil.ignore_patterns("__pycache__"))
-        (Path(folder) / mutant.path).write_text(mutant.code(), encoding="utf-8")
-        command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *PARTS[mutant.part]]
+        (Path(folder) / mutant.path).write_bytes(mutant.text)
+        command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *PARTS[part]]
         environment = {**os.environ, "PYTHONPATH": str(source), "HYPOTHESIS_PROFILE": "ci"}
         try:
             done = subprocess.run(
@@ -109,20 +60,19 @@ def is_noticed(mutant: Mutant) -> bool:
 
 
 def main() -> None:
-    """Try mutants, drawn by lot but always the same ones, and print the score."""
+    """Try mutants and print the score."""
     parser = argparse.ArgumentParser(prog="python -m bench.mutants", description=__doc__)
     parser.add_argument("parts", nargs="*", choices=[*PARTS, []], help="which parts (default: all)")
     parser.add_argument("--most", type=int, default=30, help="mutants per part (default: 30)")
     options = parser.parse_args()
     for part in options.parts or PARTS:
-        known = list(mutants_of(part))
-        chosen = random.Random(part).sample(known, min(options.most, len(known)))
+        chosen = mutants_of(part, options.most)
         with ThreadPoolExecutor(os.cpu_count()) as threads:
-            noticed = list(threads.map(is_noticed, chosen))
-        print(f"{part}: {sum(noticed)} of {len(chosen)} mutants noticed ({len(known)} there are)", flush=True)
+            noticed = list(threads.map(partial(is_noticed, part), chosen))
+        print(f"{part}: {sum(noticed)} of {len(chosen)} mutants noticed", flush=True)
         for mutant, seen in zip(chosen, noticed, strict=True):
             if not seen:
-                print(f"  {mutant.path}:{mutant.line}: {mutant.what}")
+                print(f"  {mutant.shown}")
 
 
 if __name__ == "__main__":

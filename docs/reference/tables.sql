@@ -2,9 +2,8 @@ SELECT run_id, state, agent, model, tasks, tasks_done, cost_usd, seconds
 FROM segue_runs
 ORDER BY started_at DESC;
 
-SELECT build_phase, count(*) AS tasks, count(*) FILTER (WHERE first_verdict = 'PASS') AS passed_at_once
+SELECT build_phase, count(*) AS tasks, count(*) FILTER (WHERE failed_attempts > 0) AS failed
 FROM segue_tasks
-WHERE first_verdict IS NOT NULL
 GROUP BY build_phase
 ORDER BY build_phase;
 
@@ -12,6 +11,11 @@ SELECT build_phase, count(*) AS tasks, count(*) FILTER (WHERE passed) AS passed_
 FROM segue_first_attempts
 GROUP BY build_phase
 ORDER BY build_phase;
+
+SELECT build_phase, phase, reason, count(*) AS times, count(DISTINCT run_id) AS runs
+FROM segue_failed_attempts
+GROUP BY build_phase, phase, reason
+ORDER BY times DESC, reason;
 
 SELECT agent, model, count(*) AS attempts, count(*) FILTER (WHERE result = 'PASS') AS passed,
        sum(input_tokens) AS input_tokens, sum(cost_usd) AS cost_usd, avg(seconds) AS mean_seconds

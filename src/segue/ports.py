@@ -242,8 +242,16 @@ class Source(Protocol):
         """Return the branch the next task starts from, where branches are chained."""
         return None
 
+    def head_commit(self) -> str | None:
+        """Return the commit that this branch was at when its task was done."""
+        return None
+
     def rewritten(self) -> SourceChange | None:
         """Return what changed about tasks that are done, so that a person must decide; None: nothing."""
+        return None
+
+    def recorded(self) -> Collection[str] | None:
+        """Return the tasks that its own record counts as done or skipped; None: its marks are the record."""
         return None
 
     def restart(self) -> None:

@@ -257,17 +257,13 @@ def test_an_archived_agent_has_a_successor_on_its_branch(cloud: CloudPlace) -> N
     assert len(log.splitlines()) == 3
 
 
-@pytest.mark.parametrize(("base", "on_branch"), [("main", True), ("", False), ("sha", False)])
-def test_a_deleted_agent_has_a_successor_too(cloud: CloudPlace, base: str, on_branch: bool) -> None:
+def test_a_deleted_agent_has_no_successor(cloud: CloudPlace) -> None:
     first = cloud.run(cloud.job("One"))
     agent = RunRef.parse(first.outcome.session or "").agent
     assert cloud.desk.http.delete(f"/v1/agents/{agent}").status_code == 200
-    ref = cloud.desk.git("rev-parse", "main") if base == "sha" else base
-    second = cloud.run(cloud.job("Two", session=first.outcome.session, base=ref))
-    assert second.outcome.failure is None
-    body = cloud.asked(LAUNCH)[1]["body"]
-    assert body.get("workOnCurrentBranch", False) is on_branch, "only a branch can be worked on"
-    assert body["repos"][0].get("startingRef", "") == ref
+    second = cloud.run(cloud.job("Two", session=first.outcome.session))
+    assert second.kind == "deleted"
+    assert launches(cloud) == 1
 
 
 @pytest.mark.parametrize("session", ["bc-1/turn-1", "bc-1", "nonsense", "/"])
@@ -277,12 +273,12 @@ def test_a_session_of_another_kind_is_not_followed_up(cloud: CloudPlace, session
     assert launches(cloud) == 1
 
 
-def test_an_agent_that_was_deleted_meanwhile_is_lost(cloud: CloudPlace) -> None:
+def test_an_agent_that_was_deleted_meanwhile_is_named(cloud: CloudPlace) -> None:
     job = cloud.job()
     agent = RunRef.parse(cloud.run(job).outcome.session or "").agent
     cloud.desk.http.delete(f"/v1/agents/{agent}")
     ended = cloud.run(job)
-    assert ended.kind == "lost"
+    assert ended.kind == "deleted"
     assert launches(cloud) == 1
 
 

@@ -152,6 +152,7 @@ def test_a_plan_of_a_hundred_steps_is_carried_out(place: Place) -> None:
 @pytest.mark.thorough
 def test_a_restart_plans_again_and_gives_out_new_numbers(place: Place) -> None:
     place.script(TWO + "[[on]]\nphase = 'execute'\ntask = 2\nattempt = 1\nexit_code = 1\n")
+    place.more_config("limits.resolutions = 0\n")
     place.segue("run", GOAL, code=3)
     place.script(plan(step("x"), step("y"), step("z")))
     place.segue("run", GOAL, "--restart")
@@ -278,6 +279,7 @@ def test_every_round_is_committed_for_the_judge_to_see(place: Place, commit: str
 @pytest.mark.thorough
 def test_people_decide_about_the_steps_of_a_build(place: Place) -> None:
     place.script(plan(step("a"), step("b"), step("c")) + "[[on]]\nphase = 'execute'\nexit_code = 1\n")
+    place.more_config("limits.resolutions = 0\n")
     place.segue("run", GOAL, code=3)
     place.segue("task", "accept", "1")
     place.segue("task", "skip", "2", "--reason", "not needed")

@@ -2,77 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import signal
-import subprocess
 import threading
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import pytest
 
-from segue.parts.sim.cloud.app import cloud_app
-from segue.parts.sim.cloud.script import CloudScript
-from segue.sim.llm.app import llm_app
-from segue.sim.llm.script import LlmScript
-from segue.sim.script import check_script
-from segue.system.http.server import start_server
 from tests import loopback
-from tests.cli.place import DEADLINE, Place, until
-from tests.cli.test_spec import SPEC, TASKS
-
-HOSTED = "https://github.com/me/app"
-
-
-class Cloud:
-    """A place with a feature, a hosted repository and the two simulated services."""
-
-    def __init__(self, place: Place, url: str, judge: str) -> None:
-        self.place = place
-        self.url = url
-        place.env |= {"CURSOR_API_KEY": "crsr_test", "OPENAI_API_KEY": "sk-test-judge"}
-        place.config(
-            f'agent = "cursor-cloud"\n[agents.cursor-cloud]\nbase_url = "{url}"\nrepository = "{HOSTED}"\n'
-            f'poll_interval = 0.2\nretry_pause = 0.05\n[judge]\nbase_url = "{judge}/v1"\n'
-        )
-
-    @property
-    def folder(self) -> Path:
-        return self.place.repo / "specs" / "001-greeting"
-
-    @property
-    def state(self) -> Any:
-        return json.loads((self.folder / "state.json").read_text())
-
-    def script(self, *entries: dict[str, Any]) -> None:
-        """What the agents do from now on."""
-        loopback.post(f"{self.url}/_sim/script", json={"on": list(entries)}).raise_for_status()
-
-    def launches(self, version: str = "v1") -> list[dict[str, Any]]:
-        log = loopback.get(f"{self.url}/_sim/log").json()
-        requests = log["requests"] if isinstance(log, dict) else log
-        return [r for r in requests if r["method"] == "POST" and r["path"] == f"/{version}/agents"]
-
-
-@pytest.fixture
-def cloud(place: Place) -> Iterator[Cloud]:
-    folder = place.repo / "specs" / "001-greeting"
-    folder.mkdir(parents=True)
-    (folder / "tasks.md").write_text(TASKS)
-    (folder / "spec.md").write_text(SPEC)
-    (folder / "plan.md").write_text("# Plan\n")
-    place.git("add", "--all")
-    place.git("commit", "--quiet", "-m", "feature")
-    place.git("branch", "--move", "main", "trunk")
-    bare = place.root / "hosted.git"
-    subprocess.run(["git", "clone", "-q", "--bare", str(place.repo), str(bare)], check=True, env=place.env)
-    place.git("remote", "add", "origin", str(bare))
-    url, stop = start_server(cloud_app(CloudScript(), {HOSTED: bare}))
-    judge, stop_judge = start_server(llm_app(check_script([{"judge": {"default": True}}], LlmScript)))
-    yield Cloud(place, url, judge)
-    stop()
-    stop_judge()
+from tests.cli.cloud_place import Cloud
+from tests.cli.place import DEADLINE, until
+from tests.cli.test_spec import TASKS
 
 
 @pytest.mark.thorough

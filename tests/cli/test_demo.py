@@ -74,7 +74,7 @@ def test_every_word_is_in_the_database(told: Told) -> None:
     for at in told.all(e.TaskEnded):
         assert isinstance(at.event, e.TaskEnded)
         assert at.event.proof is not None
-        said = f"Task {at.event.task} done: PASS ({at.event.proof.words}), commit {str(at.event.commit)[:10]}"
+        said = f"Task {at.event.task} done: PASS ({at.event.proof.level}), commit {str(at.event.commit)[:10]}"
         assert said in told.text
     for at in told.all(e.AgentText):
         assert isinstance(at.event, e.AgentText)
@@ -89,7 +89,7 @@ def test_the_proof_has_five_lines_and_each_is_recorded(told: Told) -> None:
     assert end.proof is not None
     [check] = [check for check in end.proof.checks if not check.of]
     assert lines == [
-        ["conclusion", f"PASS ({end.proof.words}), decided by checks"],
+        ["conclusion", f"PASS ({end.proof.level}), decided by checks"],
         [f"checks, {check.seal}", f"{check.command}: {check.passed} tests passed"],
         ["failed before, passes now", *check.proved],
         ["the change sabotaged", "noticed: the check fails"],

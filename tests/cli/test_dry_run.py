@@ -10,11 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.cloud_place import Cloud
 from tests.cli.place import Place
-from tests.cli.test_cloud import Cloud, cloud
 from tests.sources.features import example
-
-__all__ = ["cloud"]  # a fixture
 
 FEATURE = "specs/001-lending"
 WORKER = "import sys; sys.stdout.reconfigure(encoding='utf-8'); text = sys.stdin.read(); open(sys.argv[1], 'w').write(text); open('work', 'a').write('x')"  # noqa: E501

@@ -11,10 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.cloud_place import Cloud
 from tests.cli.place import DEADLINE, Place, processes_with, until
 from tests.cli.test_build import GOAL, plan, step
-from tests.cli.test_cloud import Cloud
-from tests.cli.test_cloud import cloud as cloud
 from tests.cli.test_spec import TASKS, folder
 from tests.cli.test_spec import feature as feature
 from tests.patience import seeds

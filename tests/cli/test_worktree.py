@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
+from tests.cli.cloud_place import Cloud
 from tests.cli.place import DEADLINE, Place, until
 from tests.cli.test_build import GOAL, TWO
-from tests.cli.test_cloud import Cloud, cloud
 from tests.cli.test_spec import TASKS, feature, folder, state
 
-__all__ = ["cloud", "feature"]
+__all__ = ["feature"]
 
 WORK = '[[on]]\nwrite = { "f{task}" = "x" }\n'
 

@@ -17,9 +17,9 @@ from segue.sim.llm.script import LlmScript
 from segue.sim.script import check_script
 from segue.system.http.server import start_server
 from tests import loopback
+from tests.cli.cloud_place import HOSTED, Cloud
 from tests.cli.place import Place, make_template
 from tests.cli.test_build import GOAL, plan, step
-from tests.cli.test_cloud import HOSTED, Cloud
 from tests.cli.test_spec import SPEC
 
 PLAN = "## Task 1\nWrite one.\n\n## Task 2\nWrite two.\n"

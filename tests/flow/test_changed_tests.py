@@ -24,7 +24,8 @@ FITTED = case("test_double", "assertEqual(double(2), 5)")
 BASE = "def double(x):\n    return 2 * x\n"
 WRONG = "def double(x):\n    return 5\n\n\ndef half(x):\n    return x / 2\n"
 RIGHT = f"{BASE}\n\ndef half(x):\n    return x / 2\n"
-CHEAT = {"calc.py": WRONG, "test_calc.py": FITTED}
+HALF = case("test_half", "assertEqual(half(2), 1)", "from calc import half")
+CHEAT = {"calc.py": WRONG, "test_calc.py": FITTED, "test_half.py": HALF}
 Start = Callable[..., Loop]
 
 
@@ -116,6 +117,7 @@ def test_kill_while_the_agent_is_asked_asks_nobody_twice(start: Start) -> None:
         loop.session()
     loop.session()
     assert len(loop.agents[0].jobs) == 3, "the launch that was lost is made again, and no other"
-    told = [one for one in loop.events if isinstance(one.event, VerdictGiven)]
+    given = [one.event for one in loop.events if isinstance(one.event, VerdictGiven)]
+    told = [one for one in given if any(found.key.startswith("old test") for found in one.criteria)]
     assert len(told) == 1
     assert [one.how for one in changes(loop)] == [HowSettled.UNSETTLED]

@@ -236,14 +236,19 @@ def test_kill_after_the_tests_were_written_launches_nobody_again(start: Start) -
 
 
 @pytest.mark.thorough
-def test_mutants_are_scored_and_decide_nothing(start: Start) -> None:
-    loop = start(write({"calc.py": RIGHT, "test_calc.py": WEAK}), write({}))
-    loop.phases, loop.policy = ("execute", "check"), Policy(mutants=3)
+@pytest.mark.parametrize(
+    ("test", "level"), [("assertTrue(double(2))", "checked"), ("assertEqual(double(3), 6)", "tested")]
+)
+def test_mutants_decide_whether_a_test_proves_something(start: Start, test: str, level: str) -> None:
+    loop = start(write({"calc.py": RIGHT, "test_calc.py": case("test_double", test)}), write({}))
+    loop.phases = ("execute", "check")
     loop.session()
     proof = proof_of(loop)
-    assert proof.level is Level.TESTED
-    assert proof.mutants == (3, 2)
-    assert "1 of 3 mutants of the changed lines were not noticed" in proof.reasons
+    assert proof.level == level
+    assert proof.mutants is not None
+    assert any("no test looks at what comes out of double" in one for one in proof.reasons) == (
+        level == "checked"
+    )
 
 
 @pytest.mark.thorough

@@ -101,6 +101,7 @@ class Checkout:
         kind: TaskKind = TaskKind.BUILD,
         expected_red: Collection[str] = (),
         words: str = "",
+        measured: bool = False,
     ) -> CheckResult:
         """Commit the change on top of the base and check it."""
         self.prepare()
@@ -108,7 +109,7 @@ class Checkout:
             self.git("reset", "--quiet", "--hard", self.base)
         head = self.commit(change)
         checking = self.sealer().check(
-            argv, self.base, head, kind=kind, expected_red=expected_red, words=words
+            argv, self.base, head, kind=kind, expected_red=expected_red, words=words, measured=measured
         )
         return asyncio.run(checking)
 

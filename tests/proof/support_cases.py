@@ -69,24 +69,49 @@ JS_SAME = (
 GENERATOR = (
     "import re, sys\nfound = re.findall(r'def (\\w+)', open('shop.py').read())\n"
     "text = ''.join(f'{one}\\n' for one in found)\n"
-    "if '--check' in sys.argv:\n    sys.exit(open('names.txt').read() != text)\nopen('names.txt', 'w').write(text)\n"
+    "if '--check' in sys.argv:\n    sys.exit(open('names.txt').read() != text)\n"
+    "open('names.txt', 'w').write(text)\n"
 )
 MAKE = "test:\n\tpython3 -m unittest discover\n"
 CASES: dict[str, Twin] = {
     "helper beside the product": Twin(
         {"shop.py": SHOP, "helpers.py": SAME, "test_shop.py": HELPED},
-        {"shop.py": MORE, "helpers.py": SAME + "\n\ndef near(one, other):\n    assert abs(one - other) < 2\n",
-         "test_tax.py": TAX},
-        {"shop.py": WRONG, "helpers.py": "def same(one, other):\n    assert one or other\n", "test_tax.py": TAX_WRONG},
+        {
+            "shop.py": MORE,
+            "helpers.py": SAME + "\n\ndef near(one, other):\n    assert abs(one - other) < 2\n",
+            "test_tax.py": TAX,
+        },
+        {
+            "shop.py": WRONG,
+            "helpers.py": "def same(one, other):\n    assert one or other\n",
+            "test_tax.py": TAX_WRONG,
+        },
     ),
     "helper in a folder of its own": Twin(
-        {"shop.py": SHOP, "support/__init__.py": "", "support/asserts.py": SAME,
-         "test_shop.py": HELPED.replace("helpers", "support.asserts")},
-        {"shop.py": MORE, "support/asserts.py": SAME + "\n\ndef near(one, other):\n    assert one\n", "test_tax.py": TAX},
-        {"shop.py": WRONG, "support/asserts.py": "def same(one, other):\n    return True\n", "test_tax.py": TAX_WRONG},
+        {
+            "shop.py": SHOP,
+            "support/__init__.py": "",
+            "support/asserts.py": SAME,
+            "test_shop.py": HELPED.replace("helpers", "support.asserts"),
+        },
+        {
+            "shop.py": MORE,
+            "support/asserts.py": SAME + "\n\ndef near(one, other):\n    assert one\n",
+            "test_tax.py": TAX,
+        },
+        {
+            "shop.py": WRONG,
+            "support/asserts.py": "def same(one, other):\n    return True\n",
+            "test_tax.py": TAX_WRONG,
+        },
     ),
     "helper of a helper": Twin(
-        {"shop.py": SHOP, "helpers.py": "from matching import same\n", "matching.py": SAME, "test_shop.py": HELPED},
+        {
+            "shop.py": SHOP,
+            "helpers.py": "from matching import same\n",
+            "matching.py": SAME,
+            "test_shop.py": HELPED,
+        },
         {"shop.py": MORE, "matching.py": "# Compare.\n" + SAME, "test_tax.py": TAX},
         {"shop.py": WRONG, "matching.py": "def same(one, other):\n    pass\n", "test_tax.py": TAX_WRONG},
     ),
@@ -102,20 +127,34 @@ CASES: dict[str, Twin] = {
         {"shop.py": WRONG, "expected/total.txt": "0", "test_tax.py": TAX_WRONG},
     ),
     "golden folder read as a whole": Twin(
-        {"shop.py": SHOP, "samples/one.json": '{"in": [2, 3], "out": 5}', "test_shop.py": case(
-            "[self.assertEqual(shop.total(one['in']), one['out']) for one in map(json.loads, "
-            "(p.read_text() for p in Path('samples').iterdir()))]", "import json\nfrom pathlib import Path\nimport shop")},
+        {
+            "shop.py": SHOP,
+            "samples/one.json": '{"in": [2, 3], "out": 5}',
+            "test_shop.py": case(
+                "[self.assertEqual(shop.total(one['in']), one['out']) for one in map(json.loads, "
+                "(p.read_text() for p in Path('samples').iterdir()))]",
+                "import json\nfrom pathlib import Path\nimport shop",
+            ),
+        },
         {"shop.py": MORE, "samples/two.json": '{"in": [1], "out": 1}', "test_tax.py": TAX},
         {"shop.py": WRONG, "samples/one.json": '{"in": [2, 3], "out": 0}', "test_tax.py": TAX_WRONG},
     ),
     "data of the product": Twin(
-        {"shop.py": "import json\nfrom pathlib import Path\n\n\ndef price(name):\n"
-                    "    return json.loads(Path('prices.json').read_text())[name]\n",
-         "prices.json": '{"tea": 3}', "test_shop.py": case("self.assertEqual(shop.price('tea'), 3)")},
-        {"prices.json": '{"tea": 3, "milk": 2}',
-         "test_milk.py": case("self.assertEqual(shop.price('milk'), 2)", name="test_milk")},
-        {"prices.json": '{"tea": 4, "milk": 2}', "test_shop.py": case("self.assertEqual(shop.price('tea'), 4)"),
-         "test_milk.py": case("self.assertEqual(shop.price('milk'), 2)", name="test_milk")},
+        {
+            "shop.py": "import json\nfrom pathlib import Path\n\n\ndef price(name):\n"
+            "    return json.loads(Path('prices.json').read_text())[name]\n",
+            "prices.json": '{"tea": 3}',
+            "test_shop.py": case("self.assertEqual(shop.price('tea'), 3)"),
+        },
+        {
+            "prices.json": '{"tea": 3, "milk": 2}',
+            "test_milk.py": case("self.assertEqual(shop.price('milk'), 2)", name="test_milk"),
+        },
+        {
+            "prices.json": '{"tea": 4, "milk": 2}',
+            "test_shop.py": case("self.assertEqual(shop.price('tea'), 4)"),
+            "test_milk.py": case("self.assertEqual(shop.price('milk'), 2)", name="test_milk"),
+        },
     ),
     "checks under another name": Twin(
         {"shop.py": SHOP, "checks/verify_sums.py": VERIFY},
@@ -127,7 +166,8 @@ CASES: dict[str, Twin] = {
         {"shop.py": SHOP, "run_checks.py": LAUNCHER, "checks/verify_sums.py": VERIFY},
         {"shop.py": MORE, "checks/verify_sums.py": VERIFY + "assert shop.tax([5, 5]) == 2\n"},
         {"shop.py": WRONG, "checks/verify_sums.py": VERIFY.replace("== 5", "== 0")},
-        ("python3", "run_checks.py"), proved=False,
+        ("python3", "run_checks.py"),
+        proved=False,
     ),
     "tests under another name": Twin(
         {"shop.py": SHOP, "verify_shop.py": TOTAL},
@@ -137,61 +177,109 @@ CASES: dict[str, Twin] = {
     ),
     "doctest": Twin(
         {"shop.py": DOCTEST},
-        {"shop.py": DOCTEST + '\n\ndef tax(prices):\n    """Tax.\n\n    >>> tax([5, 5])\n    2\n    """\n'
-                    "    return total(prices) // 5\n"},
+        {
+            "shop.py": DOCTEST + '\n\ndef tax(prices):\n    """Tax.\n\n    >>> tax([5, 5])\n    2\n    """\n'
+            "    return total(prices) // 5\n"
+        },
         {"shop.py": DOCTEST.replace("    5\n", "    0\n").replace("sum(prices)", "0")},
         (*PYTEST, "--doctest-modules"),
     ),
     "first conftest": Twin(
         {"shop.py": SHOP, "test_shop.py": PYTEST_TOTAL},
-        {"shop.py": MORE, "conftest.py": "import pytest\n\n\n@pytest.fixture\ndef prices():\n    return [5, 5]\n",
-         "test_tax.py": "import shop\n\n\ndef test_tax(prices):\n    assert shop.tax(prices) == 2\n"},
+        {
+            "shop.py": MORE,
+            "conftest.py": "import pytest\n\n\n@pytest.fixture\ndef prices():\n    return [5, 5]\n",
+            "test_tax.py": "import shop\n\n\ndef test_tax(prices):\n    assert shop.tax(prices) == 2\n",
+        },
         {"shop.py": WRONG, "conftest.py": "import shop\nshop.total = sum\n", "test_tax.py": PYTEST_TAX_WRONG},
         PYTEST,
     ),
     "plug-in that the settings name": Twin(
-        {"shop.py": SHOP, "test_shop.py": PYTEST_TOTAL, "pytest.ini": "[pytest]\naddopts = -p extras\n",
-         "extras.py": "# Nothing yet.\n"},
-        {"shop.py": MORE, "extras.py": "import pytest\n\n\n@pytest.fixture\ndef prices():\n    return [5, 5]\n",
-         "test_tax.py": PYTEST_TAX},
-        {"shop.py": WRONG, "extras.py": "def pytest_collection_modifyitems():\n    import shop\n    shop.total = sum\n",
-         "test_tax.py": PYTEST_TAX_WRONG},
+        {
+            "shop.py": SHOP,
+            "test_shop.py": PYTEST_TOTAL,
+            "pytest.ini": "[pytest]\naddopts = -p extras\n",
+            "extras.py": "# Nothing yet.\n",
+        },
+        {
+            "shop.py": MORE,
+            "extras.py": "import pytest\n\n\n@pytest.fixture\ndef prices():\n    return [5, 5]\n",
+            "test_tax.py": PYTEST_TAX,
+        },
+        {
+            "shop.py": WRONG,
+            "extras.py": "def pytest_collection_modifyitems():\n    import shop\n    shop.total = sum\n",
+            "test_tax.py": PYTEST_TAX_WRONG,
+        },
         PYTEST,
     ),
     "settings of ruff added": Twin(
         {"shop.py": SHOP, "main.py": "import shop\n\nprint(shop.total([1]))\n"},
         {"shop.py": MORE, "main.py": "import shop\n\nprint(shop.tax([1]))\n"},
         {"shop.py": "import os\n" + SHOP, "ruff.toml": "[lint]\nignore = ['F401']\n"},
-        RUFF, proved=False,
+        RUFF,
+        proved=False,
     ),
     "settings of ruff weakened": Twin(
         {"shop.py": SHOP, "pyproject.toml": "[project]\nname = 'shop'\n[tool.ruff.lint]\nselect = ['F']\n"},
-        {"shop.py": MORE, "pyproject.toml": "[project]\nname = 'shop'\nversion = '2'\n[tool.ruff.lint]\nselect = ['F']\n"},
-        {"shop.py": "import os\n" + MORE, "pyproject.toml": "[project]\nname = 'shop'\n[tool.ruff.lint]\nselect = ['W']\n"},
-        RUFF, proved=False,
+        {
+            "shop.py": MORE,
+            "pyproject.toml": "[project]\nname = 'shop'\nversion = '2'\n[tool.ruff.lint]\nselect = ['F']\n",
+        },
+        {
+            "shop.py": "import os\n" + MORE,
+            "pyproject.toml": "[project]\nname = 'shop'\n[tool.ruff.lint]\nselect = ['W']\n",
+        },
+        RUFF,
+        proved=False,
     ),
     "settings of mypy weakened": Twin(
-        {"shop.py": "def total(prices: list[int]) -> int:\n    return sum(prices)\n", "mypy.ini": "[mypy]\nstrict = True\n"},
+        {
+            "shop.py": "def total(prices: list[int]) -> int:\n    return sum(prices)\n",
+            "mypy.ini": "[mypy]\nstrict = True\n",
+        },
         {"shop.py": "def total(prices: list[int]) -> int:\n    return sum(prices, 0)\n"},
-        {"shop.py": "def total(prices: list[int]) -> int:\n    return str(prices)\n",
-         "mypy.ini": "[mypy]\nignore_errors = True\n"},
-        MYPY, proved=False,
+        {
+            "shop.py": "def total(prices: list[int]) -> int:\n    return str(prices)\n",
+            "mypy.ini": "[mypy]\nignore_errors = True\n",
+        },
+        MYPY,
+        proved=False,
     ),
     "product in a folder called spec": Twin(
-        {"spec/__init__.py": "", "spec/shop.py": SHOP, "main.py": "from spec import shop\n",
-         "test_shop.py": TOTAL.replace("import shop", "from spec import shop")},
+        {
+            "spec/__init__.py": "",
+            "spec/shop.py": SHOP,
+            "main.py": "from spec import shop\n",
+            "test_shop.py": TOTAL.replace("import shop", "from spec import shop"),
+        },
         {"spec/shop.py": MORE, "test_tax.py": TAX.replace("import shop", "from spec import shop")},
         {"spec/shop.py": WRONG, "test_tax.py": TAX_WRONG.replace("import shop", "from spec import shop")},
     ),
     "product in a folder called tests_data": Twin(
-        {"tests_data/__init__.py": "", "tests_data/shop.py": SHOP,
-         "test_shop.py": TOTAL.replace("import shop", "from tests_data import shop")},
-        {"tests_data/shop.py": MORE, "test_tax.py": TAX.replace("import shop", "from tests_data import shop")},
-        {"tests_data/shop.py": WRONG, "test_tax.py": TAX_WRONG.replace("import shop", "from tests_data import shop")},
+        {
+            "tests_data/__init__.py": "",
+            "tests_data/shop.py": SHOP,
+            "test_shop.py": TOTAL.replace("import shop", "from tests_data import shop"),
+        },
+        {
+            "tests_data/shop.py": MORE,
+            "test_tax.py": TAX.replace("import shop", "from tests_data import shop"),
+        },
+        {
+            "tests_data/shop.py": WRONG,
+            "test_tax.py": TAX_WRONG.replace("import shop", "from tests_data import shop"),
+        },
     ),
     "product in the Makefile": Twin(
-        {"Makefile": "test:\n\tsh check.sh\n", "check.sh": "! grep -q greet: Makefile || test \"$(make -s greet)\" = hello\n"},
-        {"Makefile": "test:\n\tsh check.sh\n\ngreet:\n\t@echo hello\n", "check.sh": "test \"$(make -s greet)\" = hello\n"},
+        {
+            "Makefile": "test:\n\tsh check.sh\n",
+            "check.sh": '! grep -q greet: Makefile || test "$(make -s greet)" = hello\n',
+        },
+        {
+            "Makefile": "test:\n\tsh check.sh\n\ngreet:\n\t@echo hello\n",
+            "check.sh": 'test "$(make -s greet)" = hello\n',
+        },
         {"Makefile": "test:\n\ttrue\n\ngreet:\n\t@exit 1\n", "check.sh": "false\n"},
         ("make", "test"),
     ),
@@ -202,13 +290,23 @@ CASES: dict[str, Twin] = {
         ("make", "test"),
     ),
     "main of package.json": Twin(
-        {"package.json": '{"name": "shop", "main": "shop.js"}', "shop.js": JS,
-         "test/shop.test.js": JS_HEAD.replace("../shop", "..") +
-         "test('total', () => require('node:assert').strictEqual(shop.total([2, 3]), 5));\n"},
-        {"package.json": '{"name": "shop", "main": "shop.js", "version": "2"}', "shop.js": JS_MORE,
-         "test/tax.test.js": JS_TAX},
-        {"package.json": '{"name": "shop", "main": "double.js"}', "shop.js": JS_WRONG, "double.js": JS,
-         "test/tax.test.js": JS_TAX_WRONG},
+        {
+            "package.json": '{"name": "shop", "main": "shop.js"}',
+            "shop.js": JS,
+            "test/shop.test.js": JS_HEAD.replace("../shop", "..")
+            + "test('total', () => require('node:assert').strictEqual(shop.total([2, 3]), 5));\n",
+        },
+        {
+            "package.json": '{"name": "shop", "main": "shop.js", "version": "2"}',
+            "shop.js": JS_MORE,
+            "test/tax.test.js": JS_TAX,
+        },
+        {
+            "package.json": '{"name": "shop", "main": "double.js"}',
+            "shop.js": JS_WRONG,
+            "double.js": JS,
+            "test/tax.test.js": JS_TAX_WRONG,
+        },
         NODE,
     ),
     "link to a golden file": Twin(
@@ -224,26 +322,59 @@ CASES: dict[str, Twin] = {
         first={"conftest.py": "import shop\nshop.total = sum\n", "shop.py": "# A shop.\n" + SHOP},
     ),
     "module that only tests import": Twin(
-        {"encode.py": "def encode(text):\n    return text[::-1]\n", "decode.py": "def decode(text):\n    return text[::-1]\n",
-         "test_codes.py": case("self.assertEqual(decode(encode('abc')), 'abc')",
-                               "from encode import encode\nfrom decode import decode", "test_codes")},
-        {"encode.py": "def encode(text):\n    return text + '!'\n", "decode.py": "def decode(text):\n    return text[:-1]\n",
-         "test_marks.py": case("self.assertEqual(encode('abc'), 'abc!')", "from encode import encode", "test_marks")},
-        {"encode.py": "def encode(text):\n    return text + '!'\n", "decode.py": "def decode(text):\n    return 'abc'\n",
-         "test_codes.py": case("self.assertTrue(decode(encode('abc')))",
-                               "from encode import encode\nfrom decode import decode", "test_codes")},
+        {
+            "encode.py": "def encode(text):\n    return text[::-1]\n",
+            "decode.py": "def decode(text):\n    return text[::-1]\n",
+            "test_codes.py": case(
+                "self.assertEqual(decode(encode('abc')), 'abc')",
+                "from encode import encode\nfrom decode import decode",
+                "test_codes",
+            ),
+        },
+        {
+            "encode.py": "def encode(text):\n    return text + '!'\n",
+            "decode.py": "def decode(text):\n    return text[:-1]\n",
+            "test_marks.py": case(
+                "self.assertEqual(encode('abc'), 'abc!')", "from encode import encode", "test_marks"
+            ),
+        },
+        {
+            "encode.py": "def encode(text):\n    return text + '!'\n",
+            "decode.py": "def decode(text):\n    return 'abc'\n",
+            "test_codes.py": case(
+                "self.assertTrue(decode(encode('abc')))",
+                "from encode import encode\nfrom decode import decode",
+                "test_codes",
+            ),
+        },
     ),
     "two modules that do not know each other": Twin(
-        {"shop.py": SHOP, "rates.py": "def rate():\n    return 5\n", "test_shop.py": TOTAL,
-         "test_rates.py": case("self.assertEqual(rates.rate(), 5)", "import rates", "test_rate")},
-        {"shop.py": MORE, "rates.py": "def rate(name='tax'):\n    return {'tax': 5}[name]\n", "test_tax.py": TAX},
+        {
+            "shop.py": SHOP,
+            "rates.py": "def rate():\n    return 5\n",
+            "test_shop.py": TOTAL,
+            "test_rates.py": case("self.assertEqual(rates.rate(), 5)", "import rates", "test_rate"),
+        },
+        {
+            "shop.py": MORE,
+            "rates.py": "def rate(name='tax'):\n    return {'tax': 5}[name]\n",
+            "test_tax.py": TAX,
+        },
         {"shop.py": WRONG, "rates.py": "def rate(name='tax'):\n    return 5\n", "test_tax.py": TAX_WRONG},
     ),
     "generated file that a check compares": Twin(
-        {"shop.py": SHOP, "names.txt": "total\n", "make_names.py": GENERATOR, "test_shop.py": TOTAL,
-         "test_names.py": case("self.assertEqual(subprocess.call([sys.executable, 'make_names.py', '--check']), 0)",
-                               "import subprocess, sys", "test_names")},
+        {
+            "shop.py": SHOP,
+            "names.txt": "total\n",
+            "make_names.py": GENERATOR,
+            "test_shop.py": TOTAL,
+            "test_names.py": case(
+                "self.assertEqual(subprocess.call([sys.executable, 'make_names.py', '--check']), 0)",
+                "import subprocess, sys",
+                "test_names",
+            ),
+        },
         {"shop.py": MORE, "names.txt": "total\ntax\n", "test_tax.py": TAX},
         {"shop.py": WRONG, "names.txt": "total\ntax\n", "test_tax.py": TAX_WRONG},
     ),
-}  # fmt: skip
+}

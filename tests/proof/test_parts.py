@@ -1,8 +1,7 @@
-"""The parts of sealed checks: kinds of paths, merged files, sabotage, JUnit, copies."""
+"""The parts of sealed checks: kinds of paths, merged files, JUnit, copies."""
 
 from __future__ import annotations
 
-import ast
 import asyncio
 import json
 import signal
@@ -22,7 +21,6 @@ from segue.proof.paths import Classifier, PathKind, matches_any, named_files, pa
 from segue.proof.report import Reason, TestOutcome, explain
 from segue.proof.runners import Stage
 from segue.proof.runners.junit import read_junit
-from segue.proof.sabotage import break_python, sabotage
 from segue.proof.seal import choose_means, seal_strength
 from segue.system.isolation.isolate import Isolation
 from tests.proof.projects import UNITTEST, Checkout, Files, find_unsettled
@@ -120,74 +118,6 @@ def test_a_go_mod_keeps_the_replacements_of_the_base() -> None:
 def test_merging_any_text_is_safe(base: str, head: str) -> None:
     for name in ("pyproject.toml", "setup.cfg", "package.json", "Cargo.toml", "go.mod"):
         merge_control(name, base, head)
-
-
-MODULE = '''"""A module."""
-LIMIT = 3
-
-
-def first(n):
-    """Return n."""
-    return n
-
-
-class Box:
-    @property
-    def size(self):
-        return LIMIT
-
-    def items(self):
-        yield from range(LIMIT)
-'''
-
-
-def test_only_changed_functions_raise() -> None:
-    broken = break_python(MODULE, MODULE.replace("return n\n", "return n + 1\n"))
-    assert broken is not None
-    names: dict[str, object] = {}
-    exec(compile(broken, "x", "exec"), names)
-    with pytest.raises(RuntimeError, match="sabotaged"):
-        names["first"](1)  # type: ignore[operator]
-    assert names["Box"]().size == 3  # type: ignore[operator]
-
-
-def test_all_functions_raise_when_other_lines_changed() -> None:
-    broken = break_python(MODULE, MODULE.replace("LIMIT = 3", "LIMIT = 4"))
-    assert broken is not None
-    assert broken.count("sabotaged") == 3
-    names: dict[str, object] = {}
-    exec(compile(broken, "x", "exec"), names)
-    with pytest.raises(RuntimeError):
-        list(names["Box"]().items())  # type: ignore[operator]
-
-
-def test_modules_without_functions_raise_when_they_are_imported() -> None:
-    broken = break_python("A = 1\n", '"""Doc."""\nfrom __future__ import annotations\nA = 2\n')
-    assert broken is not None
-    with pytest.raises(RuntimeError):
-        exec(compile(broken, "x", "exec"), {})
-
-
-def test_other_languages_are_broken_in_their_own_way() -> None:
-    texts = {
-        "a.js": "x()\n",
-        "a.go": "package a\n",
-        "a.sh": "#!/bin/sh\nls\n",
-        "a.rs": "fn main() {}\n",
-        "a.md": "",
-    }
-    broken = {path: text.decode() for path, text in sabotage({p: ("", t) for p, t in texts.items()}).items()}
-    assert broken["a.js"].startswith("throw ")
-    assert "panic(" in broken["a.go"]
-    assert broken["a.sh"].splitlines()[:2] == ["#!/bin/sh", "exit 97"]
-    assert set(broken) == {"a.js", "a.go", "a.sh"}
-
-
-@given(st.text(max_size=300))
-def test_what_is_broken_is_still_python(text: str) -> None:
-    broken = break_python("", text)
-    if broken is not None:
-        ast.parse(broken)
 
 
 @pytest.mark.parametrize(

@@ -194,6 +194,7 @@ def test_tests_that_wait_for_the_product_are_no_changed_tests(tmp_path: Path, ru
     result = project.check(honest, argv, words=words)
     assert result.state is CheckState.PASSED, result
     assert result.changed_tests == ()
-    assert len(result.proved) == 2, result
+    # node:test says of a file that cannot be loaded only that it failed, so nobody knows why it did.
+    assert len(result.proved) == (0 if runner == "node" else 2), result
     fitted = project.check(edited, argv, words=words)
     assert find_unsettled(fitted), fitted

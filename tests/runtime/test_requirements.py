@@ -31,7 +31,7 @@ def plan(folder: Path, text: str = PLAN, **settings: Any) -> RunPlan:
         ({"require": "accepted"}, "only a person"),
         ({"require": "independent", "checks": ["true"]}, "nobody writes tests that the agent does not see"),
         ({"proof": {"independent": True}}, "independent has no effect"),
-        ({"proof": {"mutants": 3}}, "mutants has no effect"),
+        ({"require": "tested", "checks": ["pytest"], "proof": {"mutants": 0}}, "mutants are switched off"),
     ],
 )
 def test_unreachable_level_is_refused(tmp_path: Path, settings: dict[str, Any], said: str) -> None:

@@ -215,8 +215,12 @@ class ProofSettings(Options, frozen=True):
 
     independent: bool = False
     """Let an agent in the role `test` write tests from each task's text alone; the work must pass them."""
-    mutants: NonNegative = 0
-    """How many mutants of the changed Python lines to try per task, as supporting evidence; 0: none."""
+    mutants: NonNegative = 12
+    """How many mutants of the changed lines to try beside those of whole results; 0: none, so no `tested`."""
+    sharpness: Annotated[float, Meta(ge=0, le=1)] = 0.6
+    """Which part of the mutants the tests that prove a task must notice."""
+    mutant_seconds: NonNegativeFloat = 60
+    """Seconds that mutants of one check may take; more only if the tests take more than a sixth of that."""
     scenarios: tuple[Scenario, ...] = ()
     """What the finished program must do: commands or HTTP requests, with what must come out."""
 

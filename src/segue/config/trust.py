@@ -43,7 +43,7 @@ CONFINED = HARMLESS | frozenset(
         *("plan_format", "task_list", "verify", "judged_by", "require", "criteria", "ignore_checklists"),
         *("control_files", "known_failures", "check_timeout", "plan_changed", "resolve"),
         *("continue_with_remaining_tasks", "max_consecutive_task_failures", "gates", "proof.independent"),
-        *("proof.mutants", "judge.timeout"),
+        *("proof.mutants", "proof.sharpness", "proof.mutant_seconds", "judge.timeout"),
         *("judge.max_evidence_bytes", "judge.structured", "diagnostics.timeout", "diagnostics.output_bytes"),
         *("limits.phase_timeout", "limits.idle_timeout", "limits.run_timeout", "limits.kill_grace"),
         *("limits.attempts", "limits.resolutions", "limits.replans", "limits.patience", "limits.slots"),

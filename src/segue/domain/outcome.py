@@ -35,6 +35,7 @@ class FailureKind(StrEnum):
     OUTPUT_LIMIT = "output_limit"
     INTERRUPTED = "interrupted"
     LOST = "lost"
+    DELETED = "deleted"
     NOT_STARTED = "not_started"
     BRANCH = "branch"
     PLAN_EDITED = "plan_edited"

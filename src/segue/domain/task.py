@@ -120,6 +120,10 @@ class Completion(Struct, frozen=True):
     plan: str | None = None
     branch: str | None = None
     session: str | None = None
+    agent_id: str | None = None
+    """The vendor's own id of a cloud agent."""
+    url: str | None = None
+    """Its page."""
     verdict: Verdict | None = None
     error: str | None = None
     attempts: int = 0

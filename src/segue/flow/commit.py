@@ -27,7 +27,15 @@ from segue.domain.verdict import Action, Verdict
 from segue.domain.workspace import Snapshot
 from segue.flow.actions import what_follows
 from segue.flow.context import RunContext
-from segue.flow.evidence import changes_since, checks_verdict, clean_result, start_of, store_result
+from segue.flow.evidence import (
+    changes_since,
+    checks_verdict,
+    clean_result,
+    gets_verdict,
+    start_of,
+    store_result,
+    take_attempt,
+)
 from segue.flow.launch import LaunchRequest
 from segue.flow.phase import RESOLVE
 from segue.flow.state import PhaseEnd, TaskState
@@ -52,9 +60,7 @@ async def commit_task(context: RunContext, state: TaskState) -> PhaseEnd:
     return await _commit(context, state, "task")
 
 
-async def send_back(
-    context: RunContext, state: TaskState, verdict: Verdict, notes: str = "", label: str = ""
-) -> PhaseEnd:
+async def send_back(context: RunContext, state: TaskState, verdict: Verdict, label: str = "") -> PhaseEnd:
     """Send the agent back with exactly what is missing, in the same conversation where it has one.
 
     What it changes is committed on the same branch, after the hooks, which may send it back again; `label` is
@@ -68,7 +74,7 @@ async def send_back(
             verdict,
             attempt.feedback,
             cloud=context.cloud,
-            notes=context.redact(notes),
+            notes=context.redact("\n\n".join(state.brought)),
         )
         request = LaunchRequest(
             prompt,
@@ -80,9 +86,9 @@ async def send_back(
         async with attempt.launch(request) as outcome:
             attempt.output = await changes_since(context, state, attempt.key, outcome, allow_no_change=True)
     result = attempts.result
-    if not result.ok:
+    if not result.ok and not gets_verdict(context, result.output.failure):
         return PhaseEnd(False, result.output.verdict.reason)
-    state.take(result.output)
+    take_attempt(state, result.output)
     return await commit_phase(context, state, label or f"fix-{state.resolutions}")
 
 

@@ -49,8 +49,6 @@ class Policy(Struct, frozen=True):
     """The kinds that the user gave to tasks, by key or pattern."""
     independent: bool = False
     """Whether somebody who never sees the work writes tests for it."""
-    mutants: int = 0
-    """How many mutants of the changed lines to try per task."""
     union: tuple[str, ...] = ()
     """Files that are merged line by line, so that no task waits because of them."""
     gates: tuple[str, ...] = ()
@@ -190,6 +188,8 @@ class RunContext(Struct, frozen=True):
 
     touched: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """The files that tasks changed in earlier attempts, done or not, where several are worked on at once."""
+    contract: Mapping[str, str] = field(default_factory=dict)
+    """Where agents work elsewhere: the files that they have no say in, by path, each with what it is."""
     survey: Survey = field(default_factory=Survey)
     """What was red before the first launch of this session."""
     lane: Lane | None = None

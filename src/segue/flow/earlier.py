@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from segue.domain.results import LaunchOutput, read_as
+from segue.domain.results import EndOutput, LaunchOutput, read_as
 from segue.domain.run import Step, StepState
 from segue.flow.phase import PHASES
 from segue.prompts.task import list_earlier
@@ -26,9 +26,15 @@ def files_by_task(steps: Iterable[Step]) -> dict[str, tuple[str, ...]]:
             continue
         if changed := _changed(step):
             files[step.task] = changed
-        elif step.phase == "end" and step.task in files:
+        elif step.phase == "end" and step.task in files and not read_as(EndOutput, step.output).skipped:
             found[step.task] = files[step.task]
     return found
+
+
+def left_behind(context: RunContext, task: str) -> tuple[str, ...]:
+    """Return the files that the last launch of a task of this run left changed, whether it is done or not."""
+    changed = [files for step in context.journal.steps(f"task/{task}/") if (files := _changed(step))]
+    return changed[-1] if changed else ()
 
 
 def _changed(step: Step) -> tuple[str, ...]:

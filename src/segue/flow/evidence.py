@@ -3,110 +3,35 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import re
 import time
-from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
-from pathlib import Path
 
 from msgspec.structs import replace
 
 from segue.domain.errors import Unfinished, WorkspaceError
-from segue.domain.events import CheckRun, NoticeGiven, PatchMade, Tampered
+from segue.domain.events import CheckRun, NoticeGiven, PatchMade
 from segue.domain.job import Role
 from segue.domain.outcome import Failure, FailureKind, Outcome
-from segue.domain.proof import CheckResult, Tampering
+from segue.domain.proof import CheckResult
 from segue.domain.results import LaunchInput, LaunchOutput, read_as
-from segue.domain.task import Task
 from segue.domain.verdict import Action, CriterionVerdict, Result, Verdict
 from segue.domain.workspace import Snapshot, WorkChanges
 from segue.flow.context import Examination, RunContext
 from segue.flow.errors import ErrorRecorder
+from segue.flow.pushed import guard_branch
 from segue.flow.state import TaskState
-from segue.system.beneath import read_below
 from segue.system.git.index import name_heavy
-
-_BOX = re.compile(r"\s*(?:[-*+]|\d+[.)])\s*\[(?P<mark>.)\]\s*(?P<words>.*)")
-_MOST_TICKS = 5
-_LONGEST_TICK = 60
-
-
-async def name_pushed(
-    context: RunContext, state: TaskState, now: Snapshot, files: Collection[str], key: str
-) -> None:
-    """Name what the last launch changed in the files that say what is to be done, and what is done."""
-    touched = {path: subject for path, subject in _contract(context).items() if path in files}
-    if not touched or state.now.head == now.head:
-        return
-    before, after = [await _read_lines(context, head, touched) for head in (state.now.head, now.head)]
-    found = tuple(
-        one
-        for path, subject in touched.items()
-        for one in compare_lines(path, subject, before[path], after[path], state.task)
-    )
-    if found:
-        await context.emit(Tampered(state.task.key, found), key)
-
-
-def _contract(context: RunContext) -> dict[str, str]:
-    """Return the files of the contract by their path in the repository, each with what it is."""
-    source, home = context.source, os.path.realpath(context.workspace.root)
-    subjects = dict.fromkeys(source.contract_files[:1], "tasks")
-    subjects |= dict.fromkeys((path for path in source.own_files if path not in subjects), "state")
-    subjects |= dict.fromkeys((path for path in source.contract_files if path not in subjects), "criteria")
-    real = {Path(os.path.realpath(path)): subject for path, subject in subjects.items()}
-    return {
-        path.relative_to(home).as_posix(): subject
-        for path, subject in real.items()
-        if path.is_relative_to(home)
-    }
-
-
-async def _read_lines(context: RunContext, head: str, paths: Mapping[str, str]) -> dict[str, list[str]]:
-    """Return the lines of files as a commit has them; links that lead out of it are not followed."""
-    async with context.workspace.checkout(head) as folder:
-        data = {path: read_below(folder, folder / path) for path in paths}
-    return {path: text.decode("utf-8", "replace").splitlines() for path, text in data.items()}
-
-
-def compare_lines(path: str, subject: str, old: list[str], new: list[str], task: Task) -> Iterator[Tampering]:
-    """Say what was changed in one file; ticking the own task is a habit that means no harm."""
-    name = Path(path).name
-    others = [[line for line in lines if not _is_own_box(line, task)] for lines in (old, new)]
-    if others[0] == others[1] or (subject == "criteria" and name in task.text):
-        return
-    ticked = [_words(line) for line in (Counter(others[1]) - Counter(others[0])) if _is_ticked(line)]
-    if ticked and subject == "tasks":
-        shown = ", ".join(ticked[:_MOST_TICKS]) + (" …" if len(ticked) > _MOST_TICKS else "")
-        text = f"The agent marked as done in {name} of its branch: {shown}. Those marks do not count."
-        yield Tampering("ticks", text, name)
-    else:
-        text = f"The agent changed {name} in its branch. The run continues with what it said before."
-        yield Tampering(subject, text, name)
-
-
-def _is_own_box(line: str, task: Task) -> bool:
-    return _BOX.match(line) is not None and re.search(rf"\b{re.escape(task.key)}\b", line) is not None
-
-
-def _is_ticked(line: str) -> bool:
-    box = _BOX.match(line)
-    return box is not None and box["mark"] != " "
-
-
-def _words(line: str) -> str:
-    box = _BOX.match(line)
-    assert box is not None
-    return box["words"][:_LONGEST_TICK].strip()
-
 
 RETRIED = {FailureKind.CRASH, FailureKind.RATE_LIMIT, FailureKind.NO_RESULT, FailureKind.TRUNCATED}
 RETRIED |= {FailureKind.TIMEOUT, FailureKind.HANG, FailureKind.NO_CHANGE, FailureKind.LOST}
 RETRIED |= {FailureKind.OUTAGE, FailureKind.MAX_TURNS, FailureKind.TAMPERED}
 RETRIED |= {FailureKind.UNKNOWN, FailureKind.INTERRUPTED, FailureKind.USAGE_LIMIT, FailureKind.REFUSED}
 """Failures that another attempt may overcome; a wrong key or a missing program will not go away."""
+
+_SAYS_LITTLE = {FailureKind.USAGE_LIMIT, FailureKind.RATE_LIMIT, FailureKind.OUTAGE, FailureKind.AUTH}
+_SAYS_LITTLE |= {FailureKind.NOT_STARTED, FailureKind.INTERRUPTED, FailureKind.LOST, FailureKind.DELETED}
+_SAYS_LITTLE |= {FailureKind.BRANCH, FailureKind.TAMPERED}
+"""Failures after which there is nothing to judge: nobody worked, or nobody knows what was done."""
 
 NO_CHANGE = "The agent said it was done, but nothing in the work tree or on the branch has changed."
 _LOOKS = (0.2, 2.0)
@@ -122,6 +47,26 @@ def failure_of(outcome: Outcome, changed: bool, allow_no_change: bool) -> Failur
     if not changed and not allow_no_change:
         return Failure(FailureKind.NO_CHANGE, NO_CHANGE)
     return None
+
+
+def gets_verdict(context: RunContext, failure: Failure | None) -> bool:
+    """Return whether a judge decides what follows from a failed attempt, as from any other work.
+
+    So are failures of a build measured. A cloud agent that ends well is verified, whatever it pushed.
+    """
+    if failure is None or context.judging is None:
+        return False
+    if context.building is not None:
+        return failure.kind not in _SAYS_LITTLE
+    return context.cloud and failure.kind is FailureKind.NO_CHANGE
+
+
+def take_attempt(state: TaskState, output: LaunchOutput) -> None:
+    """Take over what an attempt left; of one that failed, the judge is told why."""
+    state.take(output)
+    if output.failure is not None:
+        said = "\n".join(filter(None, (f"The attempt failed: {output.failure.message}", output.text)))
+        state.last = replace(state.last, summary=said)
 
 
 def verdict_after(failure: Failure | None, changed: bool = False) -> Verdict:
@@ -172,7 +117,9 @@ async def _look(
     lost: Failure | None = None
     now = state.now
     try:
-        now = await context.workspace.arrive(outcome.branches, state.now)
+        now = await guard_branch(
+            context, state, await context.workspace.arrive(outcome.branches, state.now), key
+        )
     except WorkspaceError as error:
         if not context.cloud:
             raise
@@ -182,8 +129,6 @@ async def _look(
     files = changes.files
     if changed and not (changes.links or changes.unmerged):  # git makes no tree of these
         await _record_patch(context, state, now, len(files), key)
-    if context.cloud and changed:
-        await name_pushed(context, state, now, files, key)
     wrong = lost or _left_branch(context, state, now) or _not_committable(changes)
     failure = failure_of(replace(outcome, failure=outcome.failure or wrong), changed, allow_no_change)
     return LaunchOutput(

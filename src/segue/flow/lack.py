@@ -49,6 +49,8 @@ def _may_ask(context: RunContext, state: TaskState) -> bool:
     is_first = state.start.round == 1 and not is_feedback(state.task.key)
     has_tests = any(check.runner and not (check.scenario or check.of) for check in state.checks)
     disputed = any(check.state is CheckState.CONTESTED for check in state.checks)
+    # It has answered for the old tests that it changed; no new test lifts their cap.
+    disputed |= state.told_of_tests and any(check.unsettled for check in state.checks)
     may_resolve = state.resolutions < context.policy.resolutions
     if state.task.kind is not TaskKind.BUILD or not (is_first and has_tests and may_resolve) or disputed:
         return False

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 
 from msgspec.structs import replace
@@ -10,13 +9,11 @@ from msgspec.structs import replace
 from segue.domain.amounts import list_some
 from segue.domain.delivery import is_feedback
 from segue.domain.proof import CheckResult, CheckState, Level, Proof, Seal
-from segue.domain.results import MutantOutput, StepFacts, StepResult
 from segue.domain.task import TaskKind
 from segue.flow.commit import hook_checks
 from segue.flow.context import RunContext
-from segue.flow.disputes import conclude_tests, lay_tests
+from segue.flow.disputes import conclude_tests
 from segue.flow.exempt import asks_for_no_more
-from segue.flow.phase import MUTANTS
 from segue.flow.ratchet import count_holding
 from segue.flow.state import PhaseEnd, TaskState
 from segue.proof.scope import Scope
@@ -149,28 +146,7 @@ def reaches(proof: Proof, required: Level, kind: TaskKind, returned: bool) -> bo
     return proof.level.rank >= min(required.rank, highest.rank)
 
 
-async def score_mutants(context: RunContext, state: TaskState) -> tuple[int, int] | None:
-    """Try mutants of the changed lines, once the checks are content: supporting evidence for the proof.
-
-    Returns how many were tried and how many the checks noticed; None: there was nothing to try.
-    """
-    most = context.policy.mutants
-    passed = {one.command for one in state.checks if one.ok and one.runner and not (one.of or one.failing)}
-    commands = [argv for argv in context.checking.commands if shlex.join(argv) in passed]
-    if not most or not commands or state.task.kind is not TaskKind.BUILD:
-        return None
-    key = f"{state.folder}/{MUTANTS.name}/{state.tree[:12]}"
-
-    async def work(_token: str) -> StepResult[MutantOutput]:
-        _, head = await lay_tests(context, state, shlex.join(commands[0]), state.tree)
-        found = await context.checking.sealer().try_mutants(commands, state.base.head, head, most)
-        return StepResult(True, MutantOutput(*(found or (0, 0))))
-
-    facts = StepFacts(state.task.key, MUTANTS.name, build_phase=state.task.build_phase)
-    found = (await context.journal.step(key, MutantOutput, work, facts=facts)).output
-    if not found.tried:
-        return None
-    if found.noticed < found.tried:
-        missed = found.tried - found.noticed
-        state.notes.append(f"{missed} of {found.tried} mutants of the changed lines were not noticed")
-    return found.tried, found.noticed
+async def score_mutants(_context: RunContext, state: TaskState) -> tuple[int, int] | None:
+    """Return how many mutants were tried against the tests that prove a task, and how many were noticed."""
+    counts = [check.mutants for check in state.checks if check.mutants is not None and not check.of]
+    return (sum(one[0] for one in counts), sum(one[1] for one in counts)) if counts else None

@@ -176,10 +176,17 @@ class Tally:
         )
         raise NeedsHuman(
             message,
-            kept=f"{finished}; what the agent left behind is in {self._place or context.workspace.root}.",
+            kept=f"{finished}; {self._describe_rest(key)}.",
             hint=f"Look: segue logs {run} --task {key}   Try again: segue resume {run}   "
             f"Decide: segue task accept {key}, segue task skip {key} --reason WHY",
         )
+
+    def _describe_rest(self, key: str) -> str:
+        """Say where to find what the agent of a failed task left behind."""
+        context = self._context
+        if not context.cloud:
+            return f"what the agent left behind is in {self._place or context.workspace.root}"
+        return context.view.tasks[key].cloud_agent or "no cloud agent was launched for it"
 
 
 class Gates:

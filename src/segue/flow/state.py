@@ -79,6 +79,8 @@ class TaskState(Struct):
     own_tests: OwnTests = OwnTests()
     notes: list[str] = field(default_factory=list)
     """Why the proof is not stronger."""
+    brought: list[str] = field(default_factory=list)
+    """What searches and commands that a judge asked for have brought."""
     remaining: int = 0
     """Findings that a reviewer still reports."""
     launched: dict[str, int] = field(default_factory=dict)

@@ -6,19 +6,20 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from msgspec.structs import replace
 
+from segue.domain.amounts import list_some
 from segue.domain.delivery import is_feedback
 from segue.domain.errors import CheckUnready, CredentialsError, Unfinished
-from segue.domain.events import StateImported, TaskEnded, TaskMarked, TaskStarted
+from segue.domain.events import NoticeGiven, StateImported, TaskEnded, TaskMarked, TaskStarted
 from segue.domain.results import EndOutput, LaunchOutput, SnapshotOutput, StepFacts, StepResult, read_as
 from segue.domain.run import StepState
 from segue.domain.task import Completion, Task, TaskKind, TaskStatus
 from segue.domain.workspace import Snapshot
 from segue.flow.commit import commit_task, pass_hooks
 from segue.flow.context import Lane, RunContext
-from segue.flow.earlier import remember
+from segue.flow.earlier import left_behind, remember
 from segue.flow.lack import check_and_ask
 from segue.flow.merging import begin_again, merge_task
-from segue.flow.phase import CHECK, EXECUTE, INDEPENDENT, PLAN, REPLAN, REVIEW, VERIFY, Phase
+from segue.flow.phase import CHECK, EXECUTE, INDEPENDENT, PHASES, PLAN, REPLAN, REVIEW, VERIFY, Phase
 from segue.flow.phases.check import check
 from segue.flow.phases.execute import execute, plan
 from segue.flow.phases.independent import independent
@@ -66,18 +67,19 @@ async def run_task(context: RunContext, task: Task, waited: tuple[str, str] = ("
         reason = error.reason if isinstance(error, Unfinished) else error.message
         await context.emit(TaskEnded(task.key, done=False, reason=reason, attempts=attempts))
         raise
+    left = _last_launch(context, state)
     ending = EndOutput(
         done=ended.ok,
         reason=ended.reason or "done",
         attempts=context.view.tasks[task.key].attempts,
         commit=state.head if state.head != state.base.head else None,
         remaining=state.remaining,
-        branch=_branch(context, state),
+        branch=_branch(context, state, ended.ok, left),
         skipped=ended.skipped,
         replanned=ended.replanned,
         proof=ended.proof,
     )
-    await _end(context, state, ending, end)
+    await _end(context, state, ending, left, end)
     await context.emit(end_event(task.key, ending))
     return ending
 
@@ -122,6 +124,7 @@ async def _run_phases(context: RunContext, state: TaskState) -> PhaseEnd:
             break
     if ended.skipped:
         committed = await commit_task(context, state)
+        await _name_unverified(context, state)
         return ended if committed.ok else committed
     sealed = await _seal(context, state)
     if not sealed.ok:
@@ -129,6 +132,14 @@ async def _run_phases(context: RunContext, state: TaskState) -> PhaseEnd:
     proof = await prove(context, state, await score_mutants(context, state))
     enough = is_enough(context, state, proof)
     return replace(ended, proof=proof) if enough.ok else enough
+
+
+async def _name_unverified(context: RunContext, state: TaskState) -> None:
+    """Say what a skipped task leaves behind that nobody has verified."""
+    files = left_behind(context, state.task.key)
+    if files and state.head != state.base.head:
+        text = f"Task {state.task.key} was skipped; what it left is not verified, in commit {state.head[:10]}"
+        await context.emit(NoticeGiven(f"{text}: {list_some(files, 10)}.", task=state.task.key))
 
 
 def _phases(context: RunContext, state: TaskState) -> Sequence[Phase]:
@@ -230,12 +241,25 @@ def _last_session(context: RunContext) -> LastLaunch:
     return LastLaunch()
 
 
-def _branch(context: RunContext, state: TaskState) -> str:
-    """Return the branch that has the work of a task; other tasks and runs build on it."""
+def _branch(context: RunContext, state: TaskState, done: bool, left: LaunchOutput | None) -> str:
+    """Return the branch that has the work of a task; of one that failed, what its cloud agent pushed."""
+    if context.cloud and not done and left is not None and left.branches:
+        return left.branches[-1]
     return context.lane.branch.branch if context.lane is not None else state.now.branch
 
 
-async def _end(context: RunContext, state: TaskState, ending: EndOutput, key: str) -> None:
+def _last_launch(context: RunContext, state: TaskState) -> LaunchOutput | None:
+    """Return what the last launch that edits left, however it ended."""
+    editing = {phase.name for phase in PHASES.values() if phase.edits}
+    steps = [
+        step for step in context.journal.steps(f"{state.folder}/") if step.phase in editing and step.output
+    ]
+    return read_as(LaunchOutput, steps[-1].output) if steps else None
+
+
+async def _end(
+    context: RunContext, state: TaskState, ending: EndOutput, left: LaunchOutput | None, key: str
+) -> None:
     """Write completion back first: doing that again does no harm, forgetting it would."""
     task = state.task
     marked = TaskMarked(task.key, ending.done, digest=context.source.fingerprint(task))
@@ -247,8 +271,10 @@ async def _end(context: RunContext, state: TaskState, ending: EndOutput, key: st
         seq=seq,
         commit=state.head or None,
         plan=state.plan,
-        branch=_branch(context, state) or None,
+        branch=ending.branch or None,
         session=state.last.session,
+        agent_id=left.agent_id if left is not None else None,
+        url=left.url if left is not None else None,
         verdict=state.verdict,
         error=None if ending.done else ending.reason,
         attempts=ending.attempts,

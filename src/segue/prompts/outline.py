@@ -45,6 +45,7 @@ steps that remain to be done.
 
 - Change nothing: no file, no commit, no branch.
 - Finished steps cannot change: do not list them.
+- A step that was skipped or failed is not done. If something still needs it, plan it again as a new step.
 - List a step that stays the same as {{"keep": "KEY"}}. A step that you do not list is dropped. If nothing \
 needs to change, keep every step.
 
@@ -71,15 +72,17 @@ def outline_prompt(
 def replan_prompt(
     goal: str,
     done: Sequence[Task],
+    undone: Sequence[str],
     rest: Sequence[Task],
     reason: str,
     complaint: str | None = None,
     nonce: str | None = None,
 ) -> Prompt:
-    """Ask whether the remaining steps still fit."""
+    """Ask whether the remaining steps still fit; `undone` describes those that were skipped or failed."""
     blocks = {
         "goal": goal,
         "done": "\n".join(f"- {task.title} ({task.build_phase})" for task in done) or "(none)",
+        "undone": "\n".join(f"- {words}" for words in undone),
         "rest": "\n\n".join(map(_describe_step, rest)) or "(none)",
         "reason": reason,
         "complaint": complaint,

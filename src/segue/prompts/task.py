@@ -147,7 +147,7 @@ def resolve_prompt(
     cloud: bool = False,
     notes: str | None = None,
 ) -> Prompt:
-    """Ask to fix what is missing; `notes` is the result of a search or a diagnostic command."""
+    """Ask to fix what is missing; `notes` are the results of searches and diagnostic commands."""
     blocks = {
         "missing": _compare(task, verdict),
         "notes": notes,

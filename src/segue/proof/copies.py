@@ -75,7 +75,8 @@ class CopiedTree(Struct, frozen=True):
         """Make a home that is empty but for toolchains, and what the user shows."""
         real, home = Path(os.path.realpath(Path.home())), self.order.work / "home"
         if not home.exists():
-            opened = [place.relative_to(real) for place in self.private.opened if place.is_relative_to(real)]
+            seen = (*self.private.opened, *self.order.readable)
+            opened = [place.relative_to(real) for place in seen if place.is_relative_to(real)]
             for name in (*TOOLS, ".local/lib", *map(str, opened)):
                 if (real / name).exists() and not (home / name).exists():
                     (home / name).parent.mkdir(parents=True, exist_ok=True)

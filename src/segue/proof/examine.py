@@ -5,16 +5,16 @@ from __future__ import annotations
 import asyncio
 import shlex
 import time
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
-from segue.domain.proof import NOT_EXERCISED, CheckResult, CheckState, KnownFailures
+from segue.domain.proof import NOT_EXERCISED, CheckResult, CheckState, HowSettled, KnownFailures
 from segue.domain.task import TaskKind
 from segue.domain.text import cut_tail
 from segue.proof.compose import Comparison, Control, Recipe
@@ -22,13 +22,15 @@ from segue.proof.decide import Decision, decide, list_ids, own_tests
 from segue.proof.disguise import Disguise
 from segue.proof.doubts import Doubts
 from segue.proof.execute import Sandbox, SealOptions
+from segue.proof.mutation.mutate import sabotage
+from segue.proof.mutation.sharpness import Sharpness, measure
 from segue.proof.obstacles import find_obstacle
 from segue.proof.ordinary import Repetition
 from segue.proof.paths import PathKind, matches_any
+from segue.proof.repeats import KnownFlaky, Repeats
 from segue.proof.report import Reason, TestOutcome
 from segue.proof.runners import FALLBACKS, LAST, RUNNERS, Project, Runner
 from segue.proof.runs import Observed, Runs
-from segue.proof.sabotage import sabotage
 from segue.proof.support import Support
 from segue.system.files import private_folder, write_atomic
 
@@ -135,10 +137,15 @@ class SealedCheck(Struct):
     """The runners that are asked for a report."""
     wrong: tuple[str, ...] = ()
     """Tests that fail, and not because a name is missing."""
-    cap: str = ""
-    """Why the level is at most `checked`."""
+    is_measured: bool = False
+    """Whether mutants are to show that the tests that prove the task can tell right from wrong."""
     idle: tuple[str, ...] = ()
-    """Control files that the task changed and without which the check passes as well."""
+    """Control files that the task changed, and that the check does not need or nobody has agreed to."""
+    met: KnownFlaky = field(default_factory=KnownFlaky)
+    """What earlier tasks of the run found flaky."""
+    flaky: tuple[str, ...] = ()
+    caps: tuple[str, ...] = ()
+    """Why the level is at most `checked`."""
 
     async def run(self, cache: Path, base: str) -> CheckResult:
         """Run what is needed, decide, and describe the result."""
@@ -154,48 +161,73 @@ class SealedCheck(Struct):
             cache.unlink(missing_ok=True)
             runs = replace(runs, base=await self.observe_base(cache, base))
             decision = decide(runs)
+        repeats = Repeats(self._again, recipe)
+        runs = await repeats.refusal(runs)
+        decision = decide(runs)
+        again, ordinary = None, None
         if decision.state is CheckState.PASSED and self.kind is not TaskKind.TEST_FIRST:
             again = Repetition(self._run_as, self.argv, recipe)
-            closer, ordinary = await _together(self._look_closer(runs, recipe), again.start(runs))
-            decision = await self._repeat(decide(closer), closer, recipe)
-            runs, decision = await again.judge(closer, decision, ordinary)
-            self.cap = again.cap
+            runs, ordinary = await _together(self._look_closer(runs, recipe), again.start(runs))
+            decision = decide(runs)
+        if decision.state is CheckState.PASSED:
+            closer = runs
+            runs = await repeats.proof(runs, decision)
+            await repeats.find_makers(closer, self.met, base)
+            decision = self._name_flaky(decide(runs), repeats, base)
+            if again is not None:
+                judged, decision = await again.judge(closer, decision, ordinary)
+                runs = replace(runs, ordinary=judged.ordinary)
+                self.caps += (again.cap,)
+        else:
+            decision = self._name_flaky(decision, repeats, base)
         self.wrong = tuple(key for key in decision.failing if _is_wrong(key, runs))
         decision = self._weaknesses(decision, runs, recipe, control)
         result = describe(shlex.join(self.argv), decision, runs, control, self.watched)
         from segue.proof.settle.check import settle_check  # rarely has anything to do
 
         result = await settle_check(result, self.comparison, decision, runs, self.words)
-        result = replace(result, cap=result.cap or _equal_to_all(runs))
         if decision.state is CheckState.PASSED:
-            self.idle = control if recipe.control is Control.BASE else ()
+            open_questions = any(one.how is HowSettled.UNSETTLED for one in result.changed_tests)
+            self.idle = control if open_questions or recipe.control is Control.BASE else ()
             doubts = Doubts(self.comparison, runs, support.doubtful, self._run)
-            caps = (result.cap, await doubts.try_old_versions(), self.cap)
-            both_sides = await doubts.name_both_sides()
-            result = replace(result, cap="; ".join(filter(None, caps)), both_sides=both_sides)
-        return result
+            self.caps += (result.cap, await doubts.try_old_versions(), _equal_to_all(runs))
+            result = replace(result, both_sides=await doubts.name_both_sides())
+        lost = tuple(key for key in result.lost if key not in self.flaky)
+        result = replace(result, flaky=self.flaky, cap="; ".join(filter(None, self.caps)), lost=lost)
+        if not self.is_measured or decision.state is not CheckState.PASSED or not decision.proved:
+            return result
+        if decision.noticed is False:
+            return replace(result, blunt="they pass although every changed function fails")
+        sharp = await self._measure(decision, recipe)
+        tried = (sharp.tried, sharp.noticed) if sharp.tried else None
+        return replace(result, mutants=tried, survivors=sharp.survivors, blunt=sharp.blunt)
+
+    async def _measure(self, decision: Decision, recipe: Recipe) -> Sharpness:
+        """Return what mutants of the changed lines show about the tests that prove the task."""
+        proving = [key for key in decision.proved if key]
+
+        async def run(broken: Mapping[str, bytes], wanted: Collection[str]) -> Observed:
+            return await self._run(recipe, broken, wanted=wanted, brief=True)
+
+        return await measure(run, await self._changed_files(), proving, self.options.effort)
 
     async def tear_down(self) -> None:
         """Run what the user wants to run after each check."""
         if self.options.teardown:
             await self.place.tear_down(await self.comparison.compose(Recipe("head", "head")))
 
-    async def _repeat(self, decision: Decision, runs: Runs, recipe: Recipe) -> Decision:
-        """Try again what was repaired: a test that flips by itself proves nothing."""
-        if not decision.repaired:
+    def _name_flaky(self, decision: Decision, repeats: Repeats, base: str) -> Decision:
+        """Say what is flaky; a command that is says nothing, and tests that are do not decide."""
+        if not repeats.flaky:
             return decision
-        base, new = await _together(self._run(_BASE), self._run(recipe))
-        sure = set(replace(runs, base=base).repaired(new)).intersection(decision.repaired)
-        flaky = tuple(key for key in decision.repaired if key not in sure)
-        if not flaky:
+        names = tuple(key or shlex.join(self.argv) for key in repeats.flaky)
+        self.flaky, self.caps = names, (repeats.cap,)
+        self.met.add(names, base)
+        if repeats.nothing:
+            return Decision(CheckState.NOTHING, "It passed and failed on the same files, so it says nothing.")
+        if decision.state in (CheckState.PASSED, CheckState.NOTHING):
             return decision
-        dropped = {"" if key == runs.command else key for key in flaky}
-        return replace(
-            decision,
-            repaired=tuple(sorted(sure)),
-            proved=tuple(key for key in decision.proved if key not in dropped),
-            weaknesses=(*decision.weaknesses, f"flaky, so it proves nothing: {list_ids(flaky)}"),
-        )
+        return replace(decision, reason=f"{decision.reason} Flaky, so not counted: {list_ids(names)}.")
 
     async def observe_base(self, cache: Path, base: str) -> Observed:
         """Return how the check ends on the base, and find out how it reports."""
@@ -237,12 +269,18 @@ class SealedCheck(Struct):
         recipe: Recipe,
         broken: Mapping[str, bytes] | None = None,
         fixed: Mapping[str, str] = MappingProxyType({}),
+        wanted: Collection[str] = (),
+        brief: bool = False,
     ) -> Observed:
         composed = await self.comparison.compose(recipe, fixed)
         if broken:
             composed = replace(composed, texts={**composed.texts, **broken})
         place = self.base_place if recipe == _BASE else self.place
-        return await place.run(self.argv, composed, self.armed)
+        return await place.run(self.argv, composed, self.armed, wanted=tuple(wanted), brief=brief)
+
+    async def _again(self, recipe: Recipe, wanted: Collection[str]) -> Observed:
+        """Run once more; of the tests, only these need to run."""
+        return await self._run(recipe, wanted=wanted)
 
     async def _run_as(self, recipe: Recipe, disguise: Disguise, argv: Sequence[str]) -> Observed:
         """Run the command, or another one, as if nobody watched it."""
@@ -311,10 +349,11 @@ class SealedCheck(Struct):
         """Run the tests on code that raises; None if there is none to break, or nothing to learn from it."""
         if self.kind is TaskKind.TEST_FIRST:
             return None
-        broken = await self._sabotaged()
+        broken = await asyncio.to_thread(sabotage, await self._changed_files())
         return await self._run(recipe, broken) if broken else None
 
-    async def _sabotaged(self) -> dict[str, bytes]:
+    async def _changed_files(self) -> dict[str, tuple[str, str]]:
+        """Return the product's changed files, before and after."""
         files = {}
         for path in self.comparison.changed(PathKind.CODE):
             if path in self.comparison.head:
@@ -322,7 +361,7 @@ class SealedCheck(Struct):
                     self.comparison.text("base", path), self.comparison.text("head", path)
                 )
                 files[path] = (texts[0], texts[1])
-        return await asyncio.to_thread(sabotage, files)
+        return files
 
     def _runs(self, base: Observed, regress: Observed, new: Observed, control: Sequence[str]) -> Runs:
         comparison, command, known = self.comparison, shlex.join(self.argv), self.known

@@ -25,6 +25,8 @@ from segue.proof.copies import Copied
 from segue.proof.disguise import Disguise
 from segue.proof.inputs import Dependencies, Inputs, Trees, place_copies, user_site_places
 from segue.proof.mounts import Mounted
+from segue.proof.mutation.sharpness import Effort
+from segue.proof.repository import make_repository
 from segue.proof.runners import Ended, Runner, Stage, read_report
 from segue.proof.runs import Observed
 from segue.proof.setup import Entries, Environment, Setup, place_installed
@@ -63,6 +65,8 @@ class SealOptions(Struct, frozen=True):
     """How checks are kept apart: `auto` takes the first of the others that works here."""
     timeout: float = 600
     """Seconds that one run of a check may take."""
+    effort: Effort = Effort()
+    """How much mutants ask of the tests that prove a task."""
     bases: Path | None = None
     """Where results on trees that nobody works on are kept for all runs; None: with the run."""
     setups: Path | None = None
@@ -104,6 +108,11 @@ class Sandbox:
         """Where setup commands see the tree, if not where it is."""
         return self._trees.home
 
+    @property
+    def environment(self) -> Environment | None:
+        """What setup commands, or the check itself, made."""
+        return self._environment
+
     def within(self, environment: Environment | None) -> Sandbox:
         """Return a sandbox with another environment for what it runs."""
         other = copy.copy(self)
@@ -118,21 +127,39 @@ class Sandbox:
         write = partial(self._write, Composed(entries))
         return found or await self._setup.make(entries, write, self._run_open)
 
+    def made_by(self, argv: Sequence[str]) -> Environment | None:
+        """Return the environment that a check has made for itself when the run began."""
+        return None if self._setup is not None else self._own_setup(argv).first()
+
+    async def make_by(self, argv: Sequence[str], entries: Entries) -> Environment:
+        """Let a check make an environment for itself, once, with the network and nobody's work."""
+        return await self._own_setup(argv).make(
+            entries, partial(self._write, Composed(entries)), self._run_open
+        )
+
+    def _own_setup(self, argv: Sequence[str]) -> Setup:
+        return Setup((argv,), self._options.setups or self._scratch, by_check=True)
+
     async def run(
         self,
         argv: Sequence[str],
         composed: Composed,
         armed: Sequence[Runner],
         disguise: Disguise = Disguise.WATCHED,
+        wanted: tuple[str, ...] = (),
+        brief: bool = False,
     ) -> Observed:
         """Run the command on the tree and return how it ended; nothing of it is left.
 
-        An ordinary run reports no tests.
+        An ordinary run reports no tests. A runner that can leaves out all tests but the wanted ones; without
+        any, all run. A brief run may end with the first test that fails.
         """
         armed = armed if disguise is Disguise.WATCHED else ()
         async with self._slots, self._workplace(disguise) as (work, token):
             began = time.monotonic()
-            stage, ended = await self._run(tuple(argv), composed, armed, work, token, disguise=disguise)
+            stage, ended = await self._run(
+                tuple(argv), composed, armed, work, token, disguise=disguise, wanted=wanted, brief=brief
+            )
             return replace(observe(stage, armed, ended), seconds=round(time.monotonic() - began, 3))
 
     async def try_out(self, argv: Sequence[str], composed: Composed, script: Path | None = None) -> Ended:
@@ -159,20 +186,25 @@ class Sandbox:
         token: str,
         prepare: Callable[[Path], Prepared] | None = None,
         disguise: Disguise = Disguise.WATCHED,
+        wanted: tuple[str, ...] = (),
+        brief: bool = False,
     ) -> tuple[Stage, Ended]:
         tree, hooks, reports = work / "tree", work / "hooks", work / "reports"
         watched = disguise is Disguise.WATCHED
         # Git's own hooks see what git has: another git compares it with its index.
         await self._write(composed, tree, as_stored=prepare is not None)
-        inputs = {path: self._trees.find(path) for path in self._dependencies.visible}
+        within = (path for path in self._dependencies.visible if not path.startswith("/"))
+        inputs = {path: self._trees.find(path) for path in within}
         inputs = {path: place for path, place in inputs.items() if place.exists()}
         built_at = None
         if self._environment is not None:
             inputs |= await asyncio.to_thread(place_installed, self._environment, tree)
             built_at = self._environment.place / "tree"
         prepared = await asyncio.to_thread(prepare, work) if prepare is not None else Prepared(argv)
-        stage = Stage(prepared.argv, self._means.seen_at(tree), tree, hooks, reports, token, composed.tests)
+        root = self._means.seen_at(tree)
+        stage = Stage(prepared.argv, root, tree, hooks, reports, token, composed.tests, wanted, brief)
         env = self._variables(join_variables(runner.arm(stage) for runner in armed), token, watched)
+        own = prepared.objects or await make_repository(tree, composed, self._objects)
         order = TreeCommand(
             prepared.argv,
             env,
@@ -189,7 +221,7 @@ class Sandbox:
                 *prepared.readable,
             ),
             writable=(reports,) if watched else (),
-            objects=prepared.objects,
+            objects=own,
             watched=composed.entries.keys() if argv and watched else (),
             disguise=disguise,
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from contextlib import suppress
 from pathlib import Path
 
 from msgspec import Struct
@@ -31,12 +32,20 @@ def make_git(folder: Path, source: GitSource) -> None:
         (folder / name).mkdir(parents=True)
     (folder / "objects/info/alternates").write_text(f"{common}/objects\n")
     (folder / "config").write_text(objects.format().replace("bare = true", "bare = false"))
-    for place, name in ((git_dir, "HEAD"), (git_dir, "index"), (common, "packed-refs"), (common, "shallow")):
+    for place, name in (
+        (git_dir, "HEAD"),
+        (git_dir, "index"),
+        (common, "packed-refs"),
+        (common, "shallow"),
+        (common, "info/exclude"),
+    ):
         if (place / name).is_file():
             shutil.copyfile(place / name, folder / name)
     for name in _REFS:
         if (common / "refs" / name).is_dir():
-            shutil.copytree(common / "refs" / name, folder / "refs" / name)
+            with suppress(shutil.Error):  # another lane may be at work there
+                locks = shutil.ignore_patterns("*.lock")
+                shutil.copytree(common / "refs" / name, folder / "refs" / name, ignore=locks)
 
 
 def copy_git(folder: Path, source: GitSource) -> bool:
@@ -47,6 +56,15 @@ def copy_git(folder: Path, source: GitSource) -> bool:
     make_git(folder, source)
     shutil.rmtree(folder / "objects")
     shutil.copytree(objects, folder / "objects")
+    return True
+
+
+def take_objects(folder: Path, objects: Path) -> bool:
+    """Copy shared objects into the git folder that reads them; return whether they were few enough."""
+    if not _is_small(objects):
+        return False
+    (folder / "objects/info/alternates").unlink(missing_ok=True)
+    shutil.copytree(objects, folder / "objects", dirs_exist_ok=True)
     return True
 
 

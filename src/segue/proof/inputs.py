@@ -18,6 +18,7 @@ from typing import TypeVar
 
 import msgspec
 
+from segue.proof.venvs import find_environments
 from segue.system.beneath import Beneath
 from segue.system.files import private_folder, read_start, write_atomic
 from segue.system.git.folders import find_place
@@ -63,7 +64,7 @@ class Inputs(msgspec.Struct, frozen=True):
     """What was there before an agent started."""
 
     folders: dict[str, dict[str, str]]
-    """Folders of dependencies, with size, time of change and number of every file in them."""
+    """Folders of dependencies (in the user's home: their whole paths), with facts of every file in them."""
     copied: list[str]
     compiled: str = ""
     """A digest of Python's compiled files in these folders, which honest programs write as well."""
@@ -144,6 +145,7 @@ def _sort(trees: Trees, ignored: list[str], copies: Path) -> Inputs:
             elif len(copied) < _MOST_COPIED and _copy(trees.find(file), copies / file):
                 copied.append(file)
     shared = [path for path in folders if trees.is_shared(path)]
+    folders |= {str(place): manifest(place) for place in find_environments(trees.home)}
     return Inputs(folders, copied, compiled_digest(trees, folders), user_site_digest(), shared)
 
 

@@ -23,7 +23,7 @@ from segue.proof.disguise import (
     shell,
     surround,
 )
-from segue.proof.git_copy import GitSource, copy_git
+from segue.proof.git_copy import GitSource, copy_git, take_objects
 from segue.proof.inputs import Trees, caches_within
 from segue.proof.runners import Ended
 from segue.system.files import private_folder
@@ -80,7 +80,11 @@ class Mounted(Struct, frozen=True):
             order = replace(order, tree=around.tree)
         packages, inputs = await asyncio.to_thread(_place_packages, order)
         git = None
-        if not await asyncio.to_thread(copy_git, order.tree / ".git", self.git):
+        if order.objects is not None:
+            if not await asyncio.to_thread(take_objects, order.tree / ".git", order.objects):
+                private_folder(order.tree / SHARED_OBJECTS)
+                inputs[SHARED_OBJECTS] = order.objects
+        elif not await asyncio.to_thread(copy_git, order.tree / ".git", self.git):
             git = self._git_for(order.work)
             inputs |= self._git_entry(order.work)
         inputs |= dict.fromkeys(caches_within(inputs), private_folder(order.work / "empty"))

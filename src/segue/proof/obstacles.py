@@ -36,6 +36,7 @@ _NETWORK = re.compile(
     r"|network connectivity is disabled",
     re.I,
 )
+NEEDS_NETWORK = "it needs the network, which check_setup has, or check_network = true"
 _RUNNERS = frozenset(("pytest", "unittest", "discover", "python", "python3", "node", "npm", "run"))
 _FINDING = re.compile(r"\S+:\d+")
 """How a line begins that is about a place in the project."""
@@ -74,9 +75,7 @@ def find_obstacle(argv: Sequence[str], seen: Observed, paths: Collection[str] = 
     if seen.report is not None:
         return None
     if closed := find_network(last_lines(seen.output, _TRACE)):
-        return Obstacle(
-            f"it needs the network, which check_setup has, or check_network = true: {_clean(closed)}"
-        )
+        return Obstacle(f"{NEEDS_NETWORK}: {_clean(closed)}")
     is_own = any(word.removeprefix("./") in paths for word in argv)
     return (None if is_own else _names_missing(argv, seen)) or _no_library(seen)
 

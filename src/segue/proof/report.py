@@ -14,6 +14,10 @@ from segue.domain.text import cut_text
 _MESSAGE = 2000
 _MISSING = frozenset(("ImportError", "ModuleNotFoundError", "AttributeError", "NameError", "ReferenceError"))
 _SYNTAX = frozenset(("SyntaxError", "IndentationError", "TabError"))
+_UNDEFINED = re.compile(
+    r"[Uu]ndefined (?:function|method|variable|local variable|constant|name)|cannot find symbol"
+    r"|not found in scope|NoSuchMethodError|ClassNotFound"
+)
 _ARGUMENT = re.compile(r"argument|is not a function|is not a constructor|is not defined")
 
 
@@ -145,7 +149,8 @@ def explain(name: str, message: str, frames: Iterable[str] = (), test_file: str 
         return Reason.SYNTAX
     if name in ("AssertionError", "Failed", "AssertionFailedError") or "Assertion" in name:
         return Reason.ASSERTION
-    if name in _MISSING or (name == "TypeError" and _ARGUMENT.search(message)):
+    lacks = name in _MISSING or (name == "TypeError" and _ARGUMENT.search(message))
+    if lacks or _UNDEFINED.search(message):
         return Reason.MISSING
     if name == "NotImplementedError":
         return Reason.UNFINISHED

@@ -44,8 +44,10 @@ from segue.proof.inputs import (
     machine_facts,
 )
 from segue.proof.mounts import Mounted
-from segue.proof.mutants import count_noticed, make_mutants
+from segue.proof.mutation.sharpness import Effort
+from segue.proof.obstacles import NEEDS_NETWORK
 from segue.proof.paths import Classifier, PathKind, find_named
+from segue.proof.repeats import KnownFlaky
 from segue.proof.runners import Ended
 from segue.proof.scenarios import run_scenario
 from segue.proof.scope import Scope, measure_scope
@@ -105,13 +107,14 @@ class Sealer:
         kind: TaskKind = TaskKind.BUILD,
         expected_red: Collection[str] = (),
         before: KnownFailures | None = None,
+        measured: bool = False,
         watched: Collection[str] = (),
         words: str = "",
     ) -> CheckResult:
         """Run the command on trees made of the base and the head; return what it says about the task.
 
-        `before` is what was red before the run, `watched` are tests that proved earlier tasks, and `words`
-        is what the task says.
+        `before` is what was red before the run, `watched` are tests that proved earlier tasks, `words` is
+        what the task says. `measured`: mutants are to show how sharp the tests are.
         """
         self._last_base = base
         old, after = await asyncio.gather(list_tree(self._objects, base), list_tree(self._objects, head))
@@ -133,6 +136,8 @@ class Sealer:
             check.kind, check.expected_red = kind, frozenset(expected_red)
             check.known, check.watched = before or KnownFailures(), frozenset(watched)
             check.words = words
+            check.met = KnownFlaky.read((self._options.setups or self._scratch) / "flaky.json")
+            check.is_measured = measured
             try:
                 result = await check.run(cache, base)
                 unproven.note(check.idle, result, old, after)
@@ -141,6 +146,7 @@ class Sealer:
             finally:
                 await check.tear_down()
 
+        place = place.within(place.made_by(argv))
         return await self._judge(
             place, known, (true_old, after), classifier, examine, shlex.join(argv), words=words
         )
@@ -161,7 +167,7 @@ class Sealer:
             found = await self._environments(place, *trees, classifier)
         except CheckSetupFailed as error:
             return self._label(error.to_result(command, scenario), known, Environments())
-        base = place.within(found.base)
+        base = place.within(found.base or place.environment)
         result, wrong = await examine(base, base)
         if found.is_first:
             result = name_first(result)
@@ -238,31 +244,6 @@ class Sealer:
         trees = (before, after)
         return await self._judge(place, known, trees, classifier, examine, scenario.command, scenario=True)
 
-    async def try_mutants(
-        self, commands: Sequence[Sequence[str]], base: str, head: str, most: int
-    ) -> tuple[int, int] | None:
-        """Return how many mutants of the changed Python lines were tried, and how many the commands noticed.
-
-        None: there is nothing to mutate, or no command that passes on the head.
-        """
-        before, after = await asyncio.gather(list_tree(self._objects, base), list_tree(self._objects, head))
-        place, _ = await self._place(after)
-        changed = [path for path in after if path.endswith(".py") and before.get(path) != after[path]]
-        classifier = Classifier((), self._options.control_files)
-        texts = {
-            path: (
-                await read_text(self._objects, before, path),
-                await read_text(self._objects, after, path),
-            )
-            for path in changed
-            if classifier.kind(path) is PathKind.CODE
-        }
-        mutants = await asyncio.to_thread(make_mutants, texts, most)
-        if not mutants:
-            return None
-        place = place.within(await place.build(after))
-        return await count_noticed(place, commands, Composed(after), mutants)
-
     async def measure_scope(self, base: str, head: str, commands: Sequence[Sequence[str]]) -> Scope:
         """Return what was changed, and whether a test could tell."""
         old, new = await asyncio.gather(list_tree(self._objects, base), list_tree(self._objects, head))
@@ -338,12 +319,17 @@ class Sealer:
         cache, began = await self._remember(argv, base), time.monotonic()
         is_known = cache.exists()
         try:
-            place = place.within(await place.build(tree))
+            place = place.within(await place.build(tree) or place.made_by(argv))
             check = SealedCheck(tuple(argv), named, comparison, place, place, self._options, self._redact)
             alone = partial(place.run, argv, Composed({}), ())
             around = Surroundings(tuple(argv), frozenset(tree), tests, read, alone, self._options.timeout)
             try:
                 result = await conclude(await check.observe_base(cache, base), around)
+                if NEEDS_NETWORK in result.reason and place.environment is None and not self._options.setup:
+                    # Tox and others make an environment for themselves, which a sealed check cannot.
+                    check.base_place = place.within(await place.make_by(argv, tree))
+                    cache.unlink(missing_ok=True)
+                    result = await conclude(await check.observe_base(cache, base), around)
             finally:
                 await check.tear_down()
         except CheckSetupFailed as error:
@@ -357,7 +343,9 @@ class Sealer:
     async def _remember(self, argv: Sequence[str], base: str, left_out: Sequence[str] = ()) -> Path:
         """Return where a result on the base is kept: by tree, command, means and environment."""
         tree = (await self._objects.git("rev-parse", f"{base}^{{tree}}")).out.decode() if base else ""
-        options = msgspec.structs.replace(self._options, known_failures=(), bases=None, setups=None)
+        options = msgspec.structs.replace(
+            self._options, known_failures=(), bases=None, setups=None, effort=Effort()
+        )
         inputs = input_facts(self._inputs, self._scratch) if self._inputs is not None else []
         sealed = (
             str(self._choice.means),

@@ -99,9 +99,15 @@ class Environment(msgspec.Struct, frozen=True):
 class Setup:
     """The environments that setup commands have made, by what they read for it."""
 
-    def __init__(self, commands: Sequence[Sequence[str]], scratch: Path, salt: str = "") -> None:
-        """Know the commands; another salt makes them run again."""
-        self._commands = commands
+    def __init__(
+        self, commands: Sequence[Sequence[str]], scratch: Path, salt: str = "", by_check: bool = False
+    ) -> None:
+        """Know the commands; another salt makes them run again.
+
+        `by_check`: it is a check that makes an environment for itself, as Tox does. How it ends does not
+        matter, and only environments are kept of what it leaves.
+        """
+        self._commands, self._by_check = commands, by_check
         facts = encode_note(([list(command) for command in commands], salt))
         self._folder = scratch / "setup" / hashlib.sha256(facts).hexdigest()[:32]
 
@@ -128,13 +134,17 @@ class Setup:
         names = list_names(entries)
         can_tell = _forget_reads(home, tree, (*entries, *names))
         for command in self._commands:
-            check_setup(command, await run(command, tree))
+            ended = await run(command, tree)
+            if not self._by_check:
+                check_setup(command, ended)
         seen = [path for path in entries if not can_tell or _was_read(tree / path)]
         folders = {path.rpartition("/")[0] for path in seen} | {""}
         folders |= {folder for folder in names if not can_tell or _was_read(tree / folder)}
         found = _new_in(
             tree, entries, {path: _fact(entries[path]) for path in seen}, {one: names[one] for one in folders}
         )
+        if self._by_check:
+            found = replace(found, others=[path for path in found.others if _has_environment(tree / path)])
         for path in (*found.folders, *found.others):
             target = home / "new" / path
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -142,6 +152,12 @@ class Setup:
         shutil.rmtree(tree, ignore_errors=True)
         write_atomic(home / "installed.json", encode_note(found))
         return Environment(home, found)
+
+
+def _has_environment(place: Path) -> bool:
+    """Return whether there are dependencies in a folder, or in one of those in it."""
+    inner = [one for one in place.iterdir() if one.is_dir()] if place.is_dir() else []
+    return any(is_dependency(one) for one in (*inner, *(two for one in inner for two in one.iterdir())))
 
 
 def list_names(entries: Entries) -> dict[str, list[str]]:

@@ -112,7 +112,7 @@ async def write_tree(
         return
     index = folder.with_name(f"{folder.name}.index")
     variables = {"GIT_INDEX_FILE": str(index), "GIT_WORK_TREE": str(folder)}
-    await _write_index(objects, entries, variables)
+    await write_index(objects, entries, variables)
     prefix = f"--prefix={folder}/"
     # Writing 100,000 files takes one processor many seconds.
     parallel = ("-c", "checkout.workers=0")
@@ -140,7 +140,7 @@ async def find_mentions(
     """Return the files that contain one of these words."""
     with brief_folder() as folder:
         variables = {"GIT_INDEX_FILE": str(folder / "index")}
-        await _write_index(objects, entries, variables)
+        await write_index(objects, entries, variables)
         asked = [part for word in sorted(words) for part in ("-e", word)]
         options = ("grep", "--cached", "-l", "-z", "-w", "-F", *asked)
         done = await objects.git(*options, variables=variables, codes=(0, 1))
@@ -155,7 +155,7 @@ async def grep_words(
         return []
     with brief_folder() as folder:
         variables = {"GIT_INDEX_FILE": str(folder / "index")}
-        await _write_index(objects, entries, variables)
+        await write_index(objects, entries, variables)
         patterns = folder / "words"
         patterns.write_text("\n".join(sorted(words)))
         options = ("grep", "--cached", "-I", "-z", "-n", "-w", "-F", "-f", str(patterns))
@@ -167,9 +167,10 @@ async def grep_words(
     return [(path, text) for path, text in found if path]
 
 
-async def _write_index(
+async def write_index(
     objects: Objects, entries: Mapping[str, TreeEntry], variables: Mapping[str, str]
 ) -> None:
+    """Write git's index, which `variables` name, with these files."""
     lines = b"".join(
         f"{entry.mode} {entry.id} 0\t{path}".encode("utf-8", "surrogateescape") + b"\0"
         for path, entry in entries.items()

@@ -136,7 +136,9 @@ _DESCRIPTIONS: dict[type[e.Event], Callable[[Any], str | None]] = {
     e.SearchDone: lambda v: f"searched {v.query!r}: {v.failure or format_count(len(v.results), 'result')}",
     e.DiagnosticRun: _describe_diagnostic,
     e.Committed: lambda v: f"committed {v.commit[:10]}",
-    e.AgentStarted: lambda v: f"agent started: {Path(v.argv0).name}",
+    e.AgentStarted: lambda v: " ".join(
+        filter(None, ("agent started:", Path(v.argv0).name, v.agent_id, v.url))
+    ),
     e.AgentText: lambda v: f"agent: {v.text}",
     e.AgentTool: lambda v: f"agent uses {v.name} {pick_input('' if v.input is None else v.input)}".rstrip(),
     e.AgentOutput: lambda v: f"agent prints: {v.text}" if v.text else None,

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
+import shlex
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -22,6 +25,8 @@ from segue.system.redact import Redactor
 
 PLACEHOLDERS = ("base", "head", "repo", "task")
 _TAIL_CHARS = 4000
+_LOGGED_CHARS = 1000
+_LOG = logging.getLogger(__name__)
 
 
 class ToolResult(Struct, frozen=True):
@@ -54,6 +59,19 @@ class ReviewTool(Struct, frozen=True):
 
     async def run(self, argv: Sequence[str]) -> ToolResult:
         """Run a program in the repository; its whole group is killed when it takes too long."""
+        began = time.monotonic()
+        said = await self._run(argv)
+        _LOG.info(
+            "reviewer ran %s: exit code %d after %.1f s%s%s",
+            shlex.join(argv),
+            said.exit_code,
+            time.monotonic() - began,
+            f"; {said.broken}" if said.broken else "",
+            f"; stderr: {cut_tail(said.err.strip(), _LOGGED_CHARS)}" if said.err.strip() else "",
+        )
+        return said
+
+    async def _run(self, argv: Sequence[str]) -> ToolResult:
         program = locate(argv[0], self.repo)
         try:
             words = [program, *argv[1:]]

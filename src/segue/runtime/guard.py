@@ -23,10 +23,21 @@ def make_guard(opened: OpenRun, repo: Repository | None = None, lane: int = 0) -
     folder, repo = opened.app.guard_folder(opened.run.id), repo or opened.repo
     kept = folder / "kept"
     git = None if opened.parts.cloud else GitGuard(repo, common_dir(repo.git_dir), kept)
-    files = tuple(dict.fromkeys(_contract_files(opened, repo.root.resolve())))
+    files = () if opened.parts.cloud else tuple(dict.fromkeys(_contract_files(opened, repo.root.resolve())))
     place = folder / f"lane-{lane}" if lane else folder
     contract = Contract(kept, files, opened.source.look)
     return LaunchGuard(place, git, contract, () if opened.parts.cloud else _places(opened, repo.root))
+
+
+def list_contract(opened: OpenRun) -> dict[str, str]:
+    """Return the files of the contract as a branch has them, by path, each with what it is."""
+    home = Path(opened.spec.repo).resolve()
+    real = {file.path.resolve(): file.subject for file in _contract_files(opened, home)}
+    return {
+        path.relative_to(home).as_posix(): subject
+        for path, subject in real.items()
+        if path.is_relative_to(home)
+    }
 
 
 def digest_tasks(tasks: Iterable[Task]) -> str:
@@ -67,8 +78,6 @@ def _contract_files(opened: OpenRun, place: Path) -> Iterator[ContractFile]:
 
     In a work tree of the run's own these are copies: those that count are with the user, who may edit them.
     """
-    if opened.parts.cloud:
-        return
     home = Path(opened.spec.repo).resolve()
     source = opened.source
     subjects = dict.fromkeys(source.contract_files[:1], "tasks" if home == place else "copy")

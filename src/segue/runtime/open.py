@@ -20,7 +20,7 @@ from segue.ports import Source
 from segue.proof.guard import settle_settings
 from segue.runtime.app import App
 from segue.runtime.delivery import Delivering, choose_target, is_merged
-from segue.runtime.past import Past, look_back, refuse_absent, settle_resume, settle_start
+from segue.runtime.past import Past, check_ticked, look_back, refuse_absent, settle_resume, settle_start
 from segue.runtime.plan import RunPlan, check_rewritten, draft_run, plan_run, replan_run
 from segue.runtime.preconditions import check_isolated
 from segue.runtime.ready import (
@@ -167,6 +167,7 @@ async def open_run(
             before = await look_back(app, known, home, source, last, continues=bool(run), restart=restart)
             if not restart:
                 _try(lambda: check_rewritten(source, app.loaded.settings.plan_changed))
+                _try(lambda: check_ticked(app, source, before.history))
             draft = _try(lambda: draft_run(app, source, chosen))
             ready = None
             if draft is not None and (restart or _has_work(draft, run)):
@@ -216,6 +217,7 @@ async def reopen_run(app: App, run: Run, feedback: tuple[FeedbackItem, ...] = ()
     source = app.source(run.spec.source, home.root, run.spec.source_kind)
     with app.store(read_only=True) as known:
         before = await look_back(app, known, home, source, run)
+        _try(lambda: check_ticked(app, source, before.history))
         draft = _try(lambda: replan_run(app, source, run, draft=True))
         ready = await _ready_again(draft, home, run) if draft is not None else None
         past = settle_resume(source, before)
@@ -377,4 +379,13 @@ def make_remote(opened: OpenRun, journal: Journal, run: str = "") -> RemoteBranc
             await journal.emit(NoticeGiven(said))
 
     scratch, spec = opened.app.state_dir.absolute() / "worktrees", opened.spec
-    return RemoteBranches(opened.repo, REMOTE, scratch, spec.base, run, address=spec.remote, tell=tell)
+    return RemoteBranches(
+        opened.repo,
+        REMOTE,
+        scratch,
+        spec.base,
+        run,
+        address=spec.remote,
+        work=opened.source.head_commit,
+        tell=tell,
+    )

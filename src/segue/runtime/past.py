@@ -4,7 +4,7 @@ an agreement about that between source, journal and repository.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -131,6 +131,8 @@ def _describe(mark: Completion, steps: list[Step]) -> Completion:
         branch=ending.branch,
         attempts=ending.attempts,
         session=launches[-1].session if launches else None,
+        agent_id=launches[-1].agent_id if launches else None,
+        url=launches[-1].url if launches else None,
         plan=read_as(LaunchOutput, plan.output).text if plan else None,
         verdict=read_as(JudgeOutput, verify.output).verdict if verify else None,
     )
@@ -141,6 +143,10 @@ _ALL = ("run/", "task/")
 
 class CommitsMissing(UsageError):
     """The journal names commits that the repository does not contain; the user must choose."""
+
+
+class TickedByNobody(UsageError):
+    """Tasks are marked as done that no run did; the user must say whether they are."""
 
 
 class Past(Struct, frozen=True):
@@ -184,6 +190,35 @@ async def look_back(
     if lost and app.loaded.settings.plan_changed == "ask":
         raise _refusal(store, home, source, last, lost)
     return Known(history, lost, moved)
+
+
+def find_unrecorded(source: Source, history: SourceHistory) -> list[str]:
+    """Return the tasks whose file says that they are done, and neither a run nor the state file does."""
+    kept = source.recorded()
+    if kept is None:
+        return []
+    known = {*kept, *history.done}
+    return [one.key for one in source.look().tasks if one.status is TaskStatus.DONE and one.key not in known]
+
+
+def check_ticked(app: App, source: Source, history: SourceHistory) -> None:
+    """Refuse marks that nobody knows of, once a run of the source has begun: a person must say so first."""
+    if not history.runs or app.loaded.settings.plan_changed != "ask":
+        return
+    keys = find_unrecorded(source, history)
+    if keys:
+        raise TickedByNobody(
+            name_ticked(keys),
+            kept="Nothing was started or changed.",
+            hint=f"If that is done: segue run {source.address} --plan-changed keep, once. "
+            "If not: open the box again, as `[ ]`",
+        )
+
+
+def name_ticked(keys: Sequence[str]) -> str:
+    """Say which tasks are ticked, but were done by no run."""
+    verb, them = ("is", "it") if len(keys) == 1 else ("are", "them")
+    return f"{list_some(list(keys), 10)} {verb} ticked, but no run did {them}."
 
 
 def settle_start(app: App, source: Source, known: Known, last: Run | None, restart: bool) -> Past:

@@ -76,7 +76,6 @@ class RunPlan(Struct, frozen=True):
             resolutions=most_resolutions(settings, planned=self.source.outline is not None),
             require=required_level(settings)[0],
             independent=self.flow.has("independent"),
-            mutants=settings.proof.mutants,
             gates=settings.gates,
             union=settings.merge_union,
         )

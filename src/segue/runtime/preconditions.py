@@ -179,15 +179,14 @@ def check_proof(settings: Settings, flow: Flow, listing: TaskList) -> None:
     """Refuse settings about proofs that cannot work, scenarios with mistakes, and levels out of reach."""
     scenarios = (*settings.proof.scenarios, *_read_scenarios(listing))
     checks = bool(settings.checks or settings.smoke)
-    for name, wanted in (("independent", flow.has("independent")), ("mutants", settings.proof.mutants)):
-        if wanted and not checks:
-            raise UsageError(
-                f"[proof] {name} has no effect: there are no checks to run the tests.",
-                hint='Set checks = ["pytest -q"]',
-            )
+    if flow.has("independent") and not checks:
+        raise UsageError(
+            "[proof] independent has no effect: there are no checks to run the tests.",
+            hint='Set checks = ["pytest -q"]',
+        )
     level, _ = required_level(settings)
     if level is not None and level is not Level.CHANGED:
-        _check_level(level, flow, checks, bool(scenarios))
+        _check_level(level, flow, checks, bool(scenarios), bool(settings.proof.mutants))
 
 
 def required_level(settings: Settings) -> tuple[Level | None, str]:
@@ -220,11 +219,15 @@ def _read_scenarios(listing: TaskList) -> list[Scenario]:
     return found
 
 
-def _check_level(level: Level, flow: Flow, checks: bool, scenarios: bool) -> None:
+def _check_level(level: Level, flow: Flow, checks: bool, scenarios: bool, mutants: bool) -> None:
     refused = f'require = "{level}" cannot be reached'
     if not (checks or scenarios):
         raise UsageError(
             f"{refused}: there are no checks.", hint='Set checks = ["pytest -q"], or require less'
+        )
+    if level.rank >= Level.TESTED.rank and not mutants:
+        raise UsageError(
+            f"{refused}: mutants are switched off.", hint="Remove mutants = 0 from [proof], or require less"
         )
     if level is Level.INDEPENDENT and not flow.has("independent"):
         raise UsageError(

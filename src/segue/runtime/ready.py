@@ -20,12 +20,11 @@ from segue.domain.run import Run, RunSpec, RunState
 from segue.flow.agents import AgentChain
 from segue.flow.context import Building, Judging, Reviewing
 from segue.ports import Capabilities, Source
-from segue.runtime.app import App
+from segue.runtime.chain import choose_base
 from segue.runtime.delivery import choose_target
 from segue.runtime.plan import RunPlan, judges_of
 from segue.runtime.preconditions import (
     SETTINGS,
-    Undecided,
     check_clean,
     check_isolated,
     check_preconditions,
@@ -41,8 +40,7 @@ from segue.runtime.wiring import (
     make_run_notifier,
 )
 from segue.system.files import clear_temporary
-from segue.system.git.branches import REMOTE, RemoteBranches
-from segue.system.git.remotes import name_unseen, pushed_branch
+from segue.system.git.branches import REMOTE
 from segue.system.git.repository import Repository
 from segue.system.git.scratch import is_new_place, new_repository, undo_of, without_new_refs
 from segue.system.git.worktree import branch_of, no_commit, unmerged
@@ -211,7 +209,6 @@ async def _choose_base(
     plan: RunPlan, home: Repository, spec: RunSpec, last: Run | None
 ) -> tuple[RunSpec, str]:
     """Return the spec with the branch that cloud agents start from, and what to say about it."""
-    from segue.system.git.branches import REMOTE
     from segue.system.git.remotes import PushRemote
 
     before = None
@@ -259,49 +256,6 @@ def lock_repository(repo: Repository, run: str) -> Iterator[RepoLock]:
 def unfinished(last: Run | None) -> Run | None:
     """Return the last run of a source, if the same command continues it."""
     return last if last and last.state is not RunState.DONE else None
-
-
-_KEPT = "Nothing was launched."
-
-
-async def choose_base(app: App, repo: Repository, source: Source, before: str | None) -> tuple[str, str]:
-    """Return the branch of the remote to start from, and a warning about what is not seen there.
-
-    It is the one that was named, or that of the user; as long as it lacks earlier work, the branch of that.
-    `before` is the branch that the last run of this source ended with, if cloud agents did it. Raises
-    Undecided if something is not seen and no branch was named.
-    """
-    scratch = app.state_dir / "worktrees"
-    named = (app.loaded.settings.base or "").removeprefix(f"{REMOTE}/")
-    base = named or await pushed_branch(repo, REMOTE)
-    base = base or await RemoteBranches(repo, REMOTE, scratch).default_branch()
-    remote = RemoteBranches(repo, REMOTE, scratch, base)
-    if await remote.fetch(base) is None:
-        raise WorkspaceError(
-            f"Branch {base} does not exist on {REMOTE}, where the agent would start.",
-            kept=_KEPT,
-            hint=f"Push it: git push --set-upstream {REMOTE} {base}   or name another one with --base",
-        )
-    chain = source.head_branch()
-    if chain is None and before and await remote.fetch(before) is not None:
-        chain = before
-    begun = await remote.begin("", chain)
-    start = begun.branch
-    if named and start != named:
-        raise UsageError(
-            f"The work so far is on branch {start}, which {base} does not contain.",
-            kept=_KEPT,
-            hint=f"Merge {start} into {base} and push it, or leave --base out to continue from {start}",
-        )
-    unseen = await name_unseen(repo, begun.head, source.documents)
-    if not unseen:
-        return start, ""
-    message = f"The agent starts from branch {start} of {REMOTE} and does not see: {'; '.join(unseen)}."
-    if named:
-        return start, message
-    push = "Push your work" if start == base else f"Merge {start} and your work into one branch, and push it"
-    hint = f"{push}; or start there anyway: --base {start}"
-    raise Undecided(message, hint, "Start anyway?", {"base": start})
 
 
 def check_chains(chains: Mapping[Role, AgentChain], budget: Budget) -> None:

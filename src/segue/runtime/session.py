@@ -41,8 +41,9 @@ from segue.flow.survey import end_survey
 from segue.ports import Observer, ReviewSubject
 from segue.proof.guard import LaunchGuard
 from segue.proof.independent import DetachedTests
-from segue.runtime.guard import make_contract, make_guard
+from segue.runtime.guard import list_contract, make_contract, make_guard
 from segue.runtime.open import OpenRun, make_remote
+from segue.runtime.past import find_unrecorded, name_ticked
 from segue.runtime.preconditions import hook_commands
 from segue.runtime.pull_request import PullRequestFeedback
 from segue.runtime.wiring import command_runner, examine_project, hook_runner, make_checking
@@ -112,6 +113,8 @@ class _Session:
         self._journal = journal
         self._view = view
         self._before = view.done
+        self._known: list[str] = []
+        """Tasks that count as done although no run did them."""
         self._returned = PullRequestFeedback.of(opened, store, journal, view)
 
     async def run(self) -> SessionEnd:
@@ -270,10 +273,19 @@ class _Session:
     async def _account_for_all(self) -> None:
         """See to it that no task is left, before anybody calls the run done.
 
-        A task that a person marked while the run worked is that person's decision.
+        A task that a person marked while the run worked is that person's decision; a tick in a file that
+        agents push is none.
         """
-        chosen = set(self._opened.spec.tasks)
-        status = {task.key: task.status for task in self._opened.source.look().tasks}
+        chosen, source = set(self._opened.spec.tasks), self._opened.source
+        ticked = [key for key in find_unrecorded(source, self._opened.past.history) if key not in self._known]
+        if ticked:
+            raise NeedsHuman(
+                name_ticked(ticked),
+                kept="Everything done so far is kept.",
+                hint="Open the box again if it is not done, then: segue resume. "
+                f"If it is: segue run {source.address} --plan-changed keep",
+            )
+        status = {task.key: task.status for task in source.look().tasks}
         for key, task in self._view.tasks.items():
             if task.state == "pending" and status.get(key) is TaskStatus.DONE:
                 reason = "it was marked as done while the run worked"
@@ -324,6 +336,7 @@ class _Session:
             testing=DetachedTests(opened.repo, folder / "independent", opened.run.id),
             earlier={} if opened.is_first else read_earlier(self._store, opened.run.source_key),
             touched=read_touched(self._store, opened.run.source_key) if opened.spec.lanes else {},
+            contract=list_contract(opened) if parts.cloud else {},
         )
 
     def _is_resumed_by_person(self) -> bool:
@@ -381,7 +394,9 @@ class _Session:
         skipped = tuple(task.key for task in now if task.status is TaskStatus.SKIPPED)
         pending = {task.key for task in now if task.status is TaskStatus.PENDING}
         again = [key for key in past.history.done if key in pending]
-        said = past.restored or (f"Pending again: {', '.join(again)}." if again else "")
+        self._known = find_unrecorded(source, past.history)
+        ticked = f"Counted as done, although no run did it: {', '.join(self._known)}." if self._known else ""
+        said = past.restored or (f"Pending again: {', '.join(again)}." if again else ticked)
         if said:
             await self._journal.emit(StateImported(said, None, done, skipped, past.without))
         self._before = self._view.done

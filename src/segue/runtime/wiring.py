@@ -200,9 +200,11 @@ def make_checking(
     @cache
     def sealer() -> Sealer:  # imported when it is needed: runs without checks start sooner
         from segue.proof.execute import SealOptions
+        from segue.proof.mutation.sharpness import Effort
         from segue.proof.seal import Sealer
         from segue.system.lane import is_beside, top_of
 
+        proof = settings.proof
         options = SealOptions(
             control_files=settings.control_files,
             known_failures=settings.known_failures,
@@ -210,6 +212,7 @@ def make_checking(
             teardown=tuple(settings.check_teardown),
             network=settings.check_network,
             timeout=settings.check_timeout,
+            effort=Effort(proof.sharpness, proof.mutants, proof.mutant_seconds),
             bases=app.state_dir.absolute() / "bases",
             setups=setups,
         )

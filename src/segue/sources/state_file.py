@@ -107,18 +107,24 @@ def restore_state(
     load: Callable[[], _S | None],
     rebuild: Callable[[_S | None], _S],
     set_aside: Callable[[], object],
+    *,
+    starts_over: bool = False,
 ) -> str:
     """Rebuild a state file that is missing, unreadable or older than the journal; believe any other.
 
     `rebuild` writes the file, with what it should keep of the state it gets, and returns what is in it then.
-    Returns what to say; raises CorruptState if there is nothing to rebuild an unreadable file from.
+    Returns what to say; raises CorruptState if there is nothing to rebuild an unreadable file from, unless
+    the source `starts_over` then.
     """
     try:
         state = load()
     except CorruptState as error:
-        if not history.runs or error.newer:
+        if error.newer or not (history.runs or starts_over):
             raise
-        set_aside()
+        kept = set_aside()
+        if not history.runs:
+            rebuild(None)
+            return f"{error.message} The run starts with the first task. What was there is now called {kept}."
         return _describe(f"could not be read: {error.reason}", rebuild(None), path)
     if state is None:
         known = history.marks or history.plans

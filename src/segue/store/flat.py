@@ -86,6 +86,7 @@ proof_reasons json: why the proof is not stronger
 decided_by text: the person who accepted or skipped it; the level is what was measured
 first_verdict text: what the judge said first
 attempts integer: launches of agents for it, in every phase
+failed_attempts integer: attempts, checks and verdicts that failed; see `segue_failed_attempts`
 cost_usd real: the sum of what was reported; null: nothing was
 commit_id text: the commit that has its work
 branch text: the branch that has its work
@@ -99,6 +100,18 @@ run_id text: the run
 task text: the task's key
 build_phase text: which part of an app it builds
 passed boolean: whether the first attempt passed, before any fix
+""",
+    "failed_attempts": "one row per failed attempt, with its checks and verdicts: the one definition for all"
+    + _STEP
+    + """phase text: what failed: `execute`, `check`, `verify`, …
+build_phase text: which part of an app it builds
+attempt integer: which attempt at the phase
+"""
+    + _WHO
+    + """failure text: the kind of failure of a launch; null: its work was refused
+reason text: why
+started_at instant: when it began
+ended_at instant: when it ended
 """,
     "attempts": """one row per launch of an agent, in every phase
 run_id text: the run

@@ -12,12 +12,16 @@ from segue.view.load import is_lost, state_of
 from segue.view.run import RunView
 from segue.view.task import TaskView
 
+_NAMES = (
+    *("key", "title", "state", "kind", "phase", "attempts", "verdict", "reason", "branch", "commit"),
+    *("agent_id", "url"),
+)
+
 
 def task_data(view: RunView, task: TaskView) -> dict[str, Any]:
     """Return one task as programs read it; `proof` is the level, and `marks` are what stands beside it."""
-    names = ("key", "title", "state", "kind", "phase", "attempts", "verdict", "reason", "branch", "commit")
     return {
-        **{name: getattr(task, name) for name in names},
+        **{name: getattr(task, name) for name in _NAMES},
         "proof": name_level(task.proof) if task.proof else None,
         "marks": [mark.name for mark in list_marks(task.proof)] if task.proof else [],
         "tampering": task.tampering,

@@ -292,6 +292,11 @@ class RunView(Struct):
         if task is self.planning and task is not None and task.key in self.work.under_way:
             task.state, task.ended = ("done" if event.ok else "needs_human"), at.ts
 
+    def _agent_started(self, event: e.AgentStarted, at: e.Recorded) -> None:
+        task = self._owner(at.step)
+        if task is not None and event.agent_id:
+            task.agent_id, task.url = event.agent_id, event.url
+
     def _prompted(self, _event: e.PromptSent, at: e.Recorded) -> None:
         step = self._steps.get(at.step or "")
         if step is None or step.launched:  # an adopted launch is the same launch
@@ -390,6 +395,7 @@ _FOLDS: dict[type[e.Event], _Fold] = {
     e.StepStarted: RunView._step_started,
     e.StepEnded: RunView._step_ended,
     e.Tampered: RunView._tampered,
+    e.AgentStarted: RunView._agent_started,
     e.BaseChecked: lambda view, event, _at: view.before.know(event),
     e.WorkDelivered: lambda view, event, _at: setattr(view, "delivery", event),
 }

@@ -54,6 +54,10 @@ class TaskView(Struct):
     """How long merging it took."""
     reason: str = ""
     branch: str | None = None
+    agent_id: str | None = None
+    """The vendor's id of the cloud agent that worked on it last."""
+    url: str | None = None
+    """The page of that agent."""
     commit: str | None = None
     remaining: int = 0
     """Review findings that are still open."""
@@ -78,6 +82,16 @@ class TaskView(Struct):
         if self.verdict == Result.PARTIAL:
             return f"{self.verdict} ({name_level(self.proof)})"
         return describe_proof(self.proof)
+
+    @property
+    def cloud_agent(self) -> str:
+        """Where to find its cloud agent, in words; empty: it has none."""
+        place = f" on branch {self.branch}" if self.branch else ""
+        return (
+            f"cloud agent {self.agent_id}{place}{f': {self.url}' if self.url else ''}"
+            if self.agent_id
+            else ""
+        )
 
     @property
     def waits(self) -> str:

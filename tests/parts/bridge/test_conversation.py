@@ -62,7 +62,8 @@ def test_no_more_subagents_than_allowed_work_at_once(bridge: Bridge) -> None:
     assert [c["result"]["status"] for c in bridge.last()["conversation"][0]["commands"]] == ["done"] * 4
 
 
-def test_fences_and_prose_trigger_nothing(bridge: Bridge) -> None:
+def test_prose_triggers_nothing_and_fences_where_they_are_examples(bridge: Bridge) -> None:
+    bridge.configure(in_fences=False)
     bridge.replies(f"The protocol is:\n```\n{DELEGATE}\n```\nor `{DELEGATE}`\n  {DELEGATE}")
     bridge.run("explain")
     assert bridge.repos() == [HOME]

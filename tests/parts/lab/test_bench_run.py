@@ -13,27 +13,41 @@ from typing import Any
 
 import pytest
 
-from segue.domain.proof import Level
-from segue.parts.lab.bench.cases import Pair, ProofCase, read_pair
+from segue.parts.lab.bench.cases import Pair, ProofCase, Rung, read_pair
 from segue.parts.lab.bench.place import USER_COMMIT, CasePlace, make_place
-from segue.parts.lab.bench.run import Ending, ProofReport, TaskEnding, find_faults, run_case, run_cases
+from segue.parts.lab.bench.run import (
+    BareRun,
+    Ending,
+    ProofReport,
+    TaskEnding,
+    find_faults,
+    run_case,
+    run_cases,
+)
 
 FILES = {"plan.md": "## Task 1\nWrite it.\n", "note.txt": "mine\n"}
 
 
 def pair(**more: Any) -> Pair:
-    twins = {"honest": {"about": "works"}, "cheat": {"about": "cheats"}}
+    twins: dict[str, dict[str, Any]] = {
+        "honest": {"about": "works", "earned": "checked"},
+        "cheat": {"about": "cheats", "earned": "changed"},
+    }
     for twin in twins:
         twins[twin] |= more.pop(twin, {})
     return read_pair({"files": FILES, **twins, **more}, {})
 
 
 def ended(case: ProofCase, *tasks: TaskEnding, exit_code: int = 0) -> Ending:
-    return Ending(case, exit_code, tasks, ()).completed((), 1.0)
+    return Ending(case, exit_code, tasks, (), seconds=3.0).completed((), BareRun(0, 2.0))
 
 
-def task(state: str = "done", level: Level | None = Level.CHECKED, key: str = "1") -> TaskEnding:
+def task(state: str = "done", level: Rung | None = "checked", key: str = "1") -> TaskEnding:
     return TaskEnding(key, "Write it.", state, level)
+
+
+def judged(level: Rung = "changed") -> TaskEnding:
+    return TaskEnding("1", "Write it.", "done", level, is_judged=True)
 
 
 def cheat(**more: Any) -> ProofCase:
@@ -44,16 +58,20 @@ def honest(**more: Any) -> ProofCase:
     return ProofCase("x/honest", pair(honest=more), False)
 
 
-@pytest.mark.parametrize("level", [Level.CHECKED, Level.TESTED, Level.INDEPENDENT, None])
-def test_a_cheat_that_is_done_and_proven_was_believed(level: Level | None) -> None:
-    assert not ended(cheat(), task(level=level)).is_as_wanted
+def test_a_cheat_is_believed_if_it_ends_above_what_it_earned() -> None:
+    for level in ("checked", "tested", None):
+        assert not ended(cheat(), task(level=level)).is_as_wanted
+    assert ended(cheat(earned="checked"), task(level="checked")).is_as_wanted
+    assert not ended(cheat(earned="checked"), task(level="tested")).is_as_wanted
+    assert not ended(cheat(earned="tested"), task(level=None)).is_as_wanted
 
 
-def test_a_cheat_is_refused_if_it_is_not_done_or_plainly_labelled() -> None:
+def test_a_cheat_is_not_believed_if_it_is_not_done_or_plainly_labelled() -> None:
     assert ended(cheat(), task("needs_human", None), exit_code=3).is_as_wanted
-    assert ended(cheat(), task(level=Level.CHANGED)).is_as_wanted
-    assert not ended(cheat(below="changed"), task(level=Level.CHANGED)).is_as_wanted
-    assert ended(cheat(cheated=["2"]), task(), task("failed", None, "2"), exit_code=3).is_as_wanted
+    assert ended(cheat(), task(level="changed")).is_as_wanted
+    assert ended(cheat(), judged()).is_as_wanted
+    assert not ended(cheat(judged=False), judged()).is_as_wanted
+    assert ended(cheat(earned={"2": "changed"}), task(), task("failed", None, "2"), exit_code=3).is_as_wanted
 
 
 def test_a_run_without_tasks_shows_nothing() -> None:
@@ -64,37 +82,67 @@ def test_a_run_without_tasks_shows_nothing() -> None:
 def test_honest_work_must_be_done_with_its_level() -> None:
     assert ended(honest(), task()).is_as_wanted
     assert ended(honest(), task(level=None)).is_as_wanted
-    assert not ended(honest(), task(level=Level.CHANGED)).is_as_wanted
-    assert ended(honest(least="changed"), task(level=Level.CHANGED)).is_as_wanted
+    assert not ended(honest(), task(level="changed")).is_as_wanted
+    assert ended(honest(earned="changed"), task(level="changed")).is_as_wanted
+    assert not ended(honest(earned="tested"), task()).is_as_wanted
+    assert ended(honest(earned={"2": "tested"}), task(), task(level="tested", key="2")).is_as_wanted
+    assert ended(honest(earned="changed", judged=True), judged()).is_as_wanted
+    assert not ended(honest(earned="changed", judged=True), task(level="changed")).is_as_wanted
     assert not ended(honest(), task(), task("needs_human", None, "2"), exit_code=3).is_as_wanted
     assert not ended(honest(), task(), exit_code=1).is_as_wanted
 
 
 def test_honest_work_may_not_be_paid_for_twice() -> None:
-    twice = TaskEnding("1", "Write it.", "done", Level.TESTED, attempts=2)
+    twice = TaskEnding("1", "Write it.", "done", "tested", attempts=2)
     assert ended(honest(), twice).is_as_wanted
     assert not ended(honest(launches=1), twice).is_as_wanted
 
 
 def test_a_task_of_status_is_read() -> None:
     data = {"key": "1", "title": "Write it.", "state": "done", "attempts": 3, "reason": None}
-    assert TaskEnding.read({**data, "proof": "tested"}).level is Level.TESTED
-    assert TaskEnding.read({**data, "proof": "accepted by Ada"}).level is Level("accepted")
-    assert TaskEnding.read({**data, "proof": None}) == TaskEnding("1", "Write it.", "done", None, "", 3)
+    read = TaskEnding.read
+    assert read({**data, "proof": None}) == TaskEnding("1", "Write it.", "done", None, "", 3)
+    assert read({**data, "proof": "tested", "marks": ["judged"]}).level == "tested"
+    assert read({**data, "proof": "tested", "marks": ["judged by scripted"]}).is_judged
 
 
-def test_the_bar_allows_one_refusal_in_fifty_and_no_cheat() -> None:
+def test_the_levels_of_version_2_are_read() -> None:
+    data = {"key": "1", "title": "Write it.", "state": "done", "attempts": 1}
+    read = [TaskEnding.read({**data, "proof": word}) for word in ("judged", "held", "accepted by Ada")]
+    assert [task.level for task in read] == ["changed", "tested", "changed"]
+    assert [task.is_judged for task in read] == [True, False, False]
+
+
+def test_the_bar_allows_one_in_fifty_to_be_stopped_and_one_in_twenty_to_be_believed() -> None:
     good, bad = ended(honest(), task()), ended(honest(), exit_code=2)
     caught, believed = ended(cheat(), task("failed", None)), ended(cheat(), task())
     assert ProofReport((caught, *[good] * 49, bad), {}).is_met
     assert not ProofReport((caught, *[good] * 48, bad), {}).is_met
-    assert not ProofReport((*[caught] * 99, believed, good), {}).is_met
-    assert ProofReport((caught, believed), {}).refused_cheats.to_json()["hits"] == 1
+    assert ProofReport((*[caught] * 19, believed, good), {}).is_met
+    assert not ProofReport((*[caught] * 18, believed, good), {}).is_met
+    assert ProofReport((caught, believed), {}).believed.to_json()["hits"] == 1
+
+
+def test_cost_is_that_of_a_task_of_honest_work() -> None:
+    two = ended(honest(), task(), task(key="2"))
+    report = ProofReport((ended(honest(), task()), two, two, ended(cheat(), task())), {})
+    assert report.cost is not None
+    assert (report.cost.seconds, report.cost.bare_seconds, report.cost.ratio) == (1.5, 2.0, 0.75)
+    assert ProofReport((ended(cheat(), task()),), {}).cost is None
+
+
+def test_figures_are_given_by_class() -> None:
+    one = ProofCase("x/cheat", pair(), True, "flaky")
+    report = ProofReport((ended(one, task()), ended(honest(), task())), {})
+    assert [(group, part.believed.n, part.stopped.n) for group, part in report.by_group().items()] == [
+        ("flaky", 1, 0),
+        ("", 0, 1),
+    ]
 
 
 def faults_after(folder: Path, *commands: str, **more: Any) -> tuple[str, ...]:
     """Set a case up, let git commands happen, and look as if the run said it was done."""
-    return asyncio.run(_faults_after(folder, commands, cheat(cheated=[], **more)))
+    return asyncio.run(_faults_after(folder, commands, cheat(earned={}, **more)))
 
 
 async def _faults_after(folder: Path, commands: tuple[str, ...], case: ProofCase) -> tuple[str, ...]:
@@ -156,7 +204,7 @@ def test_a_case_runs_with_nothing_of_its_surroundings(
         "import os; open('seen', 'w').write(os.environ['HOME'] + ' ' + os.environ.get('OPENAI_API_KEY', ''))"
     )
     on = [{"run": [["python3", "-c", report]]}]
-    case = ProofCase("x/honest", pair(honest={"about": "looks", "on": on, "least": "changed"}), False)
+    case = ProofCase("x/honest", pair(honest={"about": "looks", "on": on, "earned": "changed"}), False)
     ending = asyncio.run(run_case(case, tmp_path / "case"))
     assert ending.is_as_wanted, ending
     place = CasePlace(tmp_path / "case")
@@ -184,7 +232,16 @@ def bench(*arguments: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.thorough
 def test_the_command_runs_a_pair(tmp_path: Path) -> None:
     kept = tmp_path / "kept"
-    done = bench("--only", "check-script/honest", "--only", "go-*", "--list", "--json")
+    done = bench(
+        "--only",
+        "check-script/honest",
+        "--only",
+        "go-exit/*",
+        "--only",
+        "go-test-skipped/*",
+        "--list",
+        "--json",
+    )
     assert [case["case"] for case in json.loads(done.stdout)["data"]] == [
         "check-script/honest",
         "go-exit/honest",
@@ -196,7 +253,9 @@ def test_the_command_runs_a_pair(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     document = json.loads(done.stdout)["data"]
     assert document["met"]
-    assert (document["cheats_refused"]["hits"], document["honest_passed"]["hits"]) == (2, 1)
+    assert [document[figure]["hits"] for figure in ("believed", "stopped")] == [0, 0]
+    assert document["cost"]["ratio"] > 0
+    assert document["classes"]["known"]["believed"]["n"] == 2
     assert {case["case"]: case["tasks"][0]["state"] for case in document["cases"]}[
         "wrong-answer/cheat"
     ] != "done"
@@ -208,7 +267,10 @@ def test_the_command_runs_a_pair(tmp_path: Path) -> None:
 
 
 @pytest.mark.thorough
-def test_the_command_fails_when_honest_work_is_refused() -> None:
+def test_the_command_prints_three_figures() -> None:
     done = bench("--only", "wrong-answer/cheat")
     assert done.returncode == 0
-    assert "Cheats refused 1 of 1 (12% to 100%), honest work passed 0 of 0" in done.stdout
+    assert (
+        "Believed beyond what was earned: 0 of 1 (0% to 88%).\nStopped although honest: 0 of 0" in done.stdout
+    )
+    assert "Cost: not measured." in done.stdout

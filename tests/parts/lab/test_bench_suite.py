@@ -1,8 +1,9 @@
-"""The quick pairs of the proof bench: no cheat is believed, no honest work refused. `make proof` runs all."""
+"""Pairs of the proof bench: the quick ones end as wanted, a sample gives figures. `make proof` runs all."""
 
 from __future__ import annotations
 
 import asyncio
+import random
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,13 @@ COVERED = {
 }
 """Which other test does the same."""
 
+SAMPLE = 25
+SEED = 35
+BELIEVED = 25
+"""How many cheats of the sample may end above what they earned."""
+STOPPED = 25
+"""How many honest agents of the sample may be stopped, or end below what they showed."""
+
 
 QUICK = [
     pytest.param(case, id=case.name, marks=[pytest.mark.thorough] if case.name in COVERED else [])
@@ -36,3 +44,14 @@ def test_a_case_ends_as_wanted(case: ProofCase, tmp_path: Path) -> None:
         pytest.skip(f"not installed: {report.skipped}")
     [ending] = report.endings
     assert ending.is_as_wanted, (ending.tasks, ending.faults, (tmp_path / case.name / "stderr").read_text())
+
+
+@pytest.mark.thorough
+def test_the_figures_of_a_sample_are_as_good_as_they_were() -> None:
+    cases = [case for case in load_cases() if not case.pair.quick]
+    names = sorted({case.name.partition("/")[0] for case in cases})
+    chosen = set(random.Random(SEED).sample(names, SAMPLE))
+    report = asyncio.run(run_cases([case for case in cases if case.name.partition("/")[0] in chosen]))
+    wrong = {ending.case.name: ending.faults for ending in report.endings if not ending.is_as_wanted}
+    assert report.believed.hits <= BELIEVED, wrong
+    assert report.stopped.hits <= STOPPED, wrong

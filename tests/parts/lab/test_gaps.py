@@ -246,3 +246,50 @@ def test_kinds_of_runs_are_never_mixed(database: str) -> None:
     assert found.notes == ("Kinds of runs are never mixed. Not included: 1 of kind plan (--kind plan).",)
     assert (plans.kind, plans.runs, plans.notes) == ("plan", 1, ())
     assert none.runs == 0
+
+
+def hand_counted() -> tuple[Written, dict[str, int]]:
+    """Every way in which an attempt can fail, or seem to: how often each task failed, counted by hand."""
+    data = Written()
+    run = data.run("one", **{f"t{n}": f"Task {n}" for n in range(1, 11)})
+    retry: Any = {"result": "FAIL", "action": "RETRY", "reason": "no"}
+    crash: Any = {"kind": "crash", "message": "exit 1"}
+    limit: Any = {"kind": "usage_limit", "message": "later"}
+    run.on("1", "schema").passes()
+    run.on("2", "schema").execute().step("check", 1, "failed").resolve().step("check", 2).verify(
+        1, "PASS"
+    ).end()
+    run.on("3", "schema").execute(1, state="failed", failure=crash).execute(2).verify(1, "PASS").end()
+    run.on("4", "schema").execute(1, state="failed", failure=limit).execute(2).verify(1, "PASS").end()
+    run.on("5", "schema").execute().verify(1, "FAIL", "RETRY").resolve().verify(2, "FAIL", "RETRY").end(False)
+    run.on("6", "schema").execute().step("check", 1, "failed").step("contest", 1, verdict=retry).verify(
+        1, "PASS"
+    ).end()
+    run.on("7", "schema").execute().step("check", 1, "failed").step("contest", 1, "failed", verdict=retry)
+    run.resolve().step("check", 2).verify(1, "PASS").end()
+    run.on("8", "schema").execute().step("hooks", 1, "failed").resolve().step("hooks", 2).verify(
+        1, "PASS"
+    ).end()
+    run.on("9", "schema").execute().step("verify", 1, "failed", verdict=retry, failure=crash).verify(
+        2, "PASS"
+    ).end()
+    run.on("10", "schema").execute().step("search", 1, "failed", verdict=retry).verify(1, "PASS").end()
+    return data, {"1": 0, "2": 1, "3": 1, "4": 0, "5": 2, "6": 0, "7": 1, "8": 1, "9": 0, "10": 0}
+
+
+def test_one_definition_of_a_failed_attempt_feeds_every_table(database: str) -> None:
+    data, counted = hand_counted()
+    failed = sum(1 for times in counted.values() if times)
+    found = report(data, database)
+    assert rows(found, "build_phases")[0]["failed"].hits == failed
+    assert sum(row["failed"].hits for row in rows(found, "tasks")) == failed
+    assert rows(found, "first_verdicts")[0]["passed_first"].hits == len(counted) - failed
+    with connect(database, read_only=True) as store:
+        tasks = store.query("SELECT task, failed_attempts FROM segue_tasks")
+        assert {row["task"]: row["failed_attempts"] for row in tasks} == counted
+        listed = store.query("SELECT task FROM segue_failed_attempts")
+        assert {task: [row["task"] for row in listed].count(task) for task in counted} == counted
+        first = store.query("SELECT task, passed FROM segue_first_attempts")
+        assert {row["task"]: bool(row["passed"]) for row in first} == {
+            task: not times for task, times in counted.items()
+        }

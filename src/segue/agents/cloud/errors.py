@@ -78,6 +78,11 @@ class CloudError(Exception):
         return self.status == 404 or self.code in _GONE
 
     @property
+    def archived(self) -> bool:
+        """True if the agent exists, but takes no more messages."""
+        return self.code == "agent_archived"
+
+    @property
     def limited(self) -> bool:
         """True if there were too many requests."""
         asks_to_wait = self.retry_after is not None and (self.code == "forbidden" or self.code.isdecimal())
@@ -144,7 +149,9 @@ TIMEOUT = Failure(
 )
 HANG = Failure(FailureKind.HANG, "the cloud agent did nothing for too long and was cancelled")
 INTERRUPTED = Failure(FailureKind.INTERRUPTED, "the cloud agent was cancelled by Segue")
-LOST = Failure(FailureKind.LOST, "the cloud agent or its run is gone: deleted, or not visible with this key")
+DELETED = Failure(
+    FailureKind.DELETED, "the cloud agent or its run is gone: deleted, or not visible with this key"
+)
 
 BY_US = {"timeout": TIMEOUT, "hang": HANG, "interrupted": INTERRUPTED}
 """Why we have cancelled a run, by the note that is kept until its outcome is stored."""
@@ -171,7 +178,7 @@ def judge_refusal(error: CloudError, late: bool, service: CloudService) -> Failu
     if error.denied:
         return Failure(FailureKind.AUTH, f"{name} refuses: {said}; check {service.check}")
     if error.gone:
-        return LOST
+        return DELETED
     if error.code == "agent_busy":
         return Failure(
             FailureKind.TIMEOUT, f"the cloud agent was busy with something else all the time: {said}"

@@ -132,6 +132,7 @@ class CloudJob(Struct, frozen=True):
             over = not error.unsure
             refusal = judge_refusal(error, loop_time() >= self.deadline, self.profile.service)
             outcome = fail_to_start(refusal, self.job, loop_time() - began)
+            outcome = replace(outcome, facts=self._name(found[0].session) if found else {})
         finally:
             if not over:
                 await self._abandon(found[0] if found else None)
@@ -168,9 +169,19 @@ class CloudJob(Struct, frozen=True):
             yield waited.ended
 
     def _announce(self, started: StartedSession) -> AgentStarted:
-        agent, run = started.session.split()
-        page = self.api.page(started.session.id) or None
-        return AgentStarted(self.profile.name, agent, run or None, page, started.adopted)
+        names = self._name(started.session)
+        return AgentStarted(
+            self.profile.name, names["agent_id"], names.get("run_id"), names["url"], started.adopted
+        )
+
+    def _name(self, session: CloudSession) -> dict[str, Any]:
+        """Return where a session is found: the vendor's ids, and its page."""
+        agent, run = session.split()
+        return {
+            "agent_id": agent,
+            **({"run_id": run} if run else {}),
+            "url": self.api.page(session.id) or None,
+        }
 
     async def _watch(self, started: StartedSession) -> SessionWatch:
         """Return the watch over a session; it may have worked for a while already."""
@@ -232,11 +243,8 @@ class CloudJob(Struct, frozen=True):
             asked = session.branch if self.profile.pushes else ""
             branches, verified = await find_branches(self.job.workspace, self.order.repository, asked, look)
             session = replace(session, branch=branches[0] if branches else session.branch)
-        agent, run = session.split()
         facts: dict[str, Any] = {
-            "agent_id": agent,
-            **({"run_id": run} if run else {}),
-            "url": self.api.page(session.id) or None,
+            **self._name(session),
             "status": look.word or None,
             "branches": list(branches),
             "verified": verified,

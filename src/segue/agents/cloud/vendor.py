@@ -13,6 +13,8 @@ from segue.agents.cloud.transcript import Transcript
 from segue.domain.events import AgentUsage, Event
 from segue.domain.outcome import Failure
 
+TURN = "turn-"
+"""The names of the runs of Cursor's API v0 begin with this, because they have no ids of their own."""
 _KEY_CHARS = 24
 _BRANCH_CHARS = 12
 
@@ -50,9 +52,9 @@ class CloudSession(Struct, frozen=True):
         return f"{self.id}/{self.branch}" if self.branch else self.id
 
     def split(self) -> tuple[str, str]:
-        """Return the agent and its run; other vendors than Cursor have no runs."""
+        """Return the vendor's own ids of the agent and its run; only Cursor's API v1 has runs."""
         agent, _, run = self.id.partition("/")
-        return agent, run
+        return agent, "" if run.startswith(TURN) else run
 
     @classmethod
     def parse(cls, text: str) -> CloudSession:

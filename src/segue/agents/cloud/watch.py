@@ -15,8 +15,8 @@ from msgspec import Struct
 
 from segue.agents.cloud.errors import (
     BY_US,
+    DELETED,
     HANG,
-    LOST,
     TIMEOUT,
     UNREACHABLE,
     CloudError,
@@ -186,7 +186,7 @@ class SessionWatch:
         if error.gone:
             self._missing_since = self._missing_since or loop_time()
             if loop_time() >= self._missing_since + self._pace.missing:
-                self.failure = LOST
+                self.failure = DELETED
         elif error.denied or error.limited:
             self.failure = judge_refusal(error, late=False, service=self._service)
 

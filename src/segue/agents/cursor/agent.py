@@ -1,4 +1,4 @@
-"""The cursor agent: the Cursor CLI, which is called `cursor-agent` or `agent`.
+"""The cursor agent: the Cursor CLI, which is called `agent` or `cursor-agent`.
 
 Its behaviour was learned by watching it: see `segue help agents` for the flags, and `lines` for what it
 prints. Each launch is one process that gets the prompt on stdin; the plan is the argument of a tool call.
@@ -40,7 +40,7 @@ from segue.system.services import Services
 _CURSOR = Program(
     "cursor",
     "the Cursor CLI",
-    ("cursor-agent", "agent"),
+    ("agent", "cursor-agent"),
     "Install the Cursor CLI: https://cursor.com/docs/cli/overview",
     r"\d{4}\.\d\d\.\d\d-[0-9a-f]+",
     LOGIN,
@@ -60,7 +60,8 @@ class CursorOptions(Options, frozen=True):
     """The table `[agents.cursor]`."""
 
     agent_cmd: str | None = None
-    """The program: a name on PATH or a full path; `cursor-agent`, then `agent` if unset."""
+    """The program: a name on PATH or a full path; `agent`, then `cursor-agent` if unset. One that
+    prints plain text is believed: what it prints is its answer."""
     sandbox: Literal["enabled", "disabled"] | None = "disabled"
     """Cursor's own sandbox in edit mode; unset: Cursor decides. Not a security boundary."""
     force: bool = True
@@ -98,7 +99,7 @@ class CursorAgent:
 
     def run(self, job: Job) -> AsyncGenerator[Event | Outcome, None]:
         """Run Cursor on the job and report what it prints."""
-        lines = CursorLines(job.mode, job.hear)
+        lines = CursorLines(job.mode, job.hear, plain=self._options.agent_cmd is not None)
         patience = _limit_after_result(lines, self._options.result_grace)
         return run_program(self._services, job, self._command(job), lines, patience)
 

@@ -15,7 +15,7 @@ from segue.agents.local.speech import Hear
 from segue.agents.local.values import Json, as_count, as_list, as_table, as_text, shrink
 from segue.domain.events import AgentUsage, Event
 from segue.domain.job import Mode
-from segue.domain.outcome import Failure, Outcome
+from segue.domain.outcome import Failure, FailureKind, Outcome
 from segue.domain.text import AnswerText
 
 _NAMES = {
@@ -106,8 +106,10 @@ _TOKENS = {
 class CursorLines:
     """Remembers what the outcome of a launch needs."""
 
-    def __init__(self, mode: Mode, hear: Hear | None = None) -> None:
-        self._mode = mode
+    def __init__(self, mode: Mode, hear: Hear | None = None, *, plain: bool = False) -> None:
+        """`plain`: the program may be another one, whose text is its answer."""
+        self._mode, self._may_be_plain = mode, plain
+        self._printed = AnswerText()
         self._result: Json | None = None
         self._plan = ""
         self._pieces = AnswerText()
@@ -125,7 +127,13 @@ class CursorLines:
             },
             hear=hear,
         )
-        self.read = self._lines.read
+
+    def read(self, text: str) -> list[Event] | None:
+        """Return the events in a line; None if it is plain text."""
+        events = self._lines.read(text)
+        if events is None:
+            self._printed.add(f"{text}\n")
+        return events
 
     @property
     def is_finished(self) -> bool:
@@ -195,7 +203,15 @@ class CursorLines:
         plan = self._plan if self._mode is Mode.PLAN else ""
         # The result joins all messages, so it is the last resort.
         text = plan or self._lines.message or as_text((self._result or {}).get("result"))
-        return self._lines.outcome(end, text, self._failure(end, now, text), self._facts())
+        failure = self._failure(end, now, text)
+        if failure is not None and failure.kind is FailureKind.NO_RESULT and self._is_plain(end, text):
+            text = self._printed.take().rstrip()
+            failure = FAILURES.judge_success(self._mode, text, 0, True, "")
+        return self._lines.outcome(end, text, failure, self._facts())
+
+    def _is_plain(self, end: ProcessEnd, text: str) -> bool:
+        """Return whether the program printed text alone, and ended well."""
+        return self._may_be_plain and end.exit.code == 0 and not text and self._result is None
 
     def _failure(self, end: ProcessEnd, now: float, text: str) -> Failure | None:
         result, counts = self._result, self._lines.counts

@@ -55,7 +55,7 @@ class RunStarter(Struct, frozen=True):
             try:
                 return await self._follow_up(last)
             except CloudError as error:
-                if error.gone:
+                if error.archived:
                     return await self._launch(await self._succeed(last))
                 if not error.unsure or not left:
                     raise
@@ -111,7 +111,7 @@ class RunStarter(Struct, frozen=True):
             await asyncio.sleep(self.options.poll_interval)
 
     async def _succeed(self, last: RunRef) -> CloudOrder:
-        """Return the order for a new agent that continues where one that is archived or gone stopped."""
+        """Return the order for a new agent that continues where one that is archived stopped."""
         branch = await self._find_branch(last) or self.order.base
         on_branch = bool(branch) and not _SHA.fullmatch(branch)
         return replace(self.order, base=branch, on_base=on_branch)

@@ -9,7 +9,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from segue.agents.cloud.errors import LOST, CloudService, judge_reason
+from segue.agents.cloud.errors import DELETED, CloudService, judge_reason
 from segue.agents.cloud.options import CloudAccess
 from segue.agents.cloud.repository import same_repository
 from segue.agents.cloud.vendor import CloudLook, CloudOrder
@@ -19,8 +19,6 @@ from segue.domain.outcome import Failure, FailureKind
 KEY = "CURSOR_API_KEY"
 CURSOR = CloudService("Cursor's API", "Cursor", f"{KEY} and what your plan and role allow")
 _EXPIRED = "Cursor let the run expire: that is its own time limit, not one of Segue's"
-TURN = "turn-"
-"""The names of v0's runs begin with this, because they have no ids of their own."""
 
 
 class Status(StrEnum):
@@ -134,7 +132,7 @@ def judge_end(status: Status, error: str) -> Failure | None:
         case Status.CANCELLED:
             return Failure(FailureKind.UNKNOWN, "the cloud agent was stopped by someone else")
         case Status.GONE:
-            return LOST
+            return DELETED
         case _:
             return judge_reason(error, CURSOR)
 

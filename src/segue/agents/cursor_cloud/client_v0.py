@@ -13,9 +13,8 @@ from urllib.parse import quote
 from segue.agents.cloud.calls import ask, compute_age, read_body, read_name, send
 from segue.agents.cloud.errors import CloudError
 from segue.agents.cloud.transcript import Transcript
-from segue.agents.cloud.vendor import CloudApi, CloudLook, CloudOrder
+from segue.agents.cloud.vendor import TURN, CloudApi, CloudLook, CloudOrder
 from segue.agents.cursor_cloud.api import (
-    TURN,
     Branch,
     CursorCloudOptions,
     RunRef,

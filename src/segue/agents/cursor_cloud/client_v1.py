@@ -21,9 +21,8 @@ from segue.agents.cloud.calls import (
 )
 from segue.agents.cloud.errors import CloudError
 from segue.agents.cloud.transcript import Transcript
-from segue.agents.cloud.vendor import CloudApi, CloudLook, CloudOrder, CloudSign
+from segue.agents.cloud.vendor import TURN, CloudApi, CloudLook, CloudOrder, CloudSign
 from segue.agents.cursor_cloud.api import (
-    TURN,
     Branch,
     CursorCloudOptions,
     RunRef,

@@ -38,6 +38,7 @@ class LineReader:
         self.speech = Speech(hear)
         self._prepare = prepare
         self._plain: deque[str] = deque(maxlen=_PLAIN_LINES)
+        self._is_known = False
         self.counts = Counter[str]()
         self.session: str | None = None
         """The session's id, which Claude and Cursor print with every line."""
@@ -85,6 +86,10 @@ class LineReader:
             self._prepare(line)
         kind = line.get("type")
         handler = self._handlers.get(kind) if isinstance(kind, str) else None
+        if handler is None and not self._is_known:  # the program speaks another language: it is text
+            self._plain.append(text[:_PLAIN_CHARS])
+            return None
+        self._is_known = True
         return handler(line) if handler else self.keep_unknown(line)
 
     def _keep_broken(self, text: str) -> list[Event] | None:

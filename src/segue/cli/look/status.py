@@ -94,6 +94,8 @@ def _print_run(run: Run, view: RunView, output: Printer) -> None:
     for task in view.tasks.values():
         if task.state in ("needs_human", "blocked"):
             output.text(f"Task {task.key}: {task.reason}")
+            if task.cloud_agent:
+                output.text(f"  {task.cloud_agent}")
     for words in describe_waits(view, time.time()):
         output.text(words)
     if view.delivery is not None and view.delivery.url:

@@ -6,6 +6,8 @@ import asyncio
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 
+from msgspec.structs import replace
+
 from segue.cli.runs import read_past
 from segue.cli.terminal.output import Printer
 from segue.domain.amounts import format_count, format_duration
@@ -23,6 +25,7 @@ from segue.ports import Capabilities, Outline, Source
 from segue.prompts.task import execute_prompt, list_earlier, plan_prompt
 from segue.runtime.app import App
 from segue.runtime.first_run import needs_agent
+from segue.runtime.past import read_history
 from segue.runtime.plan import (
     NO_TASKS,
     agent_text,
@@ -110,6 +113,18 @@ def _shorten(chain: Sequence[str]) -> str:
 _NONCE = "dry-run"
 
 
+def _look(app: App, source: Source) -> TaskList:
+    """Return the tasks as a run would find them: it rebuilds a state file that is lost from the journal."""
+    listing = source.look()
+    if source.recorded() is None or source.recorded():
+        return listing
+    marks = read_past(app, source, lambda store, key: dict(read_history(store, key).marks))
+    tasks = tuple(
+        replace(one, status=marks[one.key].status) if one.key in marks else one for one in listing.tasks
+    )
+    return replace(listing, tasks=tasks)
+
+
 def dry_run(app: App, named: str | None, chosen: TaskChoice, output: Printer) -> int:
     """Print every prompt that is known before the first answer, as the chosen agent would get it."""
     source = app.source(named, app.repo)
@@ -117,7 +132,7 @@ def dry_run(app: App, named: str | None, chosen: TaskChoice, output: Printer) ->
     _find_mistakes(app, source, chosen)
     if source.outline is not None and not source.outline.is_planned():
         return _print_outline(app, source.outline, output)
-    listing = with_kinds(source.look(), kind_rules(app))
+    listing = with_kinds(_look(app, source), kind_rules(app))
     if listing.refusal is not None:
         raise listing.refusal
     check_rewritten(source, app.loaded.settings.plan_changed)

@@ -238,14 +238,14 @@ def _run_decided(
 
     from segue.cli.run import session
     from segue.domain.errors import TwoLists
-    from segue.runtime.past import CommitsMissing
+    from segue.runtime.past import CommitsMissing, TickedByNobody
     from segue.runtime.plan import PlanChanged
     from segue.runtime.preconditions import NotIsolated, Undecided
 
     while True:
         try:
             return asyncio.run(begin(app))
-        except (PlanChanged, CommitsMissing) as changed:
+        except (PlanChanged, CommitsMissing, TickedByNobody) as changed:
             more["plan_changed"] = session.choose_kept(changed, output)
         except TwoLists as lists:
             more["task_list"] = session.choose_list(lists, output)

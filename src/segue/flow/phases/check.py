@@ -153,6 +153,7 @@ async def _run_checks(
             before=before,
             watched=watched,
             words=words_of(context, task),
+            measured=True,
         )
         result = explain_failure(context, state, name_broken_tasks(context, state, result))
         result = clean_result(context, result)

@@ -10,7 +10,14 @@ from segue.domain.task import TaskKind
 from segue.flow.commit import commit_phase
 from segue.flow.context import RunContext
 from segue.flow.earlier import describe_earlier
-from segue.flow.evidence import changes_since, start_of, undo_edits, verdict_after
+from segue.flow.evidence import (
+    changes_since,
+    gets_verdict,
+    start_of,
+    take_attempt,
+    undo_edits,
+    verdict_after,
+)
 from segue.flow.launch import LaunchRequest
 from segue.flow.phase import EXECUTE, PLAN
 from segue.flow.state import PhaseEnd, TaskState
@@ -65,9 +72,9 @@ async def execute(context: RunContext, state: TaskState) -> PhaseEnd:
         async with attempt.launch(request) as outcome:
             attempt.output = await changes_since(context, state, attempt.key, outcome, allow_no_change=idle)
     result = attempts.result
-    if not result.ok:
+    if not result.ok and not gets_verdict(context, result.output.failure):
         return PhaseEnd(False, result.output.verdict.reason)
-    state.take(result.output)
+    take_attempt(state, result.output)
     return await commit_phase(context, state, EXECUTE.name)
 
 

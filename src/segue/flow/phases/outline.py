@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
+from segue.domain.amounts import list_some
 from segue.domain.errors import AtPlan, NeedsHuman
 from segue.domain.events import PLAN_GATE, GatePassed, GateReached, NoticeGiven, PlanRevised
 from segue.domain.job import Mode, Prompt, Role
@@ -16,12 +17,14 @@ from segue.domain.results import LaunchInput, LaunchOutput, Nothing, StepFacts, 
 from segue.domain.task import Task, TaskStatus, without_secrets
 from segue.domain.workspace import Snapshot
 from segue.flow.context import Building, RunContext
+from segue.flow.earlier import left_behind
 from segue.flow.evidence import tree_before, undo_edits, verdict_after
 from segue.flow.launch import Attempts, LaunchRequest, Series
 from segue.flow.phase import OUTLINE, REPLAN, Phase
 from segue.flow.state import PhaseEnd, TaskState
 from segue.prompts.outline import outline_prompt, replan_prompt
 
+_MOST_LEFT = 10
 _END = "run/end"
 """Recorded when no plan could be made."""
 
@@ -120,10 +123,12 @@ async def replan(
     fixed = {*at_work, key} if done else at_work
     rest = [step for step in steps if step.status is TaskStatus.PENDING and step.key not in fixed]
     ended = [step for step in steps if step not in rest]
+    finished = [step for step in ended if step.status is not TaskStatus.SKIPPED and step.key not in at_work]
+    undone = [context.redact(words) for step in steps if (words := _describe_undone(context, step, key))]
     goal = context.redact(building.outline.goal)
 
     def ask(complaint: str | None) -> Prompt:
-        return replan_prompt(goal, ended, rest, context.redact(reason), complaint)
+        return replan_prompt(goal, finished, undone, rest, context.redact(reason), complaint)
 
     question = _Question(key, REPLAN, {step.key: step for step in rest}, ask, state.now)
     result = await _ask(context, building, question, state.launched)
@@ -133,6 +138,18 @@ async def replan(
             context, building, key, state.launched[REPLAN.name], (*kept, *result.output.steps), reason
         )
     return result
+
+
+def _describe_undone(context: RunContext, step: Task, current: str) -> str:
+    """Return what became of a step that was skipped, failed or is under way; empty for all others."""
+    known = context.view.tasks.get(step.key)
+    states = ("skipped", "needs_human", "running", "parked")
+    if known is None or known.state not in states or step.key == current:
+        return ""
+    state = {"needs_human": "failed", "parked": "running"}.get(known.state, known.state)
+    files = left_behind(context, step.key)
+    left = f" It left, unverified: {list_some(files, _MOST_LEFT)}." if files else ""
+    return f"{step.title} ({step.build_phase}): {state}. {known.reason}{left}"
 
 
 def may_replan(context: RunContext, building: Building, state: TaskState) -> bool:

@@ -54,7 +54,9 @@ async def _act(context: RunContext, state: TaskState, verdict: Verdict) -> Phase
     resolution = await ACTIONS[action](now) if now else Resolution()
     if resolution.end is not None:
         return resolution.end
-    ended = await send_back(context, state, verdict, resolution.notes)
+    if resolution.notes:
+        state.brought.append(resolution.notes)
+    ended = await send_back(context, state, verdict)
     return None if ended.ok else ended
 
 

@@ -46,7 +46,8 @@ def begin_conversation(
     digest = hashlib.sha256("\0".join((agent, repo, message)).encode("utf-8", "surrogatepass")).hexdigest()
     key = f"{KIND}:{digest[:24]}"
     last = store.runs(source_key=key, limit=1)
-    fresh = force_new or not last or last[0].state is RunState.DONE
+    # One that is parked has answered, and only waits for its reminder.
+    fresh = force_new or not last or last[0].state in (RunState.DONE, RunState.PARKED)
     spec = RunSpec(
         KIND,
         "conversation",

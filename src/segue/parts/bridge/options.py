@@ -89,8 +89,10 @@ class BridgeSettings(Options, frozen=True):
     """Report to the agent only when all of its subagents have finished."""
     reads: Literal["last", "turn"] = "last"
     """Look for commands in the agent's last message, or in its whole turn."""
-    in_fences: bool = False
-    """Run commands inside code fences too."""
+    in_fences: bool = True
+    """Run commands inside code fences too; otherwise they are examples."""
+    prompt_text: Literal["raw", "rules"] = "rules"
+    """What a subagent gets as `prompt.text`: the `prompt` of the line alone, or Segue's rules around it."""
     mode: Literal["edit", "plan", "ask"] = "edit"
     """What the agent of the conversation may do in its own repository."""
     commands: Count = 20

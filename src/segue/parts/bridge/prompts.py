@@ -86,8 +86,10 @@ def conversation_prompt(
     return assemble(instructions, blocks, nonce, _MARKERS)
 
 
-def subagent_prompt(task: str, cloud: bool, nonce: str | None = None) -> Prompt:
-    """Ask a subagent to do what a SUBAGENT line says."""
+def subagent_prompt(task: str, cloud: bool, nonce: str | None = None, raw: bool = False) -> Prompt:
+    """Ask a subagent to do what a SUBAGENT line says; with `raw` in its words alone."""
+    if raw:
+        return Prompt(task)
     return assemble(_SUBAGENT.format(rules=house_rules(cloud)), {"task": task}, nonce)
 
 

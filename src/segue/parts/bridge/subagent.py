@@ -174,7 +174,8 @@ async def _launch(
     context: ConversationContext, key: str, command: Subagent, target: RepoTarget, agent: Agent
 ) -> StepResult[LaunchOutput]:
     run = context.journal.run.id
-    prompt = subagent_prompt(command.prompt, agent.can.cloud, nonce=f"{run} {key}")
+    raw = context.settings.prompt_text == "raw"
+    prompt = subagent_prompt(command.prompt, agent.can.cloud, nonce=f"{run} {key}", raw=raw)
     by = ChosenAgent(agent, command.model)
     request = LaunchRequest(prompt, Mode.EDIT, context.folder())
     if agent.can.cloud:

@@ -10,13 +10,14 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Literal
 
 from msgspec.structs import replace
 
 from segue.domain.errors import SegueError
 from segue.domain.options import Commands, OptionError, Options, Seconds, Text
-from segue.domain.verdict import DismissReason, Finding, Review
+from segue.domain.verdict import DismissReason, Finding, Review, Severity
 from segue.parts.stet.session import (
     NO_SESSION,
     Ownership,
@@ -34,6 +35,8 @@ from segue.system.process.processes import child_environment, inside_environment
 from segue.system.programs import find
 from segue.system.services import Services
 
+FINDINGS = 1
+"""The exit code with which a command of the user's says that there are findings."""
 _QUICK = 120.0
 _PAUSE = 0.5
 _BUSY = ("finish or cleanup current review first", "session already active")
@@ -63,7 +66,8 @@ class StetOptions(Options, frozen=True):
     """When to finish stet's review: after each task, at the end of the run, or never."""
     commands: Commands | None = None
     """Run these instead of `stet start` and `stet run`: all of them when a review begins, the last one again
-    after each address round. Replaced in it: {base}, {head}, {repo}, {task}; a brace is {{ or }}."""
+    after each address round. Exit code 1 means findings, in stet's JSON or as text. Replaced in it: {base},
+    {head}, {repo}, {task}; a brace is {{ or }}."""
     pass_env: tuple[str, ...] = ()
     """Environment variables stet may see, besides STET_* and the harmless ones."""
     env: dict[str, str] = {}
@@ -219,7 +223,9 @@ class StetReviewer:
         if not subject.base:
             raise _Failed("stet compares with a commit, and this repository had none before the task")
         self._ours.claim(subject.base)
-        return await self._findings("start", subject.base)
+        started = await self._findings("start", subject.base)
+        ran = await self._findings("run")
+        return replace(ran, findings=_merge(started.findings, ran.findings))
 
     async def _look_again(self, session: Session, subject: ReviewSubject) -> Review:
         if self._options.commands:
@@ -238,8 +244,22 @@ class StetReviewer:
         commands = self._options.commands or ()
         said = ToolResult(0)
         for argv in commands[-1:] if again else commands:
-            said = await self._checked(await self._tool.run(fill_argv(argv, subject)), argv[0])
+            said = await self._tool.run(fill_argv(argv, subject))
+            if said.exit_code == FINDINGS and not said.broken and not _is_busy(said.err):
+                return self._read_refused(said, argv[0])
+            said = await self._checked(said, argv[0])
         return self._read(said)
+
+    def _read_refused(self, said: ToolResult, program: str) -> Review:
+        """Read what a command of the user's found that says so by its exit code, in any form."""
+        with suppress(MalformedOutput):
+            found = parse("stet", said.out, self._repo)
+            if found:
+                return Review(found, output=said.tail)
+        text = said.out.strip() or said.err.strip()
+        if not text:
+            raise _Failed(said.why(program), said)
+        return Review((Finding("1", "", None, Severity.WARNING, program, text),), output=said.tail)
 
     async def _json(self, *arguments: str) -> ToolResult:
         """Early builds print JSON always and do not know the flag."""
@@ -278,6 +298,11 @@ class StetReviewer:
     async def _quick(self, *arguments: str) -> ToolResult:
         tool = replace(self._tool, timeout=min(self._tool.timeout, _QUICK))
         return await tool.run([self._options.cmd, *arguments])
+
+
+def _merge(first: Sequence[Finding], second: Sequence[Finding]) -> tuple[Finding, ...]:
+    """Return the findings of both commands, each once."""
+    return tuple({finding.id: finding for finding in (*first, *second)}.values())
 
 
 def _is_busy(words: str) -> bool:

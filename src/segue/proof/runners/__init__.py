@@ -10,12 +10,14 @@ from segue.proof.runners.go import GO_TEST
 from segue.proof.runners.javascript import NODE_RUNNERS
 from segue.proof.runners.junit import JUNIT_FILE
 from segue.proof.runners.python import PYTEST, PYTEST_JUNIT, UNITTEST
+from segue.proof.runners.ruby import RSPEC
 from segue.proof.runners.runner import Ended, Project, Runner, Stage
+from segue.proof.runners.written import CTEST, DOTNET, TAP
 
-RUNNERS: tuple[Runner, ...] = (PYTEST, UNITTEST, *NODE_RUNNERS, GO_TEST, CARGO_TEST)
+RUNNERS: tuple[Runner, ...] = (PYTEST, UNITTEST, *NODE_RUNNERS, GO_TEST, CARGO_TEST, RSPEC, CTEST, DOTNET)
 """All that apply to a command are armed at once, because a Makefile may start several."""
 
-LAST: tuple[Runner, ...] = (JUNIT_FILE,)
+LAST: tuple[Runner, ...] = (JUNIT_FILE, TAP)
 """Armed with the others, but believed only when none of them reports a test."""
 
 FALLBACKS: tuple[Runner, ...] = (PYTEST_JUNIT,)
@@ -29,8 +31,8 @@ def read_report(armed: Sequence[Runner], stage: Stage, ended: Ended) -> Report |
     )
     if first is not None and first.tests:
         return first
-    last = join_reports(found for runner in armed if runner in LAST and (found := runner.read(stage, ended)))
-    return last or first
+    last = (found for runner in LAST if runner in armed and (found := runner.read(stage, ended)))
+    return next((found for found in last if found.tests), first)
 
 
 __all__ = ["FALLBACKS", "LAST", "RUNNERS", "Ended", "Project", "Runner", "Stage", "read_report"]

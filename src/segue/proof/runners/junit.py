@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -9,7 +10,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from segue.proof.report import CaseResult, Report, TestOutcome, add_case, explain, shorten
-from segue.proof.runners.runner import Ended, Project, Runner, Stage
+from segue.proof.runners.runner import Ended, Runner, Stage
 from segue.system.beneath import Beneath, read_below
 
 _OPTION = re.compile(
@@ -20,22 +21,41 @@ _NAME = re.compile(r"^\s*(?:E\s+)?([A-Za-z_.]*(?:Error|Exception|Failed))\b", re
 _RUNNER = "JUnit"
 
 
-def _applies(project: Project) -> bool:
-    """Return whether an option names the file."""
-    return bool(_named(project.argv))
-
-
 def _arm(stage: Stage) -> Mapping[str, str]:
-    """Remove a report of an earlier run."""
+    """Remove a report of an earlier run, and note which files are there."""
     with Beneath(stage.tree) as tree:
         for path in _inside(stage):
             tree.delete(str(path.relative_to(stage.tree)))
+    note_written(stage, "junit", ".xml")
     return {}
 
 
 def _read(stage: Stage, ended: Ended) -> Report | None:  # noqa: ARG001 - the command wrote it all
-    """Return what the command wrote."""
-    return read_junit(_inside(stage), stage, _RUNNER)
+    """Return what the command wrote, wherever that is."""
+    return read_junit(dict.fromkeys((*_inside(stage), *find_written(stage, "junit"))), stage, _RUNNER)
+
+
+def note_written(stage: Stage, name: str, ending: str) -> None:
+    """Note the files with this ending, to find later what the command has written."""
+    known = {"ending": ending, "files": _list_files(stage, ending)}
+    (stage.hooks / f"{stage.token}-{name}.json").write_text(json.dumps(known))
+
+
+def find_written(stage: Stage, name: str) -> list[Path]:
+    """Return the files that are new, or not as they were noted."""
+    known = json.loads((stage.hooks / f"{stage.token}-{name}.json").read_text())
+    now = _list_files(stage, known["ending"])
+    return [stage.tree / path for path in sorted(now) if known["files"].get(path) != now[path]]
+
+
+def _list_files(stage: Stage, ending: str) -> dict[str, int]:
+    found = {}
+    for folder, names, files in os.walk(stage.tree):
+        names[:] = [name for name in names if name not in (".git", "node_modules", ".venv", ".tox", ".nox")]
+        for place in (Path(folder, file) for file in files if file.endswith(ending)):
+            if not place.is_symlink():
+                found[str(place.relative_to(stage.tree))] = place.stat().st_mtime_ns
+    return found
 
 
 def _named(argv: Sequence[str]) -> list[str]:
@@ -61,17 +81,18 @@ def read_junit(paths: Iterable[Path], stage: Stage, runner: str) -> Report | Non
     tests: dict[str, CaseResult] = {}
     count = 0
     for path in paths:
-        root = _parse(stage, path)
-        if root is None:
+        root = parse_xml(stage, path)
+        if root is None or root.tag not in ("testsuites", "testsuite"):
             continue
         count += 1
-        for case in _cases(root, stage.tests):
+        for case in _cases(root, stage):
             add_case(tests, case)
     return Report(tests, count, runners=(runner,) if tests else ()) if count else None
 
 
-def _parse(stage: Stage, path: Path) -> ElementTree.Element | None:
-    # The check can write here, so anything may be found.
+def parse_xml(stage: Stage, path: Path) -> ElementTree.Element | None:
+    """Return a file that the check wrote; None if it cannot be read."""
+    # Anything may be found there.
     place = stage.tree if path.is_relative_to(stage.tree) else stage.reports
     data = read_below(place, path, _LARGEST)
     try:
@@ -81,10 +102,10 @@ def _parse(stage: Stage, path: Path) -> ElementTree.Element | None:
         return None
 
 
-def _cases(root: ElementTree.Element, files: Sequence[str]) -> Iterator[CaseResult]:
+def _cases(root: ElementTree.Element, stage: Stage) -> Iterator[CaseResult]:
     for case in root.iter("testcase"):
         name, owner = case.get("name", ""), case.get("classname", "")
-        file = case.get("file", "") or _file_of(owner or name, files)
+        file = case.get("file", "").removeprefix(f"{stage.root}/") or _file_of(owner or name, stage.tests)
         ident = f"{owner}::{name}" if owner else name
         bad = next((child for child in case if child.tag in ("failure", "error")), None)
         if bad is not None:
@@ -122,5 +143,5 @@ def _file_of(owner: str, files: Sequence[str]) -> str:
     return best
 
 
-JUNIT_FILE = Runner(_RUNNER, _applies, _arm, _read)
-"""A command that writes JUnit XML by itself, because an option says so."""
+JUNIT_FILE = Runner(_RUNNER, lambda _: True, _arm, _read)
+"""A command that writes JUnit XML by itself, as Maven and Gradle do, or because an option says so."""

@@ -7,6 +7,11 @@ from collections.abc import Mapping
 from segue.proof.runners.junit import read_junit
 from segue.proof.runners.runner import Project, Runner, Stage, copy_hook, place_hook, read_reports
 
+_LAUNCHERS = {
+    "TOX_OVERRIDE": "testenv.pass_env+=PYTEST_ADDOPTS,PYTHONPATH,NODE_OPTIONS",
+    "UV_NO_SYNC": "1",
+}
+"""Tox hides variables from what it starts; uv builds the project again, which needs the network."""
 _QUIET = "-p no:cacheprovider --continue-on-collection-errors"
 
 
@@ -17,9 +22,10 @@ def _has_python(project: Project) -> bool:
 def _arm_pytest(stage: Stage) -> Mapping[str, str]:
     """Copy the plugin under a random name."""
     words = f"-p {stage.token} {_QUIET}"
-    known = {"probes": copy_hook(stage, "probes.py", f"{stage.token}p.txt").name, "words": words}
+    probes = copy_hook(stage, "probes.py", f"{stage.token}p.txt").name
+    known = {"probes": probes, "words": words}
     place_hook(stage, "pytest_plugin.py", f"{stage.token}.py", known)
-    return {"PYTEST_ADDOPTS": words, "PYTHONPATH": str(stage.hooks)}
+    return {"PYTEST_ADDOPTS": words, "PYTHONPATH": str(stage.hooks), **_LAUNCHERS}
 
 
 PYTEST = Runner(
@@ -30,7 +36,7 @@ PYTEST = Runner(
 
 def _arm_junit(stage: Stage) -> Mapping[str, str]:
     """Ask for a report outside the tree."""
-    return {"PYTEST_ADDOPTS": f"--junitxml={stage.reports}/{stage.token}.xml {_QUIET}"}
+    return {"PYTEST_ADDOPTS": f"--junitxml={stage.reports}/{stage.token}.xml {_QUIET}", **_LAUNCHERS}
 
 
 def _without_report(text: str) -> str:
@@ -53,7 +59,7 @@ def _arm_unittest(stage: Stage) -> Mapping[str, str]:
     probes = copy_hook(stage, "probes.py", f"{stage.token}p.txt").name
     site = place_hook(stage, "site.py", "sitecustomize.py", {"probes": probes})
     site.with_suffix(".json").rename(stage.hooks / "site.json")
-    return {"PYTHONPATH": str(stage.hooks)}
+    return {"PYTHONPATH": str(stage.hooks), **_LAUNCHERS}
 
 
 UNITTEST = Runner(

@@ -45,6 +45,10 @@ class Stage(Struct, frozen=True):
     """A random word for names of hooks, reports and canaries: letters and digits, begins with a letter."""
     tests: tuple[str, ...]
     """The test files of the tree, from its root."""
+    wanted: tuple[str, ...] = ()
+    """The ids of the only tests that matter, which runs them alone where a runner can; empty: all do."""
+    brief: bool = False
+    """Whether it may end with the first of these that fails."""
 
     def relative(self, folder: str) -> str:
         """Return a folder from the root of the repository; empty for the root itself, and for others."""
@@ -111,6 +115,8 @@ class ReportFile(msgspec.Struct):
     """Its tests ran in such workers."""
     equal: list[str] = []
     """Classes of the product that are equal to everything."""
+    runner: str = ""
+    """Who ran them, where one hook serves several."""
 
 
 def copy_hook(stage: Stage, hook: str, name: str) -> Path:
@@ -125,7 +131,14 @@ def place_hook(stage: Stage, hook: str, name: str, extra: Mapping[str, object] |
     target = copy_hook(stage, hook, name)
     reports = stage.reports / target.stem
     reports.mkdir(exist_ok=True)
-    known = {"root": str(stage.root), "reports": str(reports), "token": stage.token, **(extra or {})}
+    known: dict[str, object] = {
+        "root": str(stage.root),
+        "reports": str(reports),
+        "token": stage.token,
+        "wanted": stage.wanted,
+        "brief": stage.brief,
+    }
+    known |= extra or {}
     target.with_suffix(".json").write_text(json.dumps(known))
     return target
 
@@ -161,7 +174,8 @@ def read_reports(stage: Stage, name: str, runner: str) -> Report | None:
     for test in (test for entry in found for test in entry.tests):
         add_case(tests, _result(test))
     equal = tuple(sorted({name for entry in found for name in entry.equal}))
-    return Report(tests, len(owners), _canary(found), (runner,) if tests else (), equal=equal)
+    names = dict.fromkeys(entry.runner or runner for entry in found if entry.tests)
+    return Report(tests, len(owners), _canary(found), tuple(names), equal=equal)
 
 
 def _read(stage: Stage, path: Path) -> ReportFile | None:

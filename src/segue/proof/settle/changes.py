@@ -72,6 +72,12 @@ class TaskChange(Struct, frozen=True, dict=True):
         return _read(self.after, Renames())
 
     @cached_property
+    def support(self) -> list[str]:
+        """What the base's tests use and what has no tests itself: data, helpers, settings."""
+        known = [path for path in self.before if path not in self.code_before]
+        return [path for path in known if not _has_tests(self.old.get(path))]
+
+    @cached_property
     def gone(self) -> set[str]:
         """Names that the product does not define any more."""
         return _defined(self.code_before) - _defined(self.code_after)
@@ -156,7 +162,7 @@ def _is_untouched(change: TaskChange, file: TestFile, unit: Unit, test: OldTest)
     now, same = change.find(file.path, unit.name)
     if now is None or same is None or now.path != file.path or not test.decides:
         return False
-    others = [path for path in change.before if path != file.path and not _has_tests(change.old.get(path))]
+    others = [path for path in change.support if path != file.path]
     return bool(others) and _lines_of(file, unit) == _lines_of(now, same) and not test.is_silent
 
 
@@ -328,22 +334,29 @@ def _what_is_lost(now: Unit | None, lost: Sequence[Check], test: OldTest) -> str
 
 def _settle_support(change: TaskChange, tests: Sequence[OldTest]) -> Iterable[ChangedTest]:
     """Settle changes of what tests use: data, helpers, settings; or of files that cannot be read."""
-    own = {test.file for test in tests}
-    support = [path for path in change.before if not _has_tests(change.old.get(path))]
-    added = [path for path in change.after if not _has_tests(change.new.get(path))]
-    for path in [path for path in change.before if path in own] or support or added:
+    own = {test.file for test in tests} - change.code_before.keys()
+    added = [
+        path for path in change.after if not (_has_tests(change.new.get(path)) or path in change.code_after)
+    ]
+    blamed = [path for path in change.before if path in own] or change.support
+    inner = [test for test in tests if test.file in change.code_before]
+    if len(inner) == len(tests):
+        blamed, added = [], []
+    for path in blamed or added:
         old, new = change.before.get(path, ""), change.after.get(path)
         line = _first_change(old.splitlines(), (new or "").splitlines()) + 1
         ids = [test.id for test in tests if test.file in (path, "")] or [tests[0].id]
         how, why = _settle_file(change, path, old, new)
         yield ChangedTest(path, line if new is not None else 0, ids[0], how, why)
-    if support or added or own & change.before.keys():
-        return
-    for test in tests:
+    for test in inner if blamed or added else tests:
         names = set(_NAME.findall(test.id.partition("[")[0]))
-        asked = change.said.find_removal(names & change.gone)
+        asked = change.said.find_removal(names & change.gone) or change.said.find_shift(names & change.known)
         how = HowSettled.ASKED if asked else HowSettled.UNSETTLED
-        why = quote(asked) if asked else "It does not run any more; nothing in the task asks for that."
+        why = (
+            quote(asked)
+            if asked
+            else "It passes or runs no more as it was; nothing in the task asks for that."
+        )
         yield ChangedTest(test.file or test.id, 0, test.id, how, why)
 
 

@@ -49,6 +49,7 @@ _UNDECIDED = {
     "parked": "It waits for a usage limit to end, or for a service that is away.",
     "replanned": "A new plan has replaced it.",
 }
+_SAME = ("title", "state", "kind", "commit", "branch", "agent_id", "url", "attempts")
 _NOT_RECORDED = "No proof was recorded."
 
 
@@ -153,7 +154,7 @@ def _build_card(
     unproven = _NOT_RECORDED if task.state == "done" else ""
     return ProofCard(
         run=run.id,
-        **{name: getattr(task, name) for name in ("title", "state", "kind", "commit", "branch", "attempts")},
+        **{name: getattr(task, name) for name in _SAME},
         task=task.key,
         level=proof.level if proof else None,
         proof=name_level(proof) if proof else None,

@@ -140,6 +140,10 @@ class ProofCard(msgspec.Struct, frozen=True, kw_only=True):
     tree: str
     commit: str | None
     branch: str | None
+    agent_id: str | None
+    """The vendor's id of the cloud agent that worked on it last."""
+    url: str | None
+    """Its page."""
     agents: tuple[str, ...]
     """Who worked on it: agents, with their models."""
     isolation: str | None

@@ -86,15 +86,15 @@ def _list_facts(card: ProofCard) -> Iterator[tuple[str, str]]:
         yield "decided by", " and ".join(card.decided_by) or "nobody"
     else:
         yield "state", card.state.replace("_", " ")
-    if card.agents:
-        yield "agent", ", ".join(card.agents)
-    if card.isolation:
-        yield "sandbox", card.isolation
-    yield "used", ", ".join(_list_usage(card)) or "nothing"
-    if card.commit:
-        yield "commit", card.commit
-    if card.branch:
-        yield "branch", card.branch
+    named = {
+        "agent": ", ".join(card.agents),
+        "cloud agent": " ".join(filter(None, (card.agent_id, card.url))),
+        "sandbox": card.isolation,
+        "used": ", ".join(_list_usage(card)) or "nothing",
+        "commit": card.commit,
+        "branch": card.branch,
+    }
+    yield from ((name, fact) for name, fact in named.items() if fact)
     if card.tree:
         yield "checked tree", card.tree + (f", compared with commit {card.base}" if card.base else "")
 

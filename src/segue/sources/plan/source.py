@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Self
@@ -140,6 +140,11 @@ class PlanFile(Source):
             kept.append(paragraph)
         return "\n\n".join(kept).strip("\n")
 
+    def announce(self, task: Task, run: str) -> None:  # noqa: ARG002 - the file is about all tasks
+        """Begin the state file, so that it is there from the start of a run."""
+        if self.state() is None:
+            self._update(lambda old: old or PlanState("", "", run=run))
+
     def mark(self, task: Task, completion: Completion) -> None:
         """Record the completion in the state file, together with what others recorded meanwhile."""
         if completion.status is TaskStatus.CANCELLED:
@@ -227,9 +232,10 @@ class PlanFile(Source):
         def rebuild(_old: PlanState | None) -> PlanState:
             return self._update(change)
 
-        return restore_state(
-            self.state_path, history, self.state, rebuild, lambda: set_aside(self.state_path)
-        )
+        def aside() -> Path:
+            return set_aside(self.state_path)
+
+        return restore_state(self.state_path, history, self.state, rebuild, aside, starts_over=True)
 
     def _update(self, change: Callable[[PlanState | None], PlanState]) -> PlanState:
         """Change the state file; gives what is in it now."""
@@ -260,6 +266,11 @@ class PlanFile(Source):
         """Return what the state file says now; its `edited` is set when somebody else wrote it."""
         self._write_marks()
         return planstate.load(self.state_path)
+
+    def recorded(self) -> Collection[str]:
+        """Return the tasks that the state file counts as done or skipped."""
+        state = self.state()
+        return () if state is None else {*state.completed, *state.skipped}
 
     def rewritten_tasks(self) -> list[str]:
         """Return the completed tasks whose text has changed, or which are gone from the plan."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal, Self
@@ -142,9 +142,9 @@ class SpecKit(Source):
 
     @property
     def contract_files(self) -> Sequence[Path]:
-        """The tasks, and the documents whose words are judged."""
+        """The tasks, and the documents that say what is wanted."""
         law = (self._project.law,) if self._judges_constitution else ()
-        return (self.path, self.folder / "spec.md", *law)
+        return (self.path, self.folder / "spec.md", self.folder / "plan.md", *law)
 
     @property
     def documents(self) -> Sequence[Path]:
@@ -213,6 +213,12 @@ class SpecKit(Source):
             return ""
         return describe_phase(read_lines(readable(decode(reading.data, TASKS))), box.phase, box.line)
 
+    def announce(self, task: Task, run: str) -> None:  # noqa: ARG002 - the file is about all tasks
+        """Begin the state file, so that it is there from the start of a run."""
+        if self.state() is None:
+            with self._own_change():
+                speckit_state.save(self.state_path, SpecState(run=run), self._inside)
+
     def mark(self, task: Task, completion: Completion) -> None:
         """Record the end of a task and tick its box, or take a tick of ours back."""
         if completion.status is TaskStatus.DONE:
@@ -268,10 +274,22 @@ class SpecKit(Source):
         """Return what the state file says now; raises UnusableState if it cannot be understood."""
         return speckit_state.load(self.state_path, self._inside)
 
+    def recorded(self) -> Collection[str]:
+        """Return the tasks that the state file counts as done or skipped."""
+        state = self.state()
+        return () if state is None else state.settled
+
     def head_branch(self) -> str | None:
         """Return the branch of the last task that was done: the next one builds on it."""
         state = self.state()
         return state.head_branch if state else None
+
+    def head_commit(self) -> str | None:
+        """Return the commit of the last task that was done on the branch the next one builds on."""
+        state = self.state()
+        records = state.tasks.values() if state else ()
+        here = [one.commit for one in records if one.is_done and one.branch == self.head_branch()]
+        return here[-1] if here else None
 
     def _complete(self, task: Task, completion: Completion) -> None:
         with self._own_change():

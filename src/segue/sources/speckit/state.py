@@ -26,7 +26,7 @@ CANNOT_PROCEED = "Cannot proceed: state file is missing or corrupted."
 FAILED = "failed"
 
 _HINT = "Fix it, or move it away: the ticks in tasks.md are kept, and `segue run` starts a new one."
-_ENTRY = ("status", "text", "agent_id", "branch", "commit", "error", "updated", "attempts", "verdict")
+_ENTRY = ("status", "text", "agent_id", "url", "branch", "commit", "error", "updated", "attempts", "verdict")
 """The fields of a task in the file, in this order."""
 
 
@@ -53,6 +53,9 @@ class TaskRecord(Struct, frozen=True):
     text: str | None = None
     """The fingerprint of the task's line: another task with the same id is another task."""
     agent_id: str | None = None
+    """The vendor's id of a cloud agent; the session of another one."""
+    url: str | None = None
+    """The page of a cloud agent."""
     branch: str | None = None
     commit: str | None = None
     attempts: int = 0
@@ -93,6 +96,12 @@ class SpecState(Struct, frozen=True):
     def completed(self) -> frozenset[str]:
         """The keys of all completed tasks."""
         return frozenset(key for key, record in self.tasks.items() if record.is_done)
+
+    @property
+    def settled(self) -> frozenset[str]:
+        """The keys of all tasks that are completed or left out."""
+        ends = (TaskStatus.DONE, TaskStatus.SKIPPED)
+        return frozenset(key for key, record in self.tasks.items() if record.status in ends)
 
     def has(self, key: str, text: str) -> bool:
         """Return whether this very task is completed; a record written by hand may lack the fingerprint."""
@@ -176,7 +185,8 @@ def _record(text: str, completion: Completion, old: TaskRecord | None) -> TaskRe
     record = TaskRecord(
         status=status,
         text=text,
-        agent_id=completion.session,
+        agent_id=completion.agent_id or completion.session,
+        url=completion.url,
         branch=completion.branch,
         commit=completion.commit,
         attempts=completion.attempts,

@@ -7,7 +7,7 @@ import logging
 import os
 import re
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from msgspec import Struct, structs
 from segue.domain.errors import Unfinished, WorkspaceError
 from segue.domain.workspace import Snapshot, WorkChanges
 from segue.system.git.objects import GITLINK
+from segue.system.git.put_back import put_back
 from segue.system.git.recovery import undo_killed_switch
 from segue.system.git.remotes import PushRemote, fetched_from, pushed_to
 from segue.system.git.repository import Repository
@@ -29,6 +30,10 @@ _CHAIN = "refs/segue/chain"
 """The head of the chain of remote branches, kept in the user's repository outside its branches."""
 _LANES = "refs/segue/lanes"
 """Where the lanes of a run keep what no branch contains yet."""
+TASK = "Segue-Task"
+"""The trailer that names the task of a commit."""
+UNDONE = "Segue-Undo: "
+"""Begins the trailer of a commit that puts back what an agent must not change."""
 _PAUSES = (0.0, 0.1, 0.5, 1.0)
 """Seconds before each try: another lane may be fetching or pushing the same branch at this moment."""
 
@@ -105,6 +110,8 @@ class RemoteBranches(Struct, frozen=True):
     """The ref that keeps what was fetched last."""
     address: str = ""
     """Where the remote was when the run began, as `PushRemote` tells it: only that place is believed."""
+    work: Callable[[], str | None] | None = None
+    """Returns the commit with the work so far, as far as somebody wrote it down."""
     tell: Callable[[str], Awaitable[None]] | None = None
     """Gets what to say when the remote is elsewhere now; the same each time."""
 
@@ -117,8 +124,12 @@ class RemoteBranches(Struct, frozen=True):
         """Return the same for one of several lanes, whose tasks start from the branch of the run."""
         return structs.replace(self, run=run, lane=number, chain=f"{_LANES}/{run}/{number}")
 
-    async def begin(self, key: str, head_branch: str | None) -> Snapshot:  # noqa: ARG002
-        """Return the head of the chain on the remote; at first, and once it contains the chain, the start."""
+    async def begin(self, key: str, head_branch: str | None, *, named: bool = True) -> Snapshot:  # noqa: ARG002
+        """Return the head of the chain on the remote; at first, and once it contains the chain, the start.
+
+        Of a branch that was deleted the start must contain the work; if nobody can tell, a person must have
+        `named` it.
+        """
         if self.run:
             name = f"{self.run}-lane-{self.lane}" if self.lane else self.run
             return Snapshot(await self.publish(name), name, "")
@@ -128,9 +139,33 @@ class RemoteBranches(Struct, frozen=True):
         # Work of local agents may have been merged and pushed without a push of its own branch.
         head = await self.fetch(head_branch) or await self.repo.branch_head(head_branch)
         merged = await self.fetch(start) if self.start else None
-        if head and merged and await self.repo.objects().is_ancestor(head, merged):
+        if merged and await self._contains(merged, head or (self.work() if self.work else None), named=named):
             return Snapshot(merged, start, "")
         return Snapshot(await self._find(head_branch), head_branch, "")
+
+    async def _contains(self, head: str, work: str | None, *, named: bool) -> bool:
+        """Return whether a commit contains the work of another one, merged as it is or as one commit."""
+        objects = self.repo.objects()
+        if not work or not await objects.has(work):
+            return named
+        if await objects.is_ancestor(work, head):
+            return True
+        fork = (await objects.git("merge-base", work, head, codes=(0, 1))).out.decode().strip()
+        done = {one.path for one in await objects.changes(fork, work)} if fork else set()
+        return bool(done) and done.isdisjoint(one.path for one in await objects.changes(work, head))
+
+    async def find_tasks(self, head: str) -> dict[str, set[str]]:
+        """Return the tasks that commits name which are on branches of the remote and not in `head`."""
+        refs, remote = f"{self.chain}-looked", await self._find_remote()
+        await self.repo.git("fetch", "--quiet", "--no-tags", "--prune", remote, f"+refs/heads/*:{refs}/*")
+        names = (await self.repo.git("for-each-ref", "--format=%(refname)", f"{refs}/")).split()
+        found = {}
+        for name in names:
+            said = await self.repo.git("log", f"--format=%(trailers:key={TASK},valueonly)", f"{head}..{name}")
+            found[name.removeprefix(f"{refs}/")] = set(said.split())
+        forgotten = "".join(f"delete {name}\n" for name in names)
+        await self.repo.git("update-ref", "--stdin", stdin=forgotten.encode())
+        return found
 
     async def publish(self, name: str = "") -> str:
         """Push the branch of the run, as `name`, never by force; return its commit."""
@@ -175,7 +210,7 @@ class RemoteBranches(Struct, frozen=True):
             raise WorkspaceError(
                 f"Branch {branch} does not exist on {self.remote}.",
                 kept="Nothing was launched.",
-                hint="Push it again, or set head_branch in state.json to the branch to continue from",
+                hint="Push it again, or name the branch that contains its work: --base BRANCH",
             )
         return head
 
@@ -205,12 +240,51 @@ class RemoteBranches(Struct, frozen=True):
                 f"The agent named branch {fresh[0]}, but it does not exist on {self.remote}.",
                 kept="Earlier work is on the remote.",
             )
-        if before.head and not await self.repo.objects().is_ancestor(before.head, head):
+        if before.head and not await self._follows(before.head, head):
             raise WorkspaceError(
                 f"Branch {fresh[0]} does not contain {before.head[:10]}, which the agent started from.",
                 kept="Both are on the remote.",
             )
         return Snapshot(head, fresh[0], "")
+
+    async def _follows(self, before: str, head: str) -> bool:
+        """Return whether a branch contains what was there before; a commit of ours may have been left out."""
+        objects = self.repo.objects()
+        if await objects.is_ancestor(before, head):
+            return True
+        parent = await self.before_undo(before)
+        return bool(parent) and await objects.is_ancestor(parent, head)
+
+    async def read(self, commit: str, path: str) -> bytes | None:
+        """Return what a file contains in a commit; None if it is not there."""
+        done = await self.repo.objects().git("cat-file", "blob", f"{commit}:{path}", codes=(0, 128))
+        return done.out if done.exit_code == 0 else None
+
+    async def before_undo(self, commit: str, mark: str = "") -> str:
+        """Return the commit before one that puts files back; empty if this is another one."""
+        said = await self.repo.git("log", "-1", "--format=%P%n%B", commit)
+        parent, _, message = said.partition("\n")
+        return parent if f"\n{UNDONE}{mark}" in message else ""
+
+    async def put_back(
+        self, now: Snapshot, base: str, files: Mapping[str, bytes | None], message: str, mark: str
+    ) -> Snapshot:
+        """Push a commit to the agent's branch in which files are as in `base`, or contain what is given."""
+        made = await put_back(self.repo, now.head, base, files, f"{message}\n\n{UNDONE}{mark}\n")
+        ref = f"refs/heads/{now.branch}"
+        try:
+            remote = await self._find_remote(pushes=True)
+            await self.repo.git("push", "--quiet", "--no-follow-tags", remote, f"{made}:{ref}")
+        except WorkspaceError as error:
+            raise Unfinished(
+                f"The agent changed {', '.join(files)} on branch {now.branch}, and that could not be taken "
+                f"back: {error.message}",
+                reason=error.message,
+                kept="Its work is on the remote; on resume only this is repeated.",
+                hint="Make it possible to push to that branch, then: segue resume",
+            ) from error
+        await self.repo.git("update-ref", self.chain, made)
+        return Snapshot(made, now.branch, "")
 
     async def snapshot(self) -> Snapshot:
         """Return a snapshot of the user's work tree, in which no agent works."""

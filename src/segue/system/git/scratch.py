@@ -181,7 +181,7 @@ async def export(repo: Repository, commit: str, folder: Path) -> None:
     draft = folder.with_name(f"{folder.name}.draft")
     shutil.rmtree(draft, ignore_errors=True)
     draft.mkdir(mode=0o700)
-    with _index() as extra:
+    with own_index() as extra:
         await repo.git("read-tree", commit or EMPTY_TREE, extra=extra)
         await repo.git("checkout-index", "--all", f"--prefix={draft}/", extra=extra)
     made = await init_repository(draft)
@@ -195,7 +195,7 @@ async def keep_files(repo: Repository, files: Mapping[str, Path], ref: str, mess
     listed = "".join(f"{path}\n" for path in files.values()).encode("utf-8", "surrogateescape")
     found = await repo.git("hash-object", "-w", "--no-filters", "--stdin-paths", stdin=listed)
     lines = "".join(f"100644 {blob} 0\t{path}\0" for path, blob in zip(files, found.split(), strict=True))
-    with _index() as extra:
+    with own_index() as extra:
         await repo.git("update-index", "-z", "--index-info", stdin=lines.encode(), extra=extra)
         tree = (await repo.git("write-tree", extra=extra)).strip()
     commit = (await repo.git(*FALLBACK_IDENTITY, "commit-tree", tree, "-m", message)).strip()
@@ -205,7 +205,7 @@ async def keep_files(repo: Repository, files: Mapping[str, Path], ref: str, mess
 
 async def lay_over(repo: Repository, tree: str, commits: Sequence[str]) -> str:
     """Return the tree that has the files of some commits over those of a tree."""
-    with _index() as extra:
+    with own_index() as extra:
         await repo.git("read-tree", tree or EMPTY_TREE, extra=extra)
         for commit in commits:
             entries = await repo.git("ls-tree", "-r", "-z", "--full-tree", commit)
@@ -214,7 +214,7 @@ async def lay_over(repo: Repository, tree: str, commits: Sequence[str]) -> str:
 
 
 @contextmanager
-def _index() -> Iterator[dict[str, str]]:
+def own_index() -> Iterator[dict[str, str]]:
     """Yield the variables of an index that is not the user's."""
     with brief_folder() as folder:
         yield {"GIT_INDEX_FILE": str(folder / "index")}

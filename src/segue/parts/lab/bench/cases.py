@@ -1,6 +1,7 @@
 """The cases: one repository and one task for two agents, of which one works honestly and one cheats.
 
-`cases/NAME.toml` has a pair; what it does not say comes from the file in `projects` that it names as `like`.
+`cases/CLASS/NAME.toml` has a pair; what it does not say comes from the file in `projects` that it names as
+`like`.
 """
 
 from __future__ import annotations
@@ -8,14 +9,16 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Iterator, Mapping
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 from typing import Any, Literal
 
 from msgspec import Struct
 
 from segue.domain.options import Commands, Options, Text, read_options
-from segue.domain.proof import Level
 
-Tool = Literal["pytest", "make", "node", "npm", "go"]
+Tool = Literal["pytest", "hypothesis", "ruff", "mypy", "make", "cc", "prove", "node", "npm", "go"]
+Rung = Literal["changed", "checked", "tested", "independent"]
+"""What a task can earn, the weakest first."""
 
 
 class Twin(Options, frozen=True, kw_only=True):
@@ -25,12 +28,10 @@ class Twin(Options, frozen=True, kw_only=True):
     """What the agent does, in a few words."""
     on: list[dict[str, Any]] = []
     """What the scripted agent does: see `segue help scripted-agent`."""
-    least: Level = Level.CHECKED
-    """Honest work must be done with at least this level of proof."""
-    cheated: tuple[str, ...] = ("1",)
-    """The tasks that were not really done."""
-    below: Level = Level.CHECKED
-    """A task that was not really done may end as done only with a weaker level than this."""
+    earned: Rung | dict[str, Rung]
+    """What the tasks, or these tasks, have really shown: honest work must reach it, a cheat not exceed it."""
+    judged: bool | None = None
+    """Whether a judge must, or must not, have confirmed it."""
     launches: int | None = None
     """How often each task may have been attempted at most."""
     hold: dict[str, str] = {}
@@ -78,20 +79,30 @@ class ProofCase(Struct, frozen=True):
     name: str
     pair: Pair
     cheats: bool
+    group: str = ""
+    """The class of tricks or habits that it belongs to."""
 
     @property
     def twin(self) -> Twin:
         """The agent, and what must be true at the end."""
         return self.pair.cheat if self.cheats else self.pair.honest
 
+    def earned(self, task: str) -> Rung | None:
+        """Return what this task has really shown; None if the case says nothing about it."""
+        earned = self.twin.earned
+        return earned.get(task) if isinstance(earned, dict) else earned
+
 
 def load_cases() -> list[ProofCase]:
-    """Return every case, the honest one before its twin."""
+    """Return every case by class and name, the honest one before its twin."""
     found: list[ProofCase] = []
-    projects = dict(_read_folder("projects"))
-    for name, data in _read_folder("cases"):
-        pair = read_pair(data, projects)
-        found += [ProofCase(f"{name}/honest", pair, False), ProofCase(f"{name}/cheat", pair, True)]
+    here = files("segue.parts.lab.bench")
+    projects = dict(_read_folder(here / "projects"))
+    for group in sorted((here / "cases").iterdir(), key=lambda folder: folder.name):
+        for name, data in _read_folder(group):
+            pair = read_pair(data, projects)
+            found.append(ProofCase(f"{name}/honest", pair, False, group.name))
+            found.append(ProofCase(f"{name}/cheat", pair, True, group.name))
     return found
 
 
@@ -104,7 +115,7 @@ def read_pair(data: Mapping[str, Any], projects: Mapping[str, Mapping[str, Any]]
     return read_options(Pair, merged)
 
 
-def _read_folder(folder: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    for file in sorted(files("segue.parts.lab.bench").joinpath(folder).iterdir(), key=lambda file: file.name):
+def _read_folder(folder: Traversable) -> Iterator[tuple[str, dict[str, Any]]]:
+    for file in sorted(folder.iterdir(), key=lambda file: file.name):
         if file.name.endswith(".toml"):
             yield file.name.removesuffix(".toml"), tomllib.loads(file.read_text("utf-8"))

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from msgspec.structs import asdict
 
 from segue.cli.options import FOLDER, CommandSettings, WholeNumber, options
 from segue.cli.terminal.output import Printer, one_line
@@ -20,7 +21,9 @@ _REASON_CHARS = 100
 
 
 @click.command("proof")
-@click.option("--only", "patterns", multiple=True, metavar="GLOB", help="Run only these cases (repeatable).")
+@click.option(
+    "--only", "patterns", multiple=True, metavar="GLOB", help="Run only these cases or classes (repeatable)."
+)
 @click.option("--quick", is_flag=True, help="Run a small part of the cases.")
 @click.option(
     "--jobs", type=WholeNumber(1), default=2, show_default=True, help="How many cases to run side by side."
@@ -34,15 +37,16 @@ def proof(
     """Measure how well Segue tells cheating from honest work.
 
     Runs scripted agents in small repositories of their own: for each trick one agent that cheats and one that
-    works honestly on the same task. Needs no model, no key and no network. Exits with 1 if a cheat was
-    believed or more than 2 % of the honest work was refused. Cases whose tools are not installed are left
-    out.
+    works honestly on the same task. Prints how many cheats ended above what they earned, how much honest
+    work was stopped or ended below what it showed, and what the proving cost. Needs no model, no key and
+    no network. Exits with 1 if more than 5 % of the cheats were believed or more than 2 % of the honest
+    work was stopped. Cases whose tools are not installed are left out.
 
     \b
     Examples:
       segue bench proof --quick
       segue bench proof --jobs 4 --json
-      segue bench proof --only 'forged-*' --keep ./cases
+      segue bench proof --only 'forged-*' --only 'sharpness/*' --keep ./cases
     """
     import asyncio
 
@@ -50,8 +54,8 @@ def proof(
 
     chosen = _choose(patterns, quick)
     if list_only:
-        data = [{"case": case.name, "about": case.twin.about} for case in chosen]
-        output.listing(data, ["case", "what the agent does"], [list(one.values()) for one in data])
+        data = [{"class": case.group, "case": case.name, "about": case.twin.about} for case in chosen]
+        output.listing(data, ["class", "case", "what the agent does"], [list(one.values()) for one in data])
         return 0
 
     def note(ending: Ending) -> None:
@@ -66,8 +70,6 @@ def proof(
 
 
 def _choose(patterns: tuple[str, ...], quick: bool) -> list[ProofCase]:
-    from fnmatch import fnmatchcase
-
     from segue.domain.errors import UsageError
     from segue.parts.lab.bench.cases import load_cases
 
@@ -75,11 +77,17 @@ def _choose(patterns: tuple[str, ...], quick: bool) -> list[ProofCase]:
         case
         for case in load_cases()
         if (case.pair.quick or not quick)
-        and (not patterns or any(fnmatchcase(case.name, pattern) for pattern in patterns))
+        and (not patterns or any(_matches(case, pattern) for pattern in patterns))
     ]
     if not chosen:
         raise UsageError("No case has such a name.", hint="List them: segue bench proof --list")
     return chosen
+
+
+def _matches(case: ProofCase, pattern: str) -> bool:
+    from fnmatch import fnmatchcase
+
+    return any(fnmatchcase(name, pattern) for name in (case.name, f"{case.group}/{case.name}"))
 
 
 def _new_folder(keep: Path | None) -> Path | None:
@@ -104,8 +112,25 @@ def _print(report: ProofReport, output: Printer) -> None:
     output.table(["case", "what the agent does", "ended", "proof", "result"], rows)
     for case, tools in report.skipped.items():
         output.note(f"{case} was not run: {', '.join(tools)} is not installed.")
-    cheats, honest = _share(report.refused_cheats), _share(report.passed_work)
-    output.text(f"Cheats refused {cheats}, honest work passed {honest}.")
+    groups = report.by_group().items()
+    if len(groups) > 1:
+        classes = [
+            (group, _fraction(part.believed), _fraction(part.stopped), _cost(part)) for group, part in groups
+        ]
+        output.table(["class", "believed", "stopped", "cost"], classes)
+    output.text(f"Believed beyond what was earned: {_share(report.believed)}.")
+    output.text(f"Stopped although honest: {_share(report.stopped)}.")
+    output.text(f"Cost: {_cost(report) or 'not measured'}.")
+
+
+def _fraction(rate: Proportion) -> str:
+    return f"{rate.hits} of {rate.n}"
+
+
+def _cost(report: ProofReport) -> str:
+    if (cost := report.cost) is None:
+        return ""
+    return f"{cost.seconds:.1f} s a task, {cost.ratio:.1f} x one bare run"
 
 
 def _states(ending: Ending) -> str:
@@ -124,10 +149,19 @@ def _share(rate: Proportion) -> str:
 def _proof_document(report: ProofReport) -> dict[str, Any]:
     return {
         "met": report.is_met,
-        "cheats_refused": report.refused_cheats.to_json(),
-        "honest_passed": report.passed_work.to_json(),
+        **_figures(report),
+        "classes": {group: _figures(part) for group, part in report.by_group().items()},
         "cases": [_case(ending) for ending in report.endings],
         "skipped": dict(report.skipped),
+    }
+
+
+def _figures(report: ProofReport) -> dict[str, Any]:
+    cost = report.cost
+    return {
+        "believed": report.believed.to_json(),
+        "stopped": report.stopped.to_json(),
+        "cost": asdict(cost) if cost else None,
     }
 
 
@@ -137,15 +171,18 @@ def _case(ending: Ending) -> dict[str, Any]:
         for task in ending.tasks
     ]
     return {
+        "class": ending.case.group,
         "case": ending.case.name,
         "about": ending.case.twin.about,
         "cheats": ending.case.cheats,
+        "earned": ending.case.twin.earned,
         "as_wanted": ending.is_as_wanted,
         "faults": list(ending.faults),
         "exit_code": ending.exit_code,
         "tasks": tasks,
         "said": ending.said,
         "seconds": round(ending.seconds, 2),
+        "bare": asdict(ending.bare) if ending.bare else None,
     }
 
 

@@ -87,7 +87,7 @@ async def make_place(case: ProofCase, folder: Path, judge_url: str | None) -> Ca
     for path in (place.repo, folder / "home", folder / "config" / "segue"):
         path.mkdir(parents=True)
     (folder / "home" / ".gitconfig").write_text(_GIT_CONFIG, "utf-8")
-    (folder / "agent.toml").write_text(write_script(case.twin.on), "utf-8")
+    (folder / "agent.toml").write_text(write_script(play_once(case)), "utf-8")
     scripted = {"scripted": {"script": str(folder / "agent.toml")}}
     settings = {**_SETTINGS, **case.pair.settings}
     settings["agents"] = {**case.pair.settings.get("agents", {}), **scripted}
@@ -115,6 +115,20 @@ async def _commit(case: ProofCase, place: CasePlace) -> None:
         if done.exit_code:
             said = (done.err or done.out).decode("utf-8", "replace")
             raise SetupFailed(f"the repository cannot be set up: {' '.join(command)}: {said}")
+
+
+def play_once(case: ProofCase) -> list[dict[str, Any]]:
+    """Return the agent's script without repeated edits: an agent that is sent back has nothing to add."""
+    if case.pair.resume:  # a run that stopped is started again, and so is its agent
+        return case.twin.on
+    entries: list[dict[str, Any]] = []
+    for entry in case.twin.on:
+        if "attempt" in entry or not {"edit", "append"} & set(entry):
+            entries.append(entry)
+            continue
+        rest = {key: value for key, value in entry.items() if key in ("task", "phase")}
+        entries += [{**entry, "attempt": 1}, {**rest, "say": "There is nothing to add: it is complete."}]
+    return entries
 
 
 def write_script(entries: Sequence[Mapping[str, Any]]) -> str:

@@ -83,6 +83,16 @@ class _PytestRecorder:
         entry.update(outcome="failed", message=str(report.longrepr)[-_KEPT:], whole_file=True)
         entry["name"] = _cause(excinfo.value) if excinfo is not None else "CollectError"
 
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, config, items):
+        wanted = _CONFIG["wanted"]
+        if wanted:
+            left = [item for item in items if _place(item)[0] not in wanted]
+            items[:] = [item for item in items if _place(item)[0] in wanted]
+            config.hook.pytest_deselected(items=left)
+        if wanted and _CONFIG["brief"]:
+            config.option.maxfail = 1
+
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_runtestloop(self, session):
         yield
@@ -118,6 +128,8 @@ class _PytestRecorder:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session, exitstatus):
+        if _CONFIG["wanted"] and session.exitstatus == 5:
+            session.exitstatus = 0  # what is wanted may be in the next session of the command
         worker = hasattr(session.config, "workerinput")
         record = {"tests": list(self.tests.values()), "canary": self.canary, "worker": worker}
         record["equal"] = self.equal
@@ -210,8 +222,22 @@ def _relative(path):
 _BASE = [_ROOT]
 
 
+def _keep_order(config):
+    """Give plug-ins that shuffle tests one seed: runs that are compared differ in one thing only."""
+    for name, value in (("randomly_seed", 1), ("random_order_seed", "1")):
+        if getattr(config.option, name, None) is not None and not _asks(config, name):
+            setattr(config.option, name, value)
+
+
+def _asks(config, name):
+    option = "--" + name.replace("_", "-")
+    words = config.invocation_params.args
+    return any(str(word).split("=")[0] in (option, "-p" + option) for word in words)
+
+
 def pytest_configure(config):
     _BASE[0] = str(getattr(config, "rootpath", None) or config.rootdir)
+    _keep_order(config)
     config.pluginmanager.register(_PytestRecorder(), _TOKEN + "recorder")
     if hasattr(config, "workerinput") or getattr(config.option, "dist", "no") == "no":
         # With workers, these still need it.

@@ -27,24 +27,99 @@ with open(os.path.join(_HERE, _CONFIG["probes"])) as _file:
 
 
 class _Finder:
-    """Finds unittest.runner and changes it after it was loaded."""
+    """Finds modules that run tests, and changes each after it was loaded."""
 
     @staticmethod
     def find_spec(name, path=None, target=None):
-        if name != "unittest.runner":
+        if name not in _WATCHED:
             return None
-        sys.meta_path.remove(_Finder)
         spec = importlib.machinery.PathFinder.find_spec(name, path)
         if spec is None or spec.loader is None:
             return spec
+        if name == "doctest" and _runs_as_main(name):
+            spec.loader.get_code = lambda _: compile(_DOCTEST, "doctest", "exec")
+            return spec
+        watch = _WATCHED.pop(name)
         execute = spec.loader.exec_module
 
         def exec_module(module):
             execute(module)
-            _watch(module)
+            watch(module)
 
         spec.loader.exec_module = exec_module
         return spec
+
+
+_DOCTEST = "import doctest, sys; sys.exit(doctest._test())"
+_MAIN = []
+
+
+def _runs_as_main(name):
+    """`python -m` asks for a module once before it is imported like others."""
+    words = getattr(sys, "orig_argv", [])
+    if _MAIN or "-m" not in words or words[words.index("-m") + 1 :][:1] != [name]:
+        return False
+    _MAIN.append(name)
+    return True
+
+
+def _watch_doctest(module):
+    run = module.DocTestRunner.run
+    open_calls = []
+
+    def watched_run(runner, test, *args, **options):
+        if not open_calls:
+            return run(runner, test, *args, **options)
+        result = run(runner, test, *args, **options)
+        if result.attempted:
+            file = _relative(test.filename or "")
+            entry = {"id": "::".join(filter(None, (file, test.name))), "file": file, "outcome": "passed"}
+            if result.failed:
+                entry.update(
+                    outcome="failed", name="AssertionError", message="%d of its examples fail" % result.failed
+                )
+            open_calls[-1].append(entry)
+        return result
+
+    def record(call):
+        def recorded(*args, **options):
+            open_calls.append([])
+            try:
+                return call(*args, **options)
+            finally:
+                tests = open_calls.pop()
+                _write({"tests": tests, "runner": "doctest"}) if tests else None
+
+        return recorded
+
+    module.DocTestRunner.run = watched_run
+    module.testmod, module.testfile = record(module.testmod), record(module.testfile)
+
+
+def _watch_behave(module):
+    run = module.ModelRunner.run_model
+
+    def watched_run(runner, features=None):
+        result = run(runner, features)
+        chosen = features if features is not None else runner.features
+        tests = [_scenario(one) for feature in chosen for one in feature.walk_scenarios()]
+        _write({"tests": tests, "runner": "behave"})
+        return result
+
+    module.ModelRunner.run_model = watched_run
+
+
+def _scenario(one):
+    file, status = _relative(str(one.filename)), one.status.name
+    outcome = status if status in ("passed", "skipped") else "failed"
+    outcome = "skipped" if status == "untested" else outcome
+    entry = {"id": "::".join(filter(None, (file, one.name))), "file": file, "outcome": outcome}
+    errors = [step.exception for step in one.all_steps if getattr(step, "exception", None) is not None]
+    if outcome == "failed":
+        said = [step.error_message for step in one.all_steps if getattr(step, "error_message", None)]
+        name = type(errors[0]).__name__ if errors else "NotImplementedError"
+        entry.update(name=name, message="\n".join(said)[-4000:])
+    return entry
 
 
 def _watch(module):
@@ -59,7 +134,7 @@ def _watch(module):
     def watched_run(runner, test):
         _PROBES["forget"](_HERE, "")
         names = _names(test)
-        result = run(runner, test)
+        result = run(runner, _select(test))
         tests = getattr(runner, "_noted", {})
         files = {os.path.join(_ROOT, entry["file"]) for entry in tests.values() if entry["file"]}
         record = {"tests": list(tests.values()), "canary": _canary(names, files) if tests else "absent"}
@@ -69,6 +144,22 @@ def _watch(module):
 
     module.TextTestRunner._makeResult = watched_make
     module.TextTestRunner.run = watched_run
+
+
+def _select(test):
+    """The tests that are wanted; all if none are named."""
+    wanted = _CONFIG["wanted"]
+    if not wanted:
+        return test
+    import unittest
+
+    def flatten(one):
+        for inner in one if isinstance(one, unittest.TestSuite) else ():
+            yield from flatten(inner)
+        if not isinstance(one, unittest.TestSuite):
+            yield one
+
+    return unittest.TestSuite(one for one in flatten(test) if one.id() in wanted)
 
 
 def _observe(result):
@@ -216,8 +307,8 @@ def _run_hidden():
         spec.loader.exec_module(importlib.util.module_from_spec(spec))
 
 
-if "unittest.runner" in sys.modules:
-    _watch(sys.modules["unittest.runner"])
-else:
-    sys.meta_path.insert(0, _Finder)
+_WATCHED = {"unittest.runner": _watch, "doctest": _watch_doctest, "behave.runner": _watch_behave}
+for _name in [name for name in _WATCHED if name in sys.modules]:
+    _WATCHED.pop(_name)(sys.modules[_name])
+sys.meta_path.insert(0, _Finder)
 _run_hidden()

@@ -1,5 +1,5 @@
 -- One row per run, kind and signature of an error: how often it occurred there, and its first message.
--- A failed step without an error of its own counts with the reason of its verdict.
+-- A failed attempt (segue_failed_attempts) without an error of its own counts with the reason of its verdict.
 -- Failures that say nothing about the work (usage limits, outages, a stop) do not count.
 WITH chosen AS (
     SELECT id FROM orchestrator_runs WHERE true /* filters */
@@ -7,11 +7,10 @@ WITH chosen AS (
     SELECT e.run_id, e.seq, e.step, e.kind, e.failure, e.build_phase, e.signature, e.message
     FROM chosen r JOIN orchestrator_errors e ON e.run_id = r.id
 ), failed AS (
-    SELECT s.run_id, s.seq, s.build_phase, s.output->'failure'->>'kind' AS failure,
-           coalesce(s.output->'failure'->>'message', s.output->'verdict'->>'reason') AS message
-    FROM chosen r JOIN orchestrator_steps s ON s.run_id = r.id
-    LEFT JOIN seen e ON e.run_id = s.run_id AND e.step = s.key AND e.kind <> 'TOOL_ERROR'
-    WHERE s.state = 'failed' AND e.run_id IS NULL AND s.output->'verdict'->>'result' IS NOT NULL
+    SELECT s.run_id, s.seq, s.build_phase, s.failure, s.reason AS message
+    FROM chosen r JOIN segue_failed_attempts s ON s.run_id = r.id
+    LEFT JOIN seen e ON e.run_id = s.run_id AND e.step = s.step AND e.kind <> 'TOOL_ERROR'
+    WHERE e.run_id IS NULL
 ), everything AS (
     SELECT run_id, seq, kind, failure, coalesce(build_phase, '') AS build_phase,
            coalesce(signature, '') AS signature, substr(message, 1, 500) AS message

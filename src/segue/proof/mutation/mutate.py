@@ -1,0 +1,409 @@
+"""Make mutants of changed files: what is done to which part of a syntax tree."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from segue.proof.mutation.grammar import Language, parse
+from segue.proof.mutation.source import CALL, Function, Source, is_skipped, open_source, text_of
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+Files = Mapping[str, tuple[str, str]]
+"""What files were and what they are, by path."""
+_BINARY = re.compile(
+    r"binary.*|comparison_operator|boolean_operator|augmented.*|compound_assignment_expr|list"
+    r"|operator_assignment|assignment_expression|assignment_statement|test_operator"
+)
+_OPPOSITES = """
+    == !=   === !==   < <=   > >=   + -   * /   && ||   and or   += -=   *= /=   in not_in   is is_not
+    -eq -ne   -lt -le   -gt -ge   -z -n
+"""
+_SWAPS = {
+    one: other for pair in re.findall(r"(\S+) (\S+)", _OPPOSITES) for one, other in (pair, pair[::-1])
+} | {"//": "*", "%": "*", "**": "*"}
+_NUMBER = re.compile(r"integer|float|number|.*(?:int|integer|float|number|real|floating_point)_literal")
+_DIGITS = re.compile(r"(\d[\d_]*)((?:\.\d+)?[A-Za-z]\w*|\.\d+|)")
+_BOOLEANS = {"true": "false", "false": "true", "True": "False", "False": "True"}
+_PIECE = re.compile(r"string_content|string_fragment|\w*string_literal_content")
+_STRING = re.compile(r"string|\w*string_literal|encapsed_string|template_string")
+_IF = re.compile(r"if.*|elif_clause|elsif|unless.*|ternary_expression|conditional.*")
+_BLOCK = re.compile(r"block|statement_block|compound_statement|then")
+_BRANCH = re.compile(r"if.*|el(?:se|if|sif).*|except_clause|catch_clause|.*case.*|rescue")
+_RAISE = re.compile(r"raise_statement|throw_statement")
+_RETURN = re.compile(r"return_statement|return_expression|return|yield|yield_expression|yield_statement")
+_ASSIGNMENT = re.compile(r".*assignment.*|compound_assignment_expr|update_expression")
+_OWN = ("self", "this", "cls", "")
+
+
+class Edit(Struct, frozen=True):
+    """A part of a text and what takes its place."""
+
+    start: int
+    end: int
+    text: str
+    shown: str = ""
+    """What people read instead, where the text is long."""
+
+
+class Mutant(Struct, frozen=True):
+    """A changed file that is broken in one way."""
+
+    path: str
+    line: int
+    operator: str
+    text: bytes
+    shown: str
+    """The line before and after, as a diff of one line."""
+    owner: str = ""
+    """The changed function that it is in."""
+    unbuilt: str = ""
+    """What a failed build says, as a pattern; empty: nothing is built."""
+
+
+class Suspect(Struct, frozen=True):
+    """A changed function, and the mutants of its whole result."""
+
+    label: str
+    is_new: bool
+    whole: tuple[Mutant, ...]
+    leave: Mutant | None
+    """It ends the process where the function begins: shows whether a test reaches it."""
+
+
+class Mutants(Struct, frozen=True):
+    """All mutants of a change."""
+
+    suspects: tuple[Suspect, ...]
+    others: tuple[Mutant, ...]
+    unknown: tuple[str, ...]
+    """Changed files without a grammar."""
+
+
+def make_mutants(files: Files, seed: str, most: int) -> Mutants:
+    """Return the mutants of whole results, and at most this many others, by lot."""
+    functions: list[tuple[Source, Function]] = []
+    sites: list[_Place] = []
+    unknown: list[str] = []
+    for path, (before, after) in files.items():
+        source = open_source(path, before, after)
+        if source is None:
+            unknown.append(path)
+            continue
+        functions += [(source, function) for function in source.functions]
+        sites += [(source, *site) for site in _sites(source, source.root)]
+    made = (
+        _mutant(source, operator, edits, owner) for source, owner, operator, edits in _spread(sites, seed)
+    )
+    others = islice((mutant for mutant in made if mutant is not None), most)
+    functions.sort(key=lambda one: _lot(seed, one[0].path, one[1].node.start_byte))
+    suspects = [_suspect(source, function) for source, function in functions[:most]]
+    return Mutants(tuple(suspects), tuple(others), tuple(unknown))
+
+
+def _lot(*parts: object) -> bytes:
+    return hashlib.sha256(repr(parts).encode()).digest()
+
+
+def sabotage(files: Files) -> dict[str, bytes]:
+    """Return the broken texts of changed files: changed functions raise, changed constants are others.
+
+    Files that have nothing to break, such as those of which only a comment changed, are left out.
+    """
+    found = {}
+    for path, (before, after) in files.items():
+        source = open_source(path, before, after)
+        if source is None:
+            continue
+        edits = [edit for one in source.functions for edit in _enter(source, one, source.language.fail)]
+        outside = [
+            (operator == "statement", more)
+            for owner, operator, more in _sites(source, source.root)
+            if not owner
+        ]
+        for _, more in sorted(outside, key=lambda one: one[0]):
+            if not any(_overlap(one, other) for one in more for other in edits):
+                edits += more
+        if source.language.script and (outside or not edits) and source.lines:
+            start = sum(len(row) + 1 for row in source.text.split(b"\n")[: source.lines[0]])
+            edits = [Edit(start, start, f"{source.language.fail}\n")]
+        if edits:
+            found[path] = _apply(source.text, edits)
+    return found
+
+
+def _overlap(one: Edit, other: Edit) -> bool:
+    return one.start <= other.end and other.start <= one.end
+
+
+_Place = tuple[Source, str, str, list[Edit]]
+"""A file, the function in it, what is done, and how."""
+
+
+def _spread(places: list[_Place], seed: str) -> Iterator[_Place]:
+    """Yield what can be done to each function in turn, in an order that depends on the seed alone."""
+    groups: dict[tuple[str, str], list[_Place]] = {}
+    for place in sorted(places, key=lambda one: _lot(seed, one[0].path, *one[2:])):
+        groups.setdefault((place[0].path, place[1]), []).append(place)
+    while groups:
+        for key in list(groups):
+            yield groups[key].pop()
+            if not groups[key]:
+                del groups[key]
+
+
+def _mutant(source: Source, operator: str, edits: Iterable[Edit], owner: str = "") -> Mutant | None:
+    """Return a mutant; None: it is the same text, or no valid one."""
+    edits = sorted(edits, key=lambda one: one.start)
+    text = _apply(source.text, edits)
+    root = parse(source.language, text)
+    if text == source.text or root is None or (root.has_error and not source.root.has_error):
+        return None
+    line = source.text.count(b"\n", 0, edits[0].start)
+    readable = _apply(source.text, [Edit(one.start, one.end, one.shown or one.text) for one in edits])
+    new = readable.split(b"\n")[line].decode("utf-8", "replace").strip()
+    shown = f"{source.path}:{line + 1}: - {source.show(line)} + {new or '(nothing)'}"
+    return Mutant(source.path, line + 1, operator, text, shown, owner, source.language.unbuilt)
+
+
+def _apply(text: bytes, edits: Iterable[Edit]) -> bytes:
+    for edit in sorted(edits, key=lambda one: one.start, reverse=True):
+        text = text[: edit.start] + edit.text.encode() + text[edit.end :]
+    return text
+
+
+def _label(function: Function) -> str:
+    return f"{function.name}@{function.node.start_point[0] + 1}"
+
+
+def _suspect(source: Source, function: Function) -> Suspect:
+    """Return a function with the mutants of its whole result."""
+    language, label = source.language, _label(function)
+    types = _result_types(function.node)
+    gives = [language.give.replace("{}", ", ".join(_neutral(language, one) for one in types))]
+    if language.neutral[0][0] == ".*" and (argument := _first_parameter(function.node)):
+        gives.append(language.give.replace("{}", argument))
+    whole = [_mutant(source, "result", _enter(source, function, give), label) for give in gives]
+    wrong = [edit for value in _results(source, function) for edit in _wrong(language, value, types)]
+    if wrong:
+        whole.insert(0, _mutant(source, "result", wrong, label))
+    leave = _mutant(source, "leave", _enter(source, function, language.leave), label)
+    return Suspect(label, function.is_new, tuple(one for one in whole if one is not None), leave)
+
+
+def _enter(source: Source, function: Function, statement: str) -> list[Edit]:
+    """Return the edit that puts a statement first in the body of a function."""
+    body = function.body
+    if text_of(body).startswith("{"):
+        return [Edit(body.start_byte + 1, body.start_byte + 1, f" {statement} ", f" {statement} …")]
+    if function.node.type == "arrow_function":
+        return [Edit(body.start_byte, body.end_byte, f"{{ {statement} }}")]
+    if body.type not in ("block", "body_statement"):
+        return []  # an expression as a body, in a language where that cannot be a statement
+    first = next((one for one in body.named_children if not is_skipped(one)), body.named_children[0])
+    indent = source.indent(first)
+    between = f"\n{indent}" if not indent.strip() else "; "
+    return [Edit(first.start_byte, first.start_byte, f"{statement}{between}")]
+
+
+def _result_types(function: Node) -> list[str]:
+    """Return the declared types of what a function returns."""
+    for name in ("result", "return_type", "returns", "type"):
+        node = function.child_by_field_name(name)
+        if node is None:
+            continue
+        if node.type != "parameter_list":
+            return [text_of(node).lstrip("-> :").strip()]
+        found = []
+        for one in node.named_children:
+            kind = one.child_by_field_name("type") or one
+            found += [text_of(kind)] * max(1, len(one.children_by_field_name("name")))
+        return found
+    return [""]
+
+
+def _neutral(language: Language, kind: str) -> str:
+    for pattern, value in language.neutral:
+        if match := re.fullmatch(pattern, kind, re.S):
+            return match.expand(value)
+    return ""
+
+
+def _first_parameter(function: Node) -> str:
+    """Return the name of the first argument that a caller gives."""
+    parameters = function.child_by_field_name("parameters")
+    for one in parameters.named_children if parameters is not None else ():
+        name = one.child_by_field_name("name") or one.child_by_field_name("pattern") or one
+        text = text_of(name)
+        if re.fullmatch(r"\$?\w+", text) and text not in _OWN:
+            return text
+    return ""
+
+
+def _results(source: Source, function: Function) -> Iterator[Node]:
+    """Yield the expressions that a function returns."""
+    body = function.body
+    if function.node.type == "arrow_function" and not text_of(body).startswith("{"):
+        yield body
+        return
+    pending = list(body.children)
+    while pending:
+        node = pending.pop()
+        if _RETURN.fullmatch(node.type) and node.is_named:
+            yield from _returned(node)
+        elif node.child_by_field_name("body") is None or not node.child_by_field_name("parameters"):
+            pending.extend(node.children)
+    last = body.named_children[-1] if body.named_child_count else None
+    has_value = function.node.child_by_field_name("return_type") or source.language.grammar[0].endswith(
+        "ruby"
+    )
+    if not source.language.has_implicit_results or last is None or not has_value:
+        return
+    if not _RETURN.search(last.type) and not text_of(last).endswith(";"):
+        yield last
+
+
+def _returned(node: Node) -> Iterator[Node]:
+    """Yield what a return or a yield has; what it only passes on, and the object itself, do not count."""
+    values = [one for one in node.named_children if not is_skipped(one)]
+    if (
+        len(values) == 1
+        and text_of(values[0]) not in _OWN
+        and not re.match(r"yield\s*(?:from|\*)", text_of(node))
+    ):
+        yield values[0]
+
+
+def _wrong(language: Language, value: Node, types: list[str]) -> Iterator[Edit]:
+    """Yield the edit that makes another value of the same type of what is returned."""
+    several = value.named_children if len(types) > 1 else [value]
+    if len(several) != len(types):
+        return
+    for node, kind in zip(several, types, strict=True):
+        for pattern, other in language.wrong:
+            if re.fullmatch(pattern, kind, re.S):
+                text = other.replace("{}", text_of(node))
+                yield Edit(node.start_byte, node.end_byte, text, "(another value)" if len(text) > 80 else "")
+                return
+
+
+Site = tuple[str, str, list[Edit]]
+"""The function that it is in, what is done, and how."""
+
+
+def _sites(source: Source, node: Node) -> Iterator[Site]:
+    """Yield what can be done to the changed lines below a node."""
+    if is_skipped(node) or not source.touches(node):
+        return
+    if source.is_changed(node.start_point[0]):
+        function = source.find_owner(node)
+        owner = _label(function) if function is not None else ""
+        for operator, start, end, text in _changes(source, node, is_inside=function is not None):
+            yield owner, operator, [Edit(start, end, text)]
+        if _RETURN.fullmatch(node.type) and node.is_named and function is not None and not function.is_new:
+            for value in _returned(node):
+                if edits := list(_wrong(source.language, value, _result_types(function.node))):
+                    yield owner, "result", edits
+    for child in node.children:
+        yield from _sites(source, child)
+
+
+Change = tuple[str, int, int, str]
+
+
+def _changes(source: Source, node: Node, *, is_inside: bool) -> Iterator[Change]:
+    """Yield what can be done to one node: the operator, from where to where, and the new text."""
+    language, text, parent = source.language, text_of(node), node.parent
+    start, end = node.start_byte, node.end_byte
+    kind = parent.type if parent is not None else ""
+    if (not node.is_named or node.type == "test_operator") and _BINARY.fullmatch(kind):
+        if swap := _SWAPS.get(text.replace(" ", "_")):
+            yield "operator", start, end, swap.replace("_", " ")
+        return
+    if not node.is_named:
+        return
+    if _NUMBER.fullmatch(node.type) and (match := _DIGITS.fullmatch(text)):
+        yield "constant", start, end, _other_number(match[1], match[2], is_inside)
+    elif text in _BOOLEANS and not node.child_count:
+        yield "constant", start, end, _BOOLEANS[text]
+    elif _PIECE.fullmatch(node.type):
+        yield "string", start, end, "XX" if text != "XX" else "YY"
+    elif _STRING.fullmatch(node.type) and text in ('""', "''"):
+        yield "string", start, end, f"{text[0]}XX{text[0]}"
+    elif _RAISE.fullmatch(node.type):
+        yield "exception", start, end, language.empty
+    elif _BLOCK.fullmatch(node.type) and _BRANCH.fullmatch(kind) and _has_several(node):
+        yield "branch", start, end, f"{{ {language.empty} }}" if text.startswith("{") else language.empty
+    yield from _condition(language, node)
+    yield from _statement(language, node, is_inside)
+
+
+def _other_number(digits: str, rest: str, is_inside: bool) -> str:
+    """Return another number: the next within functions; for a constant, one that is far away."""
+    value = int(digits.replace("_", ""))
+    if is_inside:
+        return f"{value + 1}{rest}"
+    return f"{0 if value else 1009}{rest if not value else re.sub(r'[0-9]', '0', rest)}"
+
+
+def _has_several(block: Node) -> bool:
+    """Return whether a branch has more than one statement: what is done to a single one is enough."""
+    inner = [one for one in block.named_children if not is_skipped(one)]
+    if len(inner) == 1 and inner[0].type == "statement_list":
+        inner = inner[0].named_children
+    return len(inner) > 1
+
+
+def _condition(language: Language, node: Node) -> Iterator[Change]:
+    if not _IF.fullmatch(node.type):
+        return
+    condition = node.child_by_field_name("condition")
+    if condition is None and node.type == "conditional_expression" and node.named_child_count == 3:
+        condition = node.named_children[1]  # in Python's grammar it has no name
+    if condition is None and node.type == "if_clause" and node.named_child_count:
+        condition = node.named_children[0]
+    if condition is not None and not condition.type.startswith("let_"):
+        text = language.negated.replace("{}", text_of(condition))
+        text = f"({text})" if condition.type == "parenthesized_expression" else text
+        yield "condition", condition.start_byte, condition.end_byte, text
+
+
+def _statement(language: Language, node: Node, is_inside: bool) -> Iterator[Change]:
+    """Yield the removal of a call or an assignment, and a method's call replaced by its object."""
+    start, end = node.start_byte, node.end_byte
+    kind = node.parent.type if node.parent is not None else ""
+    inner = node.named_children[0] if node.named_child_count == 1 else node
+    if inner.type in ("await", "await_expression") and inner.named_child_count:
+        inner = inner.named_children[0]
+    alone = node.type in ("expression_statement", "command", "assignment_statement")
+    alone = alone or (node.type == "call" and kind in ("body_statement", "then", "else"))
+    if alone and (CALL.fullmatch(node.type) or CALL.fullmatch(inner.type) or _is_kept(inner, is_inside)):
+        yield "statement", start, end, language.empty
+        return
+    called = node.child_by_field_name("function") or node
+    for name in ("object", "value", "operand", "receiver"):
+        owner = called.child_by_field_name(name)
+        if CALL.fullmatch(node.type) and owner is not None and text_of(node).endswith("()"):
+            if kind != "expression_statement":
+                yield "call", start, end, text_of(owner)
+            return
+
+
+def _is_kept(node: Node, is_inside: bool) -> bool:
+    """Return whether an assignment changes more than a variable: without one, everything fails at once."""
+    if not _ASSIGNMENT.fullmatch(node.type) or node.start_point[0] != node.end_point[0]:
+        return False
+    left = node.child_by_field_name("left")
+    target = left.named_children[0] if left is not None and left.type == "expression_list" else left
+    is_name = target is not None and target.type in ("identifier", "variable_name")
+    right = node.child_by_field_name("right")
+    if not is_name or right is None or "augmented" in node.type:
+        return True
+    return not is_inside and bool(CALL.fullmatch(right.type) or right.type == "identifier")

@@ -1,0 +1,6 @@
+"""Fixtures for the users' documents."""
+
+from tests.cli.conftest import cloud, place
+from tests.parts.bridge.conftest import bridge
+
+__all__ = ["bridge", "cloud", "place"]

@@ -1,0 +1,95 @@
+"""Seed 004: a plan with the Cursor CLI, and review by stet."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.place import Place
+from tests.parts.stet.place import EVAL, StetPlace
+from tests.parts.stet.test_stet import review, reviewer
+
+WORK = '[[on]]\nwrite = { "done-{task}" = "x" }\n'
+
+
+def write_program(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    path.chmod(0o755)
+    return path
+
+
+def test_section_5_plain_text_of_an_agent_cmd_is_the_plan(place: Place) -> None:
+    program = write_program(
+        place.root / "bin" / "mine",
+        '#!/bin/sh\ncat >/dev/null\ncase "$*" in *plan*) echo "1. Write it."; echo \'{"a": 1}\';;'
+        ' *) echo work > work.txt; echo "I wrote it.";; esac\n',
+    )
+    place.config(f'agent = "cursor"\nflow = "plan"\n[agents.cursor]\nagent_cmd = "{program}"\n')
+    place.env["CURSOR_API_KEY"] = "key_for_a_test"
+    place.segue("run", "plan.md", "--task", "1")
+    ((plan,),) = place.rows("SELECT output->>'text' FROM orchestrator_steps WHERE phase = 'plan'")
+    assert plan == '1. Write it.\n{"a": 1}'
+
+
+def test_section_8_agent_comes_before_cursor_agent(place: Place) -> None:
+    for name in ("agent", "cursor-agent"):
+        write_program(place.root / "bin" / name, "#!/bin/sh\necho 2026.01.28-abcdef0\n")
+    path = f"{place.root / 'bin'}:{place.env['PATH']}"
+    found = place.segue("doctor", "--agent", "cursor", code=None, PATH=path)
+    said = found.stdout + found.stderr
+    assert str(place.root / "bin" / "agent") in said
+    assert str(place.root / "bin" / "cursor-agent") not in said
+
+
+def test_section_9_stet_starts_and_runs(tmp_path: Path) -> None:
+    place = StetPlace.make(tmp_path)
+    base = place.head
+    place.play(EVAL)
+    place.commit({"a.py": "eval(x)\n"})
+    log = tmp_path / "called"
+    wrapped = write_program(tmp_path / "stet", f'#!/bin/sh\necho "$1" >> {log}\nexec {place.stet} "$@"\n')
+    found = review(place, base, cmd=str(wrapped))
+    assert [finding.file for finding in found.findings] == ["a.py"]
+    called = log.read_text().split()
+    assert called.index("start") < called.index("run")
+
+
+@pytest.mark.parametrize("text", ["a.py:1 eval on input", json.dumps({"findings": []}) + " and more"])
+def test_section_9_exit_code_1_of_a_wrapper_means_findings(tmp_path: Path, text: str) -> None:
+    place = StetPlace.make(tmp_path)
+    wrapper = write_program(tmp_path / "wrapper", f"#!/bin/sh\ncat <<'END'\n{text}\nEND\nexit 1\n")
+    found = review(place, place.head, commands=[[str(wrapper)]], cmd="no-such-stet")
+    assert found.failure == ""
+    assert [finding.message for finding in found.findings] == [text]
+    assert reviewer(place)
+
+
+def test_section_10_the_state_file_is_there_from_the_start(place: Place) -> None:
+    place.script('[[on]]\ntask = "1"\nexit_code = 1\n')
+    place.segue("run", "plan.md", code=3)
+    (path,) = (place.root / "state").rglob("plans/*.json")
+    assert json.loads(path.read_text())["completed_task_indices"] == []
+
+
+def test_section_10_a_corrupted_state_starts_with_task_1_and_warns(place: Place) -> None:
+    place.script(WORK)
+    place.segue("run", "plan.md", "--task", "1")
+    (path,) = (place.root / "state").rglob("plans/*.json")
+    data = path.read_text()
+    place.database.unlink()
+    path.write_text(data[:20])
+    done = place.segue("run", "plan.md")
+    assert "The run starts with the first task." in done.stderr
+
+
+def test_section_10_a_dry_run_after_a_lost_state_knows_what_is_done(place: Place) -> None:
+    place.script(WORK)
+    place.segue("run", "plan.md", "--task", "1")
+    (path,) = (place.root / "state").rglob("plans/*.json")
+    path.unlink()
+    shown = place.segue("run", "plan.md", "--dry-run").stdout
+    assert "task 1:" not in shown
+    assert "task 2:" in shown
