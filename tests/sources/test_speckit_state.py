@@ -44,6 +44,7 @@ def test_everything_about_a_task_is_in_the_file(tmp_path: Path) -> None:
         "text": "f00",
         "agent_id": "bc-1",
         "branch": "b1",
+        "url": None,
         "commit": "abc",
         "error": None,
         "attempts": 2,

@@ -91,7 +91,7 @@ def _not_measured(why: str) -> Sharpness:
 def _why_not(files: Files) -> str:
     known = [path for path, (_, after) in files.items() if find_language(path, after) is not None]
     if known:
-        return f"nothing in {known[0]} can be mutated (some grammars need: pip install 'segue[languages]')"
+        return f"nothing in {known[0]} can be mutated (some grammars are in the extra `languages`)"
     return "no program was changed"
 
 
@@ -231,8 +231,9 @@ class _Trial:
             return replace(found, blunt=f"no test looks at what comes out of {names}")
         if missed:
             return replace(found, blunt=f"no test that proves the change reaches {_list_names(missed)}")
-        if viable and share < self._effort.share:
-            seen = round(share * len(viable))
+        seen = round(share * len(viable))
+        # One mutant more or less says little: it may mean the same as the original.
+        if len(viable) - seen > 1 and share < self._effort.share:
             words = f"{seen} of {len(viable)} small changes of the changed lines were noticed"
             return replace(found, blunt=f"{words}, less than {self._effort.share:.0%}")
         if not noticed:

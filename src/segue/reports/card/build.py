@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 _KINDS: tuple[type[Event], ...] = (
     *(StepStarted, VerdictGiven, CheckRun, Tampered, Reviewed, TaskEnded, PlanRevised),
 )
-_CHECK = "check: "
+_CHECK = ("check: ", "old test: ")
 """What the key of a criterion starts with when it is a command and not a sentence."""
 _REVIEW = "SELECT output FROM orchestrator_steps WHERE run_id = ? AND key = ? ORDER BY gen DESC LIMIT 1"
 _UNDECIDED = {
