@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 from msgspec import Struct
 
-from segue.domain.proof import CheckState
+from segue.domain.proof import BaseState, CheckState
 from segue.proof.execute import SealOptions
+from segue.proof.obstacles import NEEDS_NETWORK
 from tests.proof.packages import node_modules
 from tests.proof.projects import Checkout, Files, needs_sandbox
 from tests.proof.tools import on_path, program
@@ -210,9 +211,6 @@ CASES: dict[str, Command] = {
         "nox -r", {**PYTHON, "noxfile.py": NOX_OWN}, PYTHON_DONE, makes=True
     ),
     "tox": Command("tox -q", {**PYTHON, "tox.ini": TOX}, PYTHON_DONE, makes=True),
-    "tox with the package": Command(
-        "tox -q", {**PYTHON, "tox.ini": TOX_PACKAGE, "pyproject.toml": PYPROJECT}, PYTHON_DONE, makes=True
-    ),
     "tox made before": Command(
         "tox -q", {**PYTHON, "tox.ini": TOX}, PYTHON_DONE, before=("tox -q",), ignored=".tox\n", makes=True
     ),
@@ -307,7 +305,7 @@ CASES: dict[str, Command] = {
         "python -m doctest shop.py",
         {"shop.py": DOCTEST},
         {"shop.py": DOCTEST_MEAN},
-        "",
+        "shop.py::shop.mean",
         "doctest",
     ),
     "pytest doctests": Command(
@@ -404,7 +402,7 @@ CASES: dict[str, Command] = {
             "shop.c": '#include "shop.h"\nint total(int a, int b) { return a + b; }\nint mean(int a, int b) { return total(a, b) / 2; }\n',
             "tests/test_mean.c": '#include "shop.h"\nint main(void) { return mean(1, 3) != 2; }\n',
         },
-        "",
+        "test_mean",
         "ctest",
         ("cmake", "cc"),
         ignored="out\n",
@@ -434,4 +432,12 @@ def test_a_command_reports_its_tests(tmp_path: Path, name: str) -> None:
         asyncio.run(project.sealer().survey(shlex.split(case.argv), project.base))
     result = project.check(case.change, shlex.split(case.argv))
     assert result.state is CheckState.PASSED, (result.reason, result.output[-1500:])
-    assert (result.runner, result.proved) == (case.runner, (case.proved,) if case.proved else ()), result
+    assert (result.runner, result.proved) == (case.runner, (case.proved,)), result
+
+
+def test_what_needs_the_network_each_time_is_refused_before_the_run(tmp_path: Path) -> None:
+    base: Files = {**PYTHON, "tox.ini": TOX_PACKAGE, "pyproject.toml": PYPROJECT}
+    project = Checkout(tmp_path, base, SealOptions(timeout=300))
+    found = asyncio.run(project.sealer().survey(("tox", "-q"), project.base))
+    assert found.state is BaseState.UNREADY
+    assert NEEDS_NETWORK in found.reason

@@ -267,6 +267,7 @@ class Sandbox:
                 lane = {}
             lane |= {name: value for name in _TOOLCHAINS if (value := os.environ.get(name))}
         env = environment({**lane, **variables}, self._options.network)
+        env["UV_NO_SYNC"] = "1"  # it would build the project again, which needs the network
         if not self._dependencies.user_site:
             env["PYTHONNOUSERSITE"] = "1"
         if self._dependencies.compiled:

@@ -7,11 +7,8 @@ from collections.abc import Mapping
 from segue.proof.runners.junit import read_junit
 from segue.proof.runners.runner import Project, Runner, Stage, copy_hook, place_hook, read_reports
 
-_LAUNCHERS = {
-    "TOX_OVERRIDE": "testenv.pass_env+=PYTEST_ADDOPTS,PYTHONPATH,NODE_OPTIONS",
-    "UV_NO_SYNC": "1",
-}
-"""Tox hides variables from what it starts; uv builds the project again, which needs the network."""
+_LAUNCHERS = {"TOX_OVERRIDE": "testenv.pass_env+=PYTEST_ADDOPTS,PYTHONPATH,NODE_OPTIONS"}
+"""Tox hides variables from what it starts."""
 _QUIET = "-p no:cacheprovider --continue-on-collection-errors"
 
 
