@@ -22,9 +22,9 @@ COVERED = {
 """Which other test does the same."""
 
 SAMPLE = 25
-BELIEVED = 7
-"""How many cheats of the sample may end above what they earned; at first 7."""
-STOPPED = 4
+BELIEVED = 4
+"""How many cheats of the sample may end above what they earned; at first 9."""
+STOPPED = 3
 """How many honest agents of the sample may be stopped, or end below what they showed; at first 4."""
 
 
