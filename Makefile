@@ -6,7 +6,7 @@ LOCK := requirements/dev.txt
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 BINARY_VENV := .venv-binary
 
-.PHONY: setup demo check lint types types-elsewhere test collected test-smoke e2e browser-tests proofs escapes crash fresh-machine families \
+.PHONY: setup demo check lint types types-elsewhere test collected test-smoke e2e browser-tests proofs twins escapes crash fresh-machine families \
 	thorough e2e-oldest e2e-latest real-agents browser chromium tools torture bench proof mutants docs screenshots lock licences binary clean
 
 # Without compiled modules each test process and each `segue` that it starts compiles them again.
@@ -72,6 +72,7 @@ E2E := tests/e2e tests/parts/litellm/test_real.py tests/parts/litellm/test_page.
 PAGE := tests/web tests/parts/lab/test_browser.py tests/parts/lab/test_pages.py tests/parts/fleet/test_page.py tests/parts/bridge/test_page.py
 PROOFS := tests/proof tests/isolation tests/judges tests/parts/supabase
 ESCAPES := tests/isolation/escapes
+TWINS := $(addprefix tests/proof/test_,disguise.py sharpness.py support.py commands.py settle.py flaky.py)
 CRASH := tests/crash tests/torture tests/cli/test_survival.py tests/cli/test_build_kills.py tests/cli/test_disk.py tests/store/test_outage.py
 FRESH := tests/test_fresh_machine.py
 
@@ -86,7 +87,11 @@ browser-tests: setup browser
 
 # Sealed checks by every means, also of Go, Rust and JavaScript, and what the table of the sandbox promises.
 proofs: setup tools
-	$(PYTEST) $(PROOFS) --ignore=$(ESCAPES)
+	$(PYTEST) $(PROOFS) $(addprefix --ignore=,$(ESCAPES) $(TWINS))
+
+# Honest and cheating work side by side, sealed: of every class that proofs know, in every language and runner.
+twins: setup tools
+	$(PYTEST) $(TWINS)
 
 # Agents that try to get out of every sandbox, or to make Segue do outside what they cannot do themselves.
 escapes: setup tools

@@ -31,7 +31,7 @@ _FOLDER_OF = ("__init__.py", "__main__.py", "index", "mod.rs")
 _ABOUT_FILES = re.compile(r"path|open|join|dir|glob|file|load|read|root|folder|resolve|fixture", re.I)
 
 
-class Strength(IntEnum):
+class MentionStrength(IntEnum):
     """How sure a mention is."""
 
     WEAK = 1
@@ -50,9 +50,9 @@ class Mentions:
 
     def __init__(self, objects: Objects, entries: Mapping[str, TreeEntry]) -> None:
         self._objects, self.entries = objects, entries
-        self._known: dict[str, dict[str, Strength]] = {}
+        self._known: dict[str, dict[str, MentionStrength]] = {}
 
-    async def find(self, paths: Iterable[str]) -> dict[str, dict[str, Strength]]:
+    async def find(self, paths: Iterable[str]) -> dict[str, dict[str, MentionStrength]]:
         """Return who names these files, as code does; prose is not asked."""
         unknown = [path for path in dict.fromkeys(paths) if path not in self._known]
         words = {path: _words(path) for path in unknown}
@@ -67,7 +67,7 @@ class Mentions:
             for word in wanted.intersection(re.findall(r"\w+", text)):
                 by_word[word].append(_Line(path, text))
         for path in unknown:
-            found: dict[str, Strength] = {}
+            found: dict[str, MentionStrength] = {}
             for word in words[path]:
                 for line in by_word[word]:
                     strength = self._strength(path, word, line) if line.path != path else None
@@ -76,22 +76,22 @@ class Mentions:
             self._known[path] = found
         return {path: self._known[path] for path in paths}
 
-    def _strength(self, path: str, word: str, line: _Line) -> Strength | None:
+    def _strength(self, path: str, word: str, line: _Line) -> MentionStrength | None:
         name, stem, text = path.rpartition("/")[2], _stem(path), line.text
         if len(name) > len(word) and name in text and self._is_nearest(path, line.path, self._by_name[name]):
-            return Strength.STRONG
+            return MentionStrength.STRONG
         quoted = re.search(rf"""["'`](?:[^"'`]*[/.])?{re.escape(word)}(?:\.\w+)?["'`]""", text) is not None
         if word != stem and word != _camel(stem):
             is_path = quoted and _ABOUT_FILES.search(text) is not None
-            return Strength.WEAK if is_path or f"{word}/" in text else None
+            return MentionStrength.WEAK if is_path or f"{word}/" in text else None
         same = language(path) == language(line.path) != ""
         imported = _IMPORTS.search(text) or _LISTED.fullmatch(text) or word[0].isupper()
         if same and imported and self._is_nearest(path, line.path, self._by_stem[stem]):
-            return Strength.STRONG
+            return MentionStrength.STRONG
         # Such as a module that is run with `-m`, or the name of a template.
         if quoted or re.search(rf"-[mp]\s+(?:\w+\.)*{re.escape(word)}\b", text):
             nearest = self._is_nearest(path, line.path, self._by_stem[stem])
-            return Strength.WEAK if nearest else None
+            return MentionStrength.WEAK if nearest else None
         return None
 
     @cached_property

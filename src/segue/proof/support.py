@@ -14,7 +14,7 @@ from enum import StrEnum
 
 from segue.proof.compose import Comparison
 from segue.proof.doctests import has_examples
-from segue.proof.mentions import Mentions, Strength, language
+from segue.proof.mentions import Mentions, MentionStrength, language
 from segue.proof.paths import PathKind
 from segue.proof.runs import Observed
 
@@ -35,7 +35,7 @@ _ENTRY_KEYS = ("main", "module", "exports", "type", "browser", "bin")
 """Keys of a package.json that say which file others get."""
 
 
-class Role(StrEnum):
+class FileRole(StrEnum):
     """What a file is for, as far as the base tells."""
 
     PRODUCT = "product"
@@ -57,8 +57,8 @@ class Support:
         self._reported = _files(base)
         self._opened = None if base.opened is None else set(base.opened)
         self._unnamed: set[str] = set()
-        self._roles: dict[str, Role] = {}
-        self._graph: dict[str, Mapping[str, Strength]] = {}
+        self._roles: dict[str, FileRole] = {}
+        self._graph: dict[str, Mapping[str, MentionStrength]] = {}
         self._before = Mentions(comparison.objects, comparison.base)
         self._after = Mentions(comparison.objects, comparison.head)
         self.doubtful: set[str] = set()
@@ -86,7 +86,7 @@ class Support:
                 kinds[path] = PathKind.TEST
         for path in self._unnamed:
             if opened is not None and path in opened and kinds[path] is PathKind.CODE:
-                if language(path):
+                if language(path) or self._base.report is None:
                     self.doubtful.add(path)
                 else:
                     kinds[path] = PathKind.CONTROL
@@ -107,19 +107,19 @@ class Support:
             return
         if hint is PathKind.CONTROL and self._is_opened(path):
             return
-        if role is Role.UNSURE and await self._is_of_tests(path):
-            role = Role.TEST
-        by_role = {Role.TEST: PathKind.TEST, Role.CONTROL: PathKind.CONTROL}
+        if role is FileRole.UNSURE and await self._is_of_tests(path):
+            role = FileRole.TEST
+        by_role = {FileRole.TEST: PathKind.TEST, FileRole.CONTROL: PathKind.CONTROL}
         kinds[path] = by_role.get(role, PathKind.CODE)
-        if role is Role.UNSURE and self._is_opened(path):
+        if role is FileRole.UNSURE and self._is_opened(path):
             self.doubtful.add(path)
 
     async def _sort_new(
-        self, path: str, wanted: Mapping[str, Strength], used: Mapping[str, Strength]
+        self, path: str, wanted: Mapping[str, MentionStrength], used: Mapping[str, MentionStrength]
     ) -> None:
         hint, kinds = self._hints[path], self._comparison.kinds
         askers = [asker for asker in used if not self._is_of_check(asker)]
-        if hint is PathKind.TEST and any(used[one] is Strength.STRONG for one in askers):
+        if hint is PathKind.TEST and any(used[one] is MentionStrength.STRONG for one in askers):
             kinds[path] = PathKind.CODE
         if hint is not PathKind.CODE or askers or wanted:
             return
@@ -146,61 +146,64 @@ class Support:
     def _is_end(self, path: str) -> bool:
         return self._role_of_its_own(path) is not None
 
-    def _role_of_its_own(self, path: str) -> Role | None:
+    def _role_of_its_own(self, path: str) -> FileRole | None:
         """Return what a file is for, if who names it does not matter."""
         hint = self._hints[path]
         if path in self._reported:
-            return Role.TEST
+            return FileRole.TEST
         if path in self._named:
-            return Role.TEST if language(path) and hint is not PathKind.CONTROL else Role.CONTROL
+            return FileRole.TEST if language(path) and hint is not PathKind.CONTROL else FileRole.CONTROL
         if hint in (PathKind.CONTROL, PathKind.MERGED):
-            return Role.CONTROL
+            return FileRole.CONTROL
         if path not in self._comparison.differing and not self._is_opened(path):
-            return Role.TEST if hint is PathKind.TEST else Role.PRODUCT
+            return FileRole.TEST if hint is PathKind.TEST else FileRole.PRODUCT
         return None
 
-    def _role(self, path: str) -> Role:
+    def _role(self, path: str) -> FileRole:
         """Return what a file of the base is for."""
         known = self._roles.get(path) or self._role_of_its_own(path)
         if known is None and path not in self._graph:
-            known = Role.PRODUCT  # too far away to be looked at
+            known = FileRole.PRODUCT  # too far away to be looked at
         if known is None:
-            self._roles[path] = Role.UNSURE  # files may name each other
+            self._roles[path] = FileRole.UNSURE  # files may name each other
             known = self._judge(path, self._graph[path])
         self._roles[path] = known
         return known
 
-    def _judge(self, path: str, askers: Mapping[str, Strength]) -> Role:
+    def _judge(self, path: str, askers: Mapping[str, MentionStrength]) -> FileRole:
         roles = {asker: self._role(asker) for asker in askers}
-        of_product = [one for one in askers if roles[one] is Role.PRODUCT]
-        strong = [one for one in of_product if askers[one] is Strength.STRONG]
+        of_product = [one for one in askers if roles[one] is FileRole.PRODUCT]
+        strong = [one for one in of_product if askers[one] is MentionStrength.STRONG]
         # What only writes a file of data, such as a script that makes it, does not use it.
         if any(language(path) or self._is_opened(one) for one in strong):
-            return Role.PRODUCT
+            return FileRole.PRODUCT
         if language(path) and any(self._is_subject(path, one) for one in askers):
-            return Role.PRODUCT
+            return FileRole.PRODUCT
         if self._hints[path] is PathKind.TEST:
-            return Role.TEST
+            return FileRole.TEST
         if not askers:
             return self._judge_unnamed(path)
-        unsure = any(roles[one] is Role.UNSURE and askers[one] is Strength.STRONG for one in askers)
+        unsure = any(
+            roles[one] is FileRole.UNSURE and askers[one] is MentionStrength.STRONG for one in askers
+        )
         if unsure and not language(path):
-            return Role.PRODUCT
+            return FileRole.PRODUCT
         if of_product or language(path):
-            return Role.UNSURE
-        return Role.TEST if self._has_other_product(path) else Role.PRODUCT
+            return FileRole.UNSURE
+        return FileRole.TEST if self._has_other_product(path) else FileRole.PRODUCT
 
-    def _judge_unnamed(self, path: str) -> Role:
+    def _judge_unnamed(self, path: str) -> FileRole:
         """Return what a file is for that nothing names: what opens it knows it by its name or place."""
         if not self._is_opened(path) or _DERIVED.fullmatch(path.rpartition("/")[2]):
-            return Role.PRODUCT
-        return Role.UNSURE if language(path) else Role.CONTROL
+            return FileRole.PRODUCT
+        # A check without tests may look at everything, as a linter does: what it opens may be its subject.
+        return FileRole.UNSURE if language(path) or self._base.report is None else FileRole.CONTROL
 
     def _is_subject(self, path: str, test: str) -> bool:
         """Return whether a test that names a file is called after it."""
         stem = re.sub(r"[^a-z0-9]", "", path.rpartition("/")[2].partition(".")[0].lower())
         name = re.sub(r"[^a-z0-9]", "", test.rpartition("/")[2].lower())
-        return len(stem) > 1 and stem in name and self._role(test) is Role.TEST
+        return len(stem) > 1 and stem in name and self._role(test) is FileRole.TEST
 
     def _has_other_product(self, path: str) -> bool:
         """Return whether the check opens code besides its own, which data could be compared with."""

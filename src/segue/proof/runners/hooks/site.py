@@ -256,7 +256,7 @@ def _text(error):
 
 
 def _canary(names, files):
-    """Whether a failure is still noted: in a class and a method that have the names of real ones."""
+    """Return whether a failure is still noted: in a class and a method that have the names of real ones."""
     import unittest
 
     def must_fail(self):
