@@ -201,13 +201,8 @@ def test_what_decides_is_repeated(tmp_path: Path, oracle: Oracle, name: str) -> 
 
 def test_a_pass_that_decides_nothing_is_not_repeated(tmp_path: Path, oracle: Oracle) -> None:
     examine(tmp_path, oracle, Case({}))
-<<<<<<< HEAD
     sides = {"base": 1, "head": 2, "sabotaged": 1}  # the work is run once more as its user would
     assert oracle.asked == {f"{one}/{side}": n for one in ("calm", "old") for side, n in sides.items()}
-=======
-    times = {"base": 1, "head": 2, "sabotaged": 1}  # with the change once more, as an ordinary run
-    assert oracle.asked == {f"{one}/{side}": times[side] for one in ("calm", "old") for side in times}
->>>>>>> flaky
 
 
 def test_only_the_tests_that_decide_are_repeated(tmp_path: Path, oracle: Oracle) -> None:
