@@ -81,6 +81,7 @@ ACTING = frozenset(
             "sim gitlab",
             *("sim claude-cloud", "sim copilot-cloud", "sim devin", "sim jules"),
             "db migrate",
+            "db repair",
             "db push",
             "db supabase",
             "bench judge",
