@@ -74,33 +74,6 @@ class Contested(msgspec.Struct, frozen=True, omit_defaults=True):
     """The tests that fail with the version of the base."""
 
 
-class HowSettled(StrEnum):
-    """What settled the change of an old test, in the order in which it is tried."""
-
-    ASKED = "asked"
-    """The task's own words ask for it."""
-    MECHANICAL = "mechanical"
-    """It asserts the same as before, under a new name or path or with adapted imports."""
-    JUDGED = "judged"
-    """A judge saw both versions and found that the task asks for it."""
-    UNSETTLED = "unsettled"
-    """Nothing did: the task continues, at most `checked` for what the test covered."""
-
-
-class ChangedTest(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A test of the base that was changed, moved or removed."""
-
-    path: str
-    """Where to look: the file now, or the old one if it was removed."""
-    line: int = 0
-    """The first line to look at; 0: the whole file."""
-    test: str = ""
-    """Its id at the base; empty: the file as a whole."""
-    how: HowSettled = HowSettled.UNSETTLED
-    why: str = ""
-    """In one sentence: what settled it, or why nothing did."""
-
-
 NOT_EXERCISED = "not shown that the checks exercise the change"
 """The weakness of a check that passes, where sabotage of the changed code could not be tried."""
 
@@ -147,21 +120,6 @@ class CheckResult(msgspec.Struct, frozen=True, omit_defaults=True):
     """Those among the failures known before the run that pass now, each time they were tried."""
     environment: str = ""
     """Which environment judged, where the task changed what `check_setup` builds it from."""
-
-    changed_tests: tuple[ChangedTest, ...] = ()
-    """Tests of the base that the task changed, moved or removed, and what settled each."""
-    flaky: tuple[str, ...] = ()
-    """Tests whose results differed when they were repeated: they prove nothing and refute nothing."""
-    both_sides: tuple[str, ...] = ()
-    """Changed files that the product and the checks use, each with the lines to look at (`path:line`)."""
-    cap: str = ""
-    """Why the level is at most `checked` by this check; empty: it is not capped."""
-    mutants: tuple[int, int] | None = None
-    """How many mutants of the changed lines were tried against the proving tests, and how many noticed."""
-    survivors: tuple[str, ...] = ()
-    """Mutants that nobody noticed, each as a diff of one line (`path:line: - old + new`)."""
-    blunt: str = ""
-    """Why the proving tests cannot tell right from wrong; empty: they can."""
 
     @property
     def exercises(self) -> bool:
