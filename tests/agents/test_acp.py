@@ -274,7 +274,7 @@ class TestTalk:
     def test_a_session_may_have_to_wait_for_the_next_minute(self, stage: Stage) -> None:
         stage.waits = True
         session = outcome(stage.run()).session
-        (noted,) = stage.root.glob("run/**/launched")
+        (noted,) = stage.root.glob("run/**/begun")
         os.utime(noted, (time.time() - 120,) * 2)
         later = stage.run(token="later", session=session)
         assert [raw for raw in of(later, AgentRaw) if raw.kind == "wait"] == []

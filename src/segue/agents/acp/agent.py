@@ -115,19 +115,24 @@ class AcpAgent:
             place = folder / file.path
             place.parent.mkdir(parents=True, exist_ok=True)
             write_atomic(place, file.text.encode())
-        stdin = json.dumps({**self._document(job), "not_before": self._not_before(job, shared)})
+        begun = folder / "begun"
+        times = {"not_before": self._not_before(job, begun), "begun": str(begun)}
+        stdin = json.dumps({**self._document(job), **times})
         argv = part_command("segue.agents.acp.child")
         variables = self._variables(job, folder)
         own = Places((folder, *in_home(*self._profile.home)), tuple(program_places(self._argv(), variables)))
         return make_command(job, argv, self._passed(), variables, stdin, own)
 
-    def _not_before(self, job: Job, shared: Path) -> float:
-        """Return when the session may be continued, and note this launch for the next one."""
+    def _not_before(self, job: Job, begun: Path) -> float:
+        """Return when the session may be continued; the driver notes later when it began its own.
+
+        Starting takes seconds, so the minute of the launch may not be that of the session.
+        """
         if not self._profile.one_launch_a_minute:
             return 0.0
-        noted = shared / "launched"
-        last = noted.stat().st_mtime if job.session and noted.exists() else 0.0
-        noted.touch()
+        last = begun.stat().st_mtime if job.session and begun.exists() else 0.0
+        begun.parent.mkdir(parents=True, exist_ok=True)
+        begun.touch()
         return (last // 60 + 1) * 60
 
     def _document(self, job: Job) -> dict[str, object]:

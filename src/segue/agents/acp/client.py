@@ -6,8 +6,10 @@ terminal: agents have their own tools for both.
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Protocol
 
 from segue.agents.acp.tools import AcpToolCall, choose_option, is_allowed
@@ -159,6 +161,9 @@ class AcpClient:
             if how == "load":
                 self._await_silence()
         self._print({"type": "session", "id": self._session, "how": how, "replayed": self._replayed})
+        if begun := self._job.get("begun"):
+            with contextlib.suppress(OSError):
+                Path(begun).touch()
         return answer
 
     def _await_silence(self) -> None:
