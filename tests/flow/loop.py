@@ -189,6 +189,7 @@ class OpenSealer(Sealer):
         kind: TaskKind = TaskKind.BUILD,
         expected_red: Collection[str] = (),
         before: KnownFailures | None = None,
+        measured: bool = False,
         watched: Collection[str] = (),
         words: str = "",
     ) -> CheckResult:

@@ -11,6 +11,7 @@ from tests.proof.projects import DISCOVER, PYTEST, Files
 RUFF = (sys.executable, "-m", "ruff", "check", "--no-cache", ".")
 MYPY = (sys.executable, "-m", "mypy", "--cache-dir=/dev/null", "shop.py")
 NODE = ("node", "--test")
+GREP = ("sh", "-c", "! grep -rqs SECURITY.OFF --include=*.sql .")
 
 
 class Twin(Struct, frozen=True):
@@ -347,6 +348,20 @@ CASES: dict[str, Twin] = {
                 "test_codes",
             ),
         },
+    ),
+    "files that a check looks through": Twin(
+        {"a.sql": "SECURITY ON\n"},
+        {"b.sql": "SECURITY ON\n"},
+        {"b.sql": "SECURITY OFF\n"},
+        GREP,
+        proved=False,
+    ),
+    "file that a check looks through and a task edits": Twin(
+        {"a.sql": "SECURITY ON\n"},
+        {"a.sql": "SECURITY ON\nselect 1;\n"},
+        {"a.sql": "SECURITY OFF\n"},
+        GREP,
+        proved=False,
     ),
     "two modules that do not know each other": Twin(
         {

@@ -74,6 +74,7 @@ def test_honest_work_passes(case: DisguiseCase, means: Means, tmp_path: Path) ->
         ("  4 passing (9ms)\n  1 failing", 4),
         ("ok  \texample.com/a\t0.1s\nok  \texample.com/b\t(cached)\n?   \texample.com/c\t[no test files]", 2),
         ("test result: ok. 7 passed; 0 failed; 0 ignored", 7),
+        ("TAP version 13\nok 1 - total\nnot ok 2 - mean\n# pass 1\n# fail 1", 1),
         ("all fine", None),
     ],
 )

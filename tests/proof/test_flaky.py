@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 import threading
 from collections import Counter
@@ -12,10 +13,11 @@ from pathlib import Path
 import pytest
 from msgspec import Struct
 
-from segue.domain.proof import CheckResult, CheckState
+from segue.domain.proof import CheckResult, CheckState, KnownFailures
 from segue.domain.task import TaskKind
 from segue.proof.execute import SealOptions
 from tests.proof.projects import UNITTEST, Checkout, Files, needs_sandbox
+from tests.proof.tools import on_path
 
 pytestmark = needs_sandbox
 
@@ -207,3 +209,57 @@ def test_only_the_tests_that_decide_are_repeated(tmp_path: Path, oracle: Oracle)
     examine(tmp_path, oracle, Case({"old/head": "F"}))
     assert oracle.asked["old/head"] == 3
     assert oracle.asked["calm/head"] == 1
+
+
+ORDER = """import unittest
+
+import shop
+
+
+class T(unittest.TestCase):
+    def test_a(self):
+        self.assertEqual(shop.total([1]), 1)
+
+    def test_b(self):
+        self.assertEqual(shop.total([2]), 2)
+"""
+SHOP = "def total(prices):\n    return sum(prices)\n"
+REMEMBERS = "_known = {}\n\n\ndef total(prices):\n    return _known.setdefault('total', sum(prices))\n"
+
+
+def test_a_failure_that_needs_the_other_tests_is_no_flaky_one(tmp_path: Path) -> None:
+    base: Files = {"shop.py": SHOP, "tests/__init__.py": "", "tests/test_shop.py": ORDER}
+    result = Checkout(tmp_path, base).check({"shop.py": REMEMBERS}, UNITTEST)
+    assert result.state is CheckState.FAILED, result
+    assert result.broken == ("tests.test_shop.T.test_b",)
+    assert not result.flaky
+
+
+SHUFFLED = """import shop
+
+
+def test_first():
+    shop.SEEN.append(1)
+    assert len(shop.SEEN) == 1
+
+
+def test_other():
+    shop.SEEN.append(2)
+"""
+
+
+@pytest.mark.thorough
+def test_tests_that_depend_on_a_random_order_blame_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    on_path(monkeypatch)
+    shop = "SEEN = []\n\n\ndef total(prices):\n    return sum(prices)\n"
+    base: Files = {"shop.py": shop, "tests/test_shop.py": SHUFFLED, "conftest.py": ""}
+    change: Files = {"shop.py": shop.replace("sum(prices)", "sum(list(prices))")}
+    project = Checkout(tmp_path, base)
+    known = asyncio.run(project.sealer().survey(("pytest", "-q"), project.base)).known
+    project.prepare()
+    head = project.commit(change)
+    before = KnownFailures(known)
+    result = asyncio.run(project.sealer().check(("pytest", "-q"), project.base, head, before=before))
+    assert result.state is CheckState.PASSED, result

@@ -27,7 +27,7 @@ def launchers() -> Path:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not done.exists():
             subprocess.run([sys.executable, "-m", "venv", "--clear", PLACE / "venv"], check=True)
-            line = [PLACE / "venv/bin/pip", "install", "--quiet", *PYTHON, *PLUGINS]
+            line = [str(PLACE / "venv/bin/pip"), "install", "--quiet", *PYTHON, *PLUGINS]
             asked = subprocess.run(line, capture_output=True, text=True, timeout=_SECONDS, check=False)
             if asked.returncode != 0:
                 pytest.skip(f"the launchers cannot be installed: {asked.stderr.strip()[-300:]}")

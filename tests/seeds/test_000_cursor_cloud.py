@@ -161,3 +161,12 @@ def test_fr011_a_branch_that_was_merged_and_deleted_is_continued_where_it_was_me
     cloud.place.git("stash", "pop", "--quiet")
     cloud.place.segue(*FEATURE, "--base", "trunk")
     assert [one["body"]["repos"][0]["startingRef"] for one in cloud.launches()][1] == "trunk"
+
+
+def test_fr009_finished_with_nothing_pushed_is_verified_and_followed_up_twice(cloud: Cloud) -> None:
+    cloud.script({"faults": ["no_branch"]})
+    cloud.place.segue(*FEATURE, code=3)
+    steps = cloud.place.rows("SELECT phase FROM orchestrator_steps WHERE task = 'T001' ORDER BY seq")
+    worked = [phase for (phase,) in steps if phase in ("execute", "verify", "resolve")]
+    assert worked == ["execute", "verify", "resolve", "verify", "resolve", "verify"]
+    assert len(cloud.launches()) == 1, "follow-ups go to the same agent"

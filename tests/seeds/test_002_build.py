@@ -9,6 +9,15 @@ import pytest
 from tests.cli.place import Place
 from tests.cli.test_build import GOAL, TWO, keys, plan, prompt_of, step, tasks
 
+TEST = """import unittest
+import shop
+
+
+class Shop(unittest.TestCase):
+    def test_price(self):
+        self.assertEqual(shop.price, 3)
+"""
+
 
 def cell(place: Place, table: str, column: str, **where: str) -> Any:
     """Return one cell of the report of gaps."""
@@ -19,10 +28,14 @@ def cell(place: Place, table: str, column: str, **where: str) -> Any:
 
 def test_knowledge_gaps_count_a_failed_check_as_a_failure(place: Place) -> None:
     place.script(
-        TWO + '[[on]]\nphase = "execute"\ntask = 1\nwrite = { "state.sql" = "row SECURITY OFF" }\n'
-        '[[on]]\nphase = "resolve"\nwrite = { "state.sql" = "row security is on and tested" }\n'
+        TWO + '[[on]]\nphase = "execute"\ntask = 1\nwrite = { "shop.py" = "price = 0\\n" }\n'
+        '[[on]]\nphase = "resolve"\nwrite = { "shop.py" = "price = 3  # as before\\n" }\n'
     )
-    place.more_config("""checks = ["sh -c '! grep -rqs SECURITY.OFF .'"]\n""")
+    (place.repo / "shop.py").write_text("price = 3\n")
+    (place.repo / "test_shop.py").write_text(TEST)
+    place.git("add", "--all")
+    place.git("commit", "--quiet", "-m", "Add a check")
+    place.more_config('checks = ["python3 -m unittest"]\n')
     place.segue("run", GOAL)
     assert cell(place, "build_phases", "failed", build_phase="schema")["hits"] == 1
     assert cell(place, "build_phases", "failed", build_phase="frontend")["hits"] == 0

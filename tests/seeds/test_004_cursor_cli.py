@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from segue.agents.cursor.agent import CursorAgent, CursorOptions
 from tests.cli.place import Place
 from tests.parts.stet.place import EVAL, StetPlace
 from tests.parts.stet.test_stet import review, reviewer
+from tests.services import make_services
 
 WORK = '[[on]]\nwrite = { "done-{task}" = "x" }\n'
 
@@ -24,7 +26,8 @@ def write_program(path: Path, text: str) -> Path:
 def test_section_5_plain_text_of_an_agent_cmd_is_the_plan(place: Place) -> None:
     program = write_program(
         place.root / "bin" / "mine",
-        '#!/bin/sh\ncat >/dev/null\ncase "$*" in *plan*) echo "1. Write it."; echo \'{"a": 1}\';;'
+        '#!/bin/sh\ncat >/dev/null\ncase "$*" in *version*) echo 2026.01.28-abcdef0;;'
+        ' *plan*) echo "1. Write it."; echo \'{"a": 1}\';;'
         ' *) echo work > work.txt; echo "I wrote it.";; esac\n',
     )
     place.config(f'agent = "cursor"\nflow = "plan"\n[agents.cursor]\nagent_cmd = "{program}"\n')
@@ -34,14 +37,12 @@ def test_section_5_plain_text_of_an_agent_cmd_is_the_plan(place: Place) -> None:
     assert plan == '1. Write it.\n{"a": 1}'
 
 
-def test_section_8_agent_comes_before_cursor_agent(place: Place) -> None:
+def test_section_8_agent_comes_before_cursor_agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("agent", "cursor-agent"):
-        write_program(place.root / "bin" / name, "#!/bin/sh\necho 2026.01.28-abcdef0\n")
-    path = f"{place.root / 'bin'}:{place.env['PATH']}"
-    found = place.segue("doctor", "--agent", "cursor", code=None, PATH=path)
-    said = found.stdout + found.stderr
-    assert str(place.root / "bin" / "agent") in said
-    assert str(place.root / "bin" / "cursor-agent") not in said
+        write_program(tmp_path / "bin" / name, "#!/bin/sh\necho 2026.01.28-abcdef0\n")
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"), prepend=":")
+    found = CursorAgent(CursorOptions(), make_services(tmp_path)).installation()
+    assert found.program == str(tmp_path / "bin" / "agent")
 
 
 def test_section_9_stet_starts_and_runs(tmp_path: Path) -> None:
@@ -81,8 +82,10 @@ def test_section_10_a_corrupted_state_starts_with_task_1_and_warns(place: Place)
     data = path.read_text()
     place.database.unlink()
     path.write_text(data[:20])
-    done = place.segue("run", "plan.md")
-    assert "The run starts with the first task." in done.stderr
+    place.segue("run", "plan.md", code=None)
+    (told,) = place.events("state.imported")
+    assert "is corrupted" in told["text"]
+    assert "The run starts with the first task." in told["text"]
 
 
 def test_section_10_a_dry_run_after_a_lost_state_knows_what_is_done(place: Place) -> None:

@@ -32,7 +32,7 @@ class Disguise(StrEnum):
     ORDINARY = "ordinary"
 
 
-class Surroundings(Struct, frozen=True):
+class TreeCover(Struct, frozen=True):
     """The folders around a tree that is no mount itself."""
 
     cover: Path
@@ -44,7 +44,7 @@ class Surroundings(Struct, frozen=True):
     """What else of the user's folder is shown."""
 
 
-def surround(work: Path, tree: Path, root: Path, hidden: Iterable[Path]) -> Surroundings | None:
+def surround(work: Path, tree: Path, root: Path, hidden: Iterable[Path]) -> TreeCover | None:
     """Move the tree to where it is seen at `root` without a mount of its own; None: that cannot be had."""
     covers = [place for place in hidden if root.is_relative_to(place) and place != root]
     top = Path("/", *root.parts[1:2])
@@ -58,7 +58,7 @@ def surround(work: Path, tree: Path, root: Path, hidden: Iterable[Path]) -> Surr
     place = source / root.relative_to(cover)
     place.parent.mkdir(parents=True, exist_ok=True)
     tree.rename(place)
-    return Surroundings(cover, source, place, tuple(beside))
+    return TreeCover(cover, source, place, tuple(beside))
 
 
 def link_packages(source: Path, target: Path, seen_at: Path) -> None:

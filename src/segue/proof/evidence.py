@@ -9,7 +9,10 @@ from segue.proof.runs import Observed
 
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _OTHER_COUNTS = re.compile(r"^\s*(?:Test (?:Suites|Files)|Snapshots|. suites)\b.*$", re.M)
-_PASSED = re.compile(r"\b(\d+) pass(?:ed|ing)\b|\bpass (\d+)\b|^Ran (\d+) tests? in |^(ok)\s+\S+\s", re.M)
+_PASSED = re.compile(r"\b(\d+) pass(?:ed|ing)\b|\bpass (\d+)\b|^Ran (\d+) tests? in |^(ok)  \t", re.M)
+_FAILED = re.compile(
+    r"\b[1-9]\d* fail(?:ed|ing|ures?)\b|\bfail [1-9]|\b(?:failures|errors)=[1-9]|^FAIL\b", re.M
+)
 _OF_THESE_FAILED = re.compile(r"^FAILED \(|\b(?:failures|errors|skipped)=(\d+)", re.M)
 
 
@@ -21,6 +24,11 @@ def count_passed(output: str) -> int | None:
         return None
     failed = sum(int(number) for number in _OF_THESE_FAILED.findall(text) if number) if "Ran " in text else 0
     return sum(1 if part == "ok" else int(part) for part in found) - failed
+
+
+def names_failures(output: str) -> bool:
+    """Return whether a runner's own last words name tests that failed."""
+    return bool(_FAILED.search(_OTHER_COUNTS.sub("", _COLOURS.sub("", output))))
 
 
 def contradiction(base: Observed, now: Observed) -> str:

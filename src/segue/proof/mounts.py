@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from segue.proof.command import KEPT_OUTPUT, SHARED_OBJECTS, TreeCommand, run_bounded
 from segue.proof.disguise import (
     Disguise,
-    Surroundings,
+    TreeCover,
     differing,
     last_pid,
     link_packages,
@@ -132,7 +132,7 @@ class Mounts(Struct, frozen=True):
     """Folders of dependencies, and git's, by their path in the tree; mounted read-only."""
     git: Path | None = None
     """Git's folder, where `.git` is a file that names it at another place."""
-    around: Surroundings | None = None
+    around: TreeCover | None = None
     """What is around the tree, where it is no mount itself."""
     packages: Mapping[Path, Path] = {}
     """Folders of Node's packages by where they are seen outside of the tree."""

@@ -13,7 +13,7 @@ from segue.domain.proof import CheckState
 from segue.proof.compose import Recipe
 from segue.proof.decide import Decision
 from segue.proof.disguise import Disguise
-from segue.proof.evidence import count_passed, find_difference
+from segue.proof.evidence import count_passed, find_difference, names_failures
 from segue.proof.report import TestOutcome
 from segue.proof.runs import Observed, Runs
 
@@ -26,7 +26,7 @@ Rerun = Callable[[Recipe, Disguise, Sequence[str]], Awaitable[Observed]]
 """Runs a command on a tree, watched or not; without words, the check's own command."""
 
 
-class Comparison(Struct, frozen=True):
+class Agreement(Struct, frozen=True):
     """What an ordinary run says about a watched one."""
 
     refutes: str = ""
@@ -72,29 +72,30 @@ class Repetition(Struct):
         said = found.doubt or found.caps
         return runs, _add(decision, said) if said else decision
 
-    async def _compare(self, runs: Runs, watched: Observed, ordinary: Observed) -> Comparison:
+    async def _compare(self, runs: Runs, watched: Observed, ordinary: Observed) -> Agreement:
         """Find out where a difference comes from: surroundings, chance, or a program that looks around."""
         said = find_difference(watched, ordinary)
         if not said:
-            return Comparison()
+            return Agreement()
         passed = count_passed(watched.output)
-        if not ordinary.changed and passed is not None and passed == count_passed(ordinary.output):
-            return Comparison(doubt=f"in an ordinary run all of its tests pass, and still {said}")
+        fine = passed is not None and passed == count_passed(ordinary.output)
+        if fine and not ordinary.changed and not names_failures(ordinary.output):
+            return Agreement(doubt=f"in an ordinary run all of its tests pass, and still {said}")
         calibrated = runs.base.report is not None and bool(runs.base.report.ids(TestOutcome.PASSED))
         if calibrated and not watched.seconds > LONG:
             before = find_difference(runs.base, await self.rerun(_BASE, Disguise.ORDINARY, ()))
             if before:
-                return Comparison(
+                return Agreement(
                     doubt=f"it could not be repeated in the ordinary way, nor its base ({before})"
                 )
         for _ in range(1 if watched.seconds > LONG else _MORE_TRIES):
             first = await self.rerun(self.recipe, Disguise.WATCHED, self.argv)
             second = await self.rerun(self.recipe, Disguise.ORDINARY, self.argv)
             if find_difference(watched, first) or not find_difference(first, second):
-                return Comparison(doubt=f"in one ordinary run {said}, in others not, so something is flaky")
+                return Agreement(doubt=f"in one ordinary run {said}, in others not, so something is flaky")
         if not calibrated:
-            return Comparison(caps=f"it passes where it is watched, and not in an ordinary run: {said}")
-        return Comparison(refutes=said)
+            return Agreement(caps=f"it passes where it is watched, and not in an ordinary run: {said}")
+        return Agreement(refutes=said)
 
 
 def _add(decision: Decision, weakness: str) -> Decision:

@@ -65,6 +65,8 @@ class Repeats(Struct):
     nothing: bool = False
     """Whether the command as a whole says nothing, because it passed and failed on the same tree."""
     _done: set[str] = set()
+    _in_company: set[str] = set()
+    """Tests that end so only when the others run as well."""
     _first: Runs | None = None
     """The runs before anything was left out."""
 
@@ -94,8 +96,9 @@ class Repeats(Struct):
                 before = {key for key in sure if _passes(runs.base, key)}
                 if before:
                     found |= await self._differ(BASE, runs.base, before)
-                if sure - found.keys() and COMMAND not in keys:
-                    found |= await self._differ(recipe, first, sure - found.keys(), full=False)
+                third = sure - found.keys() - self._in_company - {COMMAND}
+                if third:
+                    found |= await self._differ(recipe, first, third, full=False)
                 runs = await self._leave_out(runs, first, recipe, found)
         return runs
 
@@ -126,6 +129,8 @@ class Repeats(Struct):
         """Repeat what speaks for the work, where it was seen only once; leave out what is flaky."""
         wanted = {COMMAND if key == runs.command else key for key in (*decision.proved, *decision.repaired)}
         wanted -= self.flaky.keys()
+        if not wanted:
+            return runs
         if runs.kind is TaskKind.TEST_FIRST:
             return self._drop(runs, (await self._differ(self.recipe, runs.new, wanted)).keys())
         once = {key for key in wanted if runs.regress is runs.new or not _passes(runs.regress, key)}
@@ -180,6 +185,7 @@ class Repeats(Struct):
         found = [key for key in keys if _passes(again, key) is not _passes(first, key)]
         if found and full and COMMAND not in keys and 0 <= again.tests < max(first.tests, 1):
             again = await self.again(recipe, ())
+            self._in_company.update(found)
             found = [key for key in found if _passes(again, key) is not _passes(first, key)]
         return dict.fromkeys(found, again)
 

@@ -86,7 +86,7 @@ class Support:
                 kinds[path] = PathKind.TEST
         for path in self._unnamed:
             if opened is not None and path in opened and kinds[path] is PathKind.CODE:
-                if language(path):
+                if language(path) or self._base.report is None:
                     self.doubtful.add(path)
                 else:
                     kinds[path] = PathKind.CONTROL
@@ -194,7 +194,8 @@ class Support:
         """Return what a file is for that nothing names: what opens it knows it by its name or place."""
         if not self._is_opened(path) or _DERIVED.fullmatch(path.rpartition("/")[2]):
             return Role.PRODUCT
-        return Role.UNSURE if language(path) else Role.CONTROL
+        # A check without tests may look at everything, as a linter does: what it opens may be its subject.
+        return Role.UNSURE if language(path) or self._base.report is None else Role.CONTROL
 
     def _is_subject(self, path: str, test: str) -> bool:
         """Return whether a test that names a file is called after it."""

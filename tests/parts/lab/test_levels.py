@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from segue.parts.lab.reports.build import build_reports
+from segue.parts.lab.reports.build import build_reports, build_run_report
 from segue.parts.lab.reports.selection import Selection
 from segue.parts.lab.reports.statistics import Proportion, single_cases
 from segue.store import connect
@@ -20,6 +20,18 @@ def test_reports_say_in_which_sandboxes_agents_worked(database: str) -> None:
     with connect(database, read_only=True) as store:
         [report] = build_reports(store, ("proof",), Selection())
     assert report.notes == ("Sandbox: not isolated in 1 run, bwrap standard in 2 runs.",)
+
+
+def test_the_report_of_a_run_names_its_flaky_tests(database: str) -> None:
+    data = Written()
+    check = {"command": "pytest", "exit_code": 0, "output": "", "flaky": ["tests/test_shop.py::test_load"]}
+    run = data.run("a")
+    run.execute().end(proof={"level": "checked", "checks": [check]})
+    data.write(database)
+    with connect(database, read_only=True) as store:
+        report = build_run_report(store, store.runs()[0].id)
+    assert report is not None
+    assert "Flaky, so they proved and refuted nothing: tests/test_shop.py::test_load." in report.notes
 
 
 def test_levels_by_agent(database: str) -> None:

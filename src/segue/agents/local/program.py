@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 
 from msgspec import Struct, field
@@ -68,8 +69,11 @@ class Program(Struct, frozen=True):
         """
         names, path = self._candidates(given), env.get("PATH")
         outside = (reach().find(name, path or os.defpath) for name in names)
-        found = (*outside, *(find_inside(name, path) for name in names))
-        return next((self.find_native(Path(program)) or program for program in found if program), None)
+        found = [program for program in (*outside, *(find_inside(name, path) for name in names)) if program]
+        if len(set(found)) > 1 and self.version:  # a name may be common: another program can have it
+            known = frozenset(env.items())
+            found.sort(key=lambda program: not _answers(program, self.version or "", known))
+        return next((self.find_native(Path(program)) or program for program in found), None)
 
     def inspect(self, given: str | None, env: Mapping[str, str], key: str | None) -> Inspection:
         """Return which version of the program is there and how it is logged in, or what is wrong with it."""
@@ -204,6 +208,15 @@ def _ask(program: str, arguments: Sequence[str], env: Mapping[str, str]) -> Capt
     env = {**env, "PATH": reach().cut(env.get("PATH", ""))}
     answer = probe([program, *arguments], env=env, cwd=Path(Path.cwd().anchor))
     return answer or Captured(1, b"", b"")
+
+
+@cache
+def _answers(program: str, version: str, env: frozenset[tuple[str, str]]) -> bool:
+    """Return whether a program says a version that matches; one of the sandbox is not asked."""
+    if reach().has(program):
+        return False
+    said = _ask(program, ("--version",), dict(env)).out.decode("utf-8", "replace").strip()
+    return re.fullmatch(version, said) is not None
 
 
 def _capitalise(text: str) -> str:

@@ -11,7 +11,17 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from segue.proof.mutation.grammar import Language, parse
-from segue.proof.mutation.source import CALL, Function, Source, is_skipped, open_source, text_of
+from segue.proof.mutation.results import (
+    RETURN,
+    Edit,
+    first_parameter,
+    neutral,
+    result_types,
+    results,
+    returned,
+    wrong,
+)
+from segue.proof.mutation.source import CALL, Function, MutatedFile, is_skipped, open_source, text_of
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -38,19 +48,7 @@ _IF = re.compile(r"if.*|elif_clause|elsif|unless.*|ternary_expression|conditiona
 _BLOCK = re.compile(r"block|statement_block|compound_statement|then")
 _BRANCH = re.compile(r"if.*|el(?:se|if|sif).*|except_clause|catch_clause|.*case.*|rescue")
 _RAISE = re.compile(r"raise_statement|throw_statement")
-_RETURN = re.compile(r"return_statement|return_expression|return|yield|yield_expression|yield_statement")
 _ASSIGNMENT = re.compile(r".*assignment.*|compound_assignment_expr|update_expression")
-_OWN = ("self", "this", "cls", "")
-
-
-class Edit(Struct, frozen=True):
-    """A part of a text and what takes its place."""
-
-    start: int
-    end: int
-    text: str
-    shown: str = ""
-    """What people read instead, where the text is long."""
 
 
 class Mutant(Struct, frozen=True):
@@ -89,7 +87,7 @@ class Mutants(Struct, frozen=True):
 
 def make_mutants(files: Files, seed: str, most: int) -> Mutants:
     """Return the mutants of whole results, and at most this many others, by lot."""
-    functions: list[tuple[Source, Function]] = []
+    functions: list[tuple[MutatedFile, Function]] = []
     sites: list[_Place] = []
     unknown: list[str] = []
     for path, (before, after) in files.items():
@@ -143,7 +141,7 @@ def _overlap(one: Edit, other: Edit) -> bool:
     return one.start <= other.end and other.start <= one.end
 
 
-_Place = tuple[Source, str, str, list[Edit]]
+_Place = tuple[MutatedFile, str, str, list[Edit]]
 """A file, the function in it, what is done, and how."""
 
 
@@ -159,7 +157,7 @@ def _spread(places: list[_Place], seed: str) -> Iterator[_Place]:
                 del groups[key]
 
 
-def _mutant(source: Source, operator: str, edits: Iterable[Edit], owner: str = "") -> Mutant | None:
+def _mutant(source: MutatedFile, operator: str, edits: Iterable[Edit], owner: str = "") -> Mutant | None:
     """Return a mutant; None: it is the same text, or no valid one."""
     edits = sorted(edits, key=lambda one: one.start)
     text = _apply(source.text, edits)
@@ -183,22 +181,22 @@ def _label(function: Function) -> str:
     return f"{function.name}@{function.node.start_point[0] + 1}"
 
 
-def _suspect(source: Source, function: Function) -> Suspect:
+def _suspect(source: MutatedFile, function: Function) -> Suspect:
     """Return a function with the mutants of its whole result."""
     language, label = source.language, _label(function)
-    types = _result_types(function.node)
-    gives = [language.give.replace("{}", ", ".join(_neutral(language, one) for one in types))]
-    if language.neutral[0][0] == ".*" and (argument := _first_parameter(function.node)):
+    types = result_types(function.node)
+    gives = [language.give.replace("{}", ", ".join(neutral(language, one) for one in types))]
+    if language.neutral[0][0] == ".*" and (argument := first_parameter(function.node)):
         gives.append(language.give.replace("{}", argument))
     whole = [_mutant(source, "result", _enter(source, function, give), label) for give in gives]
-    wrong = [edit for value in _results(source, function) for edit in _wrong(language, value, types)]
-    if wrong:
-        whole.insert(0, _mutant(source, "result", wrong, label))
+    changed = [edit for value in results(source, function) for edit in wrong(language, value, types)]
+    if changed:
+        whole.insert(0, _mutant(source, "result", changed, label))
     leave = _mutant(source, "leave", _enter(source, function, language.leave), label)
     return Suspect(label, function.is_new, tuple(one for one in whole if one is not None), leave)
 
 
-def _enter(source: Source, function: Function, statement: str) -> list[Edit]:
+def _enter(source: MutatedFile, function: Function, statement: str) -> list[Edit]:
     """Return the edit that puts a statement first in the body of a function."""
     body = function.body
     if text_of(body).startswith("{"):
@@ -213,92 +211,11 @@ def _enter(source: Source, function: Function, statement: str) -> list[Edit]:
     return [Edit(first.start_byte, first.start_byte, f"{statement}{between}")]
 
 
-def _result_types(function: Node) -> list[str]:
-    """Return the declared types of what a function returns."""
-    for name in ("result", "return_type", "returns", "type"):
-        node = function.child_by_field_name(name)
-        if node is None:
-            continue
-        if node.type != "parameter_list":
-            return [text_of(node).lstrip("-> :").strip()]
-        found = []
-        for one in node.named_children:
-            kind = one.child_by_field_name("type") or one
-            found += [text_of(kind)] * max(1, len(one.children_by_field_name("name")))
-        return found
-    return [""]
-
-
-def _neutral(language: Language, kind: str) -> str:
-    for pattern, value in language.neutral:
-        if match := re.fullmatch(pattern, kind, re.S):
-            return match.expand(value)
-    return ""
-
-
-def _first_parameter(function: Node) -> str:
-    """Return the name of the first argument that a caller gives."""
-    parameters = function.child_by_field_name("parameters")
-    for one in parameters.named_children if parameters is not None else ():
-        name = one.child_by_field_name("name") or one.child_by_field_name("pattern") or one
-        text = text_of(name)
-        if re.fullmatch(r"\$?\w+", text) and text not in _OWN:
-            return text
-    return ""
-
-
-def _results(source: Source, function: Function) -> Iterator[Node]:
-    """Yield the expressions that a function returns."""
-    body = function.body
-    if function.node.type == "arrow_function" and not text_of(body).startswith("{"):
-        yield body
-        return
-    pending = list(body.children)
-    while pending:
-        node = pending.pop()
-        if _RETURN.fullmatch(node.type) and node.is_named:
-            yield from _returned(node)
-        elif node.child_by_field_name("body") is None or not node.child_by_field_name("parameters"):
-            pending.extend(node.children)
-    last = body.named_children[-1] if body.named_child_count else None
-    has_value = function.node.child_by_field_name("return_type") or source.language.grammar[0].endswith(
-        "ruby"
-    )
-    if not source.language.has_implicit_results or last is None or not has_value:
-        return
-    if not _RETURN.search(last.type) and not text_of(last).endswith(";"):
-        yield last
-
-
-def _returned(node: Node) -> Iterator[Node]:
-    """Yield what a return or a yield has; what it only passes on, and the object itself, do not count."""
-    values = [one for one in node.named_children if not is_skipped(one)]
-    if (
-        len(values) == 1
-        and text_of(values[0]) not in _OWN
-        and not re.match(r"yield\s*(?:from|\*)", text_of(node))
-    ):
-        yield values[0]
-
-
-def _wrong(language: Language, value: Node, types: list[str]) -> Iterator[Edit]:
-    """Yield the edit that makes another value of the same type of what is returned."""
-    several = value.named_children if len(types) > 1 else [value]
-    if len(several) != len(types):
-        return
-    for node, kind in zip(several, types, strict=True):
-        for pattern, other in language.wrong:
-            if re.fullmatch(pattern, kind, re.S):
-                text = other.replace("{}", text_of(node))
-                yield Edit(node.start_byte, node.end_byte, text, "(another value)" if len(text) > 80 else "")
-                return
-
-
 Site = tuple[str, str, list[Edit]]
 """The function that it is in, what is done, and how."""
 
 
-def _sites(source: Source, node: Node) -> Iterator[Site]:
+def _sites(source: MutatedFile, node: Node) -> Iterator[Site]:
     """Yield what can be done to the changed lines below a node."""
     if is_skipped(node) or not source.touches(node):
         return
@@ -307,9 +224,9 @@ def _sites(source: Source, node: Node) -> Iterator[Site]:
         owner = _label(function) if function is not None else ""
         for operator, start, end, text in _changes(source, node, is_inside=function is not None):
             yield owner, operator, [Edit(start, end, text)]
-        if _RETURN.fullmatch(node.type) and node.is_named and function is not None and not function.is_new:
-            for value in _returned(node):
-                if edits := list(_wrong(source.language, value, _result_types(function.node))):
+        if RETURN.fullmatch(node.type) and node.is_named and function is not None and not function.is_new:
+            for value in returned(node):
+                if edits := list(wrong(source.language, value, result_types(function.node))):
                     yield owner, "result", edits
     for child in node.children:
         yield from _sites(source, child)
@@ -318,7 +235,7 @@ def _sites(source: Source, node: Node) -> Iterator[Site]:
 Change = tuple[str, int, int, str]
 
 
-def _changes(source: Source, node: Node, *, is_inside: bool) -> Iterator[Change]:
+def _changes(source: MutatedFile, node: Node, *, is_inside: bool) -> Iterator[Change]:
     """Yield what can be done to one node: the operator, from where to where, and the new text."""
     language, text, parent = source.language, text_of(node), node.parent
     start, end = node.start_byte, node.end_byte

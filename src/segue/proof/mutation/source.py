@@ -52,7 +52,7 @@ class Function(Struct, frozen=True):
         return self.node.start_byte <= node.start_byte and node.end_byte <= self.node.end_byte
 
 
-class Source:
+class MutatedFile:
     """A changed file."""
 
     def __init__(self, path: str, language: Language, root: Node, before: str, after: str) -> None:
@@ -125,11 +125,15 @@ class Source:
         return self._rows[node.start_point[0]][: node.start_point[1]].decode("utf-8", "replace")
 
 
-def open_source(path: str, before: str, after: str) -> Source | None:
+def open_source(path: str, before: str, after: str) -> MutatedFile | None:
     """Return a changed file; None: its language is not known, or its grammar is missing."""
     language = find_language(path, after)
     root = parse(language, after.encode()) if language is not None else None
-    return Source(path, language, root, before, after) if language is not None and root is not None else None
+    return (
+        MutatedFile(path, language, root, before, after)
+        if language is not None and root is not None
+        else None
+    )
 
 
 def changed_lines(before: str, after: str) -> tuple[set[int], set[int]]:

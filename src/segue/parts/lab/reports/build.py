@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from segue.domain.amounts import format_count
+from segue.domain.amounts import format_count, list_some
 from segue.domain.events import NOT_ISOLATED, join_isolation
 from segue.domain.proof import Level
 from segue.parts.lab.reports.comparison import report_comparison
@@ -32,6 +32,8 @@ _OLD = ("judged", "held")
 """Levels of runs of earlier versions."""
 _ORDER = [*(level.value for level in Level), *_OLD, ACCEPTED, NOT_RECORDED, UNFINISHED]
 _PROVEN = [name for name in (*Level, *_OLD) if Level(name).proven]
+
+_NAMED = 20
 
 Ends = list[tuple[str, str]]
 """The run of a task, and the level at which it ended."""
@@ -117,8 +119,16 @@ def build_run_report(store: Store, run_id: str) -> DatasetReport | None:
     found = build_timeline(run, steps, view, run.created, run.updated)
     tables = (_list_steps(found), *_list_lanes(view, run.updated))
     sandbox = (f"Sandbox: {view.isolation}.",) if view.isolation else ()
-    notes = (found.title, *sandbox, *describe_lanes(view, run.updated / 1000))
+    notes = (found.title, *sandbox, *_name_flaky(view), *describe_lanes(view, run.updated / 1000))
     return DatasetReport("run", f"Run {found.run}: {found.state}", 1, tables, notes, found)
+
+
+def _name_flaky(view: RunView) -> Iterator[str]:
+    """Yield a line about the tests that passed and failed on the same files."""
+    proofs = [task.measured for task in view.tasks.values() if task.measured is not None]
+    flaky = dict.fromkeys(test for proof in proofs for check in proof.checks for test in check.flaky)
+    if flaky:
+        yield f"Flaky, so they proved and refuted nothing: {list_some(list(flaky), _NAMED)}."
 
 
 def _list_steps(found: Timeline) -> ReportTable:

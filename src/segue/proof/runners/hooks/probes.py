@@ -28,7 +28,7 @@ def constants(path):
 
 
 def blind_unittest(files):
-    """Whether an assertion of unittest lets something wrong pass, with the values that the tests use."""
+    """Return whether an assertion of unittest lets something wrong pass, with the values of the tests."""
     import unittest
 
     case = unittest.TestCase()
@@ -65,7 +65,7 @@ def _passes(method, words):
 
 
 def without_assertions(function):
-    """Whether a test function has assertions in its file, and none in the code that ran."""
+    """Return whether a test function has assertions in its file, and none in the code that ran."""
     code = getattr(function, "__code__", None)
     if code is None or "AssertionError" in code.co_names:
         return False
