@@ -68,6 +68,7 @@ def test_every_word_is_in_the_database(told: Told) -> None:
     [skipped] = first.result.changed_tests
     assert (first.result.state, skipped.how) == (CheckState.PASSED, HowSettled.UNSETTLED)
     assert skipped.test in told.text
+    assert skipped.why in " ".join(told.text.split())
     changed = [line.strip() for line in told.lines if re.match(r" +[+-] ", line)]
     recorded = [re.sub(r"^([+-]) *", r"\1 ", line) for line in patch.diff.splitlines()]
     assert changed
@@ -94,8 +95,9 @@ def test_the_proof_has_four_lines_and_each_is_recorded(told: Told) -> None:
         [f"checks, {check.seal}", f"{check.command}: {check.passed} tests passed"],
         ["failed before, passes now", *check.proved],
         ["the change sabotaged", "noticed: the check fails"],
+        ["marks", f"by its own tests, {check.seal}"],
     ]
-    assert check.noticed
+    assert (check.noticed, end.proof.held) == (True, None), "it began beside task 1, not after it"
 
 
 def test_nothing_was_done_twice_although_it_was_killed(told: Told) -> None:

@@ -106,7 +106,7 @@ def _take(known: _Evidence, event: Event, step: str | None, who: str) -> None:
     match event:
         case StepStarted(phase=phase) if who and phase in PHASES and PHASES[phase].edits:
             known.agents[who] = None
-        case VerdictGiven(criteria=criteria):
+        case VerdictGiven(criteria=criteria) if "/check/" not in (step or ""):  # no judge said that
             judged = tuple(one for one in criteria if not one.key.startswith(_CHECK))
             if judged and judged[0].key == CONTESTED:
                 known.contest = who, judged[0].met

@@ -266,8 +266,7 @@ def sum_up(card: ProofCard) -> Iterator[tuple[str, str]]:
             yield from (("failed before, passes now", test) for test in check.proved)
             if check.noticed:
                 yield "the change sabotaged", "noticed: the check fails"
-    if card.held is not None:
-        yield "proofs of earlier tasks", f"{card.held[1]} of {card.held[0]} still hold"
+    yield "marks", ", ".join(card.marks)
     if card.reasons:
         yield "not stronger because", one_line("; ".join(card.reasons), 52)
 
