@@ -83,9 +83,9 @@ def test_every_word_is_in_the_database(told: Told) -> None:
         assert f'"{at.event.text}"' in told.text
 
 
-def test_the_proof_has_four_lines_and_each_is_recorded(told: Told) -> None:
+def test_the_proof_has_five_lines_and_each_is_recorded(told: Told) -> None:
     at = told.lines.index("The proof of task 2, whose agent cheated first")
-    lines = [re.split(r"  +|(?<=now) ", line.strip()) for line in told.lines[at + 1 : at + 5]]
+    lines = [re.split(r"  +|(?<=now) ", line.strip()) for line in told.lines[at + 1 : at + 6]]
     [end] = [at.event for at in told.all(e.TaskEnded, "2")]
     assert isinstance(end, e.TaskEnded)
     assert end.proof is not None
