@@ -6,6 +6,7 @@ import asyncio
 import shlex
 import time
 from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar
@@ -192,6 +193,11 @@ class SealedCheck(Struct):
             doubts = Doubts(self.comparison, runs, support.doubtful, self._run)
             self.caps += (result.cap, await doubts.try_old_versions(), _equal_to_all(runs))
             result = replace(result, both_sides=await doubts.name_both_sides())
+        if decision.known and runs.code_changed:
+            rejected = await self._find_rejection(decision, runs, recipe)
+            self.caps += (rejected,)
+            if rejected and decision.state is CheckState.NOTHING:
+                result = replace(result, reason=f"It was {rejected}.", weaknesses=())
         lost = tuple(key for key in result.lost if key not in self.flaky)
         result = replace(result, flaky=self.flaky, cap="; ".join(filter(None, self.caps)), lost=lost)
         if not self.is_measured or decision.state is not CheckState.PASSED or not decision.proved:
@@ -201,6 +207,12 @@ class SealedCheck(Struct):
         sharp = await self._measure(decision, recipe)
         tried = (sharp.tried, sharp.noticed) if sharp.tried else None
         return replace(result, mutants=tried, survivors=sharp.survivors, blunt=sharp.blunt)
+
+    async def _find_rejection(self, decision: Decision, runs: Runs, recipe: Recipe) -> str:
+        from segue.proof.still_red import find_rejection  # where nothing is red, nobody needs it
+
+        run = partial(self._run, recipe)
+        return await find_rejection(runs, decision.known, await self._changed_files(), run)
 
     async def _measure(self, decision: Decision, recipe: Recipe) -> Sharpness:
         """Return what mutants of the changed lines show about the tests that prove the task."""
@@ -356,11 +368,10 @@ class SealedCheck(Struct):
         """Return the product's changed files, before and after."""
         files = {}
         for path in self.comparison.changed(PathKind.CODE):
-            if path in self.comparison.head:
-                texts = await asyncio.gather(
-                    self.comparison.text("base", path), self.comparison.text("head", path)
-                )
-                files[path] = (texts[0], texts[1])
+            texts = await asyncio.gather(
+                self.comparison.text("base", path), self.comparison.text("head", path)
+            )
+            files[path] = (texts[0], texts[1])
         return files
 
     def _runs(self, base: Observed, regress: Observed, new: Observed, control: Sequence[str]) -> Runs:

@@ -19,8 +19,8 @@ from segue.system.git.objects import Objects
 
 _FAMILIES = """
     py pyi pyx ipynb; js jsx cjs mjs ts tsx cts mts vue svelte; go; rs; rb rake; java kt kts scala groovy;
-    clj; cs fs vb; c h cc hh cpp hpp cxx m mm; php; swift; ex exs erl; sh bash zsh bats; pl pm; lua; hs; dart;
-    r; jl; zig; nim; ps1
+    clj; cs fs vb; c h cc hh cpp hpp cxx m mm; php; swift; ex exs erl; sh bash zsh bats; pl pm t; lua; hs;
+    dart; r; jl; zig; nim; ps1
 """
 _LANGUAGE = {f".{ending}": group for group in _FAMILIES.split(";") for ending in group.split()}
 _PROSE = (".md", ".rst", ".txt", ".adoc", ".html", ".svg", ".lock", ".sum")

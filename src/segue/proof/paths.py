@@ -122,6 +122,7 @@ def _translate(glob: str) -> str:
 
 
 _SOURCED = re.compile(r"^\s*(?:\.|source)\s+(\S.*)$", re.M)
+_LOOKED_AT = re.compile(r"\$\$?\([^()]*\)|`[^`\n]*`|[^\n;&|]*\|\s*(?:[ef]?grep|diff|cmp|awk)\b")
 _INCLUDED = re.compile(r"^-?s?include\s+(.+)$", re.M)
 _IMPORTED = re.compile(r"^\s*(?:from|import)\s+([A-Za-z_]\w*)", re.M)
 _VARIABLE = re.compile(r"^[\"']?\$(?:\(.*\)|\{[^}]*\}|\w+)[\"']?/")
@@ -196,8 +197,11 @@ def _commands(text: str) -> str:
 
 
 def _scripts(path: str, text: str, known: Collection[str]) -> list[str]:
-    """Return the scripts that a text calls; other files are more likely the product."""
-    words = re.findall(r"[^\s;&|()\"'`=]+", text)
+    """Return the scripts that a text calls; other files are more likely the product.
+
+    So is a script whose output is looked at: what it prints is checked, not how it ends.
+    """
+    words = re.findall(r"[^\s;&|()\"'`=]+", _LOOKED_AT.sub(" ", text))
     return [
         file
         for file in _resolve(path, words, known)

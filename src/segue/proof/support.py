@@ -22,8 +22,8 @@ from segue.proof.runs import Observed
 _MOST_FILES = 150
 _MOST_STEPS = 6
 _FRAMEWORK = re.compile(
-    r"""^\s*(?:import|from|use|using|require\w*|\#include)\b.*\b(?:pytest|unittest|hypothesis|behave|junit|xunit|nunit|mocha|jest"""
-    r"""|vitest|chai|sinon|rspec|minitest|gtest|catch2|doctest|testify|phpunit)\b"""
+    r"""^\s*(?:import|from|use|using|require\w*|\#include)\b.*\b(?:(?:py|unit|mini|vi|g|doc)?test|hypothesis|behave"""
+    r"""|[jxn]unit|mocha|jest|chai|sinon|rspec|catch2|testify|phpunit)\b"""
     r"""|["'](?:testing|node:test|node:assert|assert)["'/]""",
     re.I | re.M,
 )

@@ -53,10 +53,10 @@ _TESTS = re.compile(
     r"(?i)(?:unit-?|regression-?)?(?:tests?|testcases?|specs?|suites?|snapshots?|golden|goldens|fixtures?"
     r"|expectations?|assertions?|cassettes?|baselines?)"
 )
-_APART = frozenset(
+_CLAUSE = (
     "as like that so until because since if when while which whose per according than match matches matching"
-    " against".split()
 )
+_APART = frozenset((*_CLAUSE.split(), "against"))
 """Words with which another clause begins."""
 _TELLS = re.compile(
     r"(?:say|show|expect|want|demand|describe|ask|specif(?:y|ie)|require|define|state|tell|explain|wait|fail)s?"
