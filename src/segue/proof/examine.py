@@ -146,6 +146,8 @@ class SealedCheck(Struct):
     flaky: tuple[str, ...] = ()
     caps: tuple[str, ...] = ()
     """Why the level is at most `checked`."""
+    on_head: Observed | None = None
+    """How the command ends on the head as it is, with which the next task begins; None: not known."""
 
     async def run(self, cache: Path, base: str) -> CheckResult:
         """Run what is needed, decide, and describe the result."""
@@ -171,7 +173,7 @@ class SealedCheck(Struct):
             decision = decide(runs)
         if decision.state is CheckState.PASSED:
             closer = runs
-            runs = await repeats.proof(runs, decision)
+            runs = await repeats.proof(runs, decision, again is not None and again.agrees(runs, ordinary))
             await repeats.find_makers(closer, self.met, base)
             decision = self._name_flaky(decide(runs), repeats, base)
             if again is not None:
@@ -180,6 +182,8 @@ class SealedCheck(Struct):
                 self.caps += (again.cap,)
         else:
             decision = self._name_flaky(decision, repeats, base)
+        if decision.state is CheckState.PASSED and await self._is_head(recipe) and not self.flaky:
+            self.on_head = runs.new
         self.wrong = tuple(key for key in decision.failing if _is_wrong(key, runs))
         decision = self._weaknesses(decision, runs, recipe, control)
         result = describe(shlex.join(self.argv), decision, runs, control, self.watched)
@@ -240,10 +244,22 @@ class SealedCheck(Struct):
             )
             return known
         seen = await self._calibrate(_BASE) if base else _NOTHING_RAN
-        if base and seen.exit_code is not None:
+        if base:
+            self.keep(seen, cache)
+        return seen
+
+    def keep(self, seen: Observed, cache: Path) -> None:
+        """Remember how the command ended on a tree, unless it took too long."""
+        if seen.exit_code is not None:
             private_folder(cache.parent)
             write_atomic(cache, self.redact(msgspec.json.encode(seen).decode()).encode())
-        return seen
+
+    async def _is_head(self, recipe: Recipe) -> bool:
+        """Return whether a recipe gives nothing but the head."""
+        composed = await self.comparison.compose(recipe)
+        return self.place.environment is self.base_place.environment and (
+            (composed.entries, composed.texts) == (self.comparison.head, {})
+        )
 
     def _is_new(self, runner: Runner) -> bool:
         """Return whether a runner applies to the work but did not to the base."""

@@ -51,6 +51,10 @@ class Repetition(Struct):
         """Run the command; None: that takes too long."""
         return None if runs.new.seconds > LONG else await self.rerun(self.recipe, Disguise.ORDINARY, ())
 
+    def agrees(self, runs: Runs, ordinary: Observed | None) -> bool:
+        """Return whether an ordinary run ended as the watched one did."""
+        return ordinary is not None and not find_difference(runs.new, ordinary)
+
     async def judge(self, runs: Runs, decision: Decision, ordinary: Observed | None) -> tuple[Runs, Decision]:
         """Compare the new tests with an ordinary run of them: a program must not look who runs it."""
         if decision.state is not CheckState.PASSED:

@@ -43,7 +43,7 @@ class Effort(Struct, frozen=True):
 
     share: float = 0.6
     """Which part of the mutants tests must notice."""
-    most: int = 12
+    most: int = 8
     """How many mutants are tried, beside those of whole results."""
     seconds: float = 60
 
