@@ -31,6 +31,7 @@ from segue.proof.repeats import KnownFlaky, Repeats
 from segue.proof.report import Reason, TestOutcome
 from segue.proof.runners import FALLBACKS, LAST, RUNNERS, Project, Runner
 from segue.proof.runs import Observed, Runs
+from segue.proof.selection import has_tests, join_parts, select_files
 from segue.proof.support import Support
 from segue.system.files import private_folder, write_atomic
 
@@ -146,6 +147,8 @@ class SealedCheck(Struct):
     flaky: tuple[str, ...] = ()
     caps: tuple[str, ...] = ()
     """Why the level is at most `checked`."""
+    selected: tuple[str, ...] = ()
+    """Of a long suite, the files with tests that the task changed; the others are run once."""
     on_head: Observed | None = None
     """How the command ends on the head as it is, with which the next task begins; None: not known."""
 
@@ -169,7 +172,9 @@ class SealedCheck(Struct):
         again, ordinary = None, None
         if decision.state is CheckState.PASSED and self.kind is not TaskKind.TEST_FIRST:
             again = Repetition(self._run_as, self.argv, recipe)
-            runs, ordinary = await _together(self._look_closer(runs, recipe), again.start(runs))
+            runs, ordinary = await _together(
+                self._look_closer(runs, recipe), again.start(runs, wait=bool(self.selected))
+            )
             decision = decide(runs)
         if decision.state is CheckState.PASSED:
             closer = runs
@@ -202,18 +207,18 @@ class SealedCheck(Struct):
             return result
         if decision.noticed is False:
             return replace(result, blunt="they pass although every changed function fails")
-        sharp = await self._measure(decision, recipe)
+        sharp = await self._measure(decision, recipe, runs.new.seconds)
         tried = (sharp.tried, sharp.noticed) if sharp.tried else None
         return replace(result, mutants=tried, survivors=sharp.survivors, blunt=sharp.blunt)
 
-    async def _measure(self, decision: Decision, recipe: Recipe) -> Sharpness:
+    async def _measure(self, decision: Decision, recipe: Recipe, seconds: float) -> Sharpness:
         """Return what mutants of the changed lines show about the tests that prove the task."""
         proving = [key for key in decision.proved if key]
 
         async def run(broken: Mapping[str, bytes], wanted: Collection[str]) -> Observed:
             return await self._run(recipe, broken, wanted=wanted, brief=True)
 
-        return await measure(run, await self._changed_files(), proving, self.options.effort)
+        return await measure(run, await self._changed_files(), proving, self.options.effort, seconds)
 
     async def tear_down(self) -> None:
         """Run what the user wants to run after each check."""
@@ -312,21 +317,23 @@ class SealedCheck(Struct):
         if young:
             regress = new = await (self._run(recipe) if self.armed else self._calibrate(recipe))
         elif self.comparison.changed_tests():
-            regress, new = await _together(self._run(Recipe("head", "base")), self._run(recipe))
+            self.selected = await select_files(self.comparison, base, self.options.long)
+            regress, new = await self._run_both(recipe)
         else:
             # There is time for the sabotage run meanwhile.
             new, sabotaged = await _together(self._run(recipe), self._sabotage(recipe))
             regress = new
         if await support.learn(new) and not young:
             # Some of what was added is a test, or settings that the check finds by itself.
-            sabotaged = None
-            regress, new = await _together(self._run(Recipe("head", "base")), self._run(recipe))
+            sabotaged, self.selected = None, ()
+            regress, new = await self._run_both(recipe)
         control = await self.comparison.control_changed()
         runs = replace(self._runs(base, regress, new, control), sabotage=sabotaged)
         for wider in self._wider(control):
             state = decide(runs).state
             if state in (CheckState.PASSED, CheckState.NOTHING) and not self._is_bare(runs):
                 break
+            self.selected = ()
             again = await self._run(replace(recipe, control=wider))
             first = runs.regress if base.tests or not again.tests else again
             tried = replace(
@@ -336,6 +343,18 @@ class SealedCheck(Struct):
             if state is not CheckState.FAILED or decide(tried).state is not CheckState.REFUTED:
                 runs, recipe = tried, replace(recipe, control=wider)
         return runs, recipe, control
+
+    async def _run_both(self, recipe: Recipe) -> tuple[Observed, Observed]:
+        """Run the new code with the old tests, and with the new ones; of a long suite, these alone."""
+        regress, new = await _together(
+            self._run(Recipe("head", "base")), self._run(recipe, wanted=self.selected)
+        )
+        if not self.selected:
+            return regress, new
+        if has_tests(self.selected, self.comparison, new):
+            return regress, join_parts(regress, new, self.selected)
+        self.selected = ()
+        return regress, await self._run(recipe)
 
     def _is_bare(self, runs: Runs) -> bool:
         """Return whether no test was found although some were added."""
@@ -354,19 +373,28 @@ class SealedCheck(Struct):
         if runs.sabotage is not None and not tests:
             return runs
         old, sabotaged = await _together(
-            self._run_old(bool(tests) and runs.code_changed, recipe), self._sabotage(recipe)
+            self._run_old(bool(tests) and runs.code_changed, recipe), self._sabotage(recipe, self.selected)
         )
-        return replace(runs, old_code=old, sabotage=sabotaged)
+        if not self.selected:
+            return replace(runs, old_code=old, sabotage=sabotaged)
+        # With the old code, the other tests end as on the base; with sabotaged code nobody has looked.
+        old = old and join_parts(runs.base, old, self.selected)
+        closer = replace(
+            runs, old_code=old, sabotage=sabotaged and join_parts(runs.new, sabotaged, self.selected)
+        )
+        if decide(closer).noticed is False:
+            closer = replace(closer, sabotage=await self._sabotage(recipe))
+        return closer
 
     async def _run_old(self, wanted: bool, recipe: Recipe) -> Observed | None:
-        return await self._run(replace(recipe, code="base")) if wanted else None
+        return await self._run(replace(recipe, code="base"), wanted=self.selected) if wanted else None
 
-    async def _sabotage(self, recipe: Recipe) -> Observed | None:
+    async def _sabotage(self, recipe: Recipe, wanted: Collection[str] = ()) -> Observed | None:
         """Run the tests on code that raises; None if there is none to break, or nothing to learn from it."""
         if self.kind is TaskKind.TEST_FIRST:
             return None
         broken = await asyncio.to_thread(sabotage, await self._changed_files())
-        return await self._run(recipe, broken) if broken else None
+        return await self._run(recipe, broken, wanted=wanted) if broken else None
 
     async def _changed_files(self) -> dict[str, tuple[str, str]]:
         """Return the product's changed files, before and after."""
