@@ -1,4 +1,4 @@
-"""What all proving of a task costs: its sealed checks, without and with mutants, over one bare run of the suite.
+"""What all proving of a task costs: sealed checks, without and with mutants, over one bare run of the suite.
 
 The base is known before, as it is from the task before. Suites of 3 and 20 minutes are measured only when
 asked for (`SEGUE_BENCH_LONG=1`): they take an hour and a half.
