@@ -16,9 +16,9 @@ from msgspec.structs import replace
 
 from segue.domain.proof import NOT_EXERCISED, CheckResult, CheckState, HowSettled, KnownFailures
 from segue.domain.task import TaskKind
-from segue.domain.text import cut_tail
 from segue.proof.compose import Comparison, Control, Recipe
-from segue.proof.decide import Decision, decide, list_ids, own_tests
+from segue.proof.decide import Decision, decide, list_ids
+from segue.proof.describe import describe, equal_to_all, is_wrong
 from segue.proof.disguise import Disguise
 from segue.proof.doubts import Doubts
 from segue.proof.execute import Sandbox, SealOptions
@@ -28,84 +28,16 @@ from segue.proof.obstacles import find_obstacle
 from segue.proof.ordinary import Repetition
 from segue.proof.paths import PathKind, matches_any
 from segue.proof.repeats import KnownFlaky, Repeats
-from segue.proof.report import Reason, TestOutcome
 from segue.proof.runners import FALLBACKS, LAST, RUNNERS, Project, Runner
 from segue.proof.runs import Observed, Runs
 from segue.proof.selection import has_tests, join_parts, select_files
 from segue.proof.support import Support
 from segue.system.files import private_folder, write_atomic
 
-_MESSAGE = 1500
-_MOST_TESTS = 10
-_TAIL = 4000
-
-
-def describe(
-    command: str,
-    decision: Decision,
-    runs: Runs,
-    changed: Sequence[str],
-    watched: frozenset[str] = frozenset(),
-) -> CheckResult:
-    """Return the result of a check; `watched` are tests that proved earlier tasks."""
-    run = runs.regress if decision.decisive == "regress" else runs.new
-    run = runs.ordinary or run
-    report = runs.new.report
-    return CheckResult(
-        command,
-        run.exit_code,
-        _output(decision, run, runs),
-        decision.state,
-        _reason(decision, changed),
-        ", ".join(report.runners) if report else "",
-        len(report.ids(TestOutcome.PASSED)) if report else 0,
-        decision.failing,
-        decision.broken,
-        tuple(key or command for key in decision.proved),
-        decision.idle,
-        noticed=decision.noticed,
-        weaknesses=decision.weaknesses,
-        changed=tuple(changed),
-        known=decision.known,
-        repaired=decision.repaired,
-        own=own_tests(decision.proved, runs),
-        lost=tuple(sorted(watched - report.ids(TestOutcome.PASSED))) if report else (),
-    )
-
-
-def _reason(decision: Decision, changed: Sequence[str]) -> str:
-    if decision.state in (CheckState.PASSED, CheckState.NOTHING) or not changed:
-        return decision.reason
-    return f"{decision.reason} The check used the base's version of: {', '.join(changed[:10])}."
-
-
-def _output(decision: Decision, run: Observed, runs: Runs) -> str:
-    """Return the messages of failed tests, and the end of the output unless it also names known failures."""
-    parts = []
-    report = run.report
-    if decision.state is not CheckState.PASSED and report is not None:
-        shown = [key for key in (decision.failing or decision.broken) if key in report.tests]
-        for key in shown[:_MOST_TESTS]:
-            message = report.tests[key].message.strip()
-            parts.append(f"{key}\n{cut_tail(message, _MESSAGE)}" if message else key)
-    if not parts:
-        parts.append(cut_tail(run.output.strip(), _TAIL))
-    elif report is not None and not any(runs.forgives(report.tests[key]) for key in report.failed):
-        parts.append("\n".join(run.output.strip().splitlines()[-10:]))
-    return "\n\n".join(part for part in parts if part)
-
-
 _NOTHING_RAN = Observed(None)
 _BASE = Recipe("base", "base")
 _OLD = 3600.0
 """Seconds after which a remembered result is looked at again before somebody is blamed because of it."""
-
-
-def _equal_to_all(runs: Runs) -> str:
-    """Return which values of the new code are equal to everything, so that comparing them shows nothing."""
-    before, now = [run.report.equal if run.report else () for run in (runs.base, runs.new)]
-    added = [name for name in now if name not in before]
-    return f"values that are equal to everything: {list_ids(added)}" if added else ""
 
 
 Redact = Callable[[str], str]
@@ -189,7 +121,7 @@ class SealedCheck(Struct):
             decision = self._name_flaky(decision, repeats, base)
         if decision.state is CheckState.PASSED and await self._is_head(recipe) and not self.flaky:
             self.on_head = runs.new
-        self.wrong = tuple(key for key in decision.failing if _is_wrong(key, runs))
+        self.wrong = tuple(key for key in decision.failing if is_wrong(key, runs))
         decision = self._weaknesses(decision, runs, recipe, control)
         result = describe(shlex.join(self.argv), decision, runs, control, self.watched)
         from segue.proof.settle.check import settle_check  # rarely has anything to do
@@ -199,7 +131,7 @@ class SealedCheck(Struct):
             open_questions = any(one.how is HowSettled.UNSETTLED for one in result.changed_tests)
             self.idle = control if open_questions or recipe.control is Control.BASE else ()
             doubts = Doubts(self.comparison, runs, support.doubtful, self._run)
-            self.caps += (result.cap, await doubts.try_old_versions(), _equal_to_all(runs))
+            self.caps += (result.cap, await doubts.try_old_versions(), equal_to_all(runs))
             result = replace(result, both_sides=await doubts.name_both_sides())
         lost = tuple(key for key in result.lost if key not in self.flaky)
         result = replace(result, flaky=self.flaky, cap="; ".join(filter(None, self.caps)), lost=lost)
@@ -441,13 +373,6 @@ class SealedCheck(Struct):
         if runs.code_changed and decision.noticed is None and self.kind is not TaskKind.TEST_FIRST:
             said.append(NOT_EXERCISED)
         return replace(decision, weaknesses=tuple(said))
-
-
-def _is_wrong(test: str, runs: Runs) -> bool:
-    found = [
-        run.report.tests[test] for run in (runs.regress, runs.new) if run.report and test in run.report.tests
-    ]
-    return any(case.reason not in (None, Reason.MISSING) for case in found)
 
 
 async def _together(
