@@ -182,6 +182,7 @@ def test_checks_run_on_a_copy_where_nothing_can_be_mounted(tmp_path: Path) -> No
     assert project.git("status", "--porcelain") == ""
 
 
+@pytest.mark.thorough
 def test_a_copy_is_checked_whatever_the_work_tree_is_at(tmp_path: Path) -> None:
     """As when lanes are merged, or when cloud agents have worked: what is checked is checked out nowhere."""
     project = Checkout(tmp_path, BASE, SealOptions(means="copy", timeout=300))

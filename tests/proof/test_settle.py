@@ -109,7 +109,7 @@ SEALED = (
 
 
 @needs_sandbox
-@pytest.mark.quick("rename a module", "weaken an assertion!")
+@pytest.mark.quick("weaken an assertion!")
 @pytest.mark.parametrize("name", SEALED)
 def test_sealed_checks_settle_old_tests(tmp_path: Path, name: str) -> None:
     edit, argv = CASES[name], command(name)

@@ -11,7 +11,7 @@ from tests.proof.projects import Checkout, Files, needs_sandbox
 from tests.proof.support_cases import CASES, Twin
 
 pytestmark = needs_sandbox
-QUICK = ("helper beside the product", "golden file")
+QUICK = ("golden file",)
 
 
 def run(folder: Path, twin: Twin, change: Files, first: Files) -> CheckResult:

@@ -43,7 +43,7 @@ class Effort(Struct, frozen=True):
 
     share: float = 0.6
     """Which part of the mutants tests must notice."""
-    most: int = 12
+    most: int = 8
     """How many mutants are tried, beside those of whole results."""
     seconds: float = 60
 
@@ -65,10 +65,13 @@ class _End(Enum):
     """It cannot be built, so it says nothing."""
 
 
-async def measure(run: Run, files: Files, proving: Sequence[str], effort: Effort) -> Sharpness:
+async def measure(
+    run: Run, files: Files, proving: Sequence[str], effort: Effort, whole: float = 0.0
+) -> Sharpness:
     """Return what mutants of the changed files show.
 
-    `proving` are the tests that prove the change; none: the command as a whole does.
+    `proving` are the tests that prove the change; none: the command as a whole does, which takes `whole`
+    seconds.
     """
     if not effort.most:
         return _not_measured("`proof.mutants` is 0")
@@ -78,7 +81,7 @@ async def measure(run: Run, files: Files, proving: Sequence[str], effort: Effort
         mutants = _plain_mutants(files, mutants.unknown)
         if not mutants.suspects:
             return _not_measured(_why_not(files))
-    trial = _Trial(run, proving, effort)
+    trial = _Trial(run, proving, effort, whole)
     if not await trial.begin():
         return _not_measured("the tests that prove it do not pass a second time")
     return await trial.judge(mutants)
@@ -117,8 +120,8 @@ def _plain_mutants(files: Files, unknown: Iterable[str]) -> Mutants:
 class _Trial:
     """The tests of one change, and what they made of its mutants."""
 
-    def __init__(self, run: Run, proving: Sequence[str], effort: Effort) -> None:
-        self._run, self._effort, self._proving = run, effort, tuple(proving)
+    def __init__(self, run: Run, proving: Sequence[str], effort: Effort, whole: float) -> None:
+        self._run, self._effort, self._proving, self._whole = run, effort, tuple(proving), whole
         self._only: tuple[str, ...] = ()
         self._limit = self._deadline = 0.0
         self._ends: dict[Mutant, _End] = {}
@@ -226,7 +229,7 @@ class _Trial:
         """Leave out what other tests of the check notice: these lines are their business."""
         alive = [one for one in pool if self._only and self._ends.get(one) is _End.SURVIVED]
         for mutant in alive:
-            late = time.monotonic() > self._deadline
+            late = time.monotonic() + self._whole > self._deadline
             if not late and await self._end_of(mutant, ()) is _End.NOTICED:
                 self._ends[mutant] = _End.UNBUILT
 
