@@ -72,6 +72,13 @@ SQUARES = (
     '@pytest.mark.parametrize("n, want", [(2, 4), (3, 9), (-1, 1)])\n'
     "def test_square(n, want):\n    assert square(n) == want\n"
 )
+EVEN = "def is_even(n):\n    return n % 2 == 0\n"
+EVENS = "from shop import is_even\n\n\ndef test_even():\n    assert is_even(4)\n    assert not is_even(3)\n"
+EVENS_TABLE = (
+    "import pytest\n\nfrom shop import is_even\n\nTHREE, FOUR = 3, 4\n\n\n"
+    '@pytest.mark.parametrize("n, want", [(FOUR, True), (THREE, False)])\n'
+    "def test_even(n, want):\n    assert is_even(n) is want\n"
+)
 FLAT = (
     "from shop import square\n\n\n"
     "def test_two():\n    assert square(2) == 4\n\n\n"
@@ -400,6 +407,21 @@ PYTHON: dict[str, Edit] = {
         "Add `cube` to shop.py.",
         {"shop.py": SQUARE, "tests/test_shop.py": FLAT},
         {"shop.py": SQUARE + "\n\ndef cube(n):\n    return n**3\n", "tests/test_shop.py": SQUARES},
+    ),
+    "fold tests into a parametrised one, with names for values": Edit(
+        "Turn the tests into parametrised ones.",
+        {"shop.py": EVEN, "tests/test_shop.py": EVENS},
+        {"shop.py": EVEN, "tests/test_shop.py": EVENS_TABLE},
+    ),
+    "lose a case on the way into a parametrised one!": Edit(
+        "Turn the tests into parametrised ones.",
+        {"shop.py": EVEN, "tests/test_shop.py": EVENS},
+        {"shop.py": EVEN, "tests/test_shop.py": EVENS_TABLE.replace("(THREE, False)", "(FOUR, True)")},
+    ),
+    "ask for the truth of what was compared!": Edit(
+        "Add `odd` to shop.py.",
+        {"shop.py": EVEN, "tests/test_shop.py": EVENS.replace("is_even(4)", "is_even(4) is True")},
+        {"shop.py": EVEN, "tests/test_shop.py": EVENS},
     ),
     "rename the cases of a parametrised test": Edit(
         "Add `cube` to shop.py.",

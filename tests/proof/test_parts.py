@@ -71,6 +71,13 @@ def test_scripts_are_followed_but_the_product_is_not() -> None:
         "extra.mk",
         "ci/check.sh",
     ]
+    for looked_at in (
+        'test "$$(sh ci/check.sh)" = 3',
+        "sh ci/check.sh | grep -q 3",
+        "[ `sh ci/check.sh` = 3 ]",
+    ):
+        assert parts_of("Makefile", f"t:\n\t{looked_at}\n", known) == []
+    assert parts_of("Makefile", "t:\n\tsh ci/check.sh 2>&1 | tee log\n", known) == ["ci/check.sh"]
     assert parts_of("tools/a.py", "import b\nimport app\n", known) == ["tools/b.py"]
 
 

@@ -6,6 +6,7 @@ import asyncio
 import shlex
 import time
 from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar
@@ -133,6 +134,8 @@ class SealedCheck(Struct):
             doubts = Doubts(self.comparison, runs, support.doubtful, self._run)
             self.caps += (result.cap, await doubts.try_old_versions(), equal_to_all(runs))
             result = replace(result, both_sides=await doubts.name_both_sides())
+        if decision.known and runs.code_changed:
+            result = await self._judge_red(result, runs, recipe)
         lost = tuple(key for key in result.lost if key not in self.flaky)
         result = replace(result, flaky=self.flaky, cap="; ".join(filter(None, self.caps)), lost=lost)
         if not self.is_measured or decision.state is not CheckState.PASSED or not decision.proved:
@@ -142,6 +145,17 @@ class SealedCheck(Struct):
         sharp = await self._measure(decision, recipe, runs.new.seconds)
         tried = (sharp.tried, sharp.noticed) if sharp.tried else None
         return replace(result, mutants=tried, survivors=sharp.survivors, blunt=sharp.blunt)
+
+    async def _judge_red(self, result: CheckResult, runs: Runs, recipe: Recipe) -> CheckResult:
+        """Say where a failure that was there before rejects what the task has changed."""
+        from segue.proof.still_red import find_rejection  # where nothing is red, nobody needs it
+
+        files, run = await self._changed_files(), partial(self._run, recipe)
+        rejected = await find_rejection(runs, result.known, files, run)
+        self.caps += (rejected,)
+        if not rejected or result.state is not CheckState.NOTHING:
+            return result
+        return replace(result, reason=f"It was {rejected}.", weaknesses=())
 
     async def _measure(self, decision: Decision, recipe: Recipe, seconds: float) -> Sharpness:
         """Return what mutants of the changed lines show about the tests that prove the task."""
@@ -332,11 +346,10 @@ class SealedCheck(Struct):
         """Return the product's changed files, before and after."""
         files = {}
         for path in self.comparison.changed(PathKind.CODE):
-            if path in self.comparison.head:
-                texts = await asyncio.gather(
-                    self.comparison.text("base", path), self.comparison.text("head", path)
-                )
-                files[path] = (texts[0], texts[1])
+            texts = await asyncio.gather(
+                self.comparison.text("base", path), self.comparison.text("head", path)
+            )
+            files[path] = (texts[0], texts[1])
         return files
 
     def _runs(self, base: Observed, regress: Observed, new: Observed, control: Sequence[str]) -> Runs:

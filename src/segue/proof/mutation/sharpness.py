@@ -142,6 +142,7 @@ class _Trial:
         """Try mutants until it is clear what the tests notice."""
         new = [one for one in mutants.suspects if one.is_new and one.whole][: self._effort.most]
         ignored, beside, unreached = await self._try_results(new)
+        ignored += await self._find_ignored(mutants.suspects)
         pool = [one.whole[0] for one in mutants.suspects if not one.is_new and one.whole]
         # A function that no test reaches counts once, as a whole. Results count as well: a short function has
         # few other mutants.
@@ -180,6 +181,18 @@ class _Trial:
         ends = {label: self._ends.pop(leave, _End.NOTICED) for label, leave in leaving.items()}
         unreached = [one for one in ignored if ends.get(one.label) is _End.SURVIVED]
         return [one for one in ignored if one not in unreached], beside, unreached
+
+    async def _find_ignored(self, suspects: Sequence[Suspect]) -> list[Suspect]:
+        """Return the functions that were there before, if what comes out of no function at all is looked at.
+
+        Other tests may look at them; those that prove the change must look at something.
+        """
+        old = [one for one in suspects if not one.is_new and one.whole][: self._effort.most]
+        if any(self._ends.get(each) is _End.NOTICED for one in suspects for each in one.whole):
+            return []
+        ignored, beside, _ = await self._try_results(old)
+        noticed = any(self._ends.get(each) is _End.NOTICED for one in old for each in one.whole)
+        return [] if beside or noticed else ignored
 
     def _own(self, pool: Iterable[Mutant], suspect: Suspect) -> list[Mutant]:
         return [one for one in pool if one.owner == suspect.label and one.operator != "result"]

@@ -53,6 +53,15 @@ _TESTS = re.compile(
     r"(?i)(?:unit-?|regression-?)?(?:tests?|testcases?|specs?|suites?|snapshots?|golden|goldens|fixtures?"
     r"|expectations?|assertions?|cassettes?|baselines?)"
 )
+_CLAUSE = (
+    "as like that so until because since if when while which whose per according than match matches matching"
+)
+_APART = frozenset((*_CLAUSE.split(), "against"))
+"""Words with which another clause begins."""
+_TELLS = re.compile(
+    r"(?:say|show|expect|want|demand|describe|ask|specif(?:y|ie)|require|define|state|tell|explain|wait|fail)s?"
+)
+"""What comes after a test that is the authority, not what is to be changed: `the tests say what it does`."""
 _NOT = frozenset(("not", "never", "without", "no", "don't", "doesn't", "mustn't", "cannot", "nor"))
 _STAY = re.compile(
     r"(?i)\b(?:keep|leave|leaving|keeping)\b[^.;]*\btests?\b[^.;]*"
@@ -169,10 +178,24 @@ def _governed(sentence: str, own: Collection[str], *, tests: bool = True) -> Ite
         is_own = any(_is_name(word, name) for name in own)
         if not is_own and not (tests and _TESTS.fullmatch(word)):
             continue
+        if at + 1 < len(plain) and _TELLS.fullmatch(plain[at + 1]):
+            continue
+        if not is_own and (which := _find_named(words[at + 1 : at + 3])):
+            is_own = any(_is_name(which, name) for name in own)
+            if not is_own:
+                continue
         for verb, place in (_before(plain, at), _after(plain, at)):
             if verb:
                 around = plain[max(0, place - 4) : place]
                 yield verb, is_own, bool(_NOT.intersection(around))
+
+
+def _find_named(following: list[str]) -> str:
+    """Return the test or file that is meant, if the words after a general one say which."""
+    if following and following[0].lower() in ("in", "of", "file", "at", "from", "called", "named"):
+        following = following[1:]
+    named = re.fullmatch(r"\S*[\w-]/\S+|\S+\.[a-z]\w{0,4}|test_\w+", following[0]) if following else None
+    return named[0] if named else ""
 
 
 def _is_name(word: str, name: str) -> bool:
@@ -181,8 +204,10 @@ def _is_name(word: str, name: str) -> bool:
 
 
 def _before(words: list[str], at: int) -> tuple[str, int]:
-    """Return the nearest verb before a word."""
+    """Return the nearest verb before a word, in the same clause."""
     for place in range(at - 1, -1, -1):
+        if words[place] in _APART and (place == 0 or words[place - 1] not in _VERBS):  # "change that in …"
+            return "", 0
         if words[place] in _VERBS:
             return _VERBS[words[place]], place
     return "", 0

@@ -95,6 +95,7 @@ class TaskChange(Struct, frozen=True, dict=True):
         """What all files assert now: in full, and bare."""
         every = [one for file in self.new.values() for unit in file.units if unit.name for one in unit.checks]
         sharp = [one for one in every if one.strength > CheckStrength.VOID]
+        sharp += [replace(one, bare=one.weaker) for one in sharp if one.weaker]
         return Counter(one.text for one in sharp), Counter(one.bare for one in sharp)
 
     def find(self, path: str, name: str) -> tuple[TestFile, Unit] | tuple[None, None]:
