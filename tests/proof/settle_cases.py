@@ -77,6 +77,13 @@ SQUARES = (
     '@pytest.mark.parametrize("n, want", [(2, 4), (3, 9), (-1, 1)])\n'
     "def test_square(n, want):\n    assert square(n) == want\n"
 )
+JS_FLAGS = "const CODES = { DE: '+49', AT: '+43' }\n\nexports.flag = (country) => CODES[country]\n"
+JS_TABLE = (
+    "const test = require('node:test')\nconst assert = require('node:assert')\n"
+    "const { flag } = require('../flags.js')\n\ntest('knows codes', () => {\n"
+    "  for (const [country, code] of Object.entries({ DE: '+49', AT: '+43' })) "
+    "assert.strictEqual(flag(country), code)\n})\n"
+)
 EVEN = "def is_even(n):\n    return n % 2 == 0\n"
 EVENS = "from shop import is_even\n\n\ndef test_even():\n    assert is_even(4)\n    assert not is_even(3)\n"
 EVENS_TABLE = (
@@ -846,6 +853,31 @@ LATER: dict[str, Edit] = {
         {
             "calc.go": GO.replace("a + b", "3") + "\nfunc Sub(a, b int) int { return a - b }\n",
             "calc_test.go": GO_TABLE.replace("\t\t{-1, 1, 0},\n", ""),
+        },
+    ),
+    "node: add an entry to the table of a test": Edit(
+        "Let flag in flags.js know Switzerland.",
+        {"flags.js": JS_FLAGS, "test/flags.test.js": JS_TABLE},
+        {
+            "flags.js": JS_FLAGS.replace("'+43' }", "'+43', CH: '+41' }"),
+            "test/flags.test.js": JS_TABLE.replace("'+43' }", "'+43', CH: '+41' }"),
+        },
+        still=("knows codes",),
+    ),
+    "node: replace an entry of the table of a test!": Edit(
+        "Let flag in flags.js know Switzerland.",
+        {"flags.js": JS_FLAGS, "test/flags.test.js": JS_TABLE},
+        {
+            "flags.js": JS_FLAGS.replace("AT: '+43' }", "CH: '+41' }"),
+            "test/flags.test.js": JS_TABLE.replace("AT: '+43' }", "CH: '+41' }"),
+        },
+    ),
+    "node: let an entry of the table be skipped!": Edit(
+        "Let flag in flags.js know Switzerland.",
+        {"flags.js": JS_FLAGS, "test/flags.test.js": JS_TABLE},
+        {
+            "flags.js": JS_FLAGS.replace("'+43'", "'+44'"),
+            "test/flags.test.js": JS_TABLE.replace(") assert", ") if (country !== 'AT') assert"),
         },
     ),
     "go: change a row of the table, as asked": Edit(

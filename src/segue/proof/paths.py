@@ -74,7 +74,7 @@ class Classifier:
             return PathKind.MERGED
         if self._control.match(path):
             return PathKind.CONTROL
-        if _test_pattern().match(path) or (language(path) and _TEST_NAME.fullmatch(_stem(path))):
+        if is_test_name(path):
             return PathKind.TEST
         if path in self._named:
             return PathKind.TEST if language(path) else PathKind.CONTROL
@@ -87,8 +87,10 @@ class Classifier:
         return match[1] not in ("test", "tests", "src", "lib") and match[1] in self._modules
 
 
-def _stem(path: str) -> str:
-    return path.rpartition("/")[2].partition(".")[0]
+def is_test_name(path: str) -> bool:
+    """Return whether a file is called like a test, or is in a folder of tests."""
+    stem = path.rpartition("/")[2].partition(".")[0]
+    return bool(_test_pattern().match(path) or (language(path) and _TEST_NAME.fullmatch(stem)))
 
 
 @cache
@@ -126,7 +128,7 @@ _LOOKED_AT = re.compile(r"\$\$?\([^()]*\)|`[^`\n]*`|[^\n;&|]*\|\s*(?:[ef]?grep|d
 _INCLUDED = re.compile(r"^-?s?include\s+(.+)$", re.M)
 _IMPORTED = re.compile(r"^\s*(?:from|import)\s+([A-Za-z_]\w*)", re.M)
 _VARIABLE = re.compile(r"^[\"']?\$(?:\(.*\)|\{[^}]*\}|\w+)[\"']?/")
-_FOLDERS = ("scripts", "script", "tools", "ci", ".ci", "hack", "build-tools")
+SCRIPT_FOLDERS = ("scripts", "script", "tools", "ci", ".ci", "hack", "build-tools")
 _INTERPRETER = re.compile(
     r"(?:python|node|ruby|perl|php|lua|deno|bun|tsx|ts-node|[a-z]*sh|run)[\d.]*|-[BEIsSuWex]+"
 )
@@ -205,7 +207,7 @@ def _scripts(path: str, text: str, known: Collection[str]) -> list[str]:
     return [
         file
         for file in _resolve(path, words, known)
-        if file.endswith((".sh", ".bash")) or file.partition("/")[0] in _FOLDERS
+        if file.endswith((".sh", ".bash")) or file.partition("/")[0] in SCRIPT_FOLDERS
     ]
 
 

@@ -16,7 +16,7 @@ from segue.proof.compose import Comparison
 from segue.proof.doctests import has_examples
 from segue.proof.mentions import Mentions, MentionStrength, language
 from segue.proof.mutation.source import has_only_values
-from segue.proof.paths import PathKind
+from segue.proof.paths import SCRIPT_FOLDERS, PathKind, is_test_name
 from segue.proof.runs import Observed
 
 _MOST_FILES = 150
@@ -104,6 +104,10 @@ class Support:
             self._comparison.mixed.add(path)
             return
         if hint is PathKind.CONTROL and self._is_opened(path):
+            return
+        if path in self._named and self._checks_itself(path):
+            kinds[path] = PathKind.CODE
+            self._comparison.mixed.add(path)
             return
         if role is FileRole.UNSURE and await self._is_of_tests(path):
             role = FileRole.TEST
@@ -219,6 +223,14 @@ class Support:
         if self._hints[path] is PathKind.TEST or not path.endswith(".py"):
             return False
         return has_examples(await self._comparison.text("base", path))
+
+    def _checks_itself(self, path: str) -> bool:
+        """Return whether a command is the product with its tests inside: it opens no other program."""
+        if self._opened is None or not language(path) or path.partition("/")[0] in SCRIPT_FOLDERS:
+            return False
+        others = [one for one in self._opened if language(one) and one != path]
+        alone = not any(self._is_opened(one) for one in self._comparison.differing if one != path)
+        return alone and not others and not is_test_name(path)
 
     async def _leads_elsewhere(self, path: str) -> bool:
         """Return whether a package.json says that others get another file than before."""

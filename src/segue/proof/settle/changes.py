@@ -15,7 +15,7 @@ from segue.domain.proof import ChangedTest, HowSettled
 from segue.proof.settle.asked import ALTER, REMOVE, SKIP, Words, quote
 from segue.proof.settle.python import read_python
 from segue.proof.settle.renames import definitions, find_renames
-from segue.proof.settle.tokens import read_other
+from segue.proof.settle.tokens import has_grown, read_other
 from segue.proof.settle.units import Check, CheckStrength, Renames, TestFile, Unit
 
 _SOURCE = re.compile(r"\.(?:py|go|rs|[cm]?[jt]sx?|java|kt|rb|php|exs?|cs|swift|scala|c|cc|cpp|h|sh|bats)$")
@@ -208,6 +208,8 @@ def _lost(change: TaskChange, unit: Unit, *, strict: bool) -> list[Check]:
     lost = []
     for one in unit.checks:
         key = one.text if strict else one.bare
+        if not left[key]:
+            key = next((other for other in left if left[other] and has_grown(key, other)), key)
         if left[key]:
             left[key] -= 1
         else:
