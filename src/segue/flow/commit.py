@@ -174,7 +174,7 @@ async def _run_once(
         found, left, changed = await _try(context, state, run, label, tree)
         if found is None:
             return StepResult(True, HookOutput(None, left, label))
-        result = clean_result(context, found.result)
+        result = clean_result(context.redact, found.result)
         await store_result(context, state, key, result, began)
         if result.state is CheckState.BROKEN:
             raise WorkspaceError(result.reason)

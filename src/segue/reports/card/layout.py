@@ -64,7 +64,7 @@ def lay_out(card: ProofCard) -> CardLayout:
     proven = card.level is not None and card.level.proven
     shown = card.conclusion or card.state.replace("_", " ")
     filled = tuple(section for section in sections if section.items)
-    title = f"Task {card.task}: {card.title}"
+    title = f"Task {card.task}: {card.title}" if card.task else card.title
     return CardLayout(title, shown, proven, card.summary, tuple(_list_facts(card)), filled)
 
 
