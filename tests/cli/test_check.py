@@ -170,7 +170,7 @@ def test_where_no_check_is_known_it_says_what_to_write(tmp_path: Path) -> None:
 def test_a_check_that_is_named_or_found_needs_no_settings(tmp_path: Path) -> None:
     place = project(tmp_path)
     (place.root / "segue.toml").unlink()
-    named = place.json("check", "--", *DISCOVER)
+    named = json.loads(place.segue("check", "--json", "--", *DISCOVER).stdout)["data"]
     assert (named["level"], named["checks"][0]["command"]) == ("tested", " ".join(DISCOVER))
     commit(place, {"Makefile": f"test:\n\t{' '.join(DISCOVER)}\n"}, "A target")
     write(
