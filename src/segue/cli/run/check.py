@@ -12,6 +12,8 @@ from segue.cli.options import CommandSettings, options
 from segue.cli.terminal.output import Printer
 
 if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
     from segue.domain.proof import CheckResult
     from segue.runtime.app import App
     from segue.runtime.own_work import CheckedWork
@@ -116,7 +118,7 @@ async def _check(app: App, since: str | None, require: str | None, about: str, o
     work = await find_work(app, since)
     for one in work.left_out:
         output.warn(f"Left out: {one}")
-    found = await check_work(app, work, about, output.note)
+    found = await _say_time(check_work(app, work, about, output.note), output)
     lacking = found.lacks(Level(require) if require else None)
     if output.json:
         output.data(_document(found, require))
@@ -127,6 +129,23 @@ async def _check(app: App, since: str | None, require: str | None, about: str, o
     if not found.passed:
         return _FAILED
     return _TOO_LOW if lacking else 0
+
+
+async def _say_time(work: Coroutine[Any, Any, CheckedWork], output: Printer) -> CheckedWork:
+    """Wait for the checks, and say from time to time that they still run."""
+    import asyncio
+    import time
+
+    from segue.domain.amounts import format_duration
+
+    began, running = time.monotonic(), asyncio.ensure_future(work)
+    try:
+        while not (await asyncio.wait({running}, timeout=_BEAT))[0]:
+            output.note(f"… {format_duration(time.monotonic() - began)}")
+        return running.result()
+    finally:
+        running.cancel()
+        await asyncio.wait({running})
 
 
 def _document(found: CheckedWork, require: str | None) -> dict[str, Any]:
