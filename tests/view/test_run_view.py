@@ -126,7 +126,7 @@ def test_time_of_agents_and_of_proving_survives_a_kill() -> None:
     execute, check = "task/1/execute/1", "task/1/check/1"
     events = at(
         (0, RunStarted(*FACTS)),
-        (0, StepStarted(1, "t", phase="before"), "before/abc"),
+        (0, StepStarted(1, "t", phase="before", proves=True), "before/abc"),
         (1, TaskStarted("1", "One")),
         (2, StepStarted(1, "t", "1", "execute", agent="claude"), execute),
         (3, StepEnded(1, True), "before/abc"),  # beside the first launch
@@ -134,7 +134,7 @@ def test_time_of_agents_and_of_proving_survives_a_kill() -> None:
         (1000, TaskStarted("1", "One")),
         (1000, StepAdopted(2, "t"), execute),
         (1004, StepEnded(2, True), execute),
-        (1005, StepStarted(2, "t", "1", "check"), check),
+        (1005, StepStarted(2, "t", "1", "check", proves=True), check),
         (2000, RunResumed(*FACTS, last_seen=1_008_000)),
         (2000, TaskStarted("1", "One")),
         (2000, StepAdopted(3, "t"), check),

@@ -185,7 +185,7 @@ async def _run_once(
         output = HookOutput(result, left, label, context.redact(found.message), changed)
         return StepResult(result.ok, output)
 
-    facts = StepFacts(state.task.key, HOOKS, number, build_phase=state.task.build_phase)
+    facts = StepFacts(state.task.key, HOOKS, number, build_phase=state.task.build_phase, proves=True)
     try:
         found = (await context.journal.step(key, HookOutput, work, facts=facts)).output
     except WorkspaceError as error:

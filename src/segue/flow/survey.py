@@ -106,7 +106,7 @@ def read_known(store: Store, source_key: str, head: str) -> dict[str, BaseCheck]
 
 
 def ends_in_time(store: Store, source_key: str, commands: Iterable[str], limit: float) -> bool:
-    """Return whether checks have ended within half of the time they may take, in the last runs of a source."""
+    """Return whether checks ended within half of the time they may take, in the last runs of a source."""
     slowest: dict[str, float] = {}
     for _, check in _read_past(store, source_key):
         if check.state is not BaseState.UNREADY and not check.too_long:
@@ -147,7 +147,7 @@ async def _survey(context: RunContext, base: str, begun: bool) -> None:
             raise unreachable
         return StepResult(True, BaseOutput(tuple(checks)))
 
-    await context.journal.step(key, BaseOutput, work, facts=StepFacts(phase="before"))
+    await context.journal.step(key, BaseOutput, work, facts=StepFacts(phase="before", proves=True))
 
 
 def allow_later(check: BaseCheck, known: Collection[str], pending: Iterable[Task]) -> BaseCheck:

@@ -274,8 +274,8 @@ class RunView(Struct):
             return
         self.work.tick(at.ts)
         name = f"{event.agent}:{event.model}" if event.model else event.agent or ""
-        self._steps[at.step or ""] = LaunchView(event.phase or "", name)
-        self.work.begin_step(at.step or "", event.phase or "", name)
+        step = self._steps[at.step or ""] = LaunchView(event.phase or "", name, event.proves)
+        self.work.begin_step(at.step or "", step)
         task = self._owner(at.step)
         if task is None or event.phase in (None, "commit", "revise"):
             return
@@ -291,7 +291,7 @@ class RunView(Struct):
     def _step_adopted(self, _event: e.StepAdopted, at: e.Recorded) -> None:
         step = self._steps.get(at.step or "")
         if step is not None:
-            self.work.begin_step(at.step or "", step.phase, step.agent)
+            self.work.begin_step(at.step or "", step)
 
     def _step_ended(self, event: e.StepEnded, at: e.Recorded) -> None:
         if _is_decision(at):

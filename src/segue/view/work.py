@@ -10,8 +10,6 @@ from segue.domain.outcome import Usage
 from segue.view.task import TaskView
 
 AGENTS, PROVING = "agents", "proving"
-_PROVING = ("before", "check", "hooks", "merge")
-"""The phases that run checks; a merge runs them on what several tasks have made."""
 
 
 class LaunchView(Struct):
@@ -19,6 +17,7 @@ class LaunchView(Struct):
 
     phase: str
     agent: str
+    proves: bool = False
     launched: bool = False
     usage: Usage | None = None
     """What it used, as last reported."""
@@ -85,10 +84,10 @@ class Work(Struct):
                 task.work_ms += passed
         self._set_clock(ts)
 
-    def begin_step(self, key: str, phase: str, agent: str) -> None:
+    def begin_step(self, key: str, step: LaunchView) -> None:
         """Count the time from now on as that of an agent, or of proving, if the step is either."""
-        if agent or phase in _PROVING:
-            self._steps[key] = AGENTS if agent else PROVING
+        if step.agent or step.proves:
+            self._steps[key] = AGENTS if step.agent else PROVING
 
     def end_step(self, key: str) -> None:
         """Count no more time for a step."""

@@ -103,7 +103,7 @@ async def _run_once(context: RunContext, state: TaskState) -> tuple[CheckResult,
             await context.emit(VerdictGiven.of(state.task.key, verdict, results), key)
         return StepResult(passed, CheckOutput(results, tree))
 
-    facts = StepFacts(state.task.key, CHECK.name, number, build_phase=state.task.build_phase)
+    facts = StepFacts(state.task.key, CHECK.name, number, build_phase=state.task.build_phase, proves=True)
     found = (await context.journal.step(key, CheckOutput, work, facts=facts)).output
     state.tree = found.tree
     return found.checks
