@@ -102,7 +102,8 @@ def test_nothing_to_check(tmp_path: Path) -> None:
     place = project(tmp_path, {})
     assert "There is nothing to check: the work tree is as commit" in place.segue("check").stdout
     shown = place.json("check", "--require", "tested", "--since", "HEAD")
-    assert (shown["state"], shown["level"], shown["files"], shown["checks"]) == ("unchanged", None, [], [])
+    assert (shown["state"], shown["level"], shown["passed"]) == ("unchanged", None, True)
+    assert shown["files"] == shown["checks"] == shown["missing"] == []
 
 
 @needs_sandbox
@@ -236,7 +237,7 @@ def test_what_was_red_before_is_not_this_works_fault(tmp_path: Path) -> None:
     place = project(tmp_path, WORK, {**BASE, "test_shop.py": red})
     done = place.segue("check")
     assert "1 of 2 tests fails already: test_shop.Test.test_red" in done.stderr
-    assert "failed before the run too: test_shop.Test.test_red" in done.stdout
+    assert "failed before too: test_shop.Test.test_red" in done.stdout
 
 
 @pytest.mark.thorough
@@ -305,6 +306,22 @@ def test_ctrl_c_leaves_nothing(tmp_path: Path) -> None:
     assert process.wait(DEADLINE) == 130
     assert not list(scratch.iterdir())
     assert bytes_of(place) == before
+
+
+@pytest.mark.thorough
+@needs_sandbox
+def test_what_a_killed_check_leaves_is_cleared_by_the_next_one(tmp_path: Path) -> None:
+    slow = TESTS.replace("self.assertEqual(", "import time; time.sleep(300)\n        self.assertEqual(", 1)
+    place = project(tmp_path, WORK, {**BASE, "test_shop.py": slow})
+    process = place.start("check")
+    scratch = place.database.parent / "scratch"
+    until(lambda: list(scratch.glob("check-*/runs/*")), "the check")
+    process.kill()
+    process.wait(DEADLINE)
+    assert list(scratch.iterdir())
+    place.git("stash", "--quiet", "--include-untracked")
+    place.segue("check")
+    assert not list(scratch.iterdir())
 
 
 @pytest.mark.thorough

@@ -68,7 +68,7 @@ def test_work_beside_a_red_test_is_not_blamed_and_everybody_is_told(tmp_path: Pa
     assert words in place.segue("status", "last").stdout
     [before] = place.json("status", "last")["before"]
     assert (before["state"], before["failing"], before["words"]) == ("red", [RED], words)
-    assert f"failed before the run too: {RED}" in " ".join(place.segue("proof").stdout.split())
+    assert f"failed before too: {RED}" in " ".join(place.segue("proof").stdout.split())
     assert check_of(place)["state"] == "passed"
     assert check_of(place)["known"] == [RED]
     assert place.json("status", "last")["tasks"][0]["attempts"] == 2, "once for a test of its own"

@@ -6,6 +6,7 @@ import shlex
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from msgspec import Struct
@@ -20,6 +21,7 @@ from segue.flow.context import Checking, Examination
 from segue.flow.evidence import checks_verdict, clean_result
 from segue.flow.proving import count_mutants, level_of, reaches
 from segue.flow.survey import allow_later, is_asked_for
+from segue.proof.execute import sweep
 from segue.proof.scope import Scope
 from segue.reports.card.build import build_own_card
 from segue.reports.card.card import ProofCard
@@ -27,12 +29,14 @@ from segue.runtime.app import App, make_own_folder
 from segue.runtime.open import allow_programs
 from segue.runtime.preconditions import refuse_filters
 from segue.runtime.wiring import make_checking, make_examiners
+from segue.system import identity
 from segue.system.files import private_folder
 from segue.system.git.repository import Repository
 from segue.system.sweep import delete
 from segue.view.task import TaskView
 
 Tell = Callable[[str], None]
+_FOLDER, _OWNER = "check-", "owner"
 _KEPT = "Nothing was checked, and nothing was changed."
 _TOO_LONG = "Raise check_timeout, or choose a faster command: segue check -- COMMAND"
 _LISTED = 5
@@ -126,11 +130,22 @@ async def check_work(app: App, work: OwnWork, about: str, tell: Tell) -> Checked
     """Run all checks on somebody's work; `about` are their words for it, `tell` hears how far it is."""
     make_own_folder(app.state_dir)
     scratch = private_folder(app.state_dir.absolute() / "scratch")
-    folder = Path(tempfile.mkdtemp(prefix="check-", dir=scratch))
+    _clear_killed(scratch)
+    folder = Path(tempfile.mkdtemp(prefix=_FOLDER, dir=scratch))
     try:
+        (folder / _OWNER).write_text(identity.me())
         return await _Check(replace(app, made_redactor=app.redactor()), work, about, tell, folder).run()
     finally:
         delete(scratch, folder)
+
+
+def _clear_killed(scratch: Path) -> None:
+    """Delete what checks have left whose process was killed."""
+    for folder in scratch.glob(f"{_FOLDER}*"):
+        with suppress(OSError, UnicodeDecodeError):
+            if identity.is_dead((folder / _OWNER).read_text()):
+                sweep(folder)
+                delete(scratch, folder)
 
 
 class _Check:

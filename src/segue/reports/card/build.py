@@ -174,7 +174,7 @@ def _build_card(
         look_at=said.look_at if said else (),
         conclusion=task.conclusion,
         meaning=describe_level(proof) if proof else unproven,
-        missing=() if task.state == "done" else tuple(_name_missing(task, criteria, cards)),
+        missing=() if task.state in ("done", "unchanged") else tuple(_name_missing(task, criteria, cards)),
         reasons=shown.reasons if shown else (),
         decided_by=decided_by,
         judge=known.judge,

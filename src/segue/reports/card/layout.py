@@ -139,7 +139,7 @@ def _describe_tests(check: CheckCard) -> Iterator[str]:
         ("repaired", tuple(test for test in check.repaired if test not in check.proved)),
         ("no longer pass", check.broken),
         ("fail", tuple(test for test in check.failing if test not in (*check.broken, *check.known))),
-        ("failed before the run too", check.known),
+        ("failed before too", check.known),
         ("pass without the change", check.idle),
         ("no longer show what they showed", check.lost),
         ("flaky", check.flaky),
