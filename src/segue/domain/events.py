@@ -290,6 +290,8 @@ class StepStarted(Event, frozen=True):
     agent: str | None = None
     model: str | None = None
     build_phase: str | None = None
+    proves: bool = False
+    """Whether it runs checks: its time counts as proving."""
 
 
 class StepAdopted(Event, frozen=True):

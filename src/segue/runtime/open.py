@@ -153,7 +153,7 @@ async def open_run(
     With `restart` all tasks are pending again. Nothing is made or written before the last refusal; when there
     is no other, `confirm` is called.
     """
-    _allow_programs(app)
+    allow_programs(app)
     home = await _find_home(app, app.source(named, app.repo, kind))
     source = app.source(named, home.root, kind)
     exclude_state_files(home, source)
@@ -212,7 +212,7 @@ async def reopen_run(app: App, run: Run, feedback: tuple[FeedbackItem, ...] = ()
     """Open a run that exists, with the settings it was started with; `feedback` is more work for it."""
     with app.store(read_only=True) as known:
         refuse_absent(known, run)
-    _allow_programs(app)
+    allow_programs(app)
     home = await Repository.open(Path(run.spec.repo))
     source = app.source(run.spec.source, home.root, run.spec.source_kind)
     with app.store(read_only=True) as known:
@@ -242,7 +242,7 @@ async def _ready_again(plan: RunPlan, home: Repository, run: Run) -> tuple[Parts
     return parts, warnings
 
 
-def _allow_programs(app: App) -> None:
+def allow_programs(app: App) -> None:
     """Let git start and read what the settings allow beyond the user's own configuration."""
     settings = app.loaded.settings.git
     trust_programs(Trust(settings.filters, settings.sign))
