@@ -125,7 +125,7 @@ class Source(Protocol):
     key: str
     """A stable name of this source in this repository: the same command finds its unfinished run by it."""
     uses: ClassVar[Collection[str]] = ()
-    """Those of `plan_format`, `task_list`, `verify`, `criteria` and `ignore_checklists` that it uses."""
+    """Those of `plan_format`, `task_list`, `boxes`, `verify`, `criteria` and `ignore_checklists` it uses."""
 
     @property
     @abstractmethod

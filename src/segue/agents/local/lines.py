@@ -86,7 +86,9 @@ class LineReader:
             self._prepare(line)
         kind = line.get("type")
         handler = self._handlers.get(kind) if isinstance(kind, str) else None
-        if not self._is_known and not isinstance(kind, str):  # the program speaks another language: it is text
+        if not self._is_known and not isinstance(
+            kind, str
+        ):  # the program speaks another language: it is text
             self._plain.append(text[:_PLAIN_CHARS])
             return None
         self._is_known = True

@@ -71,7 +71,7 @@ class SpecKit(Source):
     kind = "speckit"
     in_files = True
     run_kind = RunKind.FEATURE
-    uses = ("task_list", "verify", "criteria", "ignore_checklists")
+    uses = ("task_list", "boxes", "verify", "criteria", "ignore_checklists")
     usual_flow = "spec"
 
     @classmethod
@@ -87,7 +87,8 @@ class SpecKit(Source):
         check_inside(folder, work_tree(request.repo))
         options = request.options
         verify, task_list = options.get("verify", "task"), options.get("task_list")
-        source = cls(folder, request.repo, verify, task_list, options.get("criteria", ()))
+        every_box = options.get("boxes") == "all"
+        source = cls(folder, request.repo, verify, task_list, options.get("criteria", ()), every_box)
         if request.named is None and not (project_root(folder, {}) / ".specify").is_dir():
             text = f"Spec Kit is not set up here: there is no .specify. The feature is {source.title}."
             source._found.append(Notice(1, text))
@@ -100,6 +101,7 @@ class SpecKit(Source):
         verify: Literal["task", "strict"] = "task",
         task_list: int | None = None,
         criteria: Sequence[str] = (),
+        every_box: bool = False,
     ) -> None:
         self.folder = Path(os.path.realpath(folder))
         self.repo = Path(os.path.realpath(repo))
@@ -109,7 +111,7 @@ class SpecKit(Source):
         self.state_path = self.folder / speckit_state.NAME
         self.key = pair_key(folder, repo)
         self._strict = verify == "strict"
-        self._task_list = task_list
+        self._task_list, self._every_box = task_list, every_box
         self._judges_constitution = "constitution" in criteria
         self._project = SpecKitProject(Path(os.path.realpath(project_root(self.folder, {}))))
         self._lock = lock_path(self.folder)
@@ -388,7 +390,7 @@ class SpecKit(Source):
     def _read(self) -> _TasksReading:
         data = read_tasks(self.path, self._inside)
         if self._last is None or self._last.data != data:
-            parsed = parse(data, str(self.path), self._task_list)
+            parsed = parse(data, str(self.path), self._task_list, self._every_box)
             waits = find_waits(parsed.tasks, read_lines(readable(decode(data, TASKS))))
             self._last = _TasksReading(data, parsed, waits)
         return self._last
