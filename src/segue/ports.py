@@ -250,6 +250,13 @@ class Source(Protocol):
         """Return what changed about tasks that are done, so that a person must decide; None: nothing."""
         return None
 
+    def foresee(self, history: SourceHistory) -> TaskList:  # noqa: ARG002 - without a record of its own
+        """Return the tasks as a run would find them after `restore`; nothing is written.
+
+        The object is good for looking only from then on.
+        """
+        return self.look()
+
     def recorded(self) -> Collection[str] | None:
         """Return the tasks that its own record counts as done or skipped; None: its marks are the record."""
         return None

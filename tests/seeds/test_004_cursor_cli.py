@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -88,11 +89,38 @@ def test_section_10_a_corrupted_state_starts_with_task_1_and_warns(place: Place)
     assert "The run starts with the first task." in told["text"]
 
 
-def test_section_10_a_dry_run_after_a_lost_state_knows_what_is_done(place: Place) -> None:
+def test_section_10_a_missing_state_warns_and_starts_with_task_1(place: Place) -> None:
+    place.script(WORK)
+    place.segue("run", "plan.md", "--task", "1")
+    shutil.rmtree(place.root / "state")
+    done = place.segue("run", "plan.md", code=None)
+    assert (
+        "The state file is missing, so the run starts with 1; commits here say that 1 was done."
+        in done.stderr
+    )
+    assert "task 1 started" in done.stderr
+    shutil.rmtree(place.root / "state")
+    assert "The state file is missing" not in place.segue("run", "plan.md", "--from", "2", code=None).stderr
+
+
+@pytest.mark.parametrize("how", ["missing", "corrupted"])
+def test_section_10_looking_after_a_lost_state_knows_what_is_done(place: Place, how: str) -> None:
     place.script(WORK)
     place.segue("run", "plan.md", "--task", "1")
     (path,) = (place.root / "state").rglob("plans/*.json")
-    path.unlink()
-    shown = place.segue("run", "plan.md", "--dry-run").stdout
-    assert "task 1:" not in shown
-    assert "task 2:" in shown
+    if how == "missing":
+        path.unlink()
+    else:
+        path.write_text(path.read_text()[:20])
+    before = path.exists()
+    shown = place.segue("run", "plan.md", "--dry-run")
+    assert "task 1:" not in shown.stdout
+    assert "task 2:" in shown.stdout
+    assert f"is {how}" in shown.stderr
+    assert [one["status"] for one in place.json("task", "list", "plan.md")["tasks"]][:2] == [
+        "done",
+        "pending",
+    ]
+    assert "1 Write one. (done)" in place.segue("task", "graph", "plan.md").stdout
+    assert "2 tasks, in this order" in place.segue("rehearse", "plan.md").stdout
+    assert path.exists() == before

@@ -48,7 +48,7 @@ from segue.sources.speckit.project import (
 from segue.sources.speckit.spec import Plan, Spec, parse_plan, parse_spec
 from segue.sources.speckit.state import SpecState, recorded, state_notices, unticked
 from segue.sources.speckit.tasks import BoxTask, ParsedTasks, find_box, fingerprint, mark_task, parse, refusal
-from segue.sources.state_file import CorruptState, restore_state, set_aside
+from segue.sources.state_file import CorruptState, foresee_tasks, restore_state, set_aside
 from segue.system.files import exclusive, signature
 from segue.system.reading import check_inside, work_tree, write_inside
 
@@ -121,6 +121,7 @@ class SpecKit(Source):
         self._healed: list[Notice] = []
         self._seen: tuple[object, ...] = ()
         self._changes = 0
+        self._is_forgotten = False
 
     @property
     def address(self) -> str:
@@ -238,6 +239,13 @@ class SpecKit(Source):
         with self._own_change():
             self._save(task.key, text, completion)
 
+    def foresee(self, history: SourceHistory) -> TaskList:
+        """Return the tasks as a run would find them; nothing is written."""
+        return foresee_tasks(history, self.state, self._forget, self.look)
+
+    def _forget(self) -> None:
+        self._is_forgotten = True
+
     def restore(self, history: SourceHistory) -> str:
         """Rebuild a state file that is missing, unreadable or older than the journal; believe any other."""
 
@@ -274,7 +282,7 @@ class SpecKit(Source):
 
     def state(self) -> SpecState | None:
         """Return what the state file says now; raises UnusableState if it cannot be understood."""
-        return speckit_state.load(self.state_path, self._inside)
+        return None if self._is_forgotten else speckit_state.load(self.state_path, self._inside)
 
     def recorded(self) -> Collection[str]:
         """Return the tasks that the state file counts as done or skipped."""
