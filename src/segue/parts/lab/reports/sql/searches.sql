@@ -1,4 +1,5 @@
--- One row per search that did not fail: the query, the results (`data`), and the verdict of the attempt after it.
+-- One row per search that did not fail: the query, the results (`data`), and how the attempt after it
+-- ended: with a verdict, or before with a failed attempt (segue_failed_attempts).
 WITH chosen AS (
     SELECT id FROM orchestrator_runs WHERE true /* filters */
 ), searches AS (
@@ -11,7 +12,8 @@ SELECT q.run_id, q.seq, q.task, q.query, q.service, q.data,
         FROM orchestrator_steps s
         WHERE s.run_id = q.run_id AND s.task = q.task AND s.seq > q.seq
           AND (s.phase = 'verify' AND s.state <> 'started' AND s.output->'failure'->>'kind' IS NULL
-               OR s.phase = 'end')
+               OR s.phase = 'end'
+               OR EXISTS (SELECT 1 FROM segue_failed_attempts f WHERE f.run_id = s.run_id AND f.seq = s.seq))
         ORDER BY s.seq LIMIT 1) AS next_result
 FROM searches q
 ORDER BY q.run_id, q.seq;
