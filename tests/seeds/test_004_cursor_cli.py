@@ -59,6 +59,29 @@ def test_section_9_stet_starts_and_runs(tmp_path: Path) -> None:
     assert called.index("start") < called.index("run")
 
 
+def test_section_13_the_log_has_stets_commands_exit_codes_and_stderr(cursor: Place) -> None:
+    cursor.more_config(f'log.file = "{cursor.root / "log"}"\n')
+    cursor.segue("run", "plan.md", "--task", "1")
+    lines = [json.loads(line) for line in (cursor.root / "log").read_text().splitlines()]
+    ran = [line for line in lines if line["event"] == "review.command"]
+    assert [line["command"].split()[1] for line in ran] == [
+        "status",
+        "cleanup",
+        "start",
+        "run",
+        "status",
+        "finish",
+    ]
+    assert all({"command", "exit_code", "seconds", "task"} <= line.keys() for line in ran)
+    assert (ran[0]["exit_code"], "No active session" in ran[0]["stderr"]) == (1, True)
+    stored = cursor.events("review.command")
+    assert len(stored) == len(ran)
+    assert json.loads(stored[2]["stdout"])["findings"] == []
+    agents = [line for line in lines if line["event"] == "agent.ended"]
+    assert [(line["phase"], line["exit_code"]) for line in agents] == [("plan", 0), ("execute", 0)]
+    assert all(line["duration"] > 0 for line in agents)
+
+
 @pytest.mark.parametrize("text", ["a.py:1 eval on input", json.dumps({"findings": []}) + " and more"])
 def test_section_9_exit_code_1_of_a_wrapper_means_findings(tmp_path: Path, text: str) -> None:
     place = StetPlace.make(tmp_path)
