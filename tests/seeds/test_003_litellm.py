@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from segue.agents.cursor.lines import CursorLines
-from segue.domain.job import Mode
+from pathlib import Path
 
+import pytest
 
-def test_output_handling_a_line_that_is_json_is_text_like_any_other() -> None:
-    lines = CursorLines(Mode.ASK)
-    assert lines.read("The answer is:") is None
-    assert lines.read('{"status": "ok"}') is None, "it is no event of a stream"
-    assert lines.read('{"type": "system", "model": "x"}') is not None
-    assert lines.read('{"status": "ok"}') is not None
+from tests.cli.place import Place
+from tests.parts.litellm.asking import ask_model
+
+TRANSCRIPT = """<<<ROLE:SYSTEM>>>
+You are a helpful assistant.
+
+<<<ROLE:USER>>>
+Hi! What's your name?
+
+<<<ROLE:ASSISTANT>>>
+I'm Composer.
+
+<<<ROLE:USER>>>
+What can you do?
+"""
