@@ -10,6 +10,7 @@ import pytest
 
 from segue.agents.cursor.agent import CursorAgent, CursorOptions
 from tests.cli.place import Place
+from tests.cli.test_phases import cursor, stet_finds
 from tests.parts.stet.place import EVAL, StetPlace
 from tests.parts.stet.test_stet import review, reviewer
 from tests.services import make_services
@@ -22,6 +23,101 @@ def write_program(path: Path, text: str) -> Path:
     path.write_text(text)
     path.chmod(0o755)
     return path
+
+
+def cursor_calls(place: Place) -> list[list[str]]:
+    """How the stand-in for the Cursor CLI was called with a prompt, in order."""
+    lines = (place.root / "agent.toml.state").read_text().splitlines()
+    return [one["argv"] for one in map(json.loads, lines) if "-p" in one.get("argv", ())]
+
+
+@pytest.fixture(scope="module")
+def planned(tmp_path_factory: pytest.TempPathFactory) -> Place:
+    """Two tasks that went through plan, execute, stet and address."""
+    place = Place.make(tmp_path_factory.mktemp("planned"), plan="## Task 3\nThree.\n\n## Task 1\nOne.\n")
+    place = cursor.__wrapped__(place)  # type: ignore[attr-defined]
+    (place.root / "agent.toml").write_text(
+        '[[on]]\nphase = "address"\nwrite = { "code.py" = "fixed = True\\n" }\n'
+        '[[on]]\nmode = "agent"\nwrite = { "code.py" = "BAD = {task}\\n" }\n'
+    )
+    place.env["SEGUE_SIM_AGENT"] = str(place.root / "agent.toml")
+    stet_finds(place, {"pattern": "BAD", "severity": "error", "category": "bug", "message": "BAD is bad"})
+    place.more_config(
+        'final.review = [["git", "log", "--oneline", "-1"]]\nfinal.audit = [["git", "status"]]\n'
+    )
+    place.segue("run", "plan.md")
+    return place
+
+
+def test_fr1_tasks_are_read_and_ordered_by_their_number(planned: Place) -> None:
+    started = [event["task"] for event in planned.events("task.started")]
+    assert started == ["1", "3"]
+
+
+def test_fr2_plan_mode_gives_the_plan(planned: Place) -> None:
+    assert [one for one in cursor_calls(planned)[0] if one.startswith("--mode")]
+    assert json.loads(planned.state_file().read_text())["last_plan_by_task"]["1"]
+
+
+def test_fr3_the_plan_is_in_the_prompt_of_the_next_process(planned: Place) -> None:
+    plan = json.loads(planned.state_file().read_text())["last_plan_by_task"]["1"]
+    ((text,),) = planned.rows("SELECT text FROM segue_prompts WHERE task = '1' AND phase = 'execute'")
+    assert plan.splitlines()[0] in text
+    assert not any(one.startswith(("--mode", "--model", "--resume")) for one in cursor_calls(planned)[1])
+
+
+def test_fr4_and_fr5_stet_runs_and_its_findings_are_addressed(planned: Place) -> None:
+    phases = [
+        phase
+        for (phase,) in planned.rows("SELECT phase FROM orchestrator_steps WHERE task = '1' ORDER BY seq")
+    ]
+    assert [one for one in phases if one in ("review", "address")] == ["review", "address", "review"]
+    ((text,),) = planned.rows("SELECT text FROM segue_prompts WHERE task = '1' AND phase = 'address'")
+    assert "BAD is bad" in text
+
+
+def test_fr6_the_state_names_plan_repository_and_tasks(planned: Place) -> None:
+    state = json.loads(planned.state_file().read_text())
+    assert state["plan_path"] == str(planned.repo / "plan.md")
+    assert state["repo_path"] == str(planned.repo)
+    assert state["completed_task_indices"] == [1, 3]
+    assert planned.segue("run", "plan.md").stdout == "No pending tasks to process.\n"
+
+
+@pytest.mark.parametrize(("option", "tasks"), [("--task", ["2"]), ("--from", ["2", "3"])])
+def test_fr7_one_task_or_all_from_one_on(place: Place, option: str, tasks: list[str]) -> None:
+    place.script(WORK)
+    place.segue("run", "plan.md", option, "2")
+    assert [event["task"] for event in place.events("task.started")] == tasks
+
+
+def test_fr8_the_documents_settings_are_understood(place: Place) -> None:
+    place.config('agent_cmd = "agent"\nphase_timeout_sec = 5\nmax_address_rounds = 2\nsandbox = "disabled"\n')
+    said = place.segue("run", "plan.md", "--dry-run").stderr
+    assert "agent_cmd is now agents.cursor.agent_cmd." in said
+    assert "phase_timeout_sec is now limits.phase_timeout." in said
+    assert "max_address_rounds is now review.max_address_rounds." in said
+
+
+def test_fr9_final_commands_run_once_and_are_reported(planned: Place) -> None:
+    assert [(one["label"], one["exit_code"]) for one in planned.events("final")] == [
+        ("review", 0),
+        ("audit", 0),
+    ]
+
+
+@pytest.mark.parametrize("data", [b"\xff\xfe## Task 1\nx\n", None])
+def test_section_14_a_plan_that_cannot_be_read_ends_before_any_task(place: Place, data: bytes | None) -> None:
+    (place.repo / "plan.md").unlink()
+    if data is not None:
+        (place.repo / "plan.md").write_bytes(data)
+    place.segue("run", "plan.md", code=2)
+    assert place.json("status") == []
+
+
+def test_section_14_a_folder_without_git_is_refused(place: Place) -> None:
+    shutil.rmtree(place.repo / ".git")
+    assert "git" in place.segue("run", "plan.md", code=2).stderr
 
 
 def test_section_5_plain_text_of_an_agent_cmd_is_the_plan(place: Place) -> None:
