@@ -68,7 +68,7 @@ def test_work_beside_a_red_test_is_not_blamed_and_everybody_is_told(tmp_path: Pa
     assert words in place.segue("status", "last").stdout
     [before] = place.json("status", "last")["before"]
     assert (before["state"], before["failing"], before["words"]) == ("red", [RED], words)
-    assert f"failed before the run too: {RED}" in " ".join(place.segue("proof").stdout.split())
+    assert f"failed before too: {RED}" in " ".join(place.segue("proof").stdout.split())
     assert check_of(place)["state"] == "passed"
     assert check_of(place)["known"] == [RED]
     assert place.json("status", "last")["tasks"][0]["attempts"] == 2, "once for a test of its own"
@@ -272,3 +272,13 @@ def has_steps(place: Place, pattern: str) -> bool:
         return bool(place.rows("SELECT 1 FROM orchestrator_steps WHERE key LIKE ?", pattern))
     except sqlite3.OperationalError:
         return False
+
+
+@pytest.mark.thorough
+def test_a_suite_that_takes_too_long_is_said_before_the_first_launch(tmp_path: Path) -> None:
+    slow = "import time\n\n\ndef test_slow():\n    time.sleep(300)\n"
+    place = make(tmp_path, REPAIR, files={**BASE, "tests/test_slow.py": slow}, more="check_timeout = 3\n")
+    said = run(place, 2)
+    assert "does not end: it took longer than check_timeout = 3 s" in said
+    assert "Raise check_timeout" in said
+    assert not place.events("prompt"), "nobody was launched"

@@ -235,6 +235,8 @@ class Loop:
     """Says what is red before the first launch, where checks are not sealed."""
     patience: float = 30.0
     """How long the first launch waits for that."""
+    timed: bool = True
+    """Whether the checks are known to end."""
     scenarios: tuple[Scenario, ...] = ()
     reviewer: Reviewer | None = None
     judge: Judge | None = None
@@ -304,7 +306,7 @@ class Loop:
                     judging=self.judging(),
                     testing=DetachedTests(repo, self.root / "apart", run.id),
                     resumed_by_person=self.resumed_by_person,
-                    survey=Survey(self.patience),
+                    survey=Survey(self.patience, self.timed),
                 )
             finally:
                 await store.close(journal)

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from segue.domain.errors import CheckUnready
-from segue.domain.events import BaseChecked, CheckRun, PromptSent
+from segue.domain.events import BaseChecked, CheckRun, NoticeGiven, PromptSent
 from segue.domain.job import Job
 from segue.domain.outcome import Outcome
 from segue.domain.proof import BaseCheck, BaseState, KnownFailures
 from segue.domain.task import Task
-from segue.flow.survey import allow_later, asks_for_all, is_asked_for
+from segue.flow.survey import allow_later, asks_for_all, ends_in_time, is_asked_for
 from tests.flow.loop import FunctionAgent, ListSource, Loop, edit
 
 CHECK = (("true",),)
@@ -63,6 +63,31 @@ def test_what_takes_long_runs_beside_the_first_launch_and_is_awaited_by_its_chec
     run.session()
     kinds = [type(one.event) for one in run.events]
     assert kinds.index(PromptSent) < kinds.index(BaseChecked) < kinds.index(CheckRun)
+
+
+def test_nobody_is_launched_before_a_check_is_known_to_end(tmp_path: Path) -> None:
+    long = BaseCheck(
+        "true", BaseState.UNREADY, reason="it took longer than check_timeout = 9 s", too_long=True
+    )
+    desk = Desk(long, BaseCheck("true", BaseState.GREEN, seconds=3.0))
+    run = loop(tmp_path, desk, patience=0, timed=False)
+    with pytest.raises(CheckUnready, match="does not end: it took longer than check_timeout") as refused:
+        run.session()
+    assert "Raise check_timeout" in refused.value.hint
+    assert run.agents[0].jobs == []
+    run.session()
+    kinds = [type(one.event) for one in run.events]
+    assert (
+        kinds.index(BaseChecked)
+        < kinds.index(NoticeGiven, kinds.index(BaseChecked))
+        < kinds.index(PromptSent)
+    )
+    with run.store() as store:
+        known = [
+            (limit, ends_in_time(store, "list", ["true", *more], limit))
+            for limit, more in ((600, ()), (5, ()), (600, ("false",)))
+        ]
+    assert known == [(600, True), (5, False), (600, False)], "it is known from this run"
 
 
 def test_a_check_that_cannot_start_is_asked_again_when_the_run_is_resumed(tmp_path: Path) -> None:

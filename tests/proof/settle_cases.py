@@ -44,6 +44,11 @@ EUROS = SHOP.replace("in lines)", "in lines) // 100")
 WRONG = SHOP.replace("in lines)", "in lines) * 2")
 
 
+TAX = "TAX = 0.19\n\n\ndef with_tax(price):\n    return round(price * (1 + TAX), 2)\n"
+TAX_TEST = "from shop import with_tax\n\n\ndef test_tax():\n    assert with_tax(100) == 119\n"
+TAXED: Files = {"shop.py": TAX, "tests/test_shop.py": TAX_TEST}
+
+
 def _edit(text: str, *pairs: tuple[str, str]) -> str:
     for old, new in pairs:
         assert old in text, old
@@ -317,6 +322,21 @@ PYTHON: dict[str, Edit] = {
         "test accordingly.",
         BASE,
         {"shop.py": WRONG, "tests/test_shop.py": TEST.replace("== 1350", "or 1 == 1350")},
+    ),
+    "correct a value and its test": Edit(
+        "The tax is 20 %, not 19 %: correct it and its test.",
+        TAXED,
+        {"shop.py": _edit(TAX, ("0.19", "0.2")), "tests/test_shop.py": _edit(TAX_TEST, ("119", "120"))},
+    ),
+    "change a value that the task names": Edit(
+        "Raise the tax rate to 20 %.",
+        TAXED,
+        {"shop.py": _edit(TAX, ("0.19", "0.2")), "tests/test_shop.py": _edit(TAX_TEST, ("119", "120"))},
+    ),
+    "change a value, but not to what the task names!": Edit(
+        "Raise the tax rate to 20 %.",
+        TAXED,
+        {"shop.py": _edit(TAX, ("0.19", "0.25")), "tests/test_shop.py": _edit(TAX_TEST, ("119", "125"))},
     ),
     "change an expected value, unasked!": Edit(
         "Add a `currency` argument to `total` in shop.py; by default it is EUR.",

@@ -111,6 +111,7 @@ def compare_summary(view: RunView) -> None:
         format_duration(view.work.ms / 1000),
         f"{view.launches} launch",
         format_cost(used.cost_usd),
+        view.describe_spent(0),
     ):
         assert known in total
     assert not used.tokens or f"{used.tokens:,}" in total

@@ -22,6 +22,7 @@ from segue.domain.events import (
     RunParked,
     RunResumed,
     RunStarted,
+    StepAdopted,
     StepEnded,
     StepStarted,
     Tampered,
@@ -118,6 +119,35 @@ def test_work_time_of_a_killed_session_ends_with_its_last_sign_of_life() -> None
         ),
     )
     assert view.tasks["1"].seconds == 8 + 2
+
+
+def test_time_of_agents_and_of_proving_survives_a_kill() -> None:
+    """Each session counts up to its last sign of life, whatever was under way then."""
+    execute, check = "task/1/execute/1", "task/1/check/1"
+    events = at(
+        (0, RunStarted(*FACTS)),
+        (0, StepStarted(1, "t", phase="before", proves=True), "before/abc"),
+        (1, TaskStarted("1", "One")),
+        (2, StepStarted(1, "t", "1", "execute", agent="claude"), execute),
+        (3, StepEnded(1, True), "before/abc"),  # beside the first launch
+        (1000, RunResumed(*FACTS, last_seen=9000)),
+        (1000, TaskStarted("1", "One")),
+        (1000, StepAdopted(2, "t"), execute),
+        (1004, StepEnded(2, True), execute),
+        (1005, StepStarted(2, "t", "1", "check", proves=True), check),
+        (2000, RunResumed(*FACTS, last_seen=1_008_000)),
+        (2000, TaskStarted("1", "One")),
+        (2000, StepAdopted(3, "t"), check),
+        (2006, StepEnded(3, True), check),
+        (2007, StepStarted(3, "t", "1", "verify", agent="llm"), "task/1/verify/1"),
+    )
+    agents, proving = (9 - 2) + 4, 3 + (1008 - 1005) + 6
+    view = RunView.of(TITLES, events)
+    assert view.work.spent_seconds(2007) == {"agents": agents, "proving": proving}
+    assert view.work.spent_seconds(2010) == {"agents": agents + 3, "proving": proving}
+    assert view.describe_spent(2007) == "agents 11.0s, proving 12.0s"
+    assert RunView.of(TITLES, events[:3]).describe_spent(1) == "agents 0.0s, proving 1.0s"
+    assert not RunView.of(TITLES, events[:1]).describe_spent(1), "where nothing was proven it says nothing"
 
 
 def test_waiting_for_a_usage_limit_is_not_work() -> None:

@@ -14,9 +14,9 @@ from segue.domain.pattern import pattern
 
 EXIT_CODES: dict[int, str] = {
     0: "all requested work is done",
-    1: "unexpected error, or the database cannot be used",
+    1: "unexpected error, or the database cannot be used; `segue check`: the work fails a check",
     2: "the command line or the configuration is wrong, or the repository is not ready for a run",
-    3: "stopped: a task needs a human",
+    3: "stopped: a task needs a human; `segue check`: the work is proven less than `--require` asks for",
     4: "credentials are missing or were rejected",
     5: "a required program was not found",
     6: "another process is using the repository or the run",

@@ -24,7 +24,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "follow": ("run.follow:follow", "Work on what comes back from a pull request."),
         "stop": ("run.stop:stop", "Stop a run and its agent; nothing is lost."),
         "task": ("run.task:task", "List tasks, accept or skip one."),
-        "check": ("run.check:check", "Run the project's checks without an agent."),
+        "check": ("run.check:check", "Prove your own work, committed or not, without an agent."),
         "demo": ("run.demo.command:demo", "See Segue work in a throwaway repository, without keys."),
     },
     "Look": {

@@ -290,6 +290,8 @@ class StepStarted(Event, frozen=True):
     agent: str | None = None
     model: str | None = None
     build_phase: str | None = None
+    proves: bool = False
+    """Whether it runs checks: its time counts as proving."""
 
 
 class StepAdopted(Event, frozen=True):
@@ -447,6 +449,21 @@ class PatchMade(Event, frozen=True):
     files: int = 0
     cut: int = 0
     """How many characters of the diff were left out at its end; a last line says so."""
+
+
+class ReviewerRan(Event, frozen=True):
+    """A reviewer called a program."""
+
+    type: ClassVar[str] = "review.command"
+    task: str
+    command: str
+    exit_code: int
+    seconds: float
+    stdout: str = ""
+    """The end of what it printed."""
+    stderr: str = ""
+    failure: str = ""
+    """Why it did not finish on its own."""
 
 
 class Reviewed(Event, frozen=True):

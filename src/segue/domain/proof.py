@@ -312,6 +312,8 @@ class BaseCheck(msgspec.Struct, frozen=True, omit_defaults=True):
     """How long it took; 0: the result was known."""
     mute: bool = False
     """Whether it reports no tests although there are some, or runs none by its name, as a linter does."""
+    too_long: bool = False
+    """Whether it was ended because it took longer than `check_timeout`."""
 
     @property
     def known(self) -> frozenset[str]:

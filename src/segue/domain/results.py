@@ -290,6 +290,8 @@ class StepFacts(msgspec.Struct, frozen=True):
     model: str | None = None
     build_phase: str | None = None
     input: Output = msgspec.field(default_factory=Nothing)
+    proves: bool = False
+    """Whether it runs checks."""
 
 
 R = TypeVar("R", bound=Output)

@@ -128,7 +128,7 @@ def state_proof(proof: Proof) -> ProofStatement:
     shown, checks = tuple(_show(proof)), _own_checks(proof)
     missing = list(proof.reasons)
     if proof.level is Level.TESTED:
-        missing.append("no tests that the agent never saw")
+        missing.append("no tests by somebody who never saw the change")
     look_at = _collect(map(_places, checks))
     summary = "; ".join([*shown, *_lacks(proof), *_name_changed(_changed_tests(checks))])
     summary += f": look at {list_some(look_at, _LISTED)}" if look_at else ""

@@ -174,7 +174,7 @@ async def _run_once(
         found, left, changed = await _try(context, state, run, label, tree)
         if found is None:
             return StepResult(True, HookOutput(None, left, label))
-        result = clean_result(context, found.result)
+        result = clean_result(context.redact, found.result)
         await store_result(context, state, key, result, began)
         if result.state is CheckState.BROKEN:
             raise WorkspaceError(result.reason)
@@ -185,7 +185,7 @@ async def _run_once(
         output = HookOutput(result, left, label, context.redact(found.message), changed)
         return StepResult(result.ok, output)
 
-    facts = StepFacts(state.task.key, HOOKS, number, build_phase=state.task.build_phase)
+    facts = StepFacts(state.task.key, HOOKS, number, build_phase=state.task.build_phase, proves=True)
     try:
         found = (await context.journal.step(key, HookOutput, work, facts=facts)).output
     except WorkspaceError as error:

@@ -144,7 +144,9 @@ class Survey(Struct):
     """The checks on what the run begins with, while they run; `flow/survey.py` begins and awaits them."""
 
     patience: float = 30.0
-    """Seconds that the first launch waits for them; then they run beside it."""
+    """Seconds that the first launch waits for them; then they run beside it, if they are known to end."""
+    is_timed: bool = False
+    """Whether earlier runs have shown that they end well within `check_timeout`."""
     work: asyncio.Task[None] | None = None
 
 

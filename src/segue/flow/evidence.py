@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 from contextlib import suppress
 
 from msgspec.structs import replace
@@ -218,10 +219,10 @@ _KEPT_OUTPUT = 32 * 1024
 _SHOWN_OUTPUT = 4 * 1024
 
 
-def clean_result(context: RunContext, result: CheckResult) -> CheckResult:
+def clean_result(redact: Callable[[str], str], result: CheckResult) -> CheckResult:
     """Return a result without secrets, and with no more output than is kept."""
-    output = context.redact(result.output)[-_KEPT_OUTPUT:]
-    words = (context.redact(result.command), context.redact(result.reason))
+    output = redact(result.output)[-_KEPT_OUTPUT:]
+    words = (redact(result.command), redact(result.reason))
     return replace(result, output=output, command=words[0], reason=words[1])
 
 

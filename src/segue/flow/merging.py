@@ -38,7 +38,7 @@ async def merge_task(context: RunContext, lane: Lane, state: TaskState) -> Merge
         await context.emit(TaskMerged(state.task.key, now, state.base.head), key)
         return StepResult(True, MergeOutput(commit=now, before=state.base.head))
 
-    facts = StepFacts(state.task.key, MERGE.name, number, build_phase=state.task.build_phase)
+    facts = StepFacts(state.task.key, MERGE.name, number, build_phase=state.task.build_phase, proves=True)
     async with lane.seat.turn(state.last.files):
         step = await context.journal.step(key, MergeOutput, work, reconcile, facts)
         return step.output

@@ -150,5 +150,10 @@ def reaches(proof: Proof, required: Level, kind: TaskKind, returned: bool) -> bo
 
 async def score_mutants(_context: RunContext, state: TaskState) -> tuple[int, int] | None:
     """Return how many mutants were tried against the tests that prove a task, and how many were noticed."""
-    counts = [check.mutants for check in state.checks if check.mutants is not None and not check.of]
+    return count_mutants(state.checks)
+
+
+def count_mutants(checks: Sequence[CheckResult]) -> tuple[int, int] | None:
+    """Return how many mutants checks tried, and how many they noticed; None: none were tried."""
+    counts = [check.mutants for check in checks if check.mutants is not None and not check.of]
     return (sum(one[0] for one in counts), sum(one[1] for one in counts)) if counts else None

@@ -10,7 +10,7 @@ import asyncio
 import hashlib
 import re
 import shlex
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from segue.domain.amounts import list_some
 from segue.domain.errors import CheckUnready
-from segue.domain.events import BaseChecked
+from segue.domain.events import BaseChecked, NoticeGiven
 from segue.domain.kinds import with_kind
 from segue.domain.proof import BaseCheck, BaseState, KnownFailures, Level
 from segue.domain.results import BaseOutput, StepFacts, StepResult
@@ -31,6 +31,10 @@ if TYPE_CHECKING:
 
 
 _LAST_RUNS = 20
+_UNTIMED = (
+    "The checks take long on what the run begins with. The first launch waits until it is known that they "
+    "end within check_timeout; later runs need not wait."
+)
 _LISTED = 3
 _COMMON = frozenset(("all", "build", "check", "ci", "lint", "run", "start", "test", "tests"))
 """Words that plans are full of: they name a target only beside a word for one."""
@@ -48,14 +52,18 @@ _DEFINES = re.compile(r"\b(?:target|recipe|script|makefile|justfile|package\.jso
 async def survey(context: RunContext, base: str, *, begun: bool = False) -> None:
     """Run the checks on the base once in a session; raises CheckUnready when one cannot start.
 
-    What takes long continues beside the first launch; `settle` waits for it. Work that has `begun` is not
-    refused any more: its base cannot be repaired.
+    What takes long continues beside the first launch, and `settle` waits for it; but not before it is known
+    that it ends at all, or agents would be paid for work that nothing can check. Work that has `begun` is
+    not refused any more: its base cannot be repaired.
     """
     if not base or not context.checking.commands:
         return
     if context.survey.work is None:
         context.survey.work = asyncio.create_task(_survey(context, base, begun))
     await asyncio.wait({context.survey.work}, timeout=context.survey.patience)
+    if not (context.survey.work.done() or context.survey.is_timed or begun):
+        await context.emit(NoticeGiven(_UNTIMED))
+        await asyncio.wait({context.survey.work})
     if context.survey.work.done():
         context.survey.work.result()
 
@@ -101,12 +109,24 @@ def written_first(context: RunContext) -> set[str]:
 
 def read_known(store: Store, source_key: str, head: str) -> dict[str, BaseCheck]:
     """Return what checks said about a commit in the last runs of a source, by command."""
-    found: dict[str, BaseCheck] = {}
+    return {check.command: check for base, check in _read_past(store, source_key) if base == head}
+
+
+def ends_in_time(store: Store, source_key: str, commands: Iterable[str], limit: float) -> bool:
+    """Return whether checks ended within half of the time they may take, in the last runs of a source."""
+    slowest: dict[str, float] = {}
+    for _, check in _read_past(store, source_key):
+        if check.state is not BaseState.UNREADY and not check.too_long:
+            slowest[check.command] = max(slowest.get(check.command, 0.0), check.seconds)
+    return all(slowest.get(command, limit) <= limit / 2 for command in commands)
+
+
+def _read_past(store: Store, source_key: str) -> Iterator[tuple[str, BaseCheck]]:
+    """Yield what checks said about commits in the last runs of a source, the latest last."""
     for run in reversed(list(store.runs(source_key, limit=_LAST_RUNS))):
         for recorded in store.events(run.id, kinds=(BaseChecked,)):
-            if isinstance(recorded.event, BaseChecked) and recorded.event.base == head:
-                found |= {check.command: check for check in recorded.event.checks}
-    return found
+            if isinstance(recorded.event, BaseChecked):
+                yield from ((recorded.event.base, check) for check in recorded.event.checks)
 
 
 async def _survey(context: RunContext, base: str, begun: bool) -> None:
@@ -134,7 +154,7 @@ async def _survey(context: RunContext, base: str, begun: bool) -> None:
             raise unreachable
         return StepResult(True, BaseOutput(tuple(checks)))
 
-    await context.journal.step(key, BaseOutput, work, facts=StepFacts(phase="before"))
+    await context.journal.step(key, BaseOutput, work, facts=StepFacts(phase="before", proves=True))
 
 
 def allow_later(check: BaseCheck, known: Collection[str], pending: Iterable[Task]) -> BaseCheck:
@@ -211,12 +231,15 @@ def _name_unreachable(context: RunContext, checks: Collection[BaseCheck]) -> Che
 
 
 def _refuse(context: RunContext, check: BaseCheck) -> CheckUnready:
-    run = context.journal.run.id
     lines = "".join(f"\n  {line}" for line in check.output.splitlines())
-    launched = context.view.launches
-    return CheckUnready(
-        f"The check `{check.command}` cannot start: {check.reason}.".replace("..", ".") + lines,
-        kept="No agent was launched." if not launched else "Everything done so far is kept.",
-        hint=f"Repair it and commit that, or correct `checks`, then: segue resume {run}   "
-        f'If a task makes it work: known_failures = ["{check.command}"]',
+    again = f"then: segue resume {context.journal.run.id}"
+    said = f"The check `{check.command}` cannot start: {check.reason}."
+    hint = (
+        f"Repair it and commit that, or correct `checks`, {again}   "
+        f'If a task makes it work: known_failures = ["{check.command}"]'
     )
+    if check.too_long:
+        said = f"The check `{check.command}` does not end: {check.reason}."
+        hint = f"Raise check_timeout, or choose a faster command for `checks`, {again}"
+    kept = "No agent was launched." if not context.view.launches else "Everything done so far is kept."
+    return CheckUnready(said.replace("..", ".") + lines, kept=kept, hint=hint)

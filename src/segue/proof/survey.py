@@ -87,7 +87,8 @@ async def conclude(seen: Observed, around: Surroundings) -> BaseCheck:
     report = seen.report or Report()
     failing, files = tuple(sorted(report.failed)), _red_files(report)
     by_code = seen.exit_code != 0 and not failing
-    found = BaseCheck(command, BaseState.GREEN, seen.tests, failing, files, by_code)
+    too_long = seen.exit_code is None
+    found = BaseCheck(command, BaseState.GREEN, seen.tests, failing, files, by_code, too_long=too_long)
     output = "" if failing and has_run(seen) else "\n".join(last_lines(seen.output))
     obstacle, is_later = await _obstacle(seen, around)
     if obstacle is not None:

@@ -153,7 +153,7 @@ async def open_run(
     With `restart` all tasks are pending again. Nothing is made or written before the last refusal; when there
     is no other, `confirm` is called.
     """
-    _allow_programs(app)
+    allow_programs(app)
     home = await _find_home(app, app.source(named, app.repo, kind))
     source = app.source(named, home.root, kind)
     exclude_state_files(home, source)
@@ -172,7 +172,8 @@ async def open_run(
             ready = None
             if draft is not None and (restart or _has_work(draft, run)):
                 ready = await make_ready(draft, home, last, held, undo, confirm)
-            past = settle_start(app, source, before, last, restart)
+            wanted = [task.key for task in draft.pending] if draft is not None else []
+            past = settle_start(app, source, before, last, restart, wanted)
         plan = plan_run(app, source, chosen)
         if not _has_work(plan, run):
             _tell_nothing(app, source, plan, past)
@@ -212,7 +213,7 @@ async def reopen_run(app: App, run: Run, feedback: tuple[FeedbackItem, ...] = ()
     """Open a run that exists, with the settings it was started with; `feedback` is more work for it."""
     with app.store(read_only=True) as known:
         refuse_absent(known, run)
-    _allow_programs(app)
+    allow_programs(app)
     home = await Repository.open(Path(run.spec.repo))
     source = app.source(run.spec.source, home.root, run.spec.source_kind)
     with app.store(read_only=True) as known:
@@ -242,7 +243,7 @@ async def _ready_again(plan: RunPlan, home: Repository, run: Run) -> tuple[Parts
     return parts, warnings
 
 
-def _allow_programs(app: App) -> None:
+def allow_programs(app: App) -> None:
     """Let git start and read what the settings allow beyond the user's own configuration."""
     settings = app.loaded.settings.git
     trust_programs(Trust(settings.filters, settings.sign))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 import time
 from collections.abc import Collection, Sequence
 from contextlib import nullcontext, suppress
@@ -34,10 +35,10 @@ from segue.domain.task import TaskStatus
 from segue.domain.workspace import Workspace
 from segue.flow.agents import Launcher
 from segue.flow.commands import FinalCommand, FinalReport, run_final_commands, run_hooks
-from segue.flow.context import RunContext
+from segue.flow.context import RunContext, Survey
 from segue.flow.earlier import read_earlier, read_touched
 from segue.flow.scheduler import run_tasks
-from segue.flow.survey import end_survey
+from segue.flow.survey import end_survey, ends_in_time
 from segue.ports import Observer, ReviewSubject
 from segue.proof.guard import LaunchGuard
 from segue.proof.independent import DetachedTests
@@ -337,7 +338,17 @@ class _Session:
             earlier={} if opened.is_first else read_earlier(self._store, opened.run.source_key),
             touched=read_touched(self._store, opened.run.source_key) if opened.spec.lanes else {},
             contract=list_contract(opened) if parts.cloud else {},
+            survey=Survey(is_timed=self._knows_times()),
         )
+
+    def _knows_times(self) -> bool:
+        """Return whether earlier runs have shown that the checks end in time."""
+        opened, settings = self._opened, self._opened.app.loaded.settings
+        if opened.is_first or not settings.checks:
+            return False
+        redact = opened.parts.services.redactor.text
+        commands = [redact(shlex.join(argv)) for argv in settings.checks]
+        return ends_in_time(self._store, opened.run.source_key, commands, settings.check_timeout)
 
     def _is_resumed_by_person(self) -> bool:
         opened = self._opened

@@ -386,6 +386,7 @@ class Journal:
             step.agent,
             step.model,
             step.build_phase,
+            facts.proves,
         )
         seq = self._log.add(started, key).seq
         self._steps.put(step)

@@ -61,6 +61,7 @@ def run_data(run: Run, view: RunView) -> dict[str, Any]:
             for since, wait in view.waits.values()
         ],
         "before": view.before.data,
+        "spent": view.work.spent_seconds(time.time()),
         "lanes": lanes_data(view, time.time()),
         "tasks": [task_data(view, task) for task in view.tasks.values()],
     }

@@ -9,6 +9,7 @@ from typing import Any
 from msgspec import Struct, field
 
 from segue.domain import events as e
+from segue.domain.amounts import format_duration
 from segue.domain.outcome import Usage
 from segue.domain.proof import accept
 from segue.domain.run import RunState
@@ -16,7 +17,7 @@ from segue.domain.task import TaskKind
 from segue.domain.verdict import Result
 from segue.view.before import RedBefore
 from segue.view.task import TaskView, end_state, end_verdict
-from segue.view.work import LaunchView, Work, total_usage
+from segue.view.work import PROVING, LaunchView, Work, total_usage
 
 _UNDER_WAY = ("running", "parked", "stopped")
 
@@ -110,6 +111,13 @@ class RunView(Struct):
         """Return how long the run has worked, with the time since the last event while it works."""
         since = max(0.0, now * 1000 - self.work.clock) if self.work.clock is not None else 0.0
         return (self.work.ms + since) / 1000
+
+    def describe_spent(self, now: float) -> str:
+        """Say how long agents worked and how long proving took; empty where nothing was proven."""
+        spent = self.work.spent_seconds(now)
+        if not spent[PROVING]:
+            return ""
+        return ", ".join(f"{kind} {format_duration(seconds)}" for kind, seconds in spent.items())
 
     def task_seconds(self, task: TaskView, now: float) -> float | None:
         """Return how long a task was worked on until now."""
@@ -266,7 +274,8 @@ class RunView(Struct):
             return
         self.work.tick(at.ts)
         name = f"{event.agent}:{event.model}" if event.model else event.agent or ""
-        self._steps[at.step or ""] = LaunchView(event.phase or "", name)
+        step = self._steps[at.step or ""] = LaunchView(event.phase or "", name, event.proves)
+        self.work.begin_step(at.step or "", step)
         task = self._owner(at.step)
         if task is None or event.phase in (None, "commit", "revise"):
             return
@@ -279,10 +288,16 @@ class RunView(Struct):
             task.started, task.state = at.ts, "running"
             self.work.begin(task, at.ts)
 
+    def _step_adopted(self, _event: e.StepAdopted, at: e.Recorded) -> None:
+        step = self._steps.get(at.step or "")
+        if step is not None:
+            self.work.begin_step(at.step or "", step)
+
     def _step_ended(self, event: e.StepEnded, at: e.Recorded) -> None:
         if _is_decision(at):
             return
         self.work.tick(at.ts)
+        self.work.end_step(at.step or "")
         task = self._owner(at.step)
         if task is not None and task.state == "parked":
             task.state, task.wake = "running", None
@@ -393,6 +408,7 @@ _FOLDS: dict[type[e.Event], _Fold] = {
     e.TaskMarked: RunView._task_marked,
     e.StateImported: RunView._imported,
     e.StepStarted: RunView._step_started,
+    e.StepAdopted: RunView._step_adopted,
     e.StepEnded: RunView._step_ended,
     e.Tampered: RunView._tampered,
     e.AgentStarted: RunView._agent_started,

@@ -9,12 +9,15 @@ from msgspec import Struct, field
 from segue.domain.outcome import Usage
 from segue.view.task import TaskView
 
+AGENTS, PROVING = "agents", "proving"
+
 
 class LaunchView(Struct):
     """The launch of a step: whose it is, and what it used."""
 
     phase: str
     agent: str
+    proves: bool = False
     launched: bool = False
     usage: Usage | None = None
     """What it used, as last reported."""
@@ -60,6 +63,10 @@ class Work(Struct):
     """Up to when work is counted; None: nobody works."""
     session: int = 0
     """How many sessions there were so far."""
+    spent: dict[str, int] = field(default_factory=lambda: dict.fromkeys((AGENTS, PROVING), 0))
+    """How long agents worked, and how long proving took; of several at once, each counts."""
+    _steps: dict[str, str] = field(default_factory=dict)
+    """The steps under way that count there."""
     _open: dict[str, Stretch] = field(default_factory=dict)
     _paused: dict[str, Stretch] = field(default_factory=dict)
     """The last stretches of tasks that wait for their turn to be merged, or for a seat after that."""
@@ -70,13 +77,31 @@ class Work(Struct):
         """Count the time since the last event as work, for all who are at work."""
         passed = max(0, ts - self.clock) if self.clock is not None else 0
         self.ms += passed
+        for kind in self._steps.values():
+            self.spent[kind] += passed
         for task in self.under_way.values():
             if self._is_at_work(task):
                 task.work_ms += passed
         self._set_clock(ts)
 
+    def begin_step(self, key: str, step: LaunchView) -> None:
+        """Count the time from now on as that of an agent, or of proving, if the step is either."""
+        if step.agent or step.proves:
+            self._steps[key] = AGENTS if step.agent else PROVING
+
+    def end_step(self, key: str) -> None:
+        """Count no more time for a step."""
+        self._steps.pop(key, None)
+
+    def spent_seconds(self, now: float) -> dict[str, float]:
+        """Return how long agents worked and proving took until now, in seconds."""
+        since = max(0.0, now * 1000 - self.clock) if self.clock is not None else 0.0
+        at_work = list(self._steps.values())
+        return {kind: (ms + since * at_work.count(kind)) / 1000 for kind, ms in self.spent.items()}
+
     def begin_session(self, ts: int) -> None:
         """Start the clock; nothing is under way any more."""
+        self._steps.clear()
         self._close_all(self.clock if self.clock is not None else ts)
         self.under_way.clear()
         self._paused.clear()
@@ -85,6 +110,7 @@ class Work(Struct):
 
     def end_session(self, ts: int) -> None:
         """Stop the clock; what was under way stays known."""
+        self._steps.clear()
         self._close_all(ts)
         self.clock = None
 

@@ -64,6 +64,7 @@ def describe_usage(view: RunView) -> dict[str, Any]:
         "tokens": usage.tokens,
         "cost_usd": usage.cost_usd,
         "seconds": view.seconds(time.time()),
+        "spent": view.work.spent_seconds(time.time()),
     }
 
 

@@ -26,7 +26,10 @@ if TYPE_CHECKING:
 
 _ENDED = (RunState.DONE, RunState.FAILED)
 _DAY = 86400.0
-_SCRATCH = {"worktrees": re.compile(r"tmp[a-z0-9_]{8}"), "scratch": re.compile(r"(?:pg|replay)-[a-z0-9_]{8}")}
+_SCRATCH = {
+    "worktrees": re.compile(r"tmp[a-z0-9_]{8}"),
+    "scratch": re.compile(r"(?:pg|replay|check)-[a-z0-9_]{8}"),
+}
 """Temporary folders that remain when Segue is killed: parent folder → name pattern."""
 
 

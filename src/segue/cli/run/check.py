@@ -1,7 +1,8 @@
-"""`segue check`: run the project's checks without an agent."""
+"""`segue check`: prove a person's own work as that of a task is proven."""
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -11,95 +12,169 @@ from segue.cli.options import CommandSettings, options
 from segue.cli.terminal.output import Printer
 
 if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
     from segue.domain.proof import CheckResult
-    from segue.flow.context import Examination
     from segue.runtime.app import App
+    from segue.runtime.own_work import CheckedWork
 
 _SHOWN = 4000
+_FAILED, _TOO_LOW = 1, 3
+_BEAT = 15.0
+"""Seconds after which it is said that a check still runs."""
 
 
-@click.group(cls=OpenGroup, invoke_without_command=True)
-@options("repo", "config", "json", "color")
+class CheckGroup(OpenGroup):
+    """A group that takes a command of the user after `--`."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Keep what follows `--` for the command; nothing of it is an option or a subcommand."""
+        if "--" in args:
+            at = args.index("--")
+            ctx.meta[__name__] = args[at + 1 :]
+            args = args[:at]
+        return super().parse_args(ctx, args)
+
+
+@click.group(cls=CheckGroup, invoke_without_command=True, subcommand_metavar="[-- CHECK...]")
+@click.option(
+    "--since",
+    metavar="REF",
+    help="Check all work since it parted from REF, committed or not; else since HEAD.",
+)
+@click.option(
+    "--require",
+    type=click.Choice(["checked", "tested"]),
+    help="Exit with 3 if the work is proven less than that.",
+)
+@click.option(
+    "--about", default="", metavar="TEXT", help="What the work is to do: says which tests may change."
+)
+@options("trust", "repo", "config", "json", "quiet", "color")
 @click.pass_context
-def check(context: click.Context, settings: CommandSettings, output: Printer) -> int:
-    """Run the configured checks, and those that parts add, such as row level security of a Supabase project.
+def check(
+    context: click.Context,
+    since: str | None,
+    require: str | None,
+    about: str,
+    settings: CommandSettings,
+    output: Printer,
+) -> int:
+    """Prove your own work as that of a task is proven: sealed checks on everything that is not committed.
 
-    Checks the working tree as it is, in the sandbox that the checks of a run have: somebody else's pull
-    request can be tried without giving it your keys or the network. Exits with 1 if a check fails.
+    Prints the card of a task: its level, what is shown and what is not, the tests that prove it, mutants
+    that survive, old tests that were changed. No agent is launched, no run is recorded, and the work tree,
+    the index and the branches stay as they are. Without `checks` in the settings, the project's own command
+    for its tests is used; CHECK is another one. What parts add, such as row level security of a Supabase
+    project, is checked too.
+
+    Exits with 0 if nothing speaks against the work, 1 if a check fails or cannot be believed, 2 if a check
+    cannot start, 3 if the work is proven less than --require asks for.
 
     \b
     Examples:
-      segue check
-      segue check --repo ../app --json
+      segue check                                    what is not committed, with the configured checks
+      segue check --since origin/main                the whole branch, as in a pull request
+      segue check --since origin/main --require checked   in CI, or in .git/hooks/pre-push
+      segue check -- pytest -q tests/api             with another check
+      segue check --about "Round totals up"          old tests of totals may change
+      segue check --json | jq .data.level
     """
+    given = context.meta.get(__name__)
     if context.invoked_subcommand:
+        if given is not None:
+            raise click.UsageError(f"`{context.invoked_subcommand}` takes no command after --.")
         return 0
+    if given == []:
+        raise click.UsageError("A command must follow `--`, as in: segue check -- pytest -q")
     import asyncio
 
-    return asyncio.run(_check_all(settings.load(), output))
+    return asyncio.run(_check(_load(settings, given, output), since, require, about, output))
 
 
-async def _check_all(app: App, output: Printer) -> int:
-    from segue.domain.errors import UsageError
+def _load(settings: CommandSettings, given: list[str] | None, output: Printer) -> App:
+    """Load the settings, with the check that was named, or found where there is none."""
+    if given is not None:
+        return settings.load(checks=[shlex.split(given[0]) if len(given) == 1 else given])
+    app = settings.load()
+    if app.loaded.origin("checks") != "default":
+        return app
+    from segue.runtime.first_run import suggest_check
+    from segue.system.reading import work_tree
 
-    results = [await _run_check(app, argv) for argv in app.loaded.settings.checks]
-    found = await _examine(app)
-    examined = [one for one in found.values() if one is not None]
-    if not results and not examined:
-        raise UsageError(
-            "No checks are configured.",
-            hint='Set checks = [["pytest", "-q"]] in segue.toml; see `segue help checks`',
-        )
-    deciding = [*results, *(one.check for one in examined if one.decides)]
-    failed = [result for result in deciding if result.exit_code != 0]
-    results += [one.check for one in examined]
+    found = suggest_check(work_tree(app.repo))
+    if found is None:
+        return app
+    output.note(f"No checks are configured; this one was found: {found.command} ({found.why})")
+    return settings.load(checks=[found.command])
+
+
+async def _check(app: App, since: str | None, require: str | None, about: str, output: Printer) -> int:
+    from segue.domain.proof import Level
+    from segue.runtime.own_work import check_work, find_work
+    from segue.runtime.wiring import check_programs
+
+    check_programs(app)
+    work = await find_work(app, since)
+    for one in work.left_out:
+        output.warn(f"Left out: {one}")
+    found = await _say_time(check_work(app, work, about, output.note), output)
+    lacking = found.lacks(Level(require) if require else None)
     if output.json:
-        output.data(_document(results, found, not failed, app.isolation().chosen.means != "none"))
+        output.data(_document(found, require))
     else:
-        if (chosen := app.isolation()).chosen.means == "none":
-            output.note(f"The checks are not isolated: {chosen.chosen.why or 'isolation is off'}.")
-        for result in results:
-            print_result(output, result, whole=any(result is one.check for one in examined))
-    return 1 if failed else 0
+        _print(found, work.compared, output)
+    if lacking:
+        output.warn(lacking)
+    if not found.passed:
+        return _FAILED
+    return _TOO_LOW if lacking else 0
 
 
-def _document(
-    results: list[CheckResult], examined: dict[str, Examination | None], passed: bool, isolated: bool
-) -> dict[str, Any]:
-    from segue.domain.results import to_json
+async def _say_time(work: Coroutine[Any, Any, CheckedWork], output: Printer) -> CheckedWork:
+    """Wait for the checks, and say from time to time that they still run."""
+    import asyncio
+    import time
 
+    from segue.domain.amounts import format_duration
+
+    began, running = time.monotonic(), asyncio.ensure_future(work)
+    try:
+        while not (await asyncio.wait({running}, timeout=_BEAT))[0]:
+            output.note(f"… {format_duration(time.monotonic() - began)}")
+        return running.result()
+    finally:
+        running.cancel()
+        await asyncio.wait({running})
+
+
+def _document(found: CheckedWork, require: str | None) -> dict[str, Any]:
     return {
-        "passed": passed,
-        "isolated": isolated,
-        "checks": [to_json(result) for result in results],
-        **{name: one.found if one is not None else None for name, one in examined.items()},
+        **found.card.to_json(),
+        "passed": found.passed,
+        "required": require,
+        "files": list(found.files),
+        **{name: one.found if one is not None else None for name, one in found.examined.items()},
     }
 
 
-async def _examine(app: App) -> dict[str, Examination | None]:
-    """Return what the examiners of parts found out, by their names; None: one does not apply here."""
-    from segue.runtime.wiring import make_examiners
+def _print(found: CheckedWork, compared: str, output: Printer) -> None:
+    if not found.files:
+        output.text(f"There is nothing to check: the work tree is as {compared}.")
+        return
+    from segue.cli.terminal.output import terminal_width
+    from segue.reports.card.layout import lay_out
+    from segue.reports.card.text import WIDTH, render_text
 
-    made = make_examiners(app, app.state_dir / "scratch")
-    return {name: await examine(app.repo) if examine else None for name, examine in made.items()}
-
-
-async def _run_check(app: App, argv: tuple[str, ...]) -> CheckResult:
-    from segue.domain.errors import SegueError
-    from segue.domain.proof import CheckResult
-    from segue.system.isolation.isolate import capture_inside
-    from segue.system.process.capture import inside_environment
-
-    settings, command = app.loaded.settings, " ".join(argv)
-    limit, network = settings.limits.phase_timeout, settings.check_network
-    try:
-        done = await capture_inside(
-            app.isolation(), argv, app.repo, inside_environment(), limit, network=network
-        )
-    except (SegueError, TimeoutError) as error:
-        return CheckResult(command, None, str(error))
-    said = app.redactor().text((done.out + done.err).decode("utf-8", "replace"))
-    return CheckResult(command, done.exit_code, said)
+    output.text(render_text([lay_out(found.card)], min(100, terminal_width() or WIDTH)))
+    examined = [one.check for one in found.examined.values() if one is not None]
+    for result in found.checks:
+        if not result.ok and result not in examined:
+            output.text("")
+            print_result(output, result)
+    for result in examined:
+        output.text("")
+        print_result(output, result, whole=True)
 
 
 def print_result(output: Printer, result: CheckResult, whole: bool = False) -> None:

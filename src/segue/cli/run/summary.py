@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,7 +35,7 @@ def summarise(opened: OpenRun, ended: SessionEnd, output: Printer) -> None:
         run = store.run(ended.run)
         assert run is not None
         view = load_view(store, run)
-        _write_markdown(opened, ended, store, run, output)
+        _write_markdown(opened, ended, store, run, view.describe_spent(time.time()), output)
     path = opened.app.run_folder(ended.run) / "summary.json"
     document = {"schema": 1, "data": {**run_data(run, view), **_ending_data(ended)}}
     write_atomic(path, json.dumps(document, indent=2, default=str).encode())
@@ -72,7 +73,9 @@ def refuse_summary(app: App) -> None:
         )
 
 
-def _write_markdown(opened: OpenRun, ended: SessionEnd, store: Store, run: Run, output: Printer) -> None:
+def _write_markdown(
+    opened: OpenRun, ended: SessionEnd, store: Store, run: Run, spent: str, output: Printer
+) -> None:
     """Write the summary that the settings ask for; a job's summary is appended to, as its steps share it."""
     wanted = opened.app.loaded.settings.summary
     place = os.environ.get(GITHUB_VARIABLE) if wanted == GITHUB else wanted
@@ -84,7 +87,7 @@ def _write_markdown(opened: OpenRun, ended: SessionEnd, store: Store, run: Run, 
     error = ended.error
     cards = build_cards(store, run, opened.source.look().tasks)
     note, hint = (error.message, error.hint) if error else ("", "")
-    data = render_summary(run, ended.state, note, hint, cards).encode("utf-8", "replace")
+    data = render_summary(run, ended.state, note, hint, cards, spent).encode("utf-8", "replace")
     try:
         if wanted == GITHUB:
             with Path(place).open("ab") as file:

@@ -107,8 +107,9 @@ def _totals(view: RunView, seconds: float) -> dict[str, str]:
     counts = Counter(name_state(task) for task in view.tasks.values())
     states = ", ".join(f"{count} {state}" for state, count in counts.items())
     launches = f"{view.launches} launch{'' if view.launches == 1 else 'es'}"
+    words = "; ".join(filter(None, (states, launches, view.describe_spent(time.time()))))
     row = dict.fromkeys(_COLUMNS, "")
-    row |= {"task": "total", "title": f"{states}; {launches}", "time": format_duration(seconds)}
+    row |= {"task": "total", "title": words, "time": format_duration(seconds)}
     return row | _usage_cells(view.usage)
 
 

@@ -103,7 +103,7 @@ async def _run_once(context: RunContext, state: TaskState) -> tuple[CheckResult,
             await context.emit(VerdictGiven.of(state.task.key, verdict, results), key)
         return StepResult(passed, CheckOutput(results, tree))
 
-    facts = StepFacts(state.task.key, CHECK.name, number, build_phase=state.task.build_phase)
+    facts = StepFacts(state.task.key, CHECK.name, number, build_phase=state.task.build_phase, proves=True)
     found = (await context.journal.step(key, CheckOutput, work, facts=facts)).output
     state.tree = found.tree
     return found.checks
@@ -156,13 +156,13 @@ async def _run_checks(
             measured=True,
         )
         result = explain_failure(context, state, name_broken_tasks(context, state, result))
-        result = clean_result(context, result)
+        result = clean_result(context.redact, result)
         results.append(result)
         await store_result(context, state, key, result, began)
     for scenario in scenarios_of(context, task):
         began = time.monotonic()
         found = await checking.sealer().try_scenario(scenario, state.base.head, tree)
-        result = clean_result(context, found)
+        result = clean_result(context.redact, found)
         results.append(result)
         await store_result(context, state, key, result, began)
     if checking.examine is None:
@@ -181,7 +181,7 @@ async def _run_earlier(context: RunContext, state: TaskState, tree: str, key: st
     results: list[CheckResult] = []
     for proof in proofs_to_run(context, state):
         began = time.monotonic()
-        results.append(clean_result(context, await run_again(context, state, proof, tree)))
+        results.append(clean_result(context.redact, await run_again(context, state, proof, tree)))
         await store_result(context, state, key, results[-1], began)
     return tuple(results)
 

@@ -156,7 +156,7 @@ class _Trial:
         await self._try(pool[: len(new) + _FEWEST] if ignored else pool, enough=not beside)
         if self._share(pool) < self._effort.share:
             await self._ask_other_tests(pool)
-        ignored += [one for one in beside if self._share(self._own(pool, one)) < self._effort.share]
+        ignored += [one for one in beside if self._is_blurred(self._own(pool, one))]
         missed = (
             [one.label for one in unreached] if len(unreached) > (1 - self._effort.share) * len(new) else []
         )
@@ -196,6 +196,11 @@ class _Trial:
 
     def _own(self, pool: Iterable[Mutant], suspect: Suspect) -> list[Mutant]:
         return [one for one in pool if one.owner == suspect.label and one.operator != "result"]
+
+    def _is_blurred(self, own: Sequence[Mutant]) -> bool:
+        """Return whether too few of some mutants were noticed; if nobody could tell, they are fine."""
+        viable = [one for one in own if self._ends.get(one, _End.UNBUILT) is not _End.UNBUILT]
+        return bool(viable) and self._share(viable) < self._effort.share
 
     def _share(self, pool: Iterable[Mutant]) -> float:
         """Return which part of the mutants that say something was noticed; those not tried say nothing."""

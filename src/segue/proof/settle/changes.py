@@ -20,6 +20,7 @@ from segue.proof.settle.units import Check, CheckStrength, Renames, TestFile, Un
 
 _SOURCE = re.compile(r"\.(?:py|go|rs|[cm]?[jt]sx?|java|kt|rb|php|exs?|cs|swift|scala|c|cc|cpp|h|sh|bats)$")
 _NAME = re.compile(r"[A-Za-z_]\w*")
+_VALUES = re.compile(r"""(?<![\w.])\d+(?:\.\d+)?(?![\w.])|'[^'\n]+'|"[^"\n]+"|`[^`\n]+`""")
 _TOKENS = re.compile(r"[A-Za-z_]{3,}|\d+")
 
 
@@ -89,6 +90,15 @@ class TaskChange(Struct, frozen=True, dict=True):
             re.sub(r"\.\w+$", "", path).rpartition("/")[2] for path in (*self.code_before, *self.code_after)
         }
         return _defined(self.code_before) | _defined(self.code_after) | stems
+
+    @cached_property
+    def fresh_values(self) -> set[str]:
+        """Numbers and texts that the product has now in the place of others."""
+        before, after = [
+            {value for text in files.values() for value in _VALUES.findall(text)}
+            for files in (self.code_before, self.code_after)
+        ]
+        return after - before if before - after else set()
 
     @cached_property
     def checks(self) -> tuple[Counter[str], Counter[str]]:
@@ -214,7 +224,8 @@ def _find_words(
     said = change.said
     own = {unit.name, file.path, file.path.rpartition("/")[2]}
     subjects = _subjects(change, lost or unit.checks)
-    related = any(said.names(one) for one in subjects | {file.path, unit.name})
+    about = subjects | {unit.name}
+    related = said.names(file.path) or any(said.speaks_of(one) for one in about)
     general = related or not any(said.names(one) for one in change.known)
     if test.is_silent:
         found = said.find_request(SKIP, {unit.name}, general=False)
@@ -236,6 +247,7 @@ def _find_words(
     values = {value for old, new in pairs for value in new.values - old.values}
     past = {value for old, new in pairs for value in old.values - new.values}
     found = said.find_values(past, values, subjects) or said.find_shift(subjects)
+    found = found or said.find_product_values(change.fresh_values, about)
     return quote(found) if found else ""
 
 

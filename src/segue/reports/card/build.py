@@ -81,11 +81,21 @@ def build_cards(
     events = list(store.events(run.id, kinds=_KINDS))
     view, known = load_view(store, run), _gather(events)
     sentences = _read_sentences(events, tasks)
-    return [
-        _build_card(store, run, task, known[task.key], sentences.get(task.key, {}), view.isolation)
-        for task in view.tasks.values()
-        if keys is None or task.key in keys
-    ]
+    cards = []
+    for task in view.tasks.values():
+        if keys is not None and task.key not in keys:
+            continue
+        evidence = known[task.key]
+        findings = read_findings(store, run, evidence.review) if task.remaining else ()
+        sentences_of = sentences.get(task.key, {})
+        cards.append(_build_card(run.id, task, evidence, sentences_of, view.isolation, findings))
+    return cards
+
+
+def build_own_card(work: TaskView, checks: Sequence[CheckResult]) -> ProofCard:
+    """Build the card of work that is no task of a run."""
+    known = _Evidence(checks={(one.command, one.of): one for one in checks}, proof=work.proof)
+    return _build_card("", work, known, {}, "", ())
 
 
 def _gather(events: Sequence[Recorded]) -> Mapping[str, _Evidence]:
@@ -133,12 +143,12 @@ def _read_sentences(events: Sequence[Recorded], tasks: Sequence[Task]) -> dict[s
 
 
 def _build_card(
-    store: Store,
-    run: Run,
+    run: str,
     task: TaskView,
     known: _Evidence,
     sentences: Mapping[str, str],
     isolation: str,
+    findings: tuple[Finding, ...],
 ) -> ProofCard:
     proof, end = task.proof, known.proof
     shown = proof or end
@@ -149,11 +159,10 @@ def _build_card(
     criteria = tuple(
         CriterionCard(one.key, sentences.get(one.key, ""), one.met, one.evidence) for one in known.criteria
     )
-    findings = read_findings(store, run, known.review) if task.remaining else ()
     marks, said = (list_marks(shown), state_proof(shown)) if shown else ([], None)
     unproven = _NOT_RECORDED if task.state == "done" else ""
     return ProofCard(
-        run=run.id,
+        run=run,
         **{name: getattr(task, name) for name in _SAME},
         task=task.key,
         level=proof.level if proof else None,
@@ -165,7 +174,7 @@ def _build_card(
         look_at=said.look_at if said else (),
         conclusion=task.conclusion,
         meaning=describe_level(proof) if proof else unproven,
-        missing=() if task.state == "done" else tuple(_name_missing(task, criteria, cards)),
+        missing=() if task.state in ("done", "unchanged") else tuple(_name_missing(task, criteria, cards)),
         reasons=shown.reasons if shown else (),
         decided_by=decided_by,
         judge=known.judge,
@@ -215,7 +224,7 @@ def _name_missing(
     """Say why a task is not done, the most general reason first."""
     yield (
         task.reason
-        if task.state in ("needs_human", "skipped", "stopped") and task.reason
+        if task.state in ("needs_human", "skipped", "stopped", "failed") and task.reason
         else (_UNDECIDED.get(task.state, "It was interrupted."))
     )
     for criterion in criteria:

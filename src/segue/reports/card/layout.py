@@ -64,7 +64,7 @@ def lay_out(card: ProofCard) -> CardLayout:
     proven = card.level is not None and card.level.proven
     shown = card.conclusion or card.state.replace("_", " ")
     filled = tuple(section for section in sections if section.items)
-    title = f"Task {card.task}: {card.title}"
+    title = f"Task {card.task}: {card.title}" if card.task else card.title
     return CardLayout(title, shown, proven, card.summary, tuple(_list_facts(card)), filled)
 
 
@@ -139,7 +139,7 @@ def _describe_tests(check: CheckCard) -> Iterator[str]:
         ("repaired", tuple(test for test in check.repaired if test not in check.proved)),
         ("no longer pass", check.broken),
         ("fail", tuple(test for test in check.failing if test not in (*check.broken, *check.known))),
-        ("failed before the run too", check.known),
+        ("failed before too", check.known),
         ("pass without the change", check.idle),
         ("no longer show what they showed", check.lost),
         ("flaky", check.flaky),

@@ -18,9 +18,14 @@ _MOST_ROWS = 500
 _SIGNS = {"done": "✅", "skipped": "⏭️", "needs_human": "✋", "blocked": "⛔"}
 
 
-def render_summary(run: Run, state: RunState, note: str, hint: str, cards: Sequence[ProofCard]) -> str:
-    """Render the summary: a table of the tasks, what a person has to do, and the proof cards, folded."""
-    head = "\n".join(_render_head(run, state, note, hint, cards)) + "\n"
+def render_summary(
+    run: Run, state: RunState, note: str, hint: str, cards: Sequence[ProofCard], spent: str = ""
+) -> str:
+    """Render the summary: a table of the tasks, what a person has to do, and the proof cards, folded.
+
+    `spent` says how long agents worked and proving took.
+    """
+    head = "\n".join(_render_head(run, state, note, hint, cards, spent)) + "\n"
     parts, size = [head], len(head.encode())
     for card in cards:
         part = "\n".join(_fold(card))
@@ -33,14 +38,15 @@ def render_summary(run: Run, state: RunState, note: str, hint: str, cards: Seque
 
 
 def _render_head(
-    run: Run, state: RunState, note: str, hint: str, cards: Sequence[ProofCard]
+    run: Run, state: RunState, note: str, hint: str, cards: Sequence[ProofCard], spent: str
 ) -> Iterator[str]:
     done = sum(card.state == "done" for card in cards)
     proven = sum(card.level is not None and card.level.proven for card in cards)
     yield f"## Segue: {state.replace('_', ' ')}"
     yield ""
     agent = escape_markdown(run.spec.agent)
-    yield f"{done} of {len(cards)} tasks done, {proven} proven. Run `{run.id}` with {agent}."
+    time = f" Time: {spent}." if spent else ""
+    yield f"{done} of {len(cards)} tasks done, {proven} proven. Run `{run.id}` with {agent}.{time}"
     if note:
         yield ""
         yield f"> {escape_markdown(note)}"

@@ -220,7 +220,7 @@ def _cause(text):
 
 
 def _is_unloaded(test):
-    """Whether it stands for a file that could not be loaded."""
+    """Return whether it stands for a file that could not be loaded."""
     return type(test).__name__ in ("_FailedTest", "ModuleImportFailure")
 
 
