@@ -22,7 +22,7 @@ _HIDDEN = ("hidden",) * 6
 
 VISIBLE: Final = {
     "tree": ("the work tree", (*("writable",) * 4, "a copy", "a copy")),
-    "git": ("`.git`: Segue commits", (*("read-only",) * 2, *("writable",) * 2, "read-only", "a copy")),
+    "git": ("`.git`: Segue commits", (*("read-only",) * 2, *("writable",) * 2, "a copy", "a copy")),
     "home": (
         "other files of your home",
         ("read-only", "hidden", "read-only", "hidden", "hidden", "hidden"),

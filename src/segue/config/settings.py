@@ -215,7 +215,7 @@ class ProofSettings(Options, frozen=True):
 
     independent: bool = False
     """Let an agent in the role `test` write tests from each task's text alone; the work must pass them."""
-    mutants: NonNegative = 12
+    mutants: NonNegative = 8
     """How many mutants of the changed lines to try beside those of whole results; 0: none, so no `tested`."""
     sharpness: Annotated[float, Meta(ge=0, le=1)] = 0.6
     """Which part of the mutants the tests that prove a task must notice."""

@@ -189,39 +189,42 @@ def _rules(mounts: Mounts) -> dict[Path, list[str]]:
     private, covers = mounts.private, hidden_places()
     names = [Path(os.path.realpath("/etc/resolv.conf"))] if mounts.order.network else []
     shown = [*_visible(mounts), *names, *(mounts.around.beside if mounts.around is not None else ())]
+    places = [(place, Path(os.path.realpath(place))) for place in shown]
     seen: dict[Path, list[str]] = {}
     masked: dict[Path, list[str]] = {}
     for place in private.hidden:
-        seen |= {seen_at: hide(place, seen_at) for seen_at in _seen_at(place, shown, covers, mounts.root)}
+        seen |= {seen_at: hide(place, seen_at) for seen_at in _seen_at(place, places, covers, mounts.root)}
     for number, (place, text) in enumerate(private.masked):
-        for seen_at in _seen_at(place, shown, covers, mounts.root):
+        for seen_at in _seen_at(place, places, covers, mounts.root):
             masked[seen_at] = ["--ro-bind", str(copy_masked(mounts.order.work, number, text)), str(seen_at)]
     return {**seen, **{place: ["--ro-bind-try", str(place), str(place)] for place in shown}, **masked}
 
 
-def _seen_at(place: Path, shown: Iterable[Path], covers: Iterable[Path], root: Path) -> Iterator[Path]:
+def _seen_at(
+    place: Path, shown: Iterable[tuple[Path, Path]], covers: Iterable[Path], root: Path
+) -> Iterator[Path]:
     """Yield where a place is seen: at its own path, and below what is shown, which may be links to it."""
-    if not os.path.lexists(place) or place.is_relative_to(root):
+    above = {place, *place.parents}
+    if not os.path.lexists(place) or root in above:
         return
-    if not any(place.is_relative_to(cover) for cover in covers):
+    if not any(cover in above for cover in covers):
         yield place
-    for other in shown:
-        real = Path(os.path.realpath(other))
-        if place.is_relative_to(real):
+    for other, real in shown:
+        if real in above:
             yield other / place.relative_to(real)
 
 
 def _visible(mounts: Mounts) -> Iterator[Path]:
     """Yield what must be seen again although it is hidden: toolchains, and what the command names."""
     home, covers = Path(os.path.realpath(Path.home())), (*hidden_places(), *SHARED)
-    order, private = mounts.order, mounts.private.hidden
+    order, private = mounts.order, set(mounts.private.hidden)
     wanted = [*(home / name for name in TOOLS), *program_places(order.argv, order.env), *order.readable]
     wanted += mounts.private.opened
     named = named_places(order.argv, order.env, (mounts.root, order.tree))
     # What the command only names is no reason to show a credential.
-    wanted += [place for place in named if not any(place.is_relative_to(one) for one in private)]
-    covers = (*covers, *private)
-    hidden = [place for place in wanted if any(place.is_relative_to(one) and place != one for one in covers)]
+    wanted += [place for place in named if private.isdisjoint((place, *place.parents))]
+    above = private.union(covers)
+    hidden = [place for place in wanted if not above.isdisjoint(place.parents)]
     for place in outermost(hidden):
         if not place.is_relative_to(mounts.root) and os.path.exists(place):
             yield place

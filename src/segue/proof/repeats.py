@@ -125,8 +125,11 @@ class Repeats(Struct):
         flaky = found.keys() - set(absent)
         return self._drop(runs, flaky)
 
-    async def proof(self, runs: Runs, decision: Decision) -> Runs:
-        """Repeat what speaks for the work, where it was seen only once; leave out what is flaky."""
+    async def proof(self, runs: Runs, decision: Decision, twice: bool = False) -> Runs:
+        """Repeat what speaks for the work, where it was seen only once; leave out what is flaky.
+
+        `twice`: the run with the new tests was repeated already, and ended in the same way.
+        """
         wanted = {COMMAND if key == runs.command else key for key in (*decision.proved, *decision.repaired)}
         wanted -= self.flaky.keys()
         if not wanted:
@@ -134,6 +137,7 @@ class Repeats(Struct):
         if runs.kind is TaskKind.TEST_FIRST:
             return self._drop(runs, (await self._differ(self.recipe, runs.new, wanted)).keys())
         once = {key for key in wanted if runs.regress is runs.new or not _passes(runs.regress, key)}
+        once = set() if twice else once
         found = await self._differ(self.recipe, runs.new, once) if once else {}
         without = [(BASE, runs.base), (replace(self.recipe, code="base"), runs.old_code)]
         seen = [(recipe, run) for recipe, run in without if run is not None]

@@ -141,6 +141,8 @@ class Sealer:
             try:
                 result = await check.run(cache, base)
                 unproven.note(check.idle, result, old, after)
+                if check.on_head is not None:  # the next task begins with it
+                    check.keep(check.on_head, await self._remember(argv, head))
                 own = tuple(path for path in result.changed if true_old.get(path) != after.get(path))
                 return msgspec.structs.replace(result, changed=own), check.wrong
             finally:

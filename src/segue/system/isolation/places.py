@@ -176,8 +176,8 @@ def _contains_any(folder: Path, places: Iterable[Path]) -> bool:
 
 def outermost(places: Iterable[Path]) -> list[Path]:
     """Return the places that are in none of the others, each once."""
-    wanted = list(dict.fromkeys(places))
-    return [one for one in wanted if not any(one != other and one.is_relative_to(other) for other in wanted)]
+    wanted = dict.fromkeys(places)
+    return [one for one in wanted if wanted.keys().isdisjoint(one.parents)]
 
 
 def _exists(place: Path) -> bool:
