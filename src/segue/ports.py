@@ -9,7 +9,7 @@ from abc import abstractmethod
 from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, Self, runtime_checkable
+from typing import Any, ClassVar, Protocol, Self
 
 from msgspec import Struct, field
 
@@ -22,7 +22,7 @@ from segue.domain.outcome import Outcome
 from segue.domain.run import RunKind
 from segue.domain.source import SourceHistory, SourceHook
 from segue.domain.task import Completion, Task, TaskList, text_digest
-from segue.domain.verdict import DismissReason, Evidence, Finding, Hit, Review, ReviewerCall, Verdict
+from segue.domain.verdict import DismissReason, Evidence, Finding, Hit, Review, Verdict
 from segue.domain.verdict import ReviewSubject as ReviewSubject
 
 
@@ -392,15 +392,6 @@ class Reviewer(Protocol):
     @abstractmethod
     async def finish(self, subject: ReviewSubject) -> str:
         """End the review of a task (or of the run); return a warning, or an empty text."""
-
-
-@runtime_checkable
-class CallsPrograms(Protocol):
-    """What a reviewer may offer besides: the programs that it called since it was asked last."""
-
-    @abstractmethod
-    def take_calls(self) -> Sequence[ReviewerCall]:
-        """Return them, each once."""
 
 
 class Delivery(Protocol):

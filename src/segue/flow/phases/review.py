@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from msgspec.structs import asdict
 
 from segue.domain.events import NoticeGiven, Reviewed, ReviewerRan
 from segue.domain.job import Mode
 from segue.domain.results import Dismissal, ReviewOutput, StepFacts, StepResult
-from segue.domain.verdict import Finding
+from segue.domain.verdict import Finding, ReviewerCall
 from segue.flow.commit import commit_phase
 from segue.flow.context import Reviewing, RunContext
 from segue.flow.evidence import changes_since, start_of
 from segue.flow.launch import LaunchRequest
 from segue.flow.phase import ADDRESS, REVIEW
 from segue.flow.state import PhaseEnd, TaskState
-from segue.ports import CallsPrograms, ReviewSubject
+from segue.ports import ReviewSubject
 from segue.prompts.task import address_prompt
 
 
@@ -106,9 +106,9 @@ class _Rounds:
         return (await self._context.journal.step(key, ReviewOutput, work, facts=facts)).output
 
     async def _tell_calls(self, key: str | None = None) -> None:
-        """Record what the reviewer called, if it tells."""
-        reviewer = self._reviewing.reviewer
-        for call in reviewer.take_calls() if isinstance(reviewer, CallsPrograms) else ():
+        """Record what the reviewer called since the last time, if it offers `take_calls`."""
+        take: Callable[[], Sequence[ReviewerCall]] = getattr(self._reviewing.reviewer, "take_calls", tuple)
+        for call in take():
             await self._context.emit(ReviewerRan(self._state.task.key, **asdict(call)), key)
 
     async def _failed(self, found: ReviewOutput) -> PhaseEnd:
