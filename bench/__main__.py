@@ -16,7 +16,18 @@ from bench.table import Figure, table
 
 GROUPS = (
     *("house", "startup", "loop", "events", "postgres", "journal", "memory", "cloud", "reports", "replay"),
-    *("export", "coverage", "provider", "page", "seal", "merging", "lanes", "fleet", "fleet-sizes"),
+    *(
+        "export",
+        "coverage",
+        "provider",
+        "page",
+        "seal",
+        "proving",
+        "merging",
+        "lanes",
+        "fleet",
+        "fleet-sizes",
+    ),
 )
 _MODULES = {"postgres": "events_postgres", "fleet-sizes": "fleet_sizes"}
 """Groups whose module has another name."""

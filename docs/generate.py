@@ -14,6 +14,7 @@ from typing import Any, get_args, get_type_hints
 
 import click
 from docs.limits import ATTEMPTS, NOT_STOPPED, SANDBOXES, VISIBLE
+from docs.seeds import seed_rows
 from msgspec.structs import asdict
 
 from segue import public
@@ -63,7 +64,7 @@ WIDTH = 90
 BLOCK = re.compile(
     r"(?P<open><!-- (?P<name>abilities"
     r"|commands|settings|options|exit-codes|events|outputs|flows|phases|prompt|example"
-    r"|sandbox|harmless|tables|views|levels|marks|card|script|queries|sizing|public)"
+    r"|sandbox|harmless|tables|views|levels|marks|card|script|queries|seeds|sizing|public)"
     r"(?:: (?P<words>[a-z./ -]+?))? -->\n)"
     r".*?(?P<close><!-- /(?P=name) -->)",
     re.DOTALL,
@@ -362,6 +363,7 @@ _MAKERS: dict[str, Callable[[str], str]] = {
     "card": _card_table,
     "script": _script_table,
     "queries": _query_table,
+    "seeds": lambda _words: _table(("document", "requirement (tests)"), seed_rows()),
     "sizing": _sizing_table,
     "public": _public_table,
 }

@@ -9,7 +9,7 @@ from abc import abstractmethod
 from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, Protocol, Self, runtime_checkable
 
 from msgspec import Struct, field
 
@@ -22,7 +22,7 @@ from segue.domain.outcome import Outcome
 from segue.domain.run import RunKind
 from segue.domain.source import SourceHistory, SourceHook
 from segue.domain.task import Completion, Task, TaskList, text_digest
-from segue.domain.verdict import DismissReason, Evidence, Finding, Hit, Review, Verdict
+from segue.domain.verdict import DismissReason, Evidence, Finding, Hit, Review, ReviewerCall, Verdict
 from segue.domain.verdict import ReviewSubject as ReviewSubject
 
 
@@ -125,7 +125,7 @@ class Source(Protocol):
     key: str
     """A stable name of this source in this repository: the same command finds its unfinished run by it."""
     uses: ClassVar[Collection[str]] = ()
-    """Those of `plan_format`, `task_list`, `verify`, `criteria` and `ignore_checklists` that it uses."""
+    """Those of `plan_format`, `task_list`, `boxes`, `verify`, `criteria` and `ignore_checklists` it uses."""
 
     @property
     @abstractmethod
@@ -249,6 +249,13 @@ class Source(Protocol):
     def rewritten(self) -> SourceChange | None:
         """Return what changed about tasks that are done, so that a person must decide; None: nothing."""
         return None
+
+    def foresee(self, history: SourceHistory) -> TaskList:  # noqa: ARG002 - without a record of its own
+        """Return the tasks as a run would find them after `restore`; nothing is written.
+
+        The object is good for looking only from then on.
+        """
+        return self.look()
 
     def recorded(self) -> Collection[str] | None:
         """Return the tasks that its own record counts as done or skipped; None: its marks are the record."""
@@ -385,6 +392,15 @@ class Reviewer(Protocol):
     @abstractmethod
     async def finish(self, subject: ReviewSubject) -> str:
         """End the review of a task (or of the run); return a warning, or an empty text."""
+
+
+@runtime_checkable
+class CallsPrograms(Protocol):
+    """What a reviewer may offer besides: the programs that it called since it was asked last."""
+
+    @abstractmethod
+    def take_calls(self) -> Sequence[ReviewerCall]:
+        """Return them, each once."""
 
 
 class Delivery(Protocol):

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from fnmatch import fnmatch
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from segue.parts.sim.cloud.app import cloud_app
@@ -27,7 +29,8 @@ class Cloud:
 
     def __init__(self, place: Place, url: str, judge: str) -> None:
         self.place = place
-        self.url = url
+        self.url, self.judge = url, judge
+        self.said = ""
         place.env |= {"CURSOR_API_KEY": "crsr_test", "OPENAI_API_KEY": "sk-test-judge"}
         place.config(
             f'agent = "cursor-cloud"\nagents.cursor-cloud.base_url = "{url}"\n'
@@ -47,14 +50,20 @@ class Cloud:
         """What the agents do from now on."""
         loopback.post(f"{self.url}/_sim/script", json={"on": list(entries)}).raise_for_status()
 
-    def launches(self, version: str = "v1") -> list[dict[str, Any]]:
+    def posts(self, path: str) -> list[dict[str, Any]]:
+        """Return what was posted to a path; `*` in it stands for anything."""
         log = loopback.get(f"{self.url}/_sim/log").json()
         requests = log["requests"] if isinstance(log, dict) else log
-        return [r for r in requests if r["method"] == "POST" and r["path"] == f"/{version}/agents"]
+        return [r for r in requests if r["method"] == "POST" and fnmatch(r["path"], path)]
+
+    def launches(self, version: str = "v1") -> list[dict[str, Any]]:
+        return self.posts(f"/{version}/agents")
 
 
 @contextmanager
-def open_cloud(place: Place) -> Iterator[Cloud]:
+def open_cloud(
+    place: Place, judge: Mapping[str, Any] = MappingProxyType({"default": True})
+) -> Iterator[Cloud]:
     """Serve both simulators while a test works."""
     folder = place.repo / "specs" / "001-greeting"
     folder.mkdir(parents=True)
@@ -68,7 +77,7 @@ def open_cloud(place: Place) -> Iterator[Cloud]:
     subprocess.run(["git", "clone", "-q", "--bare", str(place.repo), str(bare)], check=True, env=place.env)
     place.git("remote", "add", "origin", str(bare))
     url, stop = start_server(cloud_app(CloudScript(), {HOSTED: bare}))
-    judge, stop_judge = start_server(llm_app(check_script([{"judge": {"default": True}}], LlmScript)))
-    yield Cloud(place, url, judge)
+    model, stop_judge = start_server(llm_app(check_script([{"judge": dict(judge)}], LlmScript)))
+    yield Cloud(place, url, model)
     stop()
     stop_judge()

@@ -14,7 +14,7 @@ from segue.domain.job import Job
 from segue.domain.outcome import Outcome
 from segue.domain.proof import BaseCheck, BaseState, KnownFailures
 from segue.domain.task import Task
-from segue.flow.survey import allow_later, ends_in_time, is_asked_for
+from segue.flow.survey import allow_later, asks_for_all, ends_in_time, is_asked_for
 from tests.flow.loop import FunctionAgent, ListSource, Loop, edit
 
 CHECK = (("true",),)
@@ -162,3 +162,19 @@ def test_the_users_word_is_enough(tmp_path: Path) -> None:
 )
 def test_a_red_test_that_a_task_is_about_must_pass(test: str, text: str, asked: bool) -> None:
     assert is_asked_for(test, ("tests/test_tax.py",), text) is asked
+
+
+@pytest.mark.parametrize(
+    ("text", "all_of_them"),
+    [
+        ("Run the test suite and verify that all tests pass.", True),
+        ("Check that the tests still pass.", True),
+        ("Verify that the suite is green.", True),
+        ("Make sure that no test fails.", True),
+        ("Run the tests and report what they print.", False),
+        ("Verify that the page loads.", False),
+        ("Run the tests. The upload must pass the gate.", False),
+    ],
+)
+def test_who_verifies_that_all_tests_pass_means_each(text: str, all_of_them: bool) -> None:
+    assert asks_for_all(text) is all_of_them

@@ -44,6 +44,11 @@ EUROS = SHOP.replace("in lines)", "in lines) // 100")
 WRONG = SHOP.replace("in lines)", "in lines) * 2")
 
 
+TAX = "TAX = 0.19\n\n\ndef with_tax(price):\n    return round(price * (1 + TAX), 2)\n"
+TAX_TEST = "from shop import with_tax\n\n\ndef test_tax():\n    assert with_tax(100) == 119\n"
+TAXED: Files = {"shop.py": TAX, "tests/test_shop.py": TAX_TEST}
+
+
 def _edit(text: str, *pairs: tuple[str, str]) -> str:
     for old, new in pairs:
         assert old in text, old
@@ -71,6 +76,20 @@ SQUARES = (
     "import pytest\n\nfrom shop import square\n\n\n"
     '@pytest.mark.parametrize("n, want", [(2, 4), (3, 9), (-1, 1)])\n'
     "def test_square(n, want):\n    assert square(n) == want\n"
+)
+JS_FLAGS = "const CODES = { DE: '+49', AT: '+43' }\n\nexports.flag = (country) => CODES[country]\n"
+JS_TABLE = (
+    "const test = require('node:test')\nconst assert = require('node:assert')\n"
+    "const { flag } = require('../flags.js')\n\ntest('knows codes', () => {\n"
+    "  for (const [country, code] of Object.entries({ DE: '+49', AT: '+43' })) "
+    "assert.strictEqual(flag(country), code)\n})\n"
+)
+EVEN = "def is_even(n):\n    return n % 2 == 0\n"
+EVENS = "from shop import is_even\n\n\ndef test_even():\n    assert is_even(4)\n    assert not is_even(3)\n"
+EVENS_TABLE = (
+    "import pytest\n\nfrom shop import is_even\n\nTHREE, FOUR = 3, 4\n\n\n"
+    '@pytest.mark.parametrize("n, want", [(FOUR, True), (THREE, False)])\n'
+    "def test_even(n, want):\n    assert is_even(n) is want\n"
 )
 FLAT = (
     "from shop import square\n\n\n"
@@ -304,6 +323,21 @@ PYTHON: dict[str, Edit] = {
         BASE,
         {"shop.py": WRONG, "tests/test_shop.py": TEST.replace("== 1350", "or 1 == 1350")},
     ),
+    "correct a value and its test": Edit(
+        "The tax is 20 %, not 19 %: correct it and its test.",
+        TAXED,
+        {"shop.py": _edit(TAX, ("0.19", "0.2")), "tests/test_shop.py": _edit(TAX_TEST, ("119", "120"))},
+    ),
+    "change a value that the task names": Edit(
+        "Raise the tax rate to 20 %.",
+        TAXED,
+        {"shop.py": _edit(TAX, ("0.19", "0.2")), "tests/test_shop.py": _edit(TAX_TEST, ("119", "120"))},
+    ),
+    "change a value, but not to what the task names!": Edit(
+        "Raise the tax rate to 20 %.",
+        TAXED,
+        {"shop.py": _edit(TAX, ("0.19", "0.25")), "tests/test_shop.py": _edit(TAX_TEST, ("119", "125"))},
+    ),
     "change an expected value, unasked!": Edit(
         "Add a `currency` argument to `total` in shop.py; by default it is EUR.",
         BASE,
@@ -400,6 +434,21 @@ PYTHON: dict[str, Edit] = {
         "Add `cube` to shop.py.",
         {"shop.py": SQUARE, "tests/test_shop.py": FLAT},
         {"shop.py": SQUARE + "\n\ndef cube(n):\n    return n**3\n", "tests/test_shop.py": SQUARES},
+    ),
+    "fold tests into a parametrised one, with names for values": Edit(
+        "Turn the tests into parametrised ones.",
+        {"shop.py": EVEN, "tests/test_shop.py": EVENS},
+        {"shop.py": EVEN, "tests/test_shop.py": EVENS_TABLE},
+    ),
+    "lose a case on the way into a parametrised one!": Edit(
+        "Turn the tests into parametrised ones.",
+        {"shop.py": EVEN, "tests/test_shop.py": EVENS},
+        {"shop.py": EVEN, "tests/test_shop.py": EVENS_TABLE.replace("(THREE, False)", "(FOUR, True)")},
+    ),
+    "ask for the truth of what was compared!": Edit(
+        "Add `odd` to shop.py.",
+        {"shop.py": EVEN, "tests/test_shop.py": EVENS.replace("is_even(4)", "is_even(4) is True")},
+        {"shop.py": EVEN, "tests/test_shop.py": EVENS},
     ),
     "rename the cases of a parametrised test": Edit(
         "Add `cube` to shop.py.",
@@ -804,6 +853,31 @@ LATER: dict[str, Edit] = {
         {
             "calc.go": GO.replace("a + b", "3") + "\nfunc Sub(a, b int) int { return a - b }\n",
             "calc_test.go": GO_TABLE.replace("\t\t{-1, 1, 0},\n", ""),
+        },
+    ),
+    "node: add an entry to the table of a test": Edit(
+        "Let flag in flags.js know Switzerland.",
+        {"flags.js": JS_FLAGS, "test/flags.test.js": JS_TABLE},
+        {
+            "flags.js": JS_FLAGS.replace("'+43' }", "'+43', CH: '+41' }"),
+            "test/flags.test.js": JS_TABLE.replace("'+43' }", "'+43', CH: '+41' }"),
+        },
+        still=("knows codes",),
+    ),
+    "node: replace an entry of the table of a test!": Edit(
+        "Let flag in flags.js know Switzerland.",
+        {"flags.js": JS_FLAGS, "test/flags.test.js": JS_TABLE},
+        {
+            "flags.js": JS_FLAGS.replace("AT: '+43' }", "CH: '+41' }"),
+            "test/flags.test.js": JS_TABLE.replace("AT: '+43' }", "CH: '+41' }"),
+        },
+    ),
+    "node: let an entry of the table be skipped!": Edit(
+        "Let flag in flags.js know Switzerland.",
+        {"flags.js": JS_FLAGS, "test/flags.test.js": JS_TABLE},
+        {
+            "flags.js": JS_FLAGS.replace("'+43'", "'+44'"),
+            "test/flags.test.js": JS_TABLE.replace(") assert", ") if (country !== 'AT') assert"),
         },
     ),
     "go: change a row of the table, as asked": Edit(

@@ -107,6 +107,12 @@ BLUNT_PYTHON = [
 ]
 HONEST_PYTHON = [
     _python(
+        "what is logged, beside an old test of the result",
+        "from shop import one\n\ndef test_log(caplog):\n    with caplog.at_level('INFO'):\n        one()\n    assert 'one is 1' in caplog.text\n",
+        True,
+        "import logging\n\nlogger = logging.getLogger(__name__)\n\n\ndef one():\n    result = 1\n    logger.info('one is %s', result)\n    return result\n",
+    ),
+    _python(
         "small",
         IMPORT + "def test_total():\n    assert total([10, 20]) == 30\n    assert total([100], 50) == 50\n\n"
         "def test_too_much():\n    with pytest.raises(ValueError, match='at most 50'):\n        total([1], 51)\n",

@@ -49,7 +49,7 @@ def test_looking_who_runs_it_does_not_help(case: DisguiseCase, means: Means, tmp
     _refuse(_judge(case, means, tmp_path))
 
 
-@pytest.mark.quick("own-equality-bwrap", "runs-pytest-itself-bwrap")
+@pytest.mark.quick("runs-pytest-itself-bwrap")
 @pytest.mark.parametrize("means", MOST_DIFFERENT)
 @pytest.mark.parametrize("case", HONEST, ids=lambda case: case.name)
 def test_honest_work_passes(case: DisguiseCase, means: Means, tmp_path: Path) -> None:

@@ -169,7 +169,7 @@ def counts(result: CheckResult) -> bool:
     return result.ok and result.seal is not Seal.NONE and not find_unsettled(result)
 
 
-@pytest.mark.quick("setup.py leaves a .pth", "a compiled file")
+@pytest.mark.quick("setup.py leaves a .pth")
 @pytest.mark.parametrize("name", CHEATS)
 def test_what_a_task_builds_does_not_judge_it(tmp_path: Path, name: str) -> None:
     result = project(tmp_path).check({"calc.py": WRONG, **CHEATS[name]}, CHECK)
@@ -254,7 +254,7 @@ HONEST: dict[str, tuple[Files, Files, int, Seal]] = {
 }
 
 
-@pytest.mark.quick("nothing", "a dependency that is needed", "another version that is needed")
+@pytest.mark.quick("a dependency that is needed")
 @pytest.mark.parametrize("name", HONEST)
 def test_honest_changes_pass(tmp_path: Path, name: str) -> None:
     base, change, built, seal = HONEST[name]

@@ -23,10 +23,8 @@ from tests.proof.projects import Checkout, Files, works
 Means = Literal["bwrap", "namespaces", "copy"]
 MEANS: tuple[Means, ...] = get_args(Means)
 QUICK = (
-    "venv-with-a-finder",
     "tests-ask-git",
     "replaces-tests-while-they-run",
-    "editable-install-of-old-code",
 )
 HOOKS = ("PYTHONPATH", "PYTEST_ADDOPTS", "PYTEST_PLUGINS", "NODE_OPTIONS")
 """Variables that load code into programs; our own must not reach the cases."""

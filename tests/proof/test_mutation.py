@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from segue.proof.mutation.mutate import make_mutants, sabotage
 from segue.proof.mutation.sharpness import Effort, Sharpness, measure
+from segue.proof.mutation.source import has_only_values
 from segue.proof.runs import Observed
 
 MODULE = '''"""A module."""
@@ -158,7 +159,9 @@ def test_nothing_is_loaded_before_it_is_needed() -> None:
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "[]\n"
 
 
-def score(code: str, test: str, effort: Effort | None = None, path: str = "shop.py") -> Sharpness:
+def score(
+    code: str, test: str, effort: Effort | None = None, path: str = "shop.py", before: str = ""
+) -> Sharpness:
     """Measure a test that runs in this process on a module of its own."""
 
     async def run(broken: Mapping[str, bytes], _only: Collection[str]) -> Observed:
@@ -174,7 +177,7 @@ def score(code: str, test: str, effort: Effort | None = None, path: str = "shop.
         except BaseException:
             os._exit(1)
 
-    return asyncio.run(measure(run, {path: ("", code)}, (), effort or Effort()))
+    return asyncio.run(measure(run, {path: (before, code)}, (), effort or Effort()))
 
 
 DOUBLE = "def double(n):\n    return n * 2\n"
@@ -215,3 +218,65 @@ def test_a_file_without_a_grammar_is_emptied_and_loses_lines() -> None:
 def test_a_result_beside_the_point_may_be_ignored() -> None:
     code = "class A:\n    def __init__(self):\n        self.n = 0\n\n    def put(self, n):\n        self.n += n\n        return n\n"
     assert score(code, "a = A(); a.put(2); a.put(3); assert a.n == 5").blunt == ""
+
+
+UNITS = 'def parse(text):\n    return int(text[:-1]) * {"s": 1}[text[-1]]\n'
+
+
+def test_what_proves_a_changed_line_must_look_at_what_comes_out() -> None:
+    changed = UNITS.replace('"s": 1', '"s": 1, "h": 3600')
+    assert score(changed, "assert parse('2h') == 7200", before=UNITS).blunt == ""
+    called = score(changed, "parse('2h')", before=UNITS)
+    assert called.blunt == "no test looks at what comes out of parse"
+
+
+def test_moved_code_is_not_new() -> None:
+    new = "def triple(n):\n    return n * 3\n"
+    files = {"old.py": (DOUBLE, "from new import double\n"), "new.py": ("", f"{DOUBLE}\n\n{new}")}
+    assert [one.label for one in make_mutants(files, "seed", 9).suspects] == ["triple@5"]
+    gone = {"old.py": (DOUBLE, ""), "new.py": ("", DOUBLE)}
+    assert [one.label for one in make_mutants(gone, "seed", 9).suspects] == ["double@1"], (
+        "nothing else was done"
+    )
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "broken"),
+    [
+        (
+            "case $1 in\na) echo a ;;\nesac\n",
+            "case $1 in\na) echo a ;;\nb) echo b ;;\nesac\n",
+            "b) exit 97;\necho b",
+        ),
+        ("echo a\n", "echo a\nif b; then\n  c\nfi\n", "exit 97;\nif b"),
+        ("f() {\n  a\n}\nf\n", "f() {\n  b\n}\nf\n", "f() { exit 97;"),
+        ("a\nb\nc\n", "x\nb\ny\n", "exit 97;\nx\nb\nexit 97;\ny"),
+    ],
+)
+def test_a_sabotaged_script_can_be_read(before: str, after: str, broken: str) -> None:
+    text = sabotage({"a.sh": (before, after)})["a.sh"].decode()
+    assert broken in text
+    assert subprocess.run(["sh", "-n", "-c", text], check=False).returncode == 0
+
+
+def test_another_slice_of_go_is_as_long() -> None:
+    text = "package a\n\nfunc F(n int) []int {\n\treturn make([]int, n)\n}\n"
+    [suspect] = make_mutants({"a.go": ("", text)}, "seed", 9).suspects
+    assert "return make([]int, len([]int(make([]int, n))))" in suspect.whole[0].shown
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "only"),
+    [
+        ("a.py", "A = 3\nB = [A, 1]\n", True),
+        ("a.py", "# The prices.\nA = 3\n", True),
+        ("a.js", "export const A = { a: 1 }\n", True),
+        ("a.py", "def f():\n    a = 1\n", False),
+        ("a.js", "const f = (x) => x\n", False),
+        ("a.c", "int f(int a) { int b = a; return b; }\n", False),
+        ("a.sh", "A=$(date)\n", False),
+        ("a.unknown", "A = 3\n", False),
+    ],
+)
+def test_a_file_of_values_is_known_by_its_grammar(path: str, text: str, only: bool) -> None:
+    assert has_only_values(path, text) is only

@@ -71,6 +71,13 @@ def test_scripts_are_followed_but_the_product_is_not() -> None:
         "extra.mk",
         "ci/check.sh",
     ]
+    for looked_at in (
+        'test "$$(sh ci/check.sh)" = 3',
+        "sh ci/check.sh | grep -q 3",
+        "[ `sh ci/check.sh` = 3 ]",
+    ):
+        assert parts_of("Makefile", f"t:\n\t{looked_at}\n", known) == []
+    assert parts_of("Makefile", "t:\n\tsh ci/check.sh 2>&1 | tee log\n", known) == ["ci/check.sh"]
     assert parts_of("tools/a.py", "import b\nimport app\n", known) == ["tools/b.py"]
 
 
@@ -175,6 +182,7 @@ def test_checks_run_on_a_copy_where_nothing_can_be_mounted(tmp_path: Path) -> No
     assert project.git("status", "--porcelain") == ""
 
 
+@pytest.mark.thorough
 def test_a_copy_is_checked_whatever_the_work_tree_is_at(tmp_path: Path) -> None:
     """As when lanes are merged, or when cloud agents have worked: what is checked is checked out nowhere."""
     project = Checkout(tmp_path, BASE, SealOptions(means="copy", timeout=300))

@@ -9,6 +9,7 @@ import pytest
 
 from segue.domain.proof import ChangedTest, CheckState, HowSettled
 from segue.proof.paths import Classifier, PathKind
+from segue.proof.settle.asked import ALTER, Words
 from segue.proof.settle.changes import OldTest, TaskChange, settle
 from tests.proof.projects import DISCOVER, PYTEST, Checkout, Files, find_unsettled, needs_sandbox
 from tests.proof.settle_cases import LATER, OTHERS, PYTHON, Edit
@@ -52,6 +53,32 @@ def settled(edit: Edit) -> tuple[ChangedTest, ...]:
     return settle(change, tests)
 
 
+@pytest.mark.parametrize(
+    ("words", "asks"),
+    [
+        ("Let it align them on the right as golden/total.txt shows.", False),
+        ("Change total so that the tests in tests/test_shop.py pass.", False),
+        ("Update `total` until golden/total.txt matches.", False),
+        ("Rewrite total to match golden/total.txt.", False),
+        ("Correct total, golden/total.txt says what it prints.", False),
+        ("Adapt the code if tests/test_shop.py fails.", False),
+        ("Convert the prices as the tests ask.", False),
+        ("Print a heading and update the snapshot golden/other.txt.", False),
+        ("Correct the tests in tests/test_tax.py.", False),
+        ("Correct the tests in tests/test_shop.py.", True),
+        ("Align the columns on the right and update golden/total.txt.", True),
+        ("Change that in tests/test_shop.py.", True),
+        ("Correct the amount in golden/total.txt.", True),
+        ("Regenerate the golden files.", True),
+        ("The golden files must be regenerated.", True),
+        ("Make sure that tests/test_shop.py is updated.", True),
+    ],
+)
+def test_a_test_that_is_the_authority_is_not_asked_to_change(words: str, asks: bool) -> None:
+    own = {"golden/total.txt", "total.txt", "tests/test_shop.py", "test_shop.py"}
+    assert bool(Words(words).find_request(ALTER, own, general=True)) is asks
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_old_tests_are_settled(name: str) -> None:
     found = settled(CASES[name])
@@ -82,7 +109,7 @@ SEALED = (
 
 
 @needs_sandbox
-@pytest.mark.quick("rename a module", "weaken an assertion!")
+@pytest.mark.quick("weaken an assertion!")
 @pytest.mark.parametrize("name", SEALED)
 def test_sealed_checks_settle_old_tests(tmp_path: Path, name: str) -> None:
     edit, argv = CASES[name], command(name)
@@ -194,7 +221,6 @@ def test_tests_that_wait_for_the_product_are_no_changed_tests(tmp_path: Path, ru
     result = project.check(honest, argv, words=words)
     assert result.state is CheckState.PASSED, result
     assert result.changed_tests == ()
-    # node:test says of a file that cannot be loaded only that it failed, so nobody knows why it did.
-    assert len(result.proved) == (0 if runner == "node" else 2), result
+    assert len(result.proved) == 2, result
     fitted = project.check(edited, argv, words=words)
     assert find_unsettled(fitted), fitted

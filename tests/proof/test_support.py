@@ -11,7 +11,8 @@ from tests.proof.projects import Checkout, Files, needs_sandbox
 from tests.proof.support_cases import CASES, Twin
 
 pytestmark = needs_sandbox
-QUICK = ("helper beside the product", "golden file")
+SHOP_ZERO = "def total(prices):\n    return 0\n"
+QUICK = ("golden file",)
 
 
 def run(folder: Path, twin: Twin, change: Files, first: Files) -> CheckResult:
@@ -45,3 +46,29 @@ def test_a_cheat_is_refused_or_capped(tmp_path: Path, name: str) -> None:
     result = run(tmp_path, twin, twin.cheat, twin.first)
     unsettled = [one for one in result.changed_tests if one.how is HowSettled.UNSETTLED]
     assert not result.ok or result.cap or unsettled, result
+
+
+SELF = (
+    "import sys\n\n\ndef half(n):\n    return n // 3\n\n\n"
+    "if '--self-test' in sys.argv:\n    sys.exit(half(4) != 2)\nprint(half(8))\n"
+)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("was", ["n // 3", "half(4) != 2"])
+def test_a_program_with_its_tests_inside_is_capped_and_not_marked(tmp_path: Path, was: str) -> None:
+    project = Checkout(tmp_path, {"half.py": SELF})
+    now = {"n // 3": "n // 2", "half(4) != 2": "half(4) != 1"}[was]
+    result = project.check({"half.py": SELF.replace(was, now)}, ("python3", "half.py", "--self-test"))
+    assert result.state is CheckState.PASSED, result
+    assert result.cap == "half.py is the check and what it checks"
+    assert not is_marked(result)
+    assert result.both_sides
+
+
+@pytest.mark.thorough
+def test_what_notices_sabotage_only_with_new_support_is_no_check(tmp_path: Path) -> None:
+    twin = CASES["golden file"]
+    result = run(tmp_path, twin, {"shop.py": SHOP_ZERO, "expected/total.txt": "0"}, {})
+    assert is_marked(result)
+    assert result.noticed is False, result

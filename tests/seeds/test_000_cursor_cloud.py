@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import re
+from collections.abc import Iterator
+
 import pytest
 
 from tests import loopback
-from tests.cli.cloud_place import Cloud
-from tests.cli.place import DEADLINE, until
+from tests.cli.cloud_place import HOSTED, Cloud, open_cloud
+from tests.cli.place import DEADLINE, Place, until
 from tests.cli.test_spec import SPEC, TASKS
 
 FOLDER = "specs/001-greeting"
@@ -17,6 +21,157 @@ def pushed(cloud: Cloud, branch: str, path: str) -> str:
     """Return a file as the hosted repository has it."""
     cloud.place.git("fetch", "--quiet", "origin", branch)
     return cloud.place.git("show", f"FETCH_HEAD:{path}")
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:
+    """A feature of three tasks that was run to its end."""
+    with open_cloud(Place.make(tmp_path_factory.mktemp("done"))) as cloud:
+        (cloud.folder / "plan.md").write_text("# Plan\n\n## Summary\n\nPlain Python without a framework.\n")
+        cloud.place.git("commit", "--quiet", "--all", "-m", "plan")
+        cloud.place.git("push", "--quiet", "origin", "trunk")
+        cloud.place.segue(*FEATURE)
+        yield cloud
+
+
+@pytest.fixture(scope="module")
+def refused(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:
+    """A feature whose first task the model never lets pass."""
+    with open_cloud(Place.make(tmp_path_factory.mktemp("refused")), judge={"default": False}) as cloud:
+        cloud.said = cloud.place.segue(*FEATURE, code=3).stderr
+        yield cloud
+
+
+def prompts(cloud: Cloud, path: str = "/v1/agents") -> list[str]:
+    return [one["body"]["prompt"]["text"] for one in cloud.posts(path)]
+
+
+def test_fr001_the_next_task_is_the_first_open_box(done: Cloud) -> None:
+    assert [re.findall(r"^T00\d", text, re.MULTILINE)[0] for text in prompts(done)] == [
+        "T001",
+        "T002",
+        "T003",
+    ]
+
+
+def test_fr001_a_box_without_an_id_among_tasks_is_a_task(cloud: Cloud) -> None:
+    tasks = cloud.folder / "tasks.md"
+    tasks.write_text(TASKS.replace("- [ ] T002", "- [ ] Write the README\n- [ ] T002"))
+    cloud.place.git("commit", "--quiet", "--all", "-m", "More")
+    cloud.place.git("push", "--quiet", "origin", "trunk")
+    listed = cloud.place.segue("task", "list", FOLDER)
+    assert listed.stdout.splitlines()[2].split()[1:4] == ["Write", "the", "README"]
+    shown = cloud.place.segue(*FEATURE, "--dry-run", "--json").stdout.splitlines()
+    assert "Write the README" in json.loads(shown[1])["prompt"]
+    cloud.place.segue(*FEATURE)
+    assert len(cloud.launches()) == 4
+    assert "- [x] Write the README" in tasks.read_text()
+
+
+def test_fr002_spec_and_plan_are_in_the_prompt(done: Cloud) -> None:
+    text = prompts(done)[1]
+    assert "**Given** a name, **When** the program runs, **Then** it prints a greeting" in text
+    assert "Plain Python without a framework." in text
+
+
+def test_fr003_agents_are_launched_by_the_api_of_version_0(cloud: Cloud) -> None:
+    cloud.place.more_config('agents.cursor-cloud.api_version = "v0"\n')
+    cloud.place.segue(*FEATURE, "--task", "T001")
+    (launch,) = cloud.launches("v0")
+    assert launch["body"]["source"] == {"repository": HOSTED, "ref": "trunk"}
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("status", ["FAILED", "STOPPED", "ERROR", "CANCELLED", "EXPIRED"])
+def test_fr004_a_failed_or_stopped_agent_stops_the_loop(cloud: Cloud, status: str) -> None:
+    cloud.script({"launch": 1, "statuses": ["RUNNING", status]}, {})
+    cloud.place.segue(*FEATURE, code=3)
+    assert len(cloud.launches()) == 1
+    assert cloud.state["tasks"]["T001"]["error"]
+    assert "[x]" not in (cloud.folder / "tasks.md").read_text()
+
+
+def test_fr005_state_and_boxes_say_the_same(done: Cloud) -> None:
+    assert {key: one["status"] for key, one in done.state["tasks"].items()} == dict.fromkeys(
+        ("T001", "T002", "T003"), "done"
+    )
+    assert (done.folder / "tasks.md").read_text() == TASKS.replace("[ ]", "[x]")
+
+
+def test_fr006_a_small_model_verifies_each_task_by_its_criteria(done: Cloud, refused: Cloud) -> None:
+    asked = loopback.get(f"{done.judge}/_sim/log").json()["requests"]
+    assert {one["body"]["model"] for one in asked} == {"gpt-4o-mini"}
+    verdicts = [done.state["tasks"][key]["verdict"] for key in ("T001", "T002", "T003")]
+    assert [one["result"] for one in verdicts] == ["PASS"] * 3
+    assert "US1/AC1" in [one["key"] for one in verdicts[2]["criteria"]], "with the last task of the story"
+    assert refused.state["tasks"]["T001"]["verdict"]["result"] == "FAIL"
+
+
+def test_fr007_a_dry_run_prints_the_prompts_and_launches_nothing(cloud: Cloud) -> None:
+    said = cloud.place.segue(*FEATURE, "--dry-run")
+    assert said.stdout.count("──── task T00") == 3
+    assert cloud.launches() == []
+
+
+def test_fr008_the_model_is_asked_about_work_alone(done: Cloud) -> None:
+    assert len(loopback.get(f"{done.judge}/_sim/log").json()["requests"]) == 3, "one verification per task"
+
+
+def test_fr009_two_follow_ups_are_sent_after_a_failed_verification(refused: Cloud) -> None:
+    assert len(refused.launches()) == 1
+    assert len(refused.posts("/v1/agents/*/runs")) == 2
+
+
+def test_fr010_the_user_is_told_after_the_last_retry(refused: Cloud) -> None:
+    assert "task T001 needs a human" in refused.said
+    assert "- [ ] T001" in (refused.folder / "tasks.md").read_text()
+
+
+def test_fr011_a_task_starts_from_the_branch_of_the_one_before(done: Cloud) -> None:
+    starts = [one["body"]["repos"][0]["startingRef"] for one in done.launches()]
+    branches = [done.state["tasks"][key]["branch"] for key in ("T001", "T002")]
+    assert starts == ["trunk", *branches]
+
+
+def test_fr012_the_last_branch_is_in_the_state(done: Cloud) -> None:
+    assert done.state["head_branch"] == done.state["tasks"]["T003"]["branch"]
+
+
+def test_fr013_a_retry_says_what_is_missing_and_what_is_wanted(refused: Cloud) -> None:
+    for text in prompts(refused, "/v1/agents/*/runs"):
+        assert "not met" in text
+        assert "T001 Create the folder in src/" in text
+
+
+def test_fr014_a_retry_works_on_the_same_branch(refused: Cloud) -> None:
+    steps = refused.place.rows(
+        "SELECT output->>'branches' FROM orchestrator_steps WHERE phase IN ('execute', 'resolve')"
+    )
+    assert len(steps) == 3
+    assert len(set(steps)) == 1
+
+
+def test_fr015_no_task_is_pending(done: Cloud) -> None:
+    assert done.place.segue(*FEATURE).stdout == "No pending tasks to process.\n"
+
+
+@pytest.mark.parametrize("text", ["{", pytest.param("[]", marks=pytest.mark.thorough)])
+def test_fr015_a_corrupt_state_stops_with_the_words_of_the_document(cloud: Cloud, text: str) -> None:
+    (cloud.folder / "state.json").write_text(text)
+    said = cloud.place.segue(*FEATURE, code=2)
+    assert "Cannot proceed: state file is missing or corrupted." in said.stderr
+    assert cloud.launches() == []
+
+
+def test_us1_an_unknown_task_is_refused(cloud: Cloud) -> None:
+    said = cloud.place.segue(*FEATURE, "--task", "T009", code=2)
+    assert "T009" in said.stderr
+    assert cloud.launches() == []
+
+
+def test_sc003_three_tasks_run_without_input(done: Cloud) -> None:
+    assert len(done.launches()) == 3
+    assert done.place.json("status", "last")["state"] == "done"
 
 
 @pytest.mark.parametrize("version", ["v1", pytest.param("v0", marks=pytest.mark.thorough)])

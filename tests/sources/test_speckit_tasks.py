@@ -177,7 +177,7 @@ def test_several_ids_are_one_task_and_told(line: str, key: str) -> None:
     ],
 )
 def test_what_is_no_task(text: str) -> None:
-    assert keys(f"{text}\n\n- [ ] T900 Real\n") == ["T900"]
+    assert keys(f"{text}\n\n## Phase 1\n- [ ] T900 Real\n") == ["T900"]
 
 
 @pytest.mark.parametrize(
@@ -280,8 +280,45 @@ def test_order_is_that_of_the_file() -> None:
     assert keys("- [ ] T009 a\n- [ ] T001 b\n- [ ] T005 c\n") == ["T009", "T001", "T005"]
 
 
+_PHASE = "# Tasks\n\n## Phase 1: Setup\n\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "titles"),
+    [
+        ("- [ ] T001 One\n- [ ] Write the README\n- [ ] T002 Two\n", "One, Write the README, Two"),
+        ("- [ ] PREREQUISITE: ask\n- [ ] T001 One\n", "PREREQUISITE: ask, One"),
+        ("- [ ] T001 One\n\n- [ ] No id\n\n- [ ] T002 Two\n", "One, No id, Two"),
+        ("- [ ] T001 One\n  - [ ] T002 In\n- [ ] No id\n", "One, In, No id"),
+        ("- [ ] T001 One\n  Text\n  ```\ncode\n  ```\n- [ ] No id\n", "One, No id"),
+        ("1. [ ] T001 One\n2. [ ] No id\n", "One, No id"),
+        ("- [ ] T001 One\n\n## Phase 2: Polish\n\n**Purpose**: More\n\n- [ ] No id\n", "One, No id"),
+        ("- [ ] All tasks complete\n- [ ] QA validated\n\n- [ ] T001 One\n- [ ] T002 Two\n", "One, Two"),
+        ("- [ ] T001 One\n  - [ ] part\n", "One"),
+        ("- [ ] Models\n  - [ ] T001 One\n  - [ ] T002 Two\n", "One, Two"),
+        ("- [ ] T001 One\n\n**Acceptance**:\n- [ ] Users can log in\n", "One"),
+        ("- [ ] T001 One\n**Acceptance**:\n- [ ] Users can log in\n", "One"),
+        ("- [ ] T001 One\n\n**Checkpoint**: Ready\n\n- [ ] Demo\n", "One"),
+        ("- [ ] T001 One\n\n## Deployment\n\n- [ ] Tag it\n", "One"),
+        ("- [ ] T001 One\n\n## Phase 2: Polish\n\n**Validation**:\n\n- [ ] It works\n", "One"),
+    ],
+)
+def test_boxes_without_an_id_are_tasks_where_they_stand_among_tasks(text: str, titles: str) -> None:
+    assert ", ".join(task.title for task in read(_PHASE + text).tasks) == titles
+
+
+def test_every_box_is_a_task_if_so_wanted() -> None:
+    text = "- [ ] T001 One\n  - [ ] part\n\n## Checklist\n- [ ] Ask\n"
+    tasks = parse(text.encode(), every_box=True).tasks
+    assert [(task.title, task.text) for task in tasks] == [
+        ("One", "T001 One"),
+        ("part", "part"),
+        ("Ask", "Ask"),
+    ]
+
+
 def test_boxes_without_id_are_told_unless_they_are_a_checklist() -> None:
-    text = "- [ ] PREREQUISITE: ask\n- [ ] T001 One\n- [x] done\n- [ ] ask again\n"
+    text = "- [ ] ask\n- [x] done\n- [ ] ask again\n\n## Phase 1\n- [ ] T001 One\n"
     assert "1: This open box has no id and is not read as a task, nor are 1 more below." in notices(text)
     old_template = "- [x] T001 One\n\n## Validation Checklist\n- [ ] All tests come first\n"
     assert keys(old_template) == ["T001"]

@@ -184,7 +184,7 @@ def test_recovery_is_what_was_delivered(filled: Store) -> None:
         ("2", "WEB_SEARCH", "WEB_SEARCH", False, False, "RETRY", "the service is away", True),
         ("3", "RUN_DIAGNOSTIC", "RUN_DIAGNOSTIC", False, False, "RETRY", "not on the list", True),
         ("4", "WEB_SEARCH", "RETRY", True, True, "RETRY", None, True),
-        ("5", "RETRY", "RETRY", False, True, "RETRY", None, None),
+        ("5", "RETRY", "RETRY", False, True, "RETRY", None, False),
     ]
     assert [(row["delivered"], row["next_result"]) for row in rows(filled, "searches")] == [
         (True, "PASS"),

@@ -294,6 +294,9 @@ class Settings(Options, frozen=True):
     """`strict` reads nothing but headings that are exactly `## Task N`."""
     task_list: Literal[1, 2] | None = None
     """Which list counts where a `tasks.md` has two of the same tasks; asked if unset."""
+    boxes: Literal["tasks", "all"] = "tasks"
+    """Which boxes of a `tasks.md` are tasks: those with ids and those among them, or
+    all, in top-down order."""
     verify: Literal["task", "strict"] = "task"
     """`strict` judges every task of a story by all of its scenarios; `task` does so at the story's last open
     task."""

@@ -40,8 +40,8 @@ HARMLESS = frozenset(
 CONFINED = HARMLESS | frozenset(
     (
         *("flow", "allow_dirty", "base", "worktree_end", "merge_union", "follow_rounds", "allow_no_change"),
-        *("plan_format", "task_list", "verify", "judged_by", "require", "criteria", "ignore_checklists"),
-        *("control_files", "known_failures", "check_timeout", "plan_changed", "resolve"),
+        *("plan_format", "task_list", "boxes", "verify", "judged_by", "require", "criteria"),
+        *("ignore_checklists", "control_files", "known_failures", "check_timeout", "plan_changed", "resolve"),
         *("continue_with_remaining_tasks", "max_consecutive_task_failures", "gates", "proof.independent"),
         *("proof.mutants", "proof.sharpness", "proof.mutant_seconds", "judge.timeout"),
         *("judge.max_evidence_bytes", "judge.structured", "diagnostics.timeout", "diagnostics.output_bytes"),
@@ -258,7 +258,7 @@ _MEANINGS: tuple[tuple[tuple[str, ...], str], ...] = (
         (
             *("require", "judged_by", "verify", "criteria", "gates", "allow_no_change", "known_failures"),
             *("control_files", "flow", "flows", "kinds", "roles", "review", "proof", "ignore_checklists"),
-            *("plan_format", "task_list", "plan_changed", "resolve", "check_timeout"),
+            *("plan_format", "task_list", "boxes", "plan_changed", "resolve", "check_timeout"),
         ),
         "decides what counts as done, and who says so",
     ),

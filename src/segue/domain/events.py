@@ -451,6 +451,21 @@ class PatchMade(Event, frozen=True):
     """How many characters of the diff were left out at its end; a last line says so."""
 
 
+class ReviewerRan(Event, frozen=True):
+    """A reviewer called a program."""
+
+    type: ClassVar[str] = "review.command"
+    task: str
+    command: str
+    exit_code: int
+    seconds: float
+    stdout: str = ""
+    """The end of what it printed."""
+    stderr: str = ""
+    failure: str = ""
+    """Why it did not finish on its own."""
+
+
 class Reviewed(Event, frozen=True):
     """A reviewer has reported."""
 

@@ -144,6 +144,19 @@ class Finding(Struct, frozen=True):
         return asdict(self)
 
 
+class ReviewerCall(Struct, frozen=True):
+    """A program that a reviewer called, and how it ended."""
+
+    command: str
+    exit_code: int
+    seconds: float
+    stdout: str = ""
+    """The end of what it printed."""
+    stderr: str = ""
+    failure: str = ""
+    """Why it did not finish on its own."""
+
+
 class Review(Struct, frozen=True):
     """What one round of a reviewer said: findings, or why it failed."""
 

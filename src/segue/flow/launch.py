@@ -375,9 +375,9 @@ class LaunchAttempt:
             duration=round(outcome.duration, 3),
             text=self.output.text or outcome.text,
             tampering=tampering,
-            branches=outcome.branches,
-            agent_id=outcome.facts.get("agent_id"),
-            url=outcome.facts.get("url"),
+            branches=self.output.branches or outcome.branches,
+            agent_id=self.output.agent_id or outcome.facts.get("agent_id"),
+            url=self.output.url or outcome.facts.get("url"),
         )
         passed = output.failure is None and output.verdict.result is Result.PASS
         return StepResult(passed, output, request.commits and passed and output.changed and not tampering)

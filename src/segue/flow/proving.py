@@ -80,6 +80,8 @@ def level_of(
     own = [check for check in checks if not check.of]
     weak = list(dict.fromkeys(weakness for check in own for weakness in check.weaknesses))
     said = [check for check in own if check.state is not CheckState.NOTHING and not _is_mute(check)]
+    if rejecting := [check.cap for check in own if check.state is CheckState.NOTHING and check.cap]:
+        return Level.CHANGED, [*rejecting, *weak]
     if not said:
         nothing = [] if any(check.known for check in own) else ["there is nothing to check yet"]
         return Level.CHANGED, [*(nothing if checks else ["no checks ran"]), *weak]

@@ -41,6 +41,11 @@ _COMMON = frozenset(("all", "build", "check", "ci", "lint", "run", "start", "tes
 _PATH = re.compile(r"[\w/-][\w./-]*\.\w+")
 _LITTLE = "and are does for from has its not say should test tests that the this when with works"
 _PLAIN = frozenset(_LITTLE.split(" "))
+_ALL_PASS = re.compile(
+    r"\b(?:tests?|suites?|specs?|checks)\b[^.;\n]{0,30}\b(?:pass(?:es)?|green|succeeds?)\b"
+    r"|\bno (?:\w+ ){0,2}(?:tests?|suites?|specs?|checks) fails?\b",
+    re.I,
+)
 _DEFINES = re.compile(r"\b(?:target|recipe|script|makefile|justfile|package\.json)\b", re.I)
 
 
@@ -81,8 +86,10 @@ async def end_survey(context: RunContext) -> None:
 def known_before(context: RunContext, task: Task, command: str) -> KnownFailures:
     """Return what was red before the run and is no task of this task.
 
-    A test that the task is about must pass.
+    A test that the task is about must pass; where it only asks whether all do, that is each of them.
     """
+    if task.kind is TaskKind.VERIFY_ONLY and asks_for_all(task.text):
+        return KnownFailures()
     known, check = context.view.before.of(command), context.view.before.checks.get(command)
     red_files = check.red_files if check is not None else ()
     own = {test for test in known.tests if is_asked_for(test, red_files, task.text)}
@@ -192,6 +199,11 @@ def is_asked_for(test: str, red_files: Collection[str], text: str) -> bool:
         if test == path or test.startswith(f"{path}::") or test.replace(".", "/").startswith(inside):
             return path in red_files or bool(_subjects(name) & _subjects(text))
     return False
+
+
+def asks_for_all(text: str) -> bool:
+    """Return whether a text says that all tests pass."""
+    return _ALL_PASS.search(text) is not None
 
 
 def _subjects(text: str) -> set[str]:

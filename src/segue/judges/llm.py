@@ -61,7 +61,8 @@ class LlmJudge:
         return [
             Problem(
                 f"The judge's key {name} is not set.",
-                f"export {name}=…, set judge.api_key_env, or let an agent judge runs: --judge agent",
+                f"export {name}=…, set judge.api_key_env, or let an agent here judge: "
+                "--judge agent --agent verify=claude",
                 4,
             )
         ]

@@ -6,6 +6,7 @@ import asyncio
 import shlex
 import time
 from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar
@@ -16,9 +17,9 @@ from msgspec.structs import replace
 
 from segue.domain.proof import NOT_EXERCISED, CheckResult, CheckState, HowSettled, KnownFailures
 from segue.domain.task import TaskKind
-from segue.domain.text import cut_tail
 from segue.proof.compose import Comparison, Control, Recipe
-from segue.proof.decide import Decision, decide, list_ids, own_tests
+from segue.proof.decide import Decision, decide, list_ids
+from segue.proof.describe import describe, equal_to_all, is_wrong
 from segue.proof.disguise import Disguise
 from segue.proof.doubts import Doubts
 from segue.proof.execute import Sandbox, SealOptions
@@ -28,83 +29,16 @@ from segue.proof.obstacles import find_obstacle
 from segue.proof.ordinary import Repetition
 from segue.proof.paths import PathKind, matches_any
 from segue.proof.repeats import KnownFlaky, Repeats
-from segue.proof.report import Reason, TestOutcome
 from segue.proof.runners import FALLBACKS, LAST, RUNNERS, Project, Runner
 from segue.proof.runs import Observed, Runs
+from segue.proof.selection import has_tests, join_parts, select_files
 from segue.proof.support import Support
 from segue.system.files import private_folder, write_atomic
-
-_MESSAGE = 1500
-_MOST_TESTS = 10
-_TAIL = 4000
-
-
-def describe(
-    command: str,
-    decision: Decision,
-    runs: Runs,
-    changed: Sequence[str],
-    watched: frozenset[str] = frozenset(),
-) -> CheckResult:
-    """Return the result of a check; `watched` are tests that proved earlier tasks."""
-    run = runs.regress if decision.decisive == "regress" else runs.new
-    run = runs.ordinary or run
-    report = runs.new.report
-    return CheckResult(
-        command,
-        run.exit_code,
-        _output(decision, run, runs),
-        decision.state,
-        _reason(decision, changed),
-        ", ".join(report.runners) if report else "",
-        len(report.ids(TestOutcome.PASSED)) if report else 0,
-        decision.failing,
-        decision.broken,
-        tuple(key or command for key in decision.proved),
-        decision.idle,
-        noticed=decision.noticed,
-        weaknesses=decision.weaknesses,
-        changed=tuple(changed),
-        known=decision.known,
-        repaired=decision.repaired,
-        own=own_tests(decision.proved, runs),
-        lost=tuple(sorted(watched - report.ids(TestOutcome.PASSED))) if report else (),
-    )
-
-
-def _reason(decision: Decision, changed: Sequence[str]) -> str:
-    if decision.state in (CheckState.PASSED, CheckState.NOTHING) or not changed:
-        return decision.reason
-    return f"{decision.reason} The check used the base's version of: {', '.join(changed[:10])}."
-
-
-def _output(decision: Decision, run: Observed, runs: Runs) -> str:
-    """Return the messages of failed tests, and the end of the output unless it also names known failures."""
-    parts = []
-    report = run.report
-    if decision.state is not CheckState.PASSED and report is not None:
-        shown = [key for key in (decision.failing or decision.broken) if key in report.tests]
-        for key in shown[:_MOST_TESTS]:
-            message = report.tests[key].message.strip()
-            parts.append(f"{key}\n{cut_tail(message, _MESSAGE)}" if message else key)
-    if not parts:
-        parts.append(cut_tail(run.output.strip(), _TAIL))
-    elif report is not None and not any(runs.forgives(report.tests[key]) for key in report.failed):
-        parts.append("\n".join(run.output.strip().splitlines()[-10:]))
-    return "\n\n".join(part for part in parts if part)
-
 
 _NOTHING_RAN = Observed(None)
 _BASE = Recipe("base", "base")
 _OLD = 3600.0
 """Seconds after which a remembered result is looked at again before somebody is blamed because of it."""
-
-
-def _equal_to_all(runs: Runs) -> str:
-    """Return which values of the new code are equal to everything, so that comparing them shows nothing."""
-    before, now = [run.report.equal if run.report else () for run in (runs.base, runs.new)]
-    added = [name for name in now if name not in before]
-    return f"values that are equal to everything: {list_ids(added)}" if added else ""
 
 
 Redact = Callable[[str], str]
@@ -146,6 +80,8 @@ class SealedCheck(Struct):
     flaky: tuple[str, ...] = ()
     caps: tuple[str, ...] = ()
     """Why the level is at most `checked`."""
+    selected: tuple[str, ...] = ()
+    """Of a long suite, the files with tests that the task changed; the others are run once."""
     on_head: Observed | None = None
     """How the command ends on the head as it is, with which the next task begins; None: not known."""
 
@@ -169,7 +105,9 @@ class SealedCheck(Struct):
         again, ordinary = None, None
         if decision.state is CheckState.PASSED and self.kind is not TaskKind.TEST_FIRST:
             again = Repetition(self._run_as, self.argv, recipe)
-            runs, ordinary = await _together(self._look_closer(runs, recipe), again.start(runs))
+            runs, ordinary = await _together(
+                self._look_closer(runs, recipe), again.start(runs, wait=bool(self.selected))
+            )
             decision = decide(runs)
         if decision.state is CheckState.PASSED:
             closer = runs
@@ -184,7 +122,7 @@ class SealedCheck(Struct):
             decision = self._name_flaky(decision, repeats, base)
         if decision.state is CheckState.PASSED and await self._is_head(recipe) and not self.flaky:
             self.on_head = runs.new
-        self.wrong = tuple(key for key in decision.failing if _is_wrong(key, runs))
+        self.wrong = tuple(key for key in decision.failing if is_wrong(key, runs))
         decision = self._weaknesses(decision, runs, recipe, control)
         result = describe(shlex.join(self.argv), decision, runs, control, self.watched)
         from segue.proof.settle.check import settle_check  # rarely has anything to do
@@ -194,26 +132,39 @@ class SealedCheck(Struct):
             open_questions = any(one.how is HowSettled.UNSETTLED for one in result.changed_tests)
             self.idle = control if open_questions or recipe.control is Control.BASE else ()
             doubts = Doubts(self.comparison, runs, support.doubtful, self._run)
-            self.caps += (result.cap, await doubts.try_old_versions(), _equal_to_all(runs))
+            self.caps += (result.cap, await doubts.try_old_versions(), equal_to_all(runs))
             result = replace(result, both_sides=await doubts.name_both_sides())
+        if decision.known and runs.code_changed:
+            result = await self._judge_red(result, runs, recipe)
         lost = tuple(key for key in result.lost if key not in self.flaky)
         result = replace(result, flaky=self.flaky, cap="; ".join(filter(None, self.caps)), lost=lost)
         if not self.is_measured or decision.state is not CheckState.PASSED or not decision.proved:
             return result
         if decision.noticed is False:
             return replace(result, blunt="they pass although every changed function fails")
-        sharp = await self._measure(decision, recipe)
+        sharp = await self._measure(decision, recipe, runs.new.seconds)
         tried = (sharp.tried, sharp.noticed) if sharp.tried else None
         return replace(result, mutants=tried, survivors=sharp.survivors, blunt=sharp.blunt)
 
-    async def _measure(self, decision: Decision, recipe: Recipe) -> Sharpness:
+    async def _judge_red(self, result: CheckResult, runs: Runs, recipe: Recipe) -> CheckResult:
+        """Say where a failure that was there before rejects what the task has changed."""
+        from segue.proof.still_red import find_rejection  # where nothing is red, nobody needs it
+
+        files, run = await self._changed_files(), partial(self._run, recipe)
+        rejected = await find_rejection(runs, result.known, files, run)
+        self.caps += (rejected,)
+        if not rejected or result.state is not CheckState.NOTHING:
+            return result
+        return replace(result, reason=f"It was {rejected}.", weaknesses=())
+
+    async def _measure(self, decision: Decision, recipe: Recipe, seconds: float) -> Sharpness:
         """Return what mutants of the changed lines show about the tests that prove the task."""
         proving = [key for key in decision.proved if key]
 
         async def run(broken: Mapping[str, bytes], wanted: Collection[str]) -> Observed:
             return await self._run(recipe, broken, wanted=wanted, brief=True)
 
-        return await measure(run, await self._changed_files(), proving, self.options.effort)
+        return await measure(run, await self._changed_files(), proving, self.options.effort, seconds)
 
     async def tear_down(self) -> None:
         """Run what the user wants to run after each check."""
@@ -312,21 +263,23 @@ class SealedCheck(Struct):
         if young:
             regress = new = await (self._run(recipe) if self.armed else self._calibrate(recipe))
         elif self.comparison.changed_tests():
-            regress, new = await _together(self._run(Recipe("head", "base")), self._run(recipe))
+            self.selected = await select_files(self.comparison, base, self.options.long)
+            regress, new = await self._run_both(recipe)
         else:
             # There is time for the sabotage run meanwhile.
             new, sabotaged = await _together(self._run(recipe), self._sabotage(recipe))
             regress = new
         if await support.learn(new) and not young:
             # Some of what was added is a test, or settings that the check finds by itself.
-            sabotaged = None
-            regress, new = await _together(self._run(Recipe("head", "base")), self._run(recipe))
+            sabotaged, self.selected = None, ()
+            regress, new = await self._run_both(recipe)
         control = await self.comparison.control_changed()
         runs = replace(self._runs(base, regress, new, control), sabotage=sabotaged)
         for wider in self._wider(control):
             state = decide(runs).state
             if state in (CheckState.PASSED, CheckState.NOTHING) and not self._is_bare(runs):
                 break
+            self.selected = ()
             again = await self._run(replace(recipe, control=wider))
             first = runs.regress if base.tests or not again.tests else again
             tried = replace(
@@ -336,6 +289,18 @@ class SealedCheck(Struct):
             if state is not CheckState.FAILED or decide(tried).state is not CheckState.REFUTED:
                 runs, recipe = tried, replace(recipe, control=wider)
         return runs, recipe, control
+
+    async def _run_both(self, recipe: Recipe) -> tuple[Observed, Observed]:
+        """Run the new code with the old tests, and with the new ones; of a long suite, these alone."""
+        regress, new = await _together(
+            self._run(Recipe("head", "base")), self._run(recipe, wanted=self.selected)
+        )
+        if not self.selected:
+            return regress, new
+        if has_tests(self.selected, self.comparison, new):
+            return regress, join_parts(regress, new, self.selected)
+        self.selected = ()
+        return regress, await self._run(recipe)
 
     def _is_bare(self, runs: Runs) -> bool:
         """Return whether no test was found although some were added."""
@@ -354,29 +319,37 @@ class SealedCheck(Struct):
         if runs.sabotage is not None and not tests:
             return runs
         old, sabotaged = await _together(
-            self._run_old(bool(tests) and runs.code_changed, recipe), self._sabotage(recipe)
+            self._run_old(bool(tests) and runs.code_changed, recipe), self._sabotage(recipe, self.selected)
         )
-        return replace(runs, old_code=old, sabotage=sabotaged)
+        if not self.selected:
+            return replace(runs, old_code=old, sabotage=sabotaged)
+        # With the old code, the other tests end as on the base; with sabotaged code nobody has looked.
+        old = old and join_parts(runs.base, old, self.selected)
+        closer = replace(
+            runs, old_code=old, sabotage=sabotaged and join_parts(runs.new, sabotaged, self.selected)
+        )
+        if decide(closer).noticed is False:
+            closer = replace(closer, sabotage=await self._sabotage(recipe))
+        return closer
 
     async def _run_old(self, wanted: bool, recipe: Recipe) -> Observed | None:
-        return await self._run(replace(recipe, code="base")) if wanted else None
+        return await self._run(replace(recipe, code="base"), wanted=self.selected) if wanted else None
 
-    async def _sabotage(self, recipe: Recipe) -> Observed | None:
+    async def _sabotage(self, recipe: Recipe, wanted: Collection[str] = ()) -> Observed | None:
         """Run the tests on code that raises; None if there is none to break, or nothing to learn from it."""
         if self.kind is TaskKind.TEST_FIRST:
             return None
         broken = await asyncio.to_thread(sabotage, await self._changed_files())
-        return await self._run(recipe, broken) if broken else None
+        return await self._run(recipe, broken, wanted=wanted) if broken else None
 
     async def _changed_files(self) -> dict[str, tuple[str, str]]:
         """Return the product's changed files, before and after."""
         files = {}
         for path in self.comparison.changed(PathKind.CODE):
-            if path in self.comparison.head:
-                texts = await asyncio.gather(
-                    self.comparison.text("base", path), self.comparison.text("head", path)
-                )
-                files[path] = (texts[0], texts[1])
+            texts = await asyncio.gather(
+                self.comparison.text("base", path), self.comparison.text("head", path)
+            )
+            files[path] = (texts[0], texts[1])
         return files
 
     def _runs(self, base: Observed, regress: Observed, new: Observed, control: Sequence[str]) -> Runs:
@@ -413,13 +386,6 @@ class SealedCheck(Struct):
         if runs.code_changed and decision.noticed is None and self.kind is not TaskKind.TEST_FIRST:
             said.append(NOT_EXERCISED)
         return replace(decision, weaknesses=tuple(said))
-
-
-def _is_wrong(test: str, runs: Runs) -> bool:
-    found = [
-        run.report.tests[test] for run in (runs.regress, runs.new) if run.report and test in run.report.tests
-    ]
-    return any(case.reason not in (None, Reason.MISSING) for case in found)
 
 
 async def _together(

@@ -65,6 +65,8 @@ class SealOptions(Struct, frozen=True):
     """How checks are kept apart: `auto` takes the first of the others that works here."""
     timeout: float = 600
     """Seconds that one run of a check may take."""
+    long: float = 5
+    """Seconds after which a suite is long: it is run whole once, and then only what a task changed of it."""
     effort: Effort = Effort()
     """How much mutants ask of the tests that prove a task."""
     bases: Path | None = None

@@ -14,13 +14,13 @@ from itertools import takewhile
 
 from msgspec import Struct
 
-from segue.proof.trees import TreeEntry, grep_words
+from segue.proof.trees import TreeEntry, grep_words, read_link
 from segue.system.git.objects import Objects
 
 _FAMILIES = """
     py pyi pyx ipynb; js jsx cjs mjs ts tsx cts mts vue svelte; go; rs; rb rake; java kt kts scala groovy;
-    clj; cs fs vb; c h cc hh cpp hpp cxx m mm; php; swift; ex exs erl; sh bash zsh bats; pl pm; lua; hs; dart;
-    r; jl; zig; nim; ps1
+    clj; cs fs vb; c h cc hh cpp hpp cxx m mm; php; swift; ex exs erl; sh bash zsh bats; pl pm t; lua; hs;
+    dart; r; jl; zig; nim; ps1
 """
 _LANGUAGE = {f".{ending}": group for group in _FAMILIES.split(";") for ending in group.split()}
 _PROSE = (".md", ".rst", ".txt", ".adoc", ".html", ".svg", ".lock", ".sum")
@@ -66,8 +66,13 @@ class Mentions:
                 continue
             for word in wanted.intersection(re.findall(r"\w+", text)):
                 by_word[word].append(_Line(path, text))
+        links = await self._read_links() if unknown else {}
         for path in unknown:
-            found: dict[str, MentionStrength] = {}
+            found = {
+                link: MentionStrength.STRONG
+                for link, target in links.items()
+                if f"{path}/".startswith(f"{target}/")
+            }
             for word in words[path]:
                 for line in by_word[word]:
                     strength = self._strength(path, word, line) if line.path != path else None
@@ -75,6 +80,11 @@ class Mentions:
                         found[line.path] = max(strength, found.get(line.path, strength))
             self._known[path] = found
         return {path: self._known[path] for path in paths}
+
+    async def _read_links(self) -> dict[str, str]:
+        """Return the symbolic links of the tree, and where they lead."""
+        links = [path for path, entry in self.entries.items() if entry.is_link]
+        return {path: await read_link(self._objects, self.entries, path) for path in links}
 
     def _strength(self, path: str, word: str, line: _Line) -> MentionStrength | None:
         name, stem, text = path.rpartition("/")[2], _stem(path), line.text

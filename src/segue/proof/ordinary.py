@@ -47,9 +47,11 @@ class Repetition(Struct):
     cap: str = ""
     """Why the level is at most `checked`."""
 
-    async def start(self, runs: Runs) -> Observed | None:
-        """Run the command; None: that takes too long."""
-        return None if runs.new.seconds > LONG else await self.rerun(self.recipe, Disguise.ORDINARY, ())
+    async def start(self, runs: Runs, wait: bool = False) -> Observed | None:
+        """Run the command; None: that takes too long, or may wait until it is known which tests decide."""
+        if wait or runs.new.seconds > LONG:
+            return None
+        return await self.rerun(self.recipe, Disguise.ORDINARY, ())
 
     def agrees(self, runs: Runs, ordinary: Observed | None) -> bool:
         """Return whether an ordinary run ended as the watched one did."""
@@ -63,11 +65,12 @@ class Repetition(Struct):
         if ordinary is None:
             names = watched.report.runners if watched.report else ()
             shorter = narrow(self.argv, names, decision.proved) if decision.proved else None
-            if shorter is None:
+            if shorter is None and watched.seconds > LONG:
                 return runs, _add(decision, "not repeated in the ordinary way, because it takes too long")
-            self.argv = shorter
-            ordinary = await self.rerun(self.recipe, Disguise.ORDINARY, shorter)
-            watched = Observed(0, output=ordinary.output, seconds=watched.seconds)
+            ordinary = await self.rerun(self.recipe, Disguise.ORDINARY, shorter or ())
+            if shorter is not None:
+                self.argv = shorter
+                watched = Observed(0, output=ordinary.output, seconds=watched.seconds)
         found = await self._compare(runs, watched, ordinary)
         self.cap = found.caps
         if found.refutes:

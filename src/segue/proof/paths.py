@@ -30,9 +30,10 @@ class PathKind(StrEnum):
 
 _TESTS = """
     tests/** test/** spec/** testdata/** __tests__/** __mocks__/** __snapshots__/**
-    test_*.py *_test.py tests.py *.test.* *.spec.* *-test.*js *_test.js *_test.ts *_test.go *_test.rs *.snap
-    *.bats *Test.java *Tests.java *Test.kt *_spec.rb *_test.rb *Test.php *_test.exs
+    *.test.* *.spec.* *.snap *.bats *Test.java *Tests.java *Test.kt *_spec.rb *Test.php
 """
+_TEST_NAME = re.compile(r"tests?(?:[-_].*)?|.*[-_]tests?")
+"""What programs with tests are called, in whatever language."""
 _CONTROL = """
     *.mk justfile Justfile .justfile Taskfile* .github/** .gitlab-ci.yml
     .gitattributes .env* .envrc tox.ini noxfile.py conftest.py pytest.ini .pytest.ini pytest.toml .pytest.toml
@@ -73,7 +74,7 @@ class Classifier:
             return PathKind.MERGED
         if self._control.match(path):
             return PathKind.CONTROL
-        if _test_pattern().match(path):
+        if is_test_name(path):
             return PathKind.TEST
         if path in self._named:
             return PathKind.TEST if language(path) else PathKind.CONTROL
@@ -84,6 +85,12 @@ class Classifier:
         if match is None or not path.endswith((".py", ".so", ".pyd")):
             return False
         return match[1] not in ("test", "tests", "src", "lib") and match[1] in self._modules
+
+
+def is_test_name(path: str) -> bool:
+    """Return whether a file is called like a test, or is in a folder of tests."""
+    stem = path.rpartition("/")[2].partition(".")[0]
+    return bool(_test_pattern().match(path) or (language(path) and _TEST_NAME.fullmatch(stem)))
 
 
 @cache
@@ -117,10 +124,11 @@ def _translate(glob: str) -> str:
 
 
 _SOURCED = re.compile(r"^\s*(?:\.|source)\s+(\S.*)$", re.M)
+_LOOKED_AT = re.compile(r"\$\$?\([^()]*\)|`[^`\n]*`|[^\n;&|]*\|\s*(?:[ef]?grep|diff|cmp|awk)\b")
 _INCLUDED = re.compile(r"^-?s?include\s+(.+)$", re.M)
 _IMPORTED = re.compile(r"^\s*(?:from|import)\s+([A-Za-z_]\w*)", re.M)
 _VARIABLE = re.compile(r"^[\"']?\$(?:\(.*\)|\{[^}]*\}|\w+)[\"']?/")
-_FOLDERS = ("scripts", "script", "tools", "ci", ".ci", "hack", "build-tools")
+SCRIPT_FOLDERS = ("scripts", "script", "tools", "ci", ".ci", "hack", "build-tools")
 _INTERPRETER = re.compile(
     r"(?:python|node|ruby|perl|php|lua|deno|bun|tsx|ts-node|[a-z]*sh|run)[\d.]*|-[BEIsSuWex]+"
 )
@@ -191,12 +199,15 @@ def _commands(text: str) -> str:
 
 
 def _scripts(path: str, text: str, known: Collection[str]) -> list[str]:
-    """Return the scripts that a text calls; other files are more likely the product."""
-    words = re.findall(r"[^\s;&|()\"'`=]+", text)
+    """Return the scripts that a text calls; other files are more likely the product.
+
+    So is a script whose output is looked at: what it prints is checked, not how it ends.
+    """
+    words = re.findall(r"[^\s;&|()\"'`=]+", _LOOKED_AT.sub(" ", text))
     return [
         file
         for file in _resolve(path, words, known)
-        if file.endswith((".sh", ".bash")) or file.partition("/")[0] in _FOLDERS
+        if file.endswith((".sh", ".bash")) or file.partition("/")[0] in SCRIPT_FOLDERS
     ]
 
 

@@ -19,6 +19,8 @@ _UNDEFINED = re.compile(
     r"|not found in scope|NoSuchMethodError|ClassNotFound"
 )
 _ARGUMENT = re.compile(r"argument|is not a function|is not a constructor|is not defined")
+_IN_EXAMPLE = re.compile(r"UNEXPECTED EXCEPTION: (\w+)")
+"""What the code of a doctest has raised."""
 
 
 class TestOutcome(StrEnum):
@@ -145,16 +147,21 @@ def explain(name: str, message: str, frames: Iterable[str] = (), test_file: str 
 
     `frames` are the files of the repository in the traceback, without dependencies.
     """
+    inner = _IN_EXAMPLE.search(message) if name == "UnexpectedException" else None
+    name = inner[1] if inner else name
     if name in _SYNTAX:
         return Reason.SYNTAX
     if name in ("AssertionError", "Failed", "AssertionFailedError") or "Assertion" in name:
+        return Reason.ASSERTION
+    if name in ("DocTestFailure", "MultipleDoctestFailures"):
         return Reason.ASSERTION
     lacks = name in _MISSING or (name == "TypeError" and _ARGUMENT.search(message))
     if lacks or _UNDEFINED.search(message):
         return Reason.MISSING
     if name == "NotImplementedError":
         return Reason.UNFINISHED
-    return Reason.RAISED if any(frame and frame != test_file for frame in frames) else Reason.OTHER
+    is_raised = inner is not None or any(frame and frame != test_file for frame in frames)
+    return Reason.RAISED if is_raised else Reason.OTHER
 
 
 def shorten(message: str) -> str:

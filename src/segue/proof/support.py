@@ -15,19 +15,17 @@ from enum import StrEnum
 from segue.proof.compose import Comparison
 from segue.proof.doctests import has_examples
 from segue.proof.mentions import Mentions, MentionStrength, language
-from segue.proof.paths import PathKind
+from segue.proof.mutation.source import has_only_values
+from segue.proof.paths import SCRIPT_FOLDERS, PathKind, is_test_name
 from segue.proof.runs import Observed
 
 _MOST_FILES = 150
 _MOST_STEPS = 6
 _FRAMEWORK = re.compile(
-    r"""^\s*(?:import|from|use|using|require\w*|\#include)\b.*\b(?:pytest|unittest|hypothesis|behave|junit|xunit|nunit|mocha|jest"""
-    r"""|vitest|chai|sinon|rspec|minitest|gtest|catch2|doctest|testify|phpunit)\b"""
+    r"""^\s*(?:import|from|use|using|require\w*|\#include)\b.*\b(?:(?:py|unit|mini|vi|g|doc)?test|hypothesis|behave"""
+    r"""|[jxn]unit|mocha|jest|chai|sinon|rspec|catch2|testify|phpunit)\b"""
     r"""|["'](?:testing|node:test|node:assert|assert)["'/]""",
     re.I | re.M,
-)
-_DEFINES = re.compile(
-    r"\b(?:def|class|func|function|fn|fun|sub|proc|import|require)\b|=>|\(\)\s*\{|\$\(|^\s*#", re.M
 )
 _DERIVED = re.compile(r"(?:.*[-.])?lock(?:\..*|b)?|.*\.lock|go\.sum|.*-lock\.\w+", re.I)
 """What package managers write: it names versions and cannot weaken a check."""
@@ -106,6 +104,10 @@ class Support:
             self._comparison.mixed.add(path)
             return
         if hint is PathKind.CONTROL and self._is_opened(path):
+            return
+        if path in self._named and self._checks_itself(path):
+            kinds[path] = PathKind.CODE
+            self._comparison.mixed.add(path)
             return
         if role is FileRole.UNSURE and await self._is_of_tests(path):
             role = FileRole.TEST
@@ -214,13 +216,21 @@ class Support:
     async def _is_of_tests(self, path: str) -> bool:
         """Return whether a program that only tests name uses their framework, or has nothing but values."""
         text = await self._comparison.text("base", path) if language(path) else ""
-        return bool(text) and (bool(_FRAMEWORK.search(text)) or ("=" in text and not _DEFINES.search(text)))
+        return bool(_FRAMEWORK.search(text)) or has_only_values(path, text)
 
     async def _is_mixed(self, path: str) -> bool:
         """Return whether a file with tests is product as well, as one with examples in its docstrings."""
         if self._hints[path] is PathKind.TEST or not path.endswith(".py"):
             return False
         return has_examples(await self._comparison.text("base", path))
+
+    def _checks_itself(self, path: str) -> bool:
+        """Return whether a command is the product with its tests inside: it opens no other program."""
+        if self._opened is None or not language(path) or path.partition("/")[0] in SCRIPT_FOLDERS:
+            return False
+        others = [one for one in self._opened if language(one) and one != path]
+        alone = not any(self._is_opened(one) for one in self._comparison.differing if one != path)
+        return alone and not others and not is_test_name(path)
 
     async def _leads_elsewhere(self, path: str) -> bool:
         """Return whether a package.json says that others get another file than before."""

@@ -12,6 +12,7 @@ import shutil
 import stat
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
+from posixpath import dirname, join, normpath
 
 from msgspec import Struct
 
@@ -101,6 +102,12 @@ async def read_text(objects: Objects, entries: Mapping[str, TreeEntry], path: st
     if entry is None or entry.is_link or entry.is_module:
         return ""
     return (await objects.git("cat-file", "blob", entry.id)).out.decode("utf-8", "replace")
+
+
+async def read_link(objects: Objects, entries: Mapping[str, TreeEntry], path: str) -> str:
+    """Return where in the tree a symbolic link leads; what is outside begins with `..` or a slash."""
+    target = (await objects.git("cat-file", "blob", entries[path].id)).out.decode("utf-8", "surrogateescape")
+    return normpath(join(dirname(path), target))
 
 
 async def write_tree(

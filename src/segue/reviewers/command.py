@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import PurePath
 
 from segue.domain.errors import SegueError
-from segue.domain.verdict import DismissReason, Finding, Review
+from segue.domain.verdict import DismissReason, Finding, Review, ReviewerCall
 from segue.ports import Problem, ReviewSubject
 from segue.reviewers.formats import MalformedOutput, exit_code_finding, parse
 from segue.reviewers.options import PRESETS, CommandReviewOptions
@@ -29,6 +29,10 @@ class CommandReviewer:
         self._repo = services.repo.resolve()
         env = inside_environment(options.pass_env, options.env)
         self._tool = ReviewTool(self._repo, env, options.timeout, services.redactor, services.isolation)
+
+    def take_calls(self) -> list[ReviewerCall]:
+        """Return the programs that were called since this was asked last."""
+        return self._tool.take_calls()
 
     def check(self) -> list[Problem]:
         """Report a problem if the program is not found."""

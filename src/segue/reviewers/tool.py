@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import re
 import shlex
@@ -15,7 +14,7 @@ from msgspec import Struct, field
 from segue.domain.errors import ToolMissing, WorkspaceError
 from segue.domain.options import fill_placeholders
 from segue.domain.text import cut_tail
-from segue.domain.verdict import Finding
+from segue.domain.verdict import Finding, ReviewerCall
 from segue.ports import Problem, ReviewSubject
 from segue.system.git.folders import find_place
 from segue.system.git.outside import PLAIN_DIFF, run_outside
@@ -25,8 +24,6 @@ from segue.system.redact import Redactor
 
 PLACEHOLDERS = ("base", "head", "repo", "task")
 _TAIL_CHARS = 4000
-_LOGGED_CHARS = 1000
-_LOG = logging.getLogger(__name__)
 
 
 class ToolResult(Struct, frozen=True):
@@ -56,19 +53,21 @@ class ReviewTool(Struct, frozen=True):
     timeout: float
     redactor: Redactor
     isolation: Isolation = field(default_factory=Isolation)
+    calls: list[ReviewerCall] = field(default_factory=list)
+
+    def take_calls(self) -> list[ReviewerCall]:
+        """Return what was called since this was asked last."""
+        taken, self.calls[:] = list(self.calls), []
+        return taken
 
     async def run(self, argv: Sequence[str]) -> ToolResult:
         """Run a program in the repository; its whole group is killed when it takes too long."""
         began = time.monotonic()
         said = await self._run(argv)
-        _LOG.info(
-            "reviewer ran %s: exit code %d after %.1f s%s%s",
-            shlex.join(argv),
-            said.exit_code,
-            time.monotonic() - began,
-            f"; {said.broken}" if said.broken else "",
-            f"; stderr: {cut_tail(said.err.strip(), _LOGGED_CHARS)}" if said.err.strip() else "",
-        )
+        seconds = round(time.monotonic() - began, 3)
+        out, err = (cut_tail(text.strip(), _TAIL_CHARS) for text in (said.out, said.err))
+        command = self.redactor.text(shlex.join(argv))
+        self.calls.append(ReviewerCall(command, said.exit_code, seconds, out, err, said.broken))
         return said
 
     async def _run(self, argv: Sequence[str]) -> ToolResult:

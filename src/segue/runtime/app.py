@@ -42,7 +42,7 @@ _PLAIN = ("", ".md", ".markdown", ".txt")
 """How the names of plan files end, if nothing else says what they are."""
 _OF_SOURCES = {
     "plan_format": "plan files",
-    **dict.fromkeys(("task_list", "verify", "criteria", "ignore_checklists"), "Spec Kit features"),
+    **dict.fromkeys(("task_list", "boxes", "verify", "criteria", "ignore_checklists"), "Spec Kit features"),
 }
 """Settings that say how tasks are read and judged, and for what they are: see `Source.uses`."""
 
@@ -213,6 +213,7 @@ class App(Struct, frozen=True):
         own = {
             "plan_format": settings.plan_format,
             "task_list": settings.task_list,
+            "boxes": settings.boxes,
             "verify": settings.verify,
             "criteria": settings.criteria,
             "github": settings.github,

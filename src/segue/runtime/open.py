@@ -172,7 +172,8 @@ async def open_run(
             ready = None
             if draft is not None and (restart or _has_work(draft, run)):
                 ready = await make_ready(draft, home, last, held, undo, confirm)
-            past = settle_start(app, source, before, last, restart)
+            wanted = [task.key for task in draft.pending] if draft is not None else []
+            past = settle_start(app, source, before, last, restart, wanted)
         plan = plan_run(app, source, chosen)
         if not _has_work(plan, run):
             _tell_nothing(app, source, plan, past)

@@ -13,17 +13,17 @@ from msgspec.structs import replace
 
 from segue.domain.amounts import list_some
 from segue.domain.delivery import is_feedback
-from segue.domain.errors import Locked, UsageError, WorkspaceError
+from segue.domain.errors import Locked, SourceError, UsageError, WorkspaceError
 from segue.domain.events import Committed, PlanRevised, Recorded, StateImported, TaskMarked
 from segue.domain.results import EndOutput, JudgeOutput, LaunchOutput, SnapshotOutput, read_as
 from segue.domain.run import Run, RunState, Step, StepState
 from segue.domain.source import SourceHistory
-from segue.domain.task import Completion, Task, TaskStatus
+from segue.domain.task import Completion, Task, TaskList, TaskStatus
 from segue.flow.phase import PHASES
 from segue.ports import Source
 from segue.runtime.app import App
 from segue.system import identity
-from segue.system.git.remotes import find_absent, find_trailers, is_shallow
+from segue.system.git.remotes import find_absent, find_subjects, find_trailers, is_shallow
 from segue.system.git.repository import Repository
 from segue.view.load import state_of
 
@@ -168,6 +168,8 @@ class Known(Struct, frozen=True):
     lost: dict[str, str] = {}
     moved: dict[str, str] = {}
     """Those whose work other commits contain."""
+    named: tuple[str, ...] = ()
+    """Tasks that commits here name, although neither a run nor a record knows of any."""
 
 
 async def look_back(
@@ -189,7 +191,30 @@ async def look_back(
     lost, moved = ({}, {}) if restart else await _find_missing(store, home, history, begun)
     if lost and app.loaded.settings.plan_changed == "ask":
         raise _refusal(store, home, source, last, lost)
-    return Known(history, lost, moved)
+    named = () if restart or history.runs else await _find_named(home, source)
+    return Known(history, lost, moved, named)
+
+
+async def _find_named(home: Repository, source: Source) -> tuple[str, ...]:
+    """Return the pending tasks that commits here say were done; their words tell them from other plans."""
+    try:
+        if source.recorded() is None:
+            return ()
+        pending = [task for task in source.look().tasks if task.status is TaskStatus.PENDING]
+    except SourceError:
+        return ()
+    done = await find_subjects(home, "Segue-Task")
+    titles = {task.key: (task.title, f"Task {task.key}: {task.title}") for task in pending}
+    return tuple(key for key, titles in titles.items() if any((key, title) in done for title in titles))
+
+
+def foresee(app: App, source: Source) -> TaskList:
+    """Return the tasks as a run would find them that started now; nothing is written."""
+    database = app.database()
+    if "://" not in database and not Path(database).exists():
+        return source.foresee(SourceHistory())
+    with app.store(read_only=True) as store:
+        return source.foresee(read_history(store, source.key))
 
 
 def find_unrecorded(source: Source, history: SourceHistory) -> list[str]:
@@ -221,11 +246,20 @@ def name_ticked(keys: Sequence[str]) -> str:
     return f"{list_some(list(keys), 10)} {verb} ticked, but no run did {them}."
 
 
-def settle_start(app: App, source: Source, known: Known, last: Run | None, restart: bool) -> Past:
-    """Return what a run of the source begins with: nothing, if the user wants to start over."""
+def settle_start(
+    app: App, source: Source, known: Known, last: Run | None, restart: bool, wanted: Sequence[str] = ()
+) -> Past:
+    """Return what a run of the source begins with: nothing, if the user wants to start over.
+
+    `wanted` are the tasks that it is about to do.
+    """
     settings, history, lost = app.loaded.settings, known.history, known.lost
     restart = restart or bool(lost and settings.plan_changed == "restart")
     said = "" if restart else source.restore(history)
+    named = [key for key in known.named if key in wanted]
+    if named and not said:
+        were = f"{list_some(named, 10)} {'was' if len(named) == 1 else 'were'} done"
+        said = f"The state file is missing, so the run starts with {wanted[0]}; commits here say that {were}."
     if restart or (settings.plan_changed == "restart" and source.rewritten() is not None):
         _refuse_running(last)
         source.restart()

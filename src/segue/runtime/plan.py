@@ -136,12 +136,12 @@ def plan_run(
     return _plan_listed(app, source, source.tasks() if listing is None else listing, chosen)
 
 
-def draft_run(app: App, source: Source, chosen: TaskChoice = ALL) -> RunPlan:
+def draft_run(app: App, source: Source, chosen: TaskChoice = ALL, listing: TaskList | None = None) -> RunPlan:
     """Plan a run from what the source shows: nothing is written, so the run may still be refused.
 
     Which tasks are done is known for certain once the source and the journal agree.
     """
-    listing = source.look()
+    listing = listing or source.look()
     if listing.refusal is not None:
         raise listing.refusal
     return _plan_listed(app, source, listing, chosen)

@@ -37,6 +37,7 @@ from segue.ports import Source
 from segue.runtime import registry
 from segue.runtime.app import App
 from segue.runtime.first_run import needs_agent
+from segue.runtime.past import foresee
 from segue.runtime.plan import RunPlan, draft_run, judges_of, kind_rules
 from segue.runtime.preconditions import SETTINGS
 from segue.runtime.task_choice import ALL, TaskChoice
@@ -101,7 +102,7 @@ async def rehearse(app: App, named: str | None, chosen: TaskChoice = ALL) -> Asy
     _refuse_services(app.find_kind(named))
     source = app.source(named, root)
     home, now = (None, None) if is_new else await look(app.repo)
-    plan = draft_run(real, source, chosen)
+    plan = draft_run(real, source, chosen, foresee(app, source))
     if plan.is_planned and not plan.pending:
         yield None
         return

@@ -26,7 +26,7 @@ from segue.domain.task import Completion, Notice, Task, TaskList, TaskStatus, te
 from segue.domain.verdict import Criterion
 from segue.ports import Source, SourceChange, SourceRequest
 from segue.sources.markdown.relations import note_waits
-from segue.sources.state_file import CorruptState, read_state, restore_state, set_aside
+from segue.sources.state_file import CorruptState, foresee_tasks, read_state, restore_state, set_aside
 from segue.system.beneath import read_still
 from segue.system.files import exclusive, private_folder, signature, write_atomic
 from segue.system.reading import LARGEST, check_inside, explain_unreadable, work_tree
@@ -87,11 +87,12 @@ class KeptFile:
 
     def __init__(self, path: Path, source: str, repo: Path) -> None:
         self.path = path
+        self._is_forgotten = False
         self._new = KeptMarks(source, str(repo))
 
     def load(self) -> KeptMarks | None:
         """Return what it says; None if there is no file. Raises CorruptState."""
-        data = read_state(self.path, limit=_LARGEST)
+        data = None if self._is_forgotten else read_state(self.path, limit=_LARGEST)
         if data is None:
             return None
         try:
@@ -102,6 +103,10 @@ class KeptFile:
             newer = found.schema > SCHEMA
             raise CorruptState(self.path, f"it has schema {found.schema}, not {SCHEMA}", newer=newer)
         return found
+
+    def forget(self) -> None:
+        """Look as if there were no file."""
+        self._is_forgotten = True
 
     def update(self, change: Callable[[KeptMarks], KeptMarks]) -> KeptMarks:
         """Change what is in the file now, alone; return what is in it then."""
@@ -268,6 +273,10 @@ class ListedSource(Source):
     def restart(self) -> None:
         """Start from the first task; the record of what is done is kept aside."""
         self.state.restart()
+
+    def foresee(self, history: SourceHistory) -> TaskList:
+        """Return the tasks as a run would find them; nothing is written."""
+        return foresee_tasks(history, self.state.load, self.state.forget, self.look)
 
     def restore(self, history: SourceHistory) -> str:
         """Rebuild a state file that is missing, unreadable or older than the journal; believe any other."""

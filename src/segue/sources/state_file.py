@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 import msgspec
+from msgspec import structs
 
 from segue.domain.amounts import format_count
 from segue.domain.errors import SourceError
 from segue.domain.pattern import pattern
 from segue.domain.source import SourceHistory
+from segue.domain.task import Notice, TaskList, TaskStatus
 from segue.system.files import write_error
 from segue.system.reading import LARGEST, read_file
 
@@ -137,6 +139,38 @@ def restore_state(
     if state.run is None or not history.goes_beyond(state.run, state.seq):
         return ""
     return _describe("was older than the journal", rebuild(state), path)
+
+
+def foresee_tasks(
+    history: SourceHistory,
+    load: Callable[[], KeptState | None],
+    forget: Callable[[], None],
+    look: Callable[[], TaskList],
+    *,
+    starts_over: bool = False,
+) -> TaskList:
+    """Return the tasks as a run would find them after `restore_state`; nothing is written.
+
+    `forget` makes the source look as if it had no state file.
+    """
+    why = ""
+    try:
+        state = load()
+    except CorruptState as error:
+        if error.newer or not (history.runs or starts_over):
+            raise
+        forget()
+        state, why = None, error.message
+    listing = look()
+    if state is not None:
+        is_known = not state.edited and state.run in history.runs
+        if state.run is None or not is_known or not history.goes_beyond(state.run, state.seq):
+            return listing
+    known = {key: mark.status for key, mark in history.marks.items() if mark.status is not TaskStatus.PENDING}
+    tasks = tuple(structs.replace(task, status=known.get(task.key, task.status)) for task in listing.tasks)
+    why = why or ("The state file is missing." if state is None and known else "")
+    notices = [Notice(None, f"{why} What is done is taken from the journal.")] if why else []
+    return structs.replace(listing, tasks=tasks, notices=(*notices, *listing.notices))
 
 
 def _describe(what: str, state: KeptState, path: Path) -> str:

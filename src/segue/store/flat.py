@@ -262,20 +262,21 @@ is_dismissed boolean: whether it was left alone
 dismissed_because text: why
 """
     + _AT,
-    "recoveries": """one row per failed verdict about which something was done
+    "recoveries": """one row per failed attempt about which something was done
 run_id text: the run
-seq integer: the verdict's number in the run's log
-step text: the step of the verdict
+seq integer: the number of what failed in the run's log
+step text: the step that failed
 task text: the task's key
 build_phase text: which part of an app it builds
 result text: `FAIL` or `PARTIAL`
-asked text: the action that the judge asked for
+asked text: the action that the judge asked for; null: no judge was asked
 action text: the action that was tried
 by_chance boolean: whether chance chose it, with `resolve = "random"`
+eligible text: the actions among which chance chose, as JSON
 delivered boolean: false: the search failed, the diagnostic was refused, or there was no new plan
 delivered_action text: what reached the agent: the action, or `RETRY` where it was not delivered
 problem text: why it was not delivered
-next_result text: the next verdict on the task; null: there was none
+next_result text: how the next attempt at the task ended, or after a new plan that of the run; null: none
 recovered boolean: whether that is PASS
 """
     + _AT,
@@ -288,7 +289,7 @@ hits integer: how many results
 results json: each with `title`, `url`, `text`
 failure text: why it failed
 delivered boolean: whether it reached the agent
-next_result text: the next verdict on the task
+next_result text: how the attempt after it ended
 """
     + _AT,
     "prompts": "one row per prompt that an agent got"

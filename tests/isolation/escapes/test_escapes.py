@@ -81,6 +81,9 @@ TOGETHER = {
 """What was shown, in as few runs as can be: `make test` has little time."""
 
 
+@pytest.mark.quick(
+    "links and credentials by bwrap", "what Landlock cannot close by landlock", "no sandbox by none"
+)
 @pytest.mark.parametrize(
     ("escape", "means"),
     attempts([together(*key, *(_NAMED[name] for name in names)) for key, names in TOGETHER.items()]),

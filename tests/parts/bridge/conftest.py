@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -87,9 +88,9 @@ def place(tmp_path: Path) -> Place:
     return Place.make(tmp_path)
 
 
-@pytest.fixture
-def bridge(place: Place) -> Iterator[Bridge]:
-    """The simulated cloud with two hosted repositories."""
+@contextmanager
+def open_bridge(place: Place) -> Iterator[Bridge]:
+    """Serve the simulated cloud with two hosted repositories while a test works."""
     table = {}
     for url in (HOME, APP):
         bare = place.root / f"{url.rpartition('/')[2]}.git"
@@ -100,3 +101,10 @@ def bridge(place: Place) -> Iterator[Bridge]:
     url, stop = start_server(cloud_app(CloudScript(), table))
     yield Bridge(place, url)
     stop()
+
+
+@pytest.fixture
+def bridge(place: Place) -> Iterator[Bridge]:
+    """The simulated cloud with two hosted repositories."""
+    with open_bridge(place) as opened:
+        yield opened

@@ -51,6 +51,29 @@ def test_an_attempt_that_fails_itself_has_not_helped(database: str) -> None:
     assert recovered(report(data, database))["RETRY"] == single_cases(0, 1)
 
 
+def test_failed_checks_hooks_and_agents_count_like_verdicts(database: str) -> None:
+    """The one definition of a failed attempt: segue_failed_attempts."""
+    data = Written()
+    crashed: Any = {"verdict": {"result": "FAIL"}, "failure": {"kind": "crash", "message": "boom"}}
+    limited: Any = {"verdict": {"result": "FAIL"}, "failure": {"kind": "usage_limit", "message": "wait"}}
+    run = data.run("one")
+    run.on("1").execute().step("check", 1, "failed").resolve().step("check", 2).verify(1, "PASS").end()
+    run.on("2").execute().step("check", 1, "failed").resolve().step("check", 2, "failed")
+    run.resolve(2).step("check", 3).end()  # no judge
+    run.on("3").step("execute", 1, "failed", **crashed).verify(1, "FAIL", "WEB_SEARCH").step("search")
+    run.resolve().step("check", 1, "failed").resolve(2).step("check", 2).verify(2, "PASS").end()
+    run.event("task/3/search/1", "search", task="3", query="q", source="s", results=[])
+    run.on("4").execute().verify(1, "PASS").step("hooks", 1, "failed").resolve().verify(2, "PASS").end()
+    run.on("5").step("execute", 1, "failed", **limited).step("execute", 2).step("check", 1).end()
+    run.on("6").execute().step("check", 1, "failed").step("contest", 1).step("check", 2).end()
+    assert recovered(report(data, database)) == {
+        "RETRY": Proportion(((4, 5),)),  # 1; 2 twice, of which the first fails again; 3 after the search; 4
+        "WEB_SEARCH": Proportion(((0, 1),)),  # the attempt after it failed its checks
+        "RUN_DIAGNOSTIC": single_cases(0, 0),
+        "MODIFY_PLAN": single_cases(0, 0),
+    }
+
+
 def test_a_judge_that_failed_is_passed_over(database: str) -> None:
     data = Written()
     run = data.run("one").execute().verify(1, "FAIL", "RETRY").resolve()

@@ -218,6 +218,35 @@ def test_only_files_that_supabase_takes_and_none_from_outside(tmp_path: Path, rl
     assert "the migration fails" in found(report)[0]  # the NUL byte
 
 
+@pytest.mark.parametrize(
+    ("name", "beside", "level"),
+    [
+        ("001.sql", False, RlsLevel.ERROR),
+        ("init.SQL", False, RlsLevel.ERROR),
+        ("001_init/migration.sql", False, RlsLevel.ERROR),
+        ("002.sql", True, RlsLevel.ERROR),
+        ("archive/002.sql", True, RlsLevel.WARNING),
+    ],
+)
+def test_a_migration_that_supabase_does_not_apply_is_no_success(
+    tmp_path: Path, rls_server: str, name: str, beside: bool, level: RlsLevel
+) -> None:
+    app = project(tmp_path, *((TODOS + ON + RIGHT,) if beside else ()))
+    path = app / "supabase" / "migrations" / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("create table public.notes (id int);")
+    report = checked(tmp_path, rls_server, *((TODOS + ON + RIGHT,) if beside else ()))
+    assert any(f"{name}: skipped, as Supabase does" in said for said in found(report, level))
+    assert report.passed == (level is not RlsLevel.ERROR)
+    assert report.decides
+
+
+def test_without_a_table_nothing_was_tried(tmp_path: Path, rls_server: str) -> None:
+    report = checked(tmp_path, rls_server, "create schema private; create table private.notes (id int);")
+    assert report.lines()[-1] == "Not run: the migrations make no table in public"
+    assert not report.decides
+
+
 def test_what_ordinary_migrations_use(tmp_path: Path, rls_server: str) -> None:
     schema = """
     create extension if not exists "uuid-ossp" with schema extensions;

@@ -126,6 +126,7 @@ class CursorLines:
                 "result": self._read_result,
             },
             hear=hear,
+            envelope=("session_id", "subtype", "is_error"),
         )
 
     def read(self, text: str) -> list[Event] | None:

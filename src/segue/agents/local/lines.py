@@ -7,7 +7,7 @@ output.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from segue.agents.local.launch import ProcessEnd
@@ -32,12 +32,18 @@ class LineReader:
         handlers: Mapping[str, Handler],
         prepare: Callable[[Json], None] | None = None,
         hear: Hear | None = None,
+        envelope: Collection[str] = (),
     ) -> None:
-        """`prepare` sees every JSON line before its handler does; `hear` takes what is said as it is said."""
+        """`prepare` sees every JSON line before its handler does; `hear` takes what is said as it is said.
+
+        The first line of a stream has one of the fields of the `envelope`; until then JSON is what the
+        program says, in plain text.
+        """
         self._handlers = handlers
         self.speech = Speech(hear)
         self._prepare = prepare
         self._plain: deque[str] = deque(maxlen=_PLAIN_LINES)
+        self._envelope = envelope
         self._is_known = False
         self.counts = Counter[str]()
         self.session: str | None = None
@@ -81,18 +87,22 @@ class LineReader:
         if line is None:
             return self._keep_broken(text)
         self.is_torn = False
-        self.session = as_text(line.get("session_id")) or self.session
-        if self._prepare is not None:
-            self._prepare(line)
         kind = line.get("type")
-        handler = self._handlers.get(kind) if isinstance(kind, str) else None
-        if not self._is_known and not isinstance(
-            kind, str
-        ):  # the program speaks another language: it is text
+        if not self._is_known and not self._begins_stream(line, kind):
             self._plain.append(text[:_PLAIN_CHARS])
             return None
         self._is_known = True
+        self.session = as_text(line.get("session_id")) or self.session
+        if self._prepare is not None:
+            self._prepare(line)
+        handler = self._handlers.get(kind) if isinstance(kind, str) else None
         return handler(line) if handler else self.keep_unknown(line)
+
+    def _begins_stream(self, line: Json, kind: Any) -> bool:
+        if not self._envelope:
+            return isinstance(kind, str)
+        known = isinstance(kind, str) and kind in self._handlers
+        return known and any(name in line for name in self._envelope)
 
     def _keep_broken(self, text: str) -> list[Event] | None:
         self.counts["broken_lines"] += 1

@@ -6,8 +6,6 @@ import asyncio
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 
-from msgspec.structs import replace
-
 from segue.cli.runs import read_past
 from segue.cli.terminal.output import Printer
 from segue.domain.amounts import format_count, format_duration
@@ -25,7 +23,7 @@ from segue.ports import Capabilities, Outline, Source
 from segue.prompts.task import execute_prompt, list_earlier, plan_prompt
 from segue.runtime.app import App
 from segue.runtime.first_run import needs_agent
-from segue.runtime.past import read_history
+from segue.runtime.past import foresee
 from segue.runtime.plan import (
     NO_TASKS,
     agent_text,
@@ -113,28 +111,17 @@ def _shorten(chain: Sequence[str]) -> str:
 _NONCE = "dry-run"
 
 
-def _look(app: App, source: Source) -> TaskList:
-    """Return the tasks as a run would find them: it rebuilds a state file that is lost from the journal."""
-    listing = source.look()
-    if source.recorded() is None or source.recorded():
-        return listing
-    marks = read_past(app, source, lambda store, key: dict(read_history(store, key).marks))
-    tasks = tuple(
-        replace(one, status=marks[one.key].status) if one.key in marks else one for one in listing.tasks
-    )
-    return replace(listing, tasks=tasks)
-
-
 def dry_run(app: App, named: str | None, chosen: TaskChoice, output: Printer) -> int:
     """Print every prompt that is known before the first answer, as the chosen agent would get it."""
     source = app.source(named, app.repo)
     flow = find_flow(app, source)
-    _find_mistakes(app, source, chosen)
+    seen = foresee(app, source)
+    if seen.refusal is not None:
+        raise seen.refusal
+    _find_mistakes(app, source, chosen, seen)
     if source.outline is not None and not source.outline.is_planned():
         return _print_outline(app, source.outline, output)
-    listing = with_kinds(_look(app, source), kind_rules(app))
-    if listing.refusal is not None:
-        raise listing.refusal
+    listing = with_kinds(seen, kind_rules(app))
     check_rewritten(source, app.loaded.settings.plan_changed)
     if listing.read_as:
         output.note(listing.read_as)
@@ -184,11 +171,11 @@ async def _read_head(app: App) -> str:
     return await (await Repository.open(app.repo)).head()
 
 
-def _find_mistakes(app: App, source: Source, chosen: TaskChoice) -> None:
+def _find_mistakes(app: App, source: Source, chosen: TaskChoice, listing: TaskList) -> None:
     """Refuse what the run would refuse, as far as it is known who does the work and what is trusted."""
     project = app.loaded.project
     if not needs_agent(app) and (project is None or project.is_trusted):
-        plan_run(app, source, chosen)
+        plan_run(app, source, chosen, listing=listing)
 
 
 def _capabilities(app: App) -> Capabilities:

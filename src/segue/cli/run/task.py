@@ -47,12 +47,13 @@ def list_(source: str | None, issues: IssueChoice, settings: CommandSettings, ou
     """
     from segue.cli.terminal.output import one_line
     from segue.domain.kinds import with_kinds
+    from segue.runtime.past import foresee
     from segue.runtime.plan import kind_rules
     from segue.system.reading import work_tree
 
     app = settings.look()
     plan = app.source(issues.name(source, settings), work_tree(app.repo))
-    listing = with_kinds(plan.look(), kind_rules(app))
+    listing = with_kinds(foresee(app, plan), kind_rules(app))
     if output.json:
         if listing.refusal is not None:
             raise listing.refusal
@@ -106,13 +107,14 @@ def graph(
     from segue.domain.graph import describe_cycle
     from segue.domain.kinds import with_kinds
     from segue.flow.earlier import read_touched
+    from segue.runtime.past import foresee
     from segue.runtime.plan import kind_rules
     from segue.system.reading import work_tree
     from segue.view.graph import TaskGraph, describe_graph, draw_mermaid, graph_data
 
     app = settings.look()
     plan = app.source(issues.name(source, settings), work_tree(app.repo))
-    listing = with_kinds(plan.look(), kind_rules(app))
+    listing = with_kinds(foresee(app, plan), kind_rules(app))
     if listing.refusal is not None:
         raise listing.refusal
     touched = read_past(app, plan, read_touched)

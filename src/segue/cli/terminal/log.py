@@ -46,7 +46,7 @@ _FIELDS = (
     *("task", "phase", "attempt", "agent", "model", "argv0", "pid", "exit_code", "signal", "adopted"),
     *("duration", "ok", "ms", "commit", "state", "note", "text", "line", "until", "done", "reason"),
     *("attempts", "findings", "dismissed", "failure", "round", "remaining", "source", "repo", "flow"),
-    *("command", "bytes", "service", "seconds"),
+    *("command", "bytes", "service", "seconds", "stderr"),
 )
 """The fields a record may contain; all others are left out of the log."""
 _OF_LANES: dict[type[Event], tuple[str, ...]] = {

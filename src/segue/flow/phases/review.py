@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from segue.domain.events import NoticeGiven, Reviewed
+from msgspec.structs import asdict
+
+from segue.domain.events import NoticeGiven, Reviewed, ReviewerRan
 from segue.domain.job import Mode
 from segue.domain.results import Dismissal, ReviewOutput, StepFacts, StepResult
 from segue.domain.verdict import Finding
@@ -14,7 +16,7 @@ from segue.flow.evidence import changes_since, start_of
 from segue.flow.launch import LaunchRequest
 from segue.flow.phase import ADDRESS, REVIEW
 from segue.flow.state import PhaseEnd, TaskState
-from segue.ports import ReviewSubject
+from segue.ports import CallsPrograms, ReviewSubject
 from segue.prompts.task import address_prompt
 
 
@@ -60,6 +62,7 @@ class _Rounds:
     async def finish(self) -> None:
         """End the reviewer's session for this task; a problem with that is only reported."""
         warning = await self._reviewing.reviewer.finish(self._subject(""))
+        await self._tell_calls()
         if warning:
             await self._context.emit(NoticeGiven(warning, task=self._state.task.key))
 
@@ -87,6 +90,7 @@ class _Rounds:
             kept, dismissed = self._reviewing.triage(said.findings)
             if dismissed:
                 await self._reviewing.reviewer.dismiss(subject, dismissed)
+            await self._tell_calls(key)
             output = ReviewOutput(
                 tuple(kept),
                 tuple(Dismissal.of(finding, reason) for finding, reason in dismissed),
@@ -100,6 +104,12 @@ class _Rounds:
 
         facts = StepFacts(task, REVIEW.name, number, self._reviewing.reviewer.name)
         return (await self._context.journal.step(key, ReviewOutput, work, facts=facts)).output
+
+    async def _tell_calls(self, key: str | None = None) -> None:
+        """Record what the reviewer called, if it tells."""
+        reviewer = self._reviewing.reviewer
+        for call in reviewer.take_calls() if isinstance(reviewer, CallsPrograms) else ():
+            await self._context.emit(ReviewerRan(self._state.task.key, **asdict(call)), key)
 
     async def _failed(self, found: ReviewOutput) -> PhaseEnd:
         message = f"The reviewer {self._reviewing.reviewer.name} failed: {found.failure}"

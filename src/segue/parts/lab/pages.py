@@ -30,13 +30,13 @@ FILTERS = ("since", "agent", "model", "source", "kind")
 
 _ASKS = {
     "gaps": "Tasks and errors that recur across runs, by build phase.",
-    "recovery": "What was done about failed verdicts, and how often the next attempt passed.",
+    "recovery": "What was done about failed attempts, and how often the next attempt passed.",
     "compare": "Agents and models on the same source. Only significant differences are shown.",
     "proof": "How well tasks are proven, by agent and model.",
 }
 _EMPTY = {
     "gaps": "Nothing failed in these runs.",
-    "recovery": "No failed verdict was followed by another attempt yet. Verdicts come from a judge:",
+    "recovery": "No failed attempt was followed by another one yet:",
     "compare": "Only finished runs count. Run the same plan with two agents:",
     "proof": "No task has ended in these runs.",
 }

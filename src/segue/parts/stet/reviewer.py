@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from segue.domain.errors import SegueError
 from segue.domain.options import Commands, OptionError, Options, Seconds, Text
-from segue.domain.verdict import DismissReason, Finding, Review, Severity
+from segue.domain.verdict import DismissReason, Finding, Review, ReviewerCall, Severity
 from segue.parts.stet.session import (
     NO_SESSION,
     Ownership,
@@ -100,6 +100,10 @@ class StetReviewer:
         self._tool = ReviewTool(self._repo, env, options.timeout, services.redactor, isolation)
         self._prepared = False
         self._knows_json = True
+
+    def take_calls(self) -> list[ReviewerCall]:
+        """Return the programs that were called since this was asked last."""
+        return self._tool.take_calls()
 
     def check(self) -> list[Problem]:
         """Report that stet, or what is configured instead, cannot be found."""
@@ -251,12 +255,15 @@ class StetReviewer:
         return self._read(said)
 
     def _read_refused(self, said: ToolResult, program: str) -> Review:
-        """Read what a command of the user's found that says so by its exit code, in any form."""
+        """Read what a command of the user's found that says so by its exit code, in any form.
+
+        One that prints nothing but errors has failed.
+        """
         with suppress(MalformedOutput):
             found = parse("stet", said.out, self._repo)
             if found:
                 return Review(found, output=said.tail)
-        text = said.out.strip() or said.err.strip()
+        text = said.out.strip()
         if not text:
             raise _Failed(said.why(program), said)
         return Review((Finding("1", "", None, Severity.WARNING, program, text),), output=said.tail)

@@ -51,6 +51,10 @@ _RAISE = re.compile(r"raise_statement|throw_statement")
 _ASSIGNMENT = re.compile(r".*assignment.*|compound_assignment_expr|update_expression")
 
 
+_MOST_MOVED = 200_000
+"""Characters of changed files in which moved code is looked for."""
+
+
 class Mutant(Struct, frozen=True):
     """A changed file that is broken in one way."""
 
@@ -87,14 +91,13 @@ class Mutants(Struct, frozen=True):
 
 def make_mutants(files: Files, seed: str, most: int) -> Mutants:
     """Return the mutants of whole results, and at most this many others, by lot."""
+    sources = _open(files, moved=True)
+    if not any(source.lines or source.functions for source in sources.values() if source is not None):
+        sources = _open(files, moved=False)  # nothing but moved: then that is what the task did
+    unknown = [path for path, source in sources.items() if source is None]
     functions: list[tuple[MutatedFile, Function]] = []
     sites: list[_Place] = []
-    unknown: list[str] = []
-    for path, (before, after) in files.items():
-        source = open_source(path, before, after)
-        if source is None:
-            unknown.append(path)
-            continue
+    for source in filter(None, sources.values()):
         functions += [(source, function) for function in source.functions]
         sites += [(source, *site) for site in _sites(source, source.root)]
     made = (
@@ -104,6 +107,17 @@ def make_mutants(files: Files, seed: str, most: int) -> Mutants:
     functions.sort(key=lambda one: _lot(seed, one[0].path, one[1].node.start_byte))
     suspects = [_suspect(source, function) for source, function in functions[:most]]
     return Mutants(tuple(suspects), tuple(others), tuple(unknown))
+
+
+def _open(files: Files, *, moved: bool) -> dict[str, MutatedFile | None]:
+    """Return the changed files; `moved`: what a new file has from another one that changed is not new."""
+    found = {}
+    for path, (before, after) in files.items():
+        ending = path[path.rfind(".") :]
+        others = [text for other, (text, _) in files.items() if other != path and other.endswith(ending)]
+        from_others = "\n".join(others) if moved and sum(map(len, others)) < _MOST_MOVED else ""
+        found[path] = open_source(path, before or from_others, after)
+    return found
 
 
 def _lot(*parts: object) -> bytes:
@@ -130,11 +144,51 @@ def sabotage(files: Files) -> dict[str, bytes]:
             if not any(_overlap(one, other) for one in more for other in edits):
                 edits += more
         if source.language.script and (outside or not edits) and source.lines:
-            start = sum(len(row) + 1 for row in source.text.split(b"\n")[: source.lines[0]])
-            edits = [Edit(start, start, f"{source.language.fail}\n")]
+            edits = _fail_in_script(source)
         if edits:
             found[path] = _apply(source.text, edits)
     return found
+
+
+def falsify(files: Files) -> dict[str, bytes]:
+    """Return the texts of changed files whose changed functions return other values of the same type."""
+    found = {}
+    for path, (before, after) in files.items():
+        source = open_source(path, before, after)
+        if source is None:
+            continue
+        edits: list[Edit] = []
+        for function in source.functions:
+            types = result_types(function.node)
+            for value in results(source, function):
+                more = list(wrong(source.language, value, types))
+                if not any(_overlap(one, other) for one in more for other in edits):
+                    edits += more
+        if edits:
+            found[path] = _apply(source.text, edits)
+    return found
+
+
+def _fail_in_script(source: MutatedFile) -> list[Edit]:
+    """Return edits that end a script where its changed lines begin, where it stays a script with them."""
+    blocks = [line for line in source.lines if not source.is_changed(line - 1)]
+    found: list[Edit] = []
+    for line in blocks:
+        starts = [sum(len(row) + 1 for row in source.text.split(b"\n")[:line])]
+        pending = [source.root]
+        while pending:
+            node = pending.pop()
+            if node.start_point[0] == line and node.is_named:
+                starts.append(node.start_byte)
+            pending += [one for one in node.children if one.start_point[0] <= line <= one.end_point[0]]
+        edits = [Edit(start, start, f"{source.language.fail}\n") for start in dict.fromkeys(sorted(starts))]
+        found += [edit for edit in edits if _is_valid(source, edit)][:1]
+    return found
+
+
+def _is_valid(source: MutatedFile, edit: Edit) -> bool:
+    root = parse(source.language, _apply(source.text, [edit]))
+    return root is not None and (not root.has_error or source.root.has_error)
 
 
 def _overlap(one: Edit, other: Edit) -> bool:

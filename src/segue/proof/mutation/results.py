@@ -104,7 +104,7 @@ def wrong(language: Language, value: Node, types: list[str]) -> Iterator[Edit]:
         return
     for node, kind in zip(several, types, strict=True):
         for pattern, other in language.wrong:
-            if re.fullmatch(pattern, kind, re.S):
-                text = other.replace("{}", text_of(node))
+            if match := re.fullmatch(pattern, kind, re.S):
+                text = (match.expand(other) if match.groups() else other).replace("{}", text_of(node))
                 yield Edit(node.start_byte, node.end_byte, text, "(another value)" if len(text) > 80 else "")
                 return

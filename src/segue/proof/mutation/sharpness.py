@@ -65,10 +65,13 @@ class _End(Enum):
     """It cannot be built, so it says nothing."""
 
 
-async def measure(run: Run, files: Files, proving: Sequence[str], effort: Effort) -> Sharpness:
+async def measure(
+    run: Run, files: Files, proving: Sequence[str], effort: Effort, whole: float = 0.0
+) -> Sharpness:
     """Return what mutants of the changed files show.
 
-    `proving` are the tests that prove the change; none: the command as a whole does.
+    `proving` are the tests that prove the change; none: the command as a whole does, which takes `whole`
+    seconds.
     """
     if not effort.most:
         return _not_measured("`proof.mutants` is 0")
@@ -78,7 +81,7 @@ async def measure(run: Run, files: Files, proving: Sequence[str], effort: Effort
         mutants = _plain_mutants(files, mutants.unknown)
         if not mutants.suspects:
             return _not_measured(_why_not(files))
-    trial = _Trial(run, proving, effort)
+    trial = _Trial(run, proving, effort, whole)
     if not await trial.begin():
         return _not_measured("the tests that prove it do not pass a second time")
     return await trial.judge(mutants)
@@ -117,8 +120,8 @@ def _plain_mutants(files: Files, unknown: Iterable[str]) -> Mutants:
 class _Trial:
     """The tests of one change, and what they made of its mutants."""
 
-    def __init__(self, run: Run, proving: Sequence[str], effort: Effort) -> None:
-        self._run, self._effort, self._proving = run, effort, tuple(proving)
+    def __init__(self, run: Run, proving: Sequence[str], effort: Effort, whole: float) -> None:
+        self._run, self._effort, self._proving, self._whole = run, effort, tuple(proving), whole
         self._only: tuple[str, ...] = ()
         self._limit = self._deadline = 0.0
         self._ends: dict[Mutant, _End] = {}
@@ -139,6 +142,7 @@ class _Trial:
         """Try mutants until it is clear what the tests notice."""
         new = [one for one in mutants.suspects if one.is_new and one.whole][: self._effort.most]
         ignored, beside, unreached = await self._try_results(new)
+        ignored += await self._find_ignored(mutants.suspects)
         pool = [one.whole[0] for one in mutants.suspects if not one.is_new and one.whole]
         # A function that no test reaches counts once, as a whole. Results count as well: a short function has
         # few other mutants.
@@ -152,7 +156,7 @@ class _Trial:
         await self._try(pool[: len(new) + _FEWEST] if ignored else pool, enough=not beside)
         if self._share(pool) < self._effort.share:
             await self._ask_other_tests(pool)
-        ignored += [one for one in beside if self._share(self._own(pool, one)) < self._effort.share]
+        ignored += [one for one in beside if self._is_blurred(self._own(pool, one))]
         missed = (
             [one.label for one in unreached] if len(unreached) > (1 - self._effort.share) * len(new) else []
         )
@@ -178,8 +182,25 @@ class _Trial:
         unreached = [one for one in ignored if ends.get(one.label) is _End.SURVIVED]
         return [one for one in ignored if one not in unreached], beside, unreached
 
+    async def _find_ignored(self, suspects: Sequence[Suspect]) -> list[Suspect]:
+        """Return the functions that were there before, if what comes out of no function at all is looked at.
+
+        Other tests may look at them; those that prove the change must look at something.
+        """
+        old = [one for one in suspects if not one.is_new and one.whole][: self._effort.most]
+        if any(self._ends.get(each) is _End.NOTICED for one in suspects for each in one.whole):
+            return []
+        ignored, beside, _ = await self._try_results(old)
+        noticed = any(self._ends.get(each) is _End.NOTICED for one in old for each in one.whole)
+        return [] if beside or noticed else ignored
+
     def _own(self, pool: Iterable[Mutant], suspect: Suspect) -> list[Mutant]:
         return [one for one in pool if one.owner == suspect.label and one.operator != "result"]
+
+    def _is_blurred(self, own: Sequence[Mutant]) -> bool:
+        """Return whether too few of some mutants were noticed; if nobody could tell, they are fine."""
+        viable = [one for one in own if self._ends.get(one, _End.UNBUILT) is not _End.UNBUILT]
+        return bool(viable) and self._share(viable) < self._effort.share
 
     def _share(self, pool: Iterable[Mutant]) -> float:
         """Return which part of the mutants that say something was noticed; those not tried say nothing."""
@@ -213,7 +234,7 @@ class _Trial:
         """Leave out what other tests of the check notice: these lines are their business."""
         alive = [one for one in pool if self._only and self._ends.get(one) is _End.SURVIVED]
         for mutant in alive:
-            late = time.monotonic() > self._deadline
+            late = time.monotonic() + self._whole > self._deadline
             if not late and await self._end_of(mutant, ()) is _End.NOTICED:
                 self._ends[mutant] = _End.UNBUILT
 

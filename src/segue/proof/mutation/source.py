@@ -27,6 +27,8 @@ CALL = re.compile(
     r"call|call_expression|invocation_expression|method_invocation|function_call_expression"
     r"|(?:member|scoped)_call_expression|macro_invocation|command"
 )
+_ACTS = re.compile(rf"{_FUNCTION.pattern}|{CALL.pattern}|import.*|use_declaration|preproc_.*|using_directive")
+"""What a file that only gives names to values does not have."""
 _LOG = re.compile(r"(?:[\w.>:$-]*[.>:])?_?(?:log|logger|logging|slog|tracing)(?:[.:!(]|->)", re.I)
 _HOLLOW = re.compile(r"pass_statement|ellipsis|\{|\}|;|.*comment")
 
@@ -134,6 +136,22 @@ def open_source(path: str, before: str, after: str) -> MutatedFile | None:
         if language is not None and root is not None
         else None
     )
+
+
+def has_only_values(path: str, text: str) -> bool:
+    """Return whether a program only gives names to values; False if nothing here can read its language."""
+    language = find_language(path, text)
+    root = parse(language, text.encode()) if language is not None else None
+    if root is None or root.has_error:
+        return False
+    pending, found = list(root.children), False
+    while pending:
+        node = pending.pop()
+        if node.is_named and _ACTS.fullmatch(node.type):
+            return False
+        found = found or node.type == "="
+        pending += node.children
+    return found
 
 
 def changed_lines(before: str, after: str) -> tuple[set[int], set[int]]:

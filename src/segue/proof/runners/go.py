@@ -45,7 +45,7 @@ def _arm(stage: Stage) -> Mapping[str, str]:
         canary = f'\nfunc {name}(t *testing.T) {{ t.Fatal("{stage.token}") }}\n'
         append_below(stage.tree, stage.tree / path, canary)
     hook = fill_hook(stage, "go_exec.sh", f"{stage.token}g.sh", {"TOKEN_CANARY": name})
-    names = {key.rpartition("::")[2].partition("/")[0] for key in stage.wanted}
+    names = {key.rpartition("::")[2].partition("/")[0] for key in stage.wanted if "::" in key}
     only = f"-run=^({'|'.join(sorted(names))})$ " if names else ""  # the script adds the canary
     flag = f"-exec={hook}" if " " not in str(hook) else f"\"-exec='{hook}'\""
     known = {key: value for key in _PASSED_ON if (value := os.environ.get(key))}

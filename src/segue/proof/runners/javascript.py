@@ -21,6 +21,10 @@ from segue.system.beneath import append_below, read_below
 
 _LARGEST = 64 * 1024**2
 _ERROR = re.compile(r"^\s*(?:\[?[\w$]+: )?([A-Za-z_$]*(?:Error|Exception|Failed|Violation))\b", re.M)
+_ABSENT = re.compile(
+    r"Cannot find (?:module|package)|Failed to (?:resolve import|load)|does not provide an export"
+    r"|Named export '[^']*' not found"
+)
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _FRAME = re.compile(r"(?:\(|\bat |\s|file://)(/[^\s():]+):\d+")
 
@@ -135,7 +139,7 @@ def _error_in(message: str) -> str:
 
 def _load_error(message: str) -> str:
     """Return why a file could not be loaded: a missing module is a missing name."""
-    if re.search(r"Cannot find module|Failed to (?:resolve import|load)|does not provide an export", message):
+    if _ABSENT.search(message):
         return "ModuleNotFoundError"
     return (
         "SyntaxError"

@@ -46,7 +46,7 @@ class Stage(Struct, frozen=True):
     tests: tuple[str, ...]
     """The test files of the tree, from its root."""
     wanted: tuple[str, ...] = ()
-    """The ids of the only tests that matter, which runs them alone where a runner can; empty: all do."""
+    """The only tests that matter, by id or by file, which run alone where a runner can; empty: all do."""
     brief: bool = False
     """Whether it may end with the first of these that fails."""
 

@@ -53,6 +53,15 @@ _TESTS = re.compile(
     r"(?i)(?:unit-?|regression-?)?(?:tests?|testcases?|specs?|suites?|snapshots?|golden|goldens|fixtures?"
     r"|expectations?|assertions?|cassettes?|baselines?)"
 )
+_CLAUSE = (
+    "as like that so until because since if when while which whose per according than match matches matching"
+)
+_APART = frozenset((*_CLAUSE.split(), "against"))
+"""Words with which another clause begins."""
+_TELLS = re.compile(
+    r"(?:say|show|expect|want|demand|describe|ask|specif(?:y|ie)|require|define|state|tell|explain|wait|fail)s?"
+)
+"""What comes after a test that is the authority, not what is to be changed: `the tests say what it does`."""
 _NOT = frozenset(("not", "never", "without", "no", "don't", "doesn't", "mustn't", "cannot", "nor"))
 _STAY = re.compile(
     r"(?i)\b(?:keep|leave|leaving|keeping)\b[^.;]*\btests?\b[^.;]*"
@@ -67,6 +76,26 @@ _SAME = re.compile(
     r"|without changing|same (?:result|behaviou?r|value|output)s?)\b|\b(?:accept|support|take|add)\w*\b[^.;]*"
     r"\b(?:arguments?|parameters?|options?|flags?|keywords?|methods?|functions?)\b"
 )
+_PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+_SMALL = frozenset(
+    (
+        "the",
+        "and",
+        "for",
+        "with",
+        "from",
+        "into",
+        "get",
+        "set",
+        "has",
+        "new",
+        "test",
+        "tests",
+        "make",
+        "compute",
+    )
+)
+"""Parts of names that say little about what they stand for."""
 _TRIVIAL = frozenset(("0", "1", "True", "False", "None", "", "true", "false", "null"))
 
 
@@ -83,6 +112,16 @@ class Words(Struct, frozen=True):
     def names(self, name: str) -> bool:
         """Return whether the task names something."""
         return any(_names(one, name) for one in self.sentences)
+
+    def speaks_of(self, name: str) -> bool:
+        """Return whether a sentence names something, or uses the words that its name consists of."""
+        parts = [part.lower() for part in _PARTS.findall(name)]
+        telling = [part.removesuffix("s") for part in parts if len(part) > 2 and part not in _SMALL]
+        return any(
+            _names(one, name)
+            or (telling and all(_names(one, part) or _names(one, f"{part}s") for part in telling))
+            for one in self.sentences
+        )
 
     def find_request(self, verbs: str, own: Collection[str], *, general: bool) -> str:
         """Return the sentence that asks to do this with a test; empty: none does.
@@ -128,6 +167,14 @@ class Words(Struct, frozen=True):
                 return sentence
         return ""
 
+    def find_product_values(self, values: Iterable[str], subjects: Iterable[str]) -> str:
+        """Return the sentence that asks for a value which the product has now, if the task is about these."""
+        if not any(self.speaks_of(one) for one in subjects):
+            return ""
+        telling = [form for value in values if value not in _TRIVIAL for form in _forms_of_value(value)]
+        asking = [one for one in self.sentences if not _SAME.search(one)]
+        return next((one for one in asking for value in telling if _says(one, value)), "")
+
     def find_values(self, old: Collection[str], values: Collection[str], subjects: Collection[str]) -> str:
         """Return the sentence that names the new values of what the test is about, or old and new ones."""
         telling = [*old, *values] if old and values and not _TRIVIAL.intersection((*old, *values)) else []
@@ -147,6 +194,20 @@ class Words(Struct, frozen=True):
         return where[0][0] if all(where) else ""
 
 
+def _forms_of_value(value: str) -> Iterator[str]:
+    """Yield how people write a value: 0.2 is 20 % as well."""
+    yield value.strip("'\"`")
+    try:
+        number = float(value)
+    except ValueError:
+        return
+    yield f"{number:g}"
+    if 0 < abs(number) < 1:
+        yield from (
+            f"{round(number * 100, 6):g}{gap}{unit}" for gap in (" ", "") for unit in ("%", "percent")
+        )
+
+
 def _any(sentence: str, names: Collection[str]) -> bool:
     return any(_names(sentence, one) for one in names)
 
@@ -163,16 +224,34 @@ def _names(sentence: str, name: str) -> bool:
 
 def _governed(sentence: str, own: Collection[str], *, tests: bool = True) -> Iterator[tuple[str, bool, bool]]:
     """Yield the verb that governs each mention of a test, whether it is our own, and whether it is denied."""
-    words = _WORD.findall(sentence)
+    for part in re.split(r":\s|\s[–—]\s", sentence):
+        yield from _governed_within(_WORD.findall(part), own, tests)
+
+
+def _governed_within(words: list[str], own: Collection[str], tests: bool) -> Iterator[tuple[str, bool, bool]]:
     plain = [word.lower() for word in words]
     for at, word in enumerate(words):
         is_own = any(_is_name(word, name) for name in own)
         if not is_own and not (tests and _TESTS.fullmatch(word)):
             continue
+        if at + 1 < len(plain) and _TELLS.fullmatch(plain[at + 1]):
+            continue
+        if not is_own and (which := _find_named(words[at + 1 : at + 3])):
+            is_own = any(_is_name(which, name) for name in own)
+            if not is_own:
+                continue
         for verb, place in (_before(plain, at), _after(plain, at)):
             if verb:
                 around = plain[max(0, place - 4) : place]
                 yield verb, is_own, bool(_NOT.intersection(around))
+
+
+def _find_named(following: list[str]) -> str:
+    """Return the test or file that is meant, if the words after a general one say which."""
+    if following and following[0].lower() in ("in", "of", "file", "at", "from", "called", "named"):
+        following = following[1:]
+    named = re.fullmatch(r"\S*[\w-]/\S+|\S+\.[a-z]\w{0,4}|test_\w+", following[0]) if following else None
+    return named[0] if named else ""
 
 
 def _is_name(word: str, name: str) -> bool:
@@ -181,8 +260,10 @@ def _is_name(word: str, name: str) -> bool:
 
 
 def _before(words: list[str], at: int) -> tuple[str, int]:
-    """Return the nearest verb before a word."""
+    """Return the nearest verb before a word, in the same clause."""
     for place in range(at - 1, -1, -1):
+        if words[place] in _APART and (place == 0 or words[place - 1] not in _VERBS):  # "change that in …"
+            return "", 0
         if words[place] in _VERBS:
             return _VERBS[words[place]], place
     return "", 0

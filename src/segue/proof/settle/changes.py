@@ -15,11 +15,12 @@ from segue.domain.proof import ChangedTest, HowSettled
 from segue.proof.settle.asked import ALTER, REMOVE, SKIP, Words, quote
 from segue.proof.settle.python import read_python
 from segue.proof.settle.renames import definitions, find_renames
-from segue.proof.settle.tokens import read_other
+from segue.proof.settle.tokens import has_grown, read_other
 from segue.proof.settle.units import Check, CheckStrength, Renames, TestFile, Unit
 
 _SOURCE = re.compile(r"\.(?:py|go|rs|[cm]?[jt]sx?|java|kt|rb|php|exs?|cs|swift|scala|c|cc|cpp|h|sh|bats)$")
 _NAME = re.compile(r"[A-Za-z_]\w*")
+_VALUES = re.compile(r"""(?<![\w.])\d+(?:\.\d+)?(?![\w.])|'[^'\n]+'|"[^"\n]+"|`[^`\n]+`""")
 _TOKENS = re.compile(r"[A-Za-z_]{3,}|\d+")
 
 
@@ -91,10 +92,20 @@ class TaskChange(Struct, frozen=True, dict=True):
         return _defined(self.code_before) | _defined(self.code_after) | stems
 
     @cached_property
+    def fresh_values(self) -> set[str]:
+        """Numbers and texts that the product has now in the place of others."""
+        before, after = [
+            {value for text in files.values() for value in _VALUES.findall(text)}
+            for files in (self.code_before, self.code_after)
+        ]
+        return after - before if before - after else set()
+
+    @cached_property
     def checks(self) -> tuple[Counter[str], Counter[str]]:
         """What all files assert now: in full, and bare."""
         every = [one for file in self.new.values() for unit in file.units if unit.name for one in unit.checks]
         sharp = [one for one in every if one.strength > CheckStrength.VOID]
+        sharp += [replace(one, bare=one.weaker) for one in sharp if one.weaker]
         return Counter(one.text for one in sharp), Counter(one.bare for one in sharp)
 
     def find(self, path: str, name: str) -> tuple[TestFile, Unit] | tuple[None, None]:
@@ -197,6 +208,8 @@ def _lost(change: TaskChange, unit: Unit, *, strict: bool) -> list[Check]:
     lost = []
     for one in unit.checks:
         key = one.text if strict else one.bare
+        if not left[key]:
+            key = next((other for other in left if left[other] and has_grown(key, other)), key)
         if left[key]:
             left[key] -= 1
         else:
@@ -211,7 +224,8 @@ def _find_words(
     said = change.said
     own = {unit.name, file.path, file.path.rpartition("/")[2]}
     subjects = _subjects(change, lost or unit.checks)
-    related = any(said.names(one) for one in subjects | {file.path, unit.name})
+    about = subjects | {unit.name}
+    related = said.names(file.path) or any(said.speaks_of(one) for one in about)
     general = related or not any(said.names(one) for one in change.known)
     if test.is_silent:
         found = said.find_request(SKIP, {unit.name}, general=False)
@@ -233,6 +247,7 @@ def _find_words(
     values = {value for old, new in pairs for value in new.values - old.values}
     past = {value for old, new in pairs for value in old.values - new.values}
     found = said.find_values(past, values, subjects) or said.find_shift(subjects)
+    found = found or said.find_product_values(change.fresh_values, about)
     return quote(found) if found else ""
 
 

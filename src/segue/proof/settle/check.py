@@ -45,12 +45,24 @@ async def settle_check(
     # A test that passes only as it was changed unasked proves nothing.
     settled = {_stem(one.test) for one in found if one.how is not HowSettled.UNSETTLED}
     open_ones = {key for key in decision.contested if _stem(key) not in settled}
+    places = {one.path for one in found if one.how is HowSettled.UNSETTLED}
     return replace(
         result,
+        noticed=result.noticed and _is_noticed(runs, open_ones, places),
         proved=tuple(key for key in result.proved if key not in open_ones),
         changed_tests=found,
         contested=contest(found, change.before, change.after),
     )
+
+
+def _is_noticed(runs: Runs, open_ones: Collection[str], places: Collection[str]) -> bool:
+    """Return whether sabotage is noticed by more than tests that need other support than they had."""
+    now, broken = runs.new.report, runs.sabotage.report if runs.sabotage is not None else None
+    if now is None or broken is None:
+        return True
+    weak = {key for key in open_ones if key in now.tests and now.tests[key].file not in places}
+    passed = now.ids(TestOutcome.PASSED)
+    return not passed or not passed - broken.ids(TestOutcome.PASSED) <= weak
 
 
 def _stem(test: str) -> str:

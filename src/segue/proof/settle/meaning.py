@@ -23,6 +23,7 @@ from segue.proof.settle.syntax import (
     names_of,
     outer_name,
     set_attributes,
+    split_unpacking,
     without_docstrings,
 )
 from segue.proof.settle.units import Renames
@@ -45,7 +46,7 @@ class ModuleNames:
         """Learn what the names of the module stand for."""
         counts = count_bound(self.tree.body)
         later: list[ast.stmt] = []
-        for node in self.tree.body:
+        for node in split_unpacking(self.tree.body):
             self._bind(node, counts, later)
         for node in later:
             if not (is_main(node) or is_docstring(node)):

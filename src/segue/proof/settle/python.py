@@ -23,8 +23,10 @@ from segue.proof.settle.syntax import (
     names_in,
     names_of,
     outer_name,
+    split_unpacking,
     strength_of,
     values_in,
+    weaken,
     without_expected,
 )
 from segue.proof.settle.units import Check, CheckStrength, Renames, TestFile, Unit
@@ -83,7 +85,7 @@ class _Walk:
             yield self.check("runs", ast.Constant(True), (), self.test.lineno, CheckStrength.TRUTH)
 
     def block(self, body: Sequence[ast.stmt], inside: tuple[str, ...]) -> Iterator[Check]:
-        for node in body:
+        for node in split_unpacking(body):
             if isinstance(node, ast.Return | ast.Raise | ast.Break | ast.Continue) or is_end(node):
                 self.before.append(self.reader.normal(node, self.scope))
                 return
@@ -144,7 +146,9 @@ class _Walk:
         expected = expected_side(node)
         shape = " | ".join((*inside, f"{verb} {ast.unparse(without_expected(node, expected))}"))
         values = values_in(expected if expected is not None else node)
-        return Check(bare, setup, shape, line, strength, names_in(node, bare), values)
+        weak = weaken(node)
+        weaker = " | ".join((*inside, f"{verb} {ast.unparse(weak)}")) if weak is not None else ""
+        return Check(bare, setup, shape, line, strength, names_in(node, bare), values, weaker)
 
     def context(self, node: ast.With | ast.AsyncWith, inside: tuple[str, ...]) -> Iterator[Check]:
         opened: list[str] = []

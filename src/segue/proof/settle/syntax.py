@@ -85,6 +85,39 @@ def bound_name(node: ast.stmt, counts: Mapping[str, int]) -> str:
     return target.id if isinstance(target, ast.Name) and counts.get(target.id) == 1 else ""
 
 
+def split_unpacking(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
+    """Yield statements; `a, b = 1, 2` as one assignment for each name."""
+    for node in body:
+        target = node.targets[0] if isinstance(node, ast.Assign) and len(node.targets) == 1 else None
+        value = node.value if isinstance(node, ast.Assign) else None
+        if not (isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple | ast.List)):
+            yield node
+            continue
+        names = {one.id for one in target.elts if isinstance(one, ast.Name)}
+        used = {one.id for one in ast.walk(value) if isinstance(one, ast.Name)}
+        starred = any(isinstance(one, ast.Starred) for one in value.elts)
+        if len(names) != len(target.elts) or len(names) != len(value.elts) or names & used or starred:
+            yield node
+            continue
+        for name, one in zip(target.elts, value.elts, strict=True):
+            yield ast.copy_location(ast.Assign([name], one), node)
+
+
+def weaken(node: ast.expr) -> ast.expr | None:
+    """Return what follows from an assertion that compares with a truth value: that it is true, or is not."""
+    if (
+        not isinstance(node, ast.Compare)
+        or len(node.ops) != 1
+        or not isinstance(node.ops[0], ast.Is | ast.Eq)
+    ):
+        return None
+    sides = (node.left, node.comparators[0])
+    for side, other in (sides, sides[::-1]):
+        if isinstance(other, ast.Constant) and isinstance(other.value, bool):
+            return side if other.value else ast.UnaryOp(ast.Not(), side)
+    return None
+
+
 def assertion_of(node: ast.expr) -> ast.expr | None:
     """Return what a call asserts, as an expression; None if it asserts nothing."""
     if isinstance(node, ast.Await):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterator, Sequence
+from difflib import SequenceMatcher
 
 from msgspec import Struct
 
@@ -170,3 +171,20 @@ def _text(line: Sequence[Token]) -> str:
 
 def _is_import(line: Sequence[Token]) -> bool:
     return any(one.text in _IMPORT for one in line[:1]) or any(one.text == "require" for one in line)
+
+
+_ENTRIES = re.compile(r"""(?:(?:[\w.]+|"[^"]*"|'[^']*'|[\[\]{}:-])(?: |$))+""")
+
+
+def has_grown(old: str, new: str) -> bool:
+    """Return whether a check only got more entries, values and names, at the end of its tables."""
+    before, after = old.split(" "), new.split(" ")
+    if len(after) <= len(before) or after[:3] != before[:3]:
+        return False
+    for tag, first, _, start, end in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
+        closes = first < len(before) and before[first] in ("}", "]")
+        if tag != "equal" and not (
+            tag == "insert" and closes and _ENTRIES.fullmatch(" ".join(after[start:end]))
+        ):
+            return False
+    return True

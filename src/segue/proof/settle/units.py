@@ -36,6 +36,8 @@ class Check(Struct, frozen=True):
     """Names of the product and of others that it uses."""
     values: frozenset[str]
     """The values that it expects, as a text may name them."""
+    weaker: str = ""
+    """What follows from it, where that is known: `x` from `x is True`."""
 
     @property
     def text(self) -> str:

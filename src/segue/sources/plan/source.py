@@ -24,7 +24,7 @@ from segue.sources.plan import state as planstate
 from segue.sources.plan.state import PlanState
 from segue.sources.plan.text import INVALID, ParsedPlan, decode, listing, order
 from segue.sources.plan.usual import parse
-from segue.sources.state_file import restore_state, set_aside
+from segue.sources.state_file import foresee_tasks, restore_state, set_aside
 from segue.system.beneath import UnsafeFile, read_still
 from segue.system.files import signature
 from segue.system.reading import LARGEST, check_inside, explain_unreadable, work_tree
@@ -87,6 +87,7 @@ class PlanFile(Source):
         self._known: set[str] = set()
         self._seen: tuple[object, object] = (None, None)
         self._changes = 0
+        self._is_forgotten = False
         self._written: tuple[object, PlanState] | None = None
         self._data: tuple[object, bytes, str] = (None, b"", "")
         self._marks: dict[str, Completion] = {}
@@ -220,6 +221,13 @@ class PlanFile(Source):
             set_aside(self.state_path, "restarted")
         self._update(lambda _old: PlanState("", ""))
 
+    def foresee(self, history: SourceHistory) -> TaskList:
+        """Return the tasks as a run would find them; nothing is written."""
+        return foresee_tasks(history, self.state, self._forget, self.look, starts_over=True)
+
+    def _forget(self) -> None:
+        self._is_forgotten = True
+
     def restore(self, history: SourceHistory) -> str:
         """Rebuild a state file that is missing, unreadable or older than the journal; believe any other."""
 
@@ -265,7 +273,7 @@ class PlanFile(Source):
     def state(self) -> PlanState | None:
         """Return what the state file says now; its `edited` is set when somebody else wrote it."""
         self._write_marks()
-        return planstate.load(self.state_path)
+        return None if self._is_forgotten else planstate.load(self.state_path)
 
     def recorded(self) -> Collection[str]:
         """Return the tasks that the state file counts as done or skipped."""

@@ -48,7 +48,7 @@ from segue.sources.speckit.project import (
 from segue.sources.speckit.spec import Plan, Spec, parse_plan, parse_spec
 from segue.sources.speckit.state import SpecState, recorded, state_notices, unticked
 from segue.sources.speckit.tasks import BoxTask, ParsedTasks, find_box, fingerprint, mark_task, parse, refusal
-from segue.sources.state_file import CorruptState, restore_state, set_aside
+from segue.sources.state_file import CorruptState, foresee_tasks, restore_state, set_aside
 from segue.system.files import exclusive, signature
 from segue.system.reading import check_inside, work_tree, write_inside
 
@@ -71,7 +71,7 @@ class SpecKit(Source):
     kind = "speckit"
     in_files = True
     run_kind = RunKind.FEATURE
-    uses = ("task_list", "verify", "criteria", "ignore_checklists")
+    uses = ("task_list", "boxes", "verify", "criteria", "ignore_checklists")
     usual_flow = "spec"
 
     @classmethod
@@ -87,7 +87,8 @@ class SpecKit(Source):
         check_inside(folder, work_tree(request.repo))
         options = request.options
         verify, task_list = options.get("verify", "task"), options.get("task_list")
-        source = cls(folder, request.repo, verify, task_list, options.get("criteria", ()))
+        every_box = options.get("boxes") == "all"
+        source = cls(folder, request.repo, verify, task_list, options.get("criteria", ()), every_box)
         if request.named is None and not (project_root(folder, {}) / ".specify").is_dir():
             text = f"Spec Kit is not set up here: there is no .specify. The feature is {source.title}."
             source._found.append(Notice(1, text))
@@ -100,6 +101,7 @@ class SpecKit(Source):
         verify: Literal["task", "strict"] = "task",
         task_list: int | None = None,
         criteria: Sequence[str] = (),
+        every_box: bool = False,
     ) -> None:
         self.folder = Path(os.path.realpath(folder))
         self.repo = Path(os.path.realpath(repo))
@@ -109,7 +111,7 @@ class SpecKit(Source):
         self.state_path = self.folder / speckit_state.NAME
         self.key = pair_key(folder, repo)
         self._strict = verify == "strict"
-        self._task_list = task_list
+        self._task_list, self._every_box = task_list, every_box
         self._judges_constitution = "constitution" in criteria
         self._project = SpecKitProject(Path(os.path.realpath(project_root(self.folder, {}))))
         self._lock = lock_path(self.folder)
@@ -119,6 +121,7 @@ class SpecKit(Source):
         self._healed: list[Notice] = []
         self._seen: tuple[object, ...] = ()
         self._changes = 0
+        self._is_forgotten = False
 
     @property
     def address(self) -> str:
@@ -236,6 +239,13 @@ class SpecKit(Source):
         with self._own_change():
             self._save(task.key, text, completion)
 
+    def foresee(self, history: SourceHistory) -> TaskList:
+        """Return the tasks as a run would find them; nothing is written."""
+        return foresee_tasks(history, self.state, self._forget, self.look)
+
+    def _forget(self) -> None:
+        self._is_forgotten = True
+
     def restore(self, history: SourceHistory) -> str:
         """Rebuild a state file that is missing, unreadable or older than the journal; believe any other."""
 
@@ -272,7 +282,7 @@ class SpecKit(Source):
 
     def state(self) -> SpecState | None:
         """Return what the state file says now; raises UnusableState if it cannot be understood."""
-        return speckit_state.load(self.state_path, self._inside)
+        return None if self._is_forgotten else speckit_state.load(self.state_path, self._inside)
 
     def recorded(self) -> Collection[str]:
         """Return the tasks that the state file counts as done or skipped."""
@@ -388,7 +398,7 @@ class SpecKit(Source):
     def _read(self) -> _TasksReading:
         data = read_tasks(self.path, self._inside)
         if self._last is None or self._last.data != data:
-            parsed = parse(data, str(self.path), self._task_list)
+            parsed = parse(data, str(self.path), self._task_list, self._every_box)
             waits = find_waits(parsed.tasks, read_lines(readable(decode(data, TASKS))))
             self._last = _TasksReading(data, parsed, waits)
         return self._last

@@ -30,6 +30,7 @@ from segue.sources.markdown.marks import Form, Mark, change, without_mark
 from segue.sources.markdown.shapes import Shape, TaskLine, read_task_lines
 from segue.sources.speckit.choose import PHASE, Chosen, choose, describe, is_checklist
 from segue.sources.speckit.spec import independent_test, stories_in
+from segue.sources.speckit.unnamed import with_every_box, with_unnamed
 
 _MARKUP = re.compile(r"\s*(?:[-*+•#>|`~<_]|[0-9]{1,9}[.)]\s)")
 _MARKED = re.compile(r"(?:[-*+]\s+)?\[.\]\s+|[✅☑✔✓⬜☐]\s*")
@@ -90,17 +91,27 @@ class ParsedTasks(Struct, frozen=True):
         return f"Read {len(self.tasks)} tasks: {listed}."
 
 
-def parse(data: bytes, name: str = "tasks.md", which: int | None = None) -> ParsedTasks:
-    """Understand the file; `which` of two lists counts, if it has two of the same tasks."""
+def parse(
+    data: bytes, name: str = "tasks.md", which: int | None = None, every_box: bool = False
+) -> ParsedTasks:
+    """Understand the file; `which` of two lists counts, if it has two of the same tasks.
+
+    `every_box`: all boxes are tasks, also those of checklists and within other tasks.
+    """
     lines = read_lines(decode(data, name))
     found = read_task_lines(lines)
     notices = [*_bad_byte(data), *_hiding(lines)]
     chosen = choose(found, lines, which) if any(line.named for line in found) else _without_ids(found)
+    chosen = (
+        with_every_box(chosen, found)
+        if every_box
+        else with_unnamed(chosen, found, lines, _inside(lines, chosen))
+    )
     starts = {task.line.number for task in chosen.tasks}
     before = _sections_before([task for task in found if task.shape is not Shape.HEADING])
     tasks = [_task(task, _details(lines, task, starts, chosen.about), before) for task in chosen.tasks]
     tasks = _numbered(_with_checkpoints(tasks, lines), notices)
-    notices += [*chosen.notices, *_remarks(chosen.tasks), *_stray_boxes(found, chosen, tasks)]
+    notices += [*chosen.notices, *_remarks(chosen.tasks)]
     return ParsedTasks(
         tuple(tasks),
         tuple(sorted(notices, key=lambda notice: notice.line or 0)),
@@ -169,6 +180,16 @@ def _without_ids(found: Sequence[TaskLine]) -> Chosen:
         return Chosen(())
     text = f"No box in this file has an id such as T001: {len(tasks)} boxes are read as tasks."
     return Chosen(tasks, (Notice(tasks[0].line.number, text + " Their keys are made from their texts."),))
+
+
+def _inside(lines: Sequence[Line], chosen: Chosen) -> set[int]:
+    """Return the lines that belong to a task."""
+    starts = {task.line.number for task in chosen.tasks}
+    return {
+        task.line.number + n
+        for task in chosen.tasks
+        for n in range(len(_details(lines, task, starts, {})) + 1)
+    }
 
 
 def _independent_tests(lines: Sequence[Line]) -> dict[str, str]:
@@ -344,25 +365,6 @@ def _remarks(tasks: Sequence[TaskLine]) -> Iterator[Notice]:
         elif status is TaskStatus.PENDING and (task.loose or mark.text == "\u00a0"):
             text = f"The box of {name} is not written as `- [ ]`; it is read as {status}."
             yield Notice(task.line.number, text)
-
-
-def _stray_boxes(found: Sequence[TaskLine], chosen: Chosen, tasks: Sequence[BoxTask]) -> Iterator[Notice]:
-    """Name open boxes without an id in a file with ids; what belongs to a task or a checklist is none."""
-    if not tasks or not any(task.named for task in chosen.tasks):
-        return
-    inside = {task.line + n for task in tasks for n in range(task.text.count("\n") + 1)}
-    stray = [
-        line.line.number
-        for line in found
-        if line.shape is Shape.BOX
-        and not line.named
-        and line.mark.status is TaskStatus.PENDING
-        and line.line.number not in inside
-        and not is_checklist(line.headings)
-    ]
-    if stray:
-        rest = "" if len(stray) == 1 else f", nor are {len(stray) - 1} more below"
-        yield Notice(stray[0], f"This open box has no id and is not read as a task{rest}.")
 
 
 def _bad_byte(data: bytes) -> Iterator[Notice]:

@@ -207,6 +207,14 @@ async def find_trailers(repo: Repository, name: str) -> frozenset[str]:
     return frozenset(said.split())
 
 
+async def find_subjects(repo: Repository, name: str) -> frozenset[tuple[str, str]]:
+    """Return the value of a trailer and the subject of each of the latest commits that has it."""
+    asked = ("--max-count=2000", f"--format=%(trailers:key={name},valueonly,separator=%x2C)%x00%s")
+    said = await repo.git("log", *asked, "HEAD") if await repo.head() else ""
+    pairs = (line.partition("\0") for line in said.splitlines())
+    return frozenset((value.strip(), subject) for value, _, subject in pairs)
+
+
 def is_shallow(repo: Repository) -> bool:
     """Return whether the repository was cloned without all of its history."""
     return (common_dir(repo.git_dir) / "shallow").is_file()

@@ -1,4 +1,4 @@
-"""Reports what was done about failed verdicts, and how often the next attempt passed."""
+"""Reports what was done about failed attempts, and how often the next attempt passed."""
 
 from __future__ import annotations
 

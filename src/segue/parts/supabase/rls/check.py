@@ -75,7 +75,8 @@ class _Work:
         timer.daemon = True
         timer.start()
         try:
-            return replace(self._examined(), demanded=demanded)
+            found = self._examined()
+            return found if found.not_run else replace(found, demanded=demanded)
         except (psycopg.Error, SegueError, OSError) as error:
             return replace(self._failed(error), demanded=demanded)
         finally:
@@ -152,9 +153,9 @@ class _Examination(Struct, frozen=True):
             findings += found
         version = self.place.admin.info.server_version // 10000
         kind = "throw-away server" if self.place.server.own else "rls.database_url"
-        return RlsReport(
-            tuple(reports), tuple(findings), tuple(applied.files), f"PostgreSQL {version}, {kind}"
-        )
+        names, server = tuple(applied.files), f"PostgreSQL {version}, {kind}"
+        nothing = f"the migrations make no table in {', '.join(self.options.schemas)}" if not reports else ""
+        return RlsReport(tuple(reports), tuple(findings), names, server, not_run=nothing)
 
     def _unless_stopped(self) -> None:
         if self.place.stopped.is_set():

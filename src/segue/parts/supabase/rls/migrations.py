@@ -109,6 +109,8 @@ def _comment_end(sql: str, start: int) -> int:
 
 _NAME = re.compile(r"\d+_.*\.sql")
 _LARGEST = 64 * 1024 * 1024
+_OUTSIDE = "skipped: it is a link to a file outside of the project"
+_MAKES = re.compile(r"(?:create|alter)\s+(?:table|policy|view|function)\b", re.IGNORECASE)
 _SAID = 400
 _ROWS = re.compile(r"\(*\s*(?:select|values|table|show|explain|fetch|call)\b", re.IGNORECASE)
 _WRITES = re.compile(r"\b(?:insert|update|delete|merge)\b", re.IGNORECASE)
@@ -134,27 +136,48 @@ class Applied(Struct):
 
 def read_migrations(project: Path) -> tuple[list[Migration], list[RlsFinding]]:
     """The files that Supabase would apply, in its order, and what is wrong with the others."""
-    found, findings = [], []
+    found: list[Migration] = []
+    skipped: list[tuple[Path, str]] = []
     root = project.resolve()
-    for path in sorted((project / FOLDER).iterdir(), key=lambda path: path.name):
+    folder = project / FOLDER
+    for path in sorted(folder.rglob("*"), key=lambda path: path.relative_to(folder)):
         problem = _unfit(path, root)
         if problem:
-            findings.append(RlsFinding(RlsLevel.NOTICE, str(FOLDER / path.name), problem))
-        elif path.suffix == ".sql":
-            # A NUL would end the text for the driver, and hide what follows.
-            text = read_below(root, path, _LARGEST).decode("utf-8-sig", "replace").replace("\0", "\ufffd")
-            found.append(Migration(path.name, tuple(split(text))))
-    return found, findings
+            skipped.append((path, problem))
+        elif path.suffix == ".sql" and path.is_file():
+            found.append(Migration(path.name, tuple(split(_read(root, path)))))
+    applies = any(migration.statements for migration in found)
+    return found, [_skipped(path, root, why, applies) for path, why in skipped]
+
+
+def _read(root: Path, path: Path) -> str:
+    # A NUL would end the text for the driver, and hide what follows.
+    return read_below(root, path, _LARGEST).decode("utf-8-sig", "replace").replace("\0", "\ufffd")
 
 
 def _unfit(path: Path, root: Path) -> str:
     if not path.resolve().is_relative_to(root):
-        return "skipped: it is a link to a file outside of the project"
-    if path.suffix != ".sql" or not path.is_file():
+        return _OUTSIDE
+    if path.suffix.lower() != ".sql" or not path.is_file():
         return ""
-    if not _NAME.fullmatch(path.name):
-        return "skipped, as Supabase does: its name must be <timestamp>_name.sql"
+    if path.parent.name != FOLDER.name or not _NAME.fullmatch(path.name):
+        return "skipped, as Supabase does: it applies only supabase/migrations/<timestamp>_name.sql"
     return "skipped: it is larger than 64 MB" if path.stat().st_size > _LARGEST else ""
+
+
+def _skipped(path: Path, root: Path, why: str, applies: bool) -> RlsFinding:
+    """Judge a file that is not applied: tables that it was meant to make are in no database.
+
+    It fails the check if it is a migration by its number, or if the project has no other.
+    """
+    name = str(path.relative_to(root))
+    if why is _OUTSIDE or path.stat().st_size > _LARGEST or not any(split(_read(root, path))):
+        return RlsFinding(RlsLevel.NOTICE, name, why)
+    is_meant = not applies or (path.name[0].isdigit() and path.parent.name == FOLDER.name)
+    if is_meant:
+        return RlsFinding(RlsLevel.ERROR, name, f"{why}; nothing in it was tried. Rename it")
+    makes = any(_MAKES.match(statement.text) for statement in split(_read(root, path)))
+    return RlsFinding(RlsLevel.WARNING if makes else RlsLevel.NOTICE, name, why)
 
 
 def apply(scratch: Scratch, session: Connection[Any], migrations: Sequence[Migration]) -> Applied:

@@ -4,12 +4,14 @@ It is copied out of the package and runs in the project's own Python, which need
 """
 
 import ast
+import contextlib
 import os
 import random
 import sys
 
 _MOST_VALUES = 60
 _MOST_CLASSES = 2000
+_MOST_WRAPPED = 20
 
 
 def constants(path):
@@ -64,15 +66,38 @@ def _passes(method, words):
     return True
 
 
-def without_assertions(function):
-    """Return whether a test function has assertions in its file, and none in the code that ran."""
-    code = getattr(function, "__code__", None)
-    if code is None or "AssertionError" in code.co_names:
-        return False
+def _wrapped_codes(function):
+    """The code of a function and of those below it: a decorator may give its own the same name and line."""
+    found, pending = [], [function]
+    while pending and len(found) < _MOST_WRAPPED:
+        one = pending.pop()
+        code = getattr(one, "__code__", None)
+        if code is None or code in found:
+            continue
+        found.append(code)
+        pending += [
+            getattr(one, "__wrapped__", None),
+            getattr(getattr(one, "hypothesis", None), "inner_test", None),
+        ]
+        for cell in getattr(one, "__closure__", None) or ():
+            with contextlib.suppress(ValueError):  # it may be empty
+                pending.append(cell.cell_contents)
+    return found
+
+
+def _asserts(code):
     import dis
 
     marks = ("LOAD_ASSERTION_ERROR", "LOAD_COMMON_CONSTANT")
-    if any(one.opname in marks for one in dis.get_instructions(code)):
+    return "AssertionError" in code.co_names or any(one.opname in marks for one in dis.get_instructions(code))
+
+
+def without_assertions(function):
+    """Return whether a test function has assertions in its file, and none in the code that ran."""
+    code = getattr(function, "__code__", None)
+    if code is None:
+        return False
+    if any(_asserts(one) for one in _wrapped_codes(function) if one.co_filename == code.co_filename):
         return False
     try:
         with open(code.co_filename, encoding="utf-8") as file:

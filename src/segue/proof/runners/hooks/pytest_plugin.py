@@ -87,8 +87,8 @@ class _PytestRecorder:
     def pytest_collection_modifyitems(self, config, items):
         wanted = _CONFIG["wanted"]
         if wanted:
-            left = [item for item in items if _place(item)[0] not in wanted]
-            items[:] = [item for item in items if _place(item)[0] in wanted]
+            left = [item for item in items if not set(_place(item)).intersection(wanted)]
+            items[:] = [item for item in items if set(_place(item)).intersection(wanted)]
             config.hook.pytest_deselected(items=left)
         if wanted and _CONFIG["brief"]:
             config.option.maxfail = 1

@@ -159,7 +159,7 @@ def _select(test):
         if not isinstance(one, unittest.TestSuite):
             yield one
 
-    return unittest.TestSuite(one for one in flatten(test) if one.id() in wanted)
+    return unittest.TestSuite(one for one in flatten(test) if {one.id(), _file_of(one)}.intersection(wanted))
 
 
 def _observe(result):
@@ -205,9 +205,8 @@ def _record(tests, test, outcome, error):
         entry["frames"] = _frames(error[2])
     elif outcome == "failed":
         entry["name"], entry["message"] = "Failed", "unexpected success"
-    if type(test).__name__ in ("_FailedTest", "ModuleImportFailure"):
-        name = getattr(test, "_testMethodName", "")
-        entry["file"] = entry["id"] = _file_of_module(name)
+    if _is_unloaded(test):
+        entry["id"] = entry["file"]
         entry["whole_file"] = True
         entry["name"] = _cause(str(error[1]) if isinstance(error, tuple) else "")
     tests[entry["id"]] = entry
@@ -220,7 +219,14 @@ def _cause(text):
     return "ImportError"
 
 
+def _is_unloaded(test):
+    """Return whether it stands for a file that could not be loaded."""
+    return type(test).__name__ in ("_FailedTest", "ModuleImportFailure")
+
+
 def _file_of(test):
+    if _is_unloaded(test):
+        return _file_of_module(getattr(test, "_testMethodName", ""))
     module = sys.modules.get(type(test).__module__)
     return _relative(getattr(module, "__file__", "") or "")
 

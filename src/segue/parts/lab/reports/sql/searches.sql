@@ -1,17 +1,8 @@
--- One row per search that did not fail: the query, the results (`data`), and the verdict of the attempt after it.
+-- One row per search that did not fail: the query, the results (`data`), and how the attempt after it ended.
 WITH chosen AS (
     SELECT id FROM orchestrator_runs WHERE true /* filters */
-), searches AS (
-    SELECT e.run_id, e.seq, e.data->>'task' AS task, e.data->>'query' AS query, e.data->>'source' AS service, e.data
-    FROM chosen r JOIN orchestrator_events e ON e.run_id = r.id
-    WHERE e.type = 'search' AND coalesce(e.data->>'failure', '') = ''
 )
-SELECT q.run_id, q.seq, q.task, q.query, q.service, q.data,
-       (SELECT coalesce(s.output->'verdict'->>'result', 'FAIL')
-        FROM orchestrator_steps s
-        WHERE s.run_id = q.run_id AND s.task = q.task AND s.seq > q.seq
-          AND (s.phase = 'verify' AND s.state <> 'started' AND s.output->'failure'->>'kind' IS NULL
-               OR s.phase = 'end')
-        ORDER BY s.seq LIMIT 1) AS next_result
-FROM searches q
+SELECT q.run_id, q.seq, q.task, q.query, q.source AS service, e.data, q.next_result
+FROM segue_searches q JOIN orchestrator_events e ON e.run_id = q.run_id AND e.seq = q.seq
+WHERE q.run_id IN (SELECT id FROM chosen) AND q.delivered
 ORDER BY q.run_id, q.seq;

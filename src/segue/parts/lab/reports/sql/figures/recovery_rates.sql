@@ -1,4 +1,4 @@
--- Per action: the failed verdicts after which it was taken, and those whose next verdict was PASS.
+-- Per action: the failed attempts after which it was taken, and those after which the next one passed.
 SELECT action, count(*) AS cases, sum(recovered) AS recovered, count(DISTINCT run_id) AS runs
 FROM (
 /* recovery */
