@@ -116,6 +116,12 @@ def test_work_that_fails_is_refused_with_what_the_test_says(tmp_path: Path) -> N
     assert "your work" in done.stderr, "it says how far it is"
 
 
+def test_a_check_that_is_not_there_judges_nothing(tmp_path: Path) -> None:
+    place = project(tmp_path)
+    done = place.segue("check", "--", "./no-such-script.sh", code=2)
+    assert "There is no program ./no-such-script.sh" in " ".join(done.stdout.split())
+
+
 def test_a_ref_that_has_no_commit_in_common(tmp_path: Path) -> None:
     place = project(tmp_path)
     place.git("branch", "other", place.git("commit-tree", "-m", "Alone", "HEAD^{tree}").strip())
