@@ -73,6 +73,11 @@ def done(_repo: Path) -> None:
         assert run(["run", "plan.md", "--agent", "scripted", "--task", "1", "--yes"]) == 0
 
 
+def changed(repo: Path) -> None:
+    """Let there be work that is not committed."""
+    (repo / "new.py").write_text("x = 1\n")
+
+
 def _database(repo: Path) -> Path:
     folder = repo.parent / "state" / "segue"
     folder.mkdir(parents=True, exist_ok=True)
@@ -317,7 +322,13 @@ RUNS = [
     Mistake("task accept 9", 2, ("no task '9'", "segue task list"), done),
     Mistake("task accept 1", 2, ("already done", "Nothing was changed"), done),
     Mistake("task skip 2", 2, ("'--reason'",), done),
-    Mistake("check", 2, ("No checks are configured", "segue.toml")),
+    Mistake("check", 2, ("No checks are configured", "segue check -- pytest -q", "segue.toml"), changed),
+    Mistake("check --since nowhere", 2, ("There is no commit 'nowhere' here", "git fetch origin")),
+    Mistake("check --since -x", 2, ("There is no commit '-x' here",)),
+    Mistake("check --", 2, ("A command must follow `--`",)),
+    Mistake("check rls -- true", 2, ("`rls` takes no command after --",)),
+    Mistake("check -- no-such-program", 5, ("no-such-program was not found", "Install"), changed),
+    Mistake("check --require independent", 2, ("'checked', 'tested'",)),
     Mistake("replay", 2, ("nothing to decide differently", "--judge")),
     Mistake("replay last --judge nope", 2, ("no judge 'nope'", "Known judges"), done),
     Mistake("report --since yesterday", 2, ("'yesterday' is not a date", "7d")),

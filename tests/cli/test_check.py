@@ -116,24 +116,16 @@ def test_work_that_fails_is_refused_with_what_the_test_says(tmp_path: Path) -> N
     assert "your work" in done.stderr, "it says how far it is"
 
 
-MISTAKES = {
-    "no such ref": (("--since", "nowhere"), "There is no commit 'nowhere' here", 2),
-    "a word like an option": (("--since", "-x"), "There is no commit '-x' here", 2),
-    "no common commit": (("--since", "other"), "fetch --unshallow", 2),
-    "no command": (("--",), "A command must follow", 2),
-    "a command for a part": (("rls", "--", "true"), "takes no command", 2),
-    "no such program": (("--", "no-such-program"), "no-such-program was not found", 5),
-    "a level that nobody reaches": (("--require", "independent"), "'checked', 'tested'", 2),
-}
+def test_a_check_that_is_not_there_judges_nothing(tmp_path: Path) -> None:
+    place = project(tmp_path)
+    done = place.segue("check", "--", "./no-such-script.sh", code=2)
+    assert "There is no program ./no-such-script.sh" in " ".join(done.stdout.split())
 
 
-@pytest.mark.parametrize("mistake", MISTAKES)
-@pytest.mark.quick("no such ref", "no common commit", "a command for a part")
-def test_mistakes(tmp_path: Path, mistake: str) -> None:
+def test_a_ref_that_has_no_commit_in_common(tmp_path: Path) -> None:
     place = project(tmp_path)
     place.git("branch", "other", place.git("commit-tree", "-m", "Alone", "HEAD^{tree}").strip())
-    words, said, code = MISTAKES[mistake]
-    assert said in place.segue("check", *words, code=code).stderr
+    assert "fetch --unshallow" in place.segue("check", "--since", "other", code=2).stderr
 
 
 def test_a_merge_that_is_not_resolved(tmp_path: Path) -> None:
@@ -156,14 +148,6 @@ def test_checks_of_an_untrusted_file_are_not_run(tmp_path: Path) -> None:
     assert "segue trust" in place.segue("check", code=2).stderr
     assert "segue trust" in place.segue("check", "--", *DISCOVER, code=2).stderr
     assert not touched.exists()
-
-
-def test_where_no_check_is_known_it_says_what_to_write(tmp_path: Path) -> None:
-    place = project(tmp_path)
-    (place.root / "segue.toml").unlink()
-    done = place.segue("check", code=2)
-    assert "segue check -- pytest -q" in done.stderr
-    assert 'checks = ["pytest -q"]' in done.stderr
 
 
 @pytest.mark.thorough

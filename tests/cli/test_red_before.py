@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 import sys
 from collections.abc import Mapping
@@ -71,7 +72,10 @@ def test_work_beside_a_red_test_is_not_blamed_and_everybody_is_told(tmp_path: Pa
     assert f"failed before too: {RED}" in " ".join(place.segue("proof").stdout.split())
     assert check_of(place)["state"] == "passed"
     assert check_of(place)["known"] == [RED]
-    assert place.json("status", "last")["tasks"][0]["attempts"] == 2, "once for a test of its own"
+    shown = place.json("status", "last")
+    assert shown["tasks"][0]["attempts"] == 2, "once for a test of its own"
+    assert re.search(r"; agents [\d.ms]+, proving [\d.ms]+", said), "where the time went"
+    assert min(shown["spent"].values()) > 0
 
 
 def test_a_task_that_repairs_a_known_failure_gets_the_credit(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from segue.runtime.own_work import CheckedWork
 
 _SHOWN = 4000
-_FAILED, _TOO_LOW = 1, 3
+_FAILED, _BROKEN, _TOO_LOW = 1, 2, 3
 _BEAT = 15.0
 """Seconds after which it is said that a check still runs."""
 
@@ -110,7 +110,7 @@ def _load(settings: CommandSettings, given: list[str] | None, output: Printer) -
 
 
 async def _check(app: App, since: str | None, require: str | None, about: str, output: Printer) -> int:
-    from segue.domain.proof import Level
+    from segue.domain.proof import CheckState, Level
     from segue.runtime.own_work import check_work, find_work
     from segue.runtime.wiring import check_programs
 
@@ -127,7 +127,7 @@ async def _check(app: App, since: str | None, require: str | None, about: str, o
     if lacking:
         output.warn(lacking)
     if not found.passed:
-        return _FAILED
+        return _BROKEN if any(one.state is CheckState.BROKEN for one in found.checks) else _FAILED
     return _TOO_LOW if lacking else 0
 
 
