@@ -251,10 +251,7 @@ class Source(Protocol):
         return None
 
     def foresee(self, history: SourceHistory) -> TaskList:  # noqa: ARG002 - without a record of its own
-        """Return the tasks as a run would find them after `restore`; nothing is written.
-
-        The object is good for looking only from then on.
-        """
+        """Return the tasks as a run would find them after `restore`; from then on it is for looking only."""
         return self.look()
 
     def recorded(self) -> Collection[str] | None:

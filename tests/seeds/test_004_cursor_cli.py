@@ -34,7 +34,9 @@ def cursor_calls(place: Place) -> list[list[str]]:
 @pytest.fixture(scope="module")
 def planned(tmp_path_factory: pytest.TempPathFactory) -> Place:
     """Two tasks that went through plan, execute, stet and address."""
-    place = Place.make(tmp_path_factory.mktemp("planned"), plan="## Task 3\nThree.\n\n## Task 1\nOne.\n")
+    place: Place = Place.make(
+        tmp_path_factory.mktemp("planned"), plan="## Task 3\nThree.\n\n## Task 1\nOne.\n"
+    )
     place = cursor.__wrapped__(place)  # type: ignore[attr-defined]
     (place.root / "agent.toml").write_text(
         '[[on]]\nphase = "address"\nwrite = { "code.py" = "fixed = True\\n" }\n'
