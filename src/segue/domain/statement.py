@@ -144,7 +144,8 @@ def _show(proof: Proof) -> Iterator[str]:
         yield f"tested by {_name_proving(proof)}".removesuffix(" by ")
     elif proof.level is Level.CHECKED:
         proving = _name_proving(proof)
-        by_tests = f"{proving} fail without the change" if proving else ""
+        verb = "fails" if sum(map(len, _proving(proof))) == 1 else "fail"
+        by_tests = f"{proving} {verb} without the change" if proving else ""
         yield f"checked; {by_tests}" if by_tests else "checked by sabotage of the changed code"
     else:
         passed = any(check.ok and check.state is not CheckState.NOTHING for check in checks)
