@@ -126,7 +126,7 @@ class CursorLines:
                 "result": self._read_result,
             },
             hear=hear,
-            envelope=("session_id", "subtype", "is_error"),
+            envelope=("session_id", "subtype", "is_error", "timestamp_ms"),
         )
 
     def read(self, text: str) -> list[Event] | None:

@@ -44,6 +44,7 @@ class LineReader:
         self._prepare = prepare
         self._plain: deque[str] = deque(maxlen=_PLAIN_LINES)
         self._envelope = envelope
+        self._early: list[Json] = []
         self._is_known = False
         self.counts = Counter[str]()
         self.session: str | None = None
@@ -90,8 +91,13 @@ class LineReader:
         kind = line.get("type")
         if not self._is_known and not self._begins_stream(line, kind):
             self._plain.append(text[:_PLAIN_CHARS])
+            self._early += [line] if len(self._early) < _PLAIN_LINES else []
             return None
-        self._is_known = True
+        early, self._early, self._is_known = self._early, [], True
+        before = [event for one in early for event in self.keep_unknown(one)]
+        return before + self._read_object(line, kind)
+
+    def _read_object(self, line: Json, kind: Any) -> list[Event]:
         self.session = as_text(line.get("session_id")) or self.session
         if self._prepare is not None:
             self._prepare(line)
