@@ -87,6 +87,7 @@ def test_a_task_that_repairs_a_known_failure_gets_the_credit(tmp_path: Path) -> 
     assert before["repaired"] == [RED]
 
 
+@pytest.mark.thorough
 def test_one_that_makes_it_fail_differently_is_not_blamed_and_gets_no_credit(tmp_path: Path) -> None:
     place = make(
         tmp_path, '[[on]]\nedit = { "calc.py" = ["def mul(a, b):", "def mul(a, b):\\n    raise KeyError"] }\n'
@@ -96,6 +97,7 @@ def test_one_that_makes_it_fail_differently_is_not_blamed_and_gets_no_credit(tmp
     assert check_of(place)["repaired"] == check_of(place)["proved"] == []
 
 
+@pytest.mark.thorough
 def test_one_that_breaks_a_green_test_is_sent_back_and_told_of_that_one_only(tmp_path: Path) -> None:
     place = make(
         tmp_path,
@@ -187,6 +189,7 @@ def test_a_check_that_cannot_start_is_refused_before_anybody_is_paid(
     assert place.json("status", "last")["state"] == "needs_human"
 
 
+@pytest.mark.thorough
 def test_resume_continues_once_the_check_is_repaired(tmp_path: Path) -> None:
     place = make(tmp_path, REPAIR, ("make", "check"), files={**BASE, "Makefile": "test:\n\ttrue\n"})
     run(place, 2)

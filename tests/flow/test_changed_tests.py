@@ -72,6 +72,7 @@ def test_agent_is_told_what_it_changed_and_puts_it_back(start: Start) -> None:
     assert changes(loop) == []
 
 
+@pytest.mark.thorough
 def test_agent_that_keeps_its_change_is_not_stopped_but_marked(start: Start) -> None:
     def explain(job: Job) -> Outcome:
         return Outcome("The old test was wrong, because five is nicer.")
@@ -94,6 +95,7 @@ def test_change_that_the_task_asks_for_needs_nobody(start: Start) -> None:
     assert "Adapt its test" in one.why
 
 
+@pytest.mark.thorough
 def test_judge_decides_where_words_do_not(start: Start) -> None:
     judge = OneJudge(uphold=True)
     loop = start(write(CHEAT), judge=judge)
@@ -111,6 +113,7 @@ def test_judge_that_refuses_has_the_last_word(start: Start) -> None:
     assert "test_calc.py:8" in loop.agents[0].jobs[1].prompt.text
 
 
+@pytest.mark.thorough
 def test_kill_while_the_agent_is_asked_asks_nobody_twice(start: Start) -> None:
     loop = start(in_turn(write(CHEAT), killed, write({})))
     with pytest.raises(Killed):

@@ -175,6 +175,7 @@ def test_test_that_a_judge_finds_wrong_is_dropped_and_named(start: Start) -> Non
     assert len(jobs(loop, "worker")) == 1
 
 
+@pytest.mark.thorough
 def test_test_that_contradicts_the_work_is_not_dropped_without_a_judge(start: Start) -> None:
     work = write({"calc.py": RIGHT, "test_calc.py": WEAK})
     loop = start(work, write({"test_calc.py": MISTAKEN}))

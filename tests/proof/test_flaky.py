@@ -224,6 +224,7 @@ SHOP = "def total(prices):\n    return sum(prices)\n"
 REMEMBERS = "_known = {}\n\n\ndef total(prices):\n    return _known.setdefault('total', sum(prices))\n"
 
 
+@pytest.mark.thorough
 def test_a_failure_that_needs_the_other_tests_is_no_flaky_one(tmp_path: Path) -> None:
     base: Files = {"shop.py": SHOP, "tests/__init__.py": "", "tests/test_shop.py": ORDER}
     result = Checkout(tmp_path, base).check({"shop.py": REMEMBERS}, UNITTEST)

@@ -65,6 +65,7 @@ def test_a_change_that_no_test_exercises_is_not_noticed(shop: Checkout) -> None:
     assert not result.proved
 
 
+@pytest.mark.thorough
 def test_a_change_in_words_only_is_not_shown_to_be_exercised(shop: Checkout) -> None:
     result = shop.check({"README.md": "# Shop\n"}, UNITTEST)
     assert result.state is CheckState.PASSED
@@ -124,6 +125,7 @@ def test_a_snapshot_that_was_removed_unasked_is_unsettled(tmp_path: Path) -> Non
     assert right.proved == ("tests.test_it.T.test_it",)
 
 
+@pytest.mark.thorough
 def test_a_failure_that_is_known_does_not_count(tmp_path: Path) -> None:
     failing = HEADER + TOTAL + "    def test_later(self):\n        self.fail('later')\n"
     base = {**BASE, "tests/test_shop.py": failing}
@@ -150,6 +152,7 @@ def test_a_test_first_task_ends_with_a_red_test_that_the_next_task_turns_green(s
     assert set(find_unsettled(silenced)) == {"tests/test_mean.py"}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("test", "words"),
     [
@@ -216,6 +219,7 @@ def test_a_module_that_is_skipped_and_options_that_stop_early_do_no_harm(tmp_pat
     assert result.noticed is True
 
 
+@pytest.mark.thorough
 def test_a_red_test_that_is_skipped_is_unsettled(tmp_path: Path) -> None:
     red = HEADER + "    def test_mean(self):\n        self.assertEqual(shop.mean([1, 3]), 2)\n"
     project = Checkout(tmp_path, {**BASE, "tests/test_mean.py": red})
@@ -249,6 +253,7 @@ def test_a_makefile_that_replaces_pythonpath_reports_by_junit(tmp_path: Path) ->
     assert not wrong.ok
 
 
+@pytest.mark.thorough
 def test_a_command_that_writes_junit_is_judged_by_its_tests(tmp_path: Path) -> None:
     script = """import sys
 import shop
@@ -266,6 +271,7 @@ with open(sys.argv[2], "w") as file:
     assert (right.state, right.runner, right.passed) == (CheckState.PASSED, "JUnit", 2)
 
 
+@pytest.mark.thorough
 def test_a_command_without_a_known_runner_goes_by_its_exit_code(tmp_path: Path) -> None:
     base: Files = {"greet.sh": "echo Hi\n", "check.sh": '#!/bin/sh\n[ "$(sh greet.sh)" = Hello ]\n'}
     project = Checkout(tmp_path, base)
@@ -279,6 +285,7 @@ def test_a_command_without_a_known_runner_goes_by_its_exit_code(tmp_path: Path) 
     assert find_unsettled(edited) == ["check.sh"]
 
 
+@pytest.mark.thorough
 def test_an_editable_install_in_an_ignored_environment_finds_the_sealed_code(tmp_path: Path) -> None:
     base: Files = {
         ".gitignore": ".venv/\n.env.local\n",
@@ -303,6 +310,7 @@ def test_an_editable_install_in_an_ignored_environment_finds_the_sealed_code(tmp
     assert project.check({"README.md": "x"}, argv).seal is Seal.NONE
 
 
+@pytest.mark.thorough
 def test_an_ignored_file_is_there_as_it_was_before_the_agent(tmp_path: Path) -> None:
     base = {**BASE, ".gitignore": "settings.txt\n"}
     base["tests/test_shop.py"] = (
