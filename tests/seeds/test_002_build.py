@@ -124,6 +124,12 @@ def test_step_4_each_verdict_has_its_action(built: Place) -> None:
     assert tasks(built) == {"1": "done", "2": "skipped", "3": "done"}
 
 
+def test_step_4_findings_and_output_stay_with_the_task(built: Place) -> None:
+    last = prompt_of(built, "task/1/resolve/3")
+    assert "https://docs.example.com/policies" in last, "what was found for the attempt before"
+    assert "$ python3 -m compileall -q ." in last
+
+
 def test_section_1_recovery_says_what_followed_each_action(built: Place) -> None:
     rows = {row["action"]: row["recovered"] for row in built.json("report", "recovery")["actions"]}
     assert {action: (one["hits"], one["n"]) for action, one in rows.items()} == {
