@@ -105,6 +105,7 @@ def test_a_feature_a_table_and_a_sentence(place: Place) -> None:
     assert "3 tasks" in build[0]
 
 
+@pytest.mark.thorough
 def test_only_what_is_still_to_be_done_is_rehearsed(place: Place) -> None:
     place.script(WORK)
     place.segue("run", "plan.md", "--task", "1")
@@ -123,6 +124,7 @@ def test_what_reaches_beyond_the_clone_is_left_out_and_named(place: Place) -> No
     assert 'Not rehearsed: delivery = "pr", [final] commands, notifications.' in shown
 
 
+@pytest.mark.thorough
 def test_for_programs(place: Place) -> None:
     place.config('agent = "claude"\nchecks = ["true"]\n')
     records = [json.loads(line) for line in rehearse(place, "plan.md", "--json")]

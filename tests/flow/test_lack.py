@@ -111,6 +111,7 @@ class Killed(BaseException):
     """The process ends here."""
 
 
+@pytest.mark.thorough
 def test_a_kill_neither_loses_nor_doubles_the_request(start: Start) -> None:
     def killed(_job: Job) -> Outcome:
         raise Killed

@@ -230,6 +230,7 @@ def test_work_that_never_fits_ends_with_an_agent_that_resolves_it_and_then_with_
     assert len(kept.splitlines()) >= 3
 
 
+@pytest.mark.thorough
 def test_work_that_fits_in_words_but_fails_together_is_done_again(tmp_path: Path) -> None:
     """Each task alone passes the check; both together do not, until the second sees the first."""
 

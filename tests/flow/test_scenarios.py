@@ -81,6 +81,7 @@ def test_scenario_that_passed_before_the_task_proves_nothing(tmp_path: Path) -> 
     assert proof.level is Level.CHANGED
 
 
+@pytest.mark.thorough
 def test_task_that_breaks_an_earlier_one_is_sent_back_with_that_fact(tmp_path: Path) -> None:
     agent = FunctionAgent(
         "one",
@@ -120,6 +121,7 @@ def test_a_scenario_reaches_what_a_test_does(tmp_path: Path) -> None:
     assert loop.view.tasks["1"].state == "done"
 
 
+@pytest.mark.thorough
 def test_what_a_task_has_verified_must_stay_true(tmp_path: Path) -> None:
     agent = FunctionAgent(
         "one",

@@ -166,6 +166,7 @@ BASE: Files = {
 }
 
 
+@pytest.mark.thorough
 def test_checks_run_on_a_copy_where_nothing_can_be_mounted(tmp_path: Path) -> None:
     project = Checkout(tmp_path, BASE, SealOptions(means="copy", timeout=300))
     right = project.check({"shop.py": "def total(prices):\n    return sum(prices, 0)\n"}, UNITTEST)

@@ -74,6 +74,7 @@ def test_r1_no_shell_reads_what_is_said(agent: Printing) -> None:
     assert "$(touch /tmp/never)" in agent.noted.read_text()
 
 
+@pytest.mark.thorough
 def test_r1_a_timeout_ends_the_agent(agent: Printing) -> None:
     agent.prints("", sleep=300)
     with pytest.raises(litellm.Timeout):

@@ -110,6 +110,7 @@ def fresh(tmp_path: Path) -> Place:
     return Place.make(tmp_path)
 
 
+@pytest.mark.thorough
 def test_spec_kit_on_cursor_cloud(fresh: Place) -> None:
     with open_cloud(fresh) as cloud:
         fresh.git("mv", "specs/001-greeting", "specs/001-login")
@@ -125,6 +126,7 @@ def test_spec_kit_on_cursor_cloud(fresh: Place) -> None:
         assert "[ ]" not in (fresh.repo / "specs" / "001-login" / "tasks.md").read_text()
 
 
+@pytest.mark.thorough
 def test_delegating_by_printed_commands(fresh: Place) -> None:
     port, ran, folder = free_port(), fresh.root / "ran", fresh.root / "elsewhere"
     folder.mkdir()
@@ -148,6 +150,7 @@ def test_actions_on_this_machine(fresh: Place) -> None:
     assert ran.exists()
 
 
+@pytest.mark.thorough
 def test_one_prompt_to_a_project_and_a_dataset(fresh: Place, postgres: str) -> None:
     me, folder = Newcomer(fresh), fresh.root / "projects"
     folder.mkdir()
@@ -173,6 +176,7 @@ def test_a_cli_agent_as_a_litellm_model(fresh: Place) -> None:
     assert "Hello, I am an agent." in me.types("litellm.md", fresh.repo, swaps, port)
 
 
+@pytest.mark.thorough
 def test_a_plan_with_the_cursor_cli_and_stet(fresh: Place) -> None:
     me = Newcomer(fresh)
     (fresh.repo / "segue.toml").write_text('[review]\nreviewer = "stet"\n')

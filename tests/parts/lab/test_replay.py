@@ -102,6 +102,7 @@ def test_fewer_checks_would_have_saved_the_fixes(recorded: Place) -> None:
     assert "2 launches (550 tokens, cost not reported) less; the task would have ended here" in text
 
 
+@pytest.mark.thorough
 def test_another_number_of_fixes(recorded: Place) -> None:
     found = recorded.json("replay", "--policy", "limits.resolutions=1")
     assert rows(found) == [
@@ -171,6 +172,7 @@ def test_the_steps_of_a_build_are_judged_again(place: Place) -> None:
     assert [row[2] for row in rows(found)] == ["RETRY", "PROCEED"], "each with the patch of its attempt"
 
 
+@pytest.mark.thorough
 def test_the_checks_alone_judge_again_without_a_model(place: Place) -> None:
     place.script(SCRIPT)
     with scripted_model(place, {"default": True}) as model:
