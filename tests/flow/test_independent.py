@@ -257,12 +257,15 @@ def test_later_task_that_asks_for_something_else_overrules_earlier_tests(start: 
     judge = OneJudge(uphold=False)
     other = "def double(x):\n    return 2 * x + 1\n"
     check = case("test_double", "assertTrue(double(2))")
-    work = in_turn(
-        write({"calc.py": RIGHT, "test_calc.py": check}),
-        write({"calc.py": other}),
-        lambda _job: Outcome("There is nothing to add."),
-        write({"more.py": "x = 1\n"}),
-    )
+    by_task = {
+        "1": write({"calc.py": RIGHT, "test_calc.py": check}),
+        "2": write({"calc.py": other}),
+        "3": write({"more.py": "x = 1\n"}),
+    }
+
+    def work(job: Job) -> Outcome:  # whoever is sent back has nothing to add
+        return by_task[job.labels["task"]](job)
+
     tests = in_turn(write({"test_calc.py": STRONG}), lambda _job: Outcome("None."))
     loop = start(work, tests, "1", "2", "3", judge=judge)
     loop.session()

@@ -217,7 +217,8 @@ class HookCheck(Struct, frozen=True):
                 texts.append(read_start(file).decode("utf-8", "replace"))
         words = [word for text in texts for word in _started(text, base)]
         named = await find_named(("sh", *scripts, *words), {**head, **base}.keys(), read)
-        globs = (*self.options.control_files, *_SETTINGS, f"{self.hooks.place}/**")
+        # What a hook is made of decides about a commit: none of it is a test that a task may change.
+        globs = (*self.options.control_files, *_SETTINGS, f"{self.hooks.place}/**", *named)
         return Classifier(named, globs, self.modules)
 
     def _lead(self, link: Path) -> str:
