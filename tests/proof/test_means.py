@@ -160,6 +160,11 @@ NAMED_IN_FILES = (
 """Cases whose Makefile or script names our Python, and whose command does not."""
 
 
+MARKED = ("sitecustomize-beside-the-product",)
+"""Marked, sent back once and at most `checked`, not refused: by its exit code alone, a check cannot tell a new
+settings file that the work needs from one that makes it blind."""
+
+
 @pytest.mark.quick(*(f"{means}-{name}" for name in QUICK for means in ("namespaces", "copy")))
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 @pytest.mark.parametrize("means", MEANS)
@@ -180,6 +185,8 @@ def test_verdicts_are_the_same_under_every_means(means: Means, case: Case, folde
         assert result.noticed is not False or (means, case.name) == ("copy", "script-with-absolute-paths"), (
             seen
         )
+    elif case.name in MARKED:
+        assert result.unsettled, seen
     else:
         assert not is_believed(result), seen
     # A copy cannot keep a program from writing to an absolute path.
