@@ -161,8 +161,8 @@ NAMED_IN_FILES = (
 
 
 MARKED = ("sitecustomize-beside-the-product",)
-"""Marked, sent back once and at most `checked`, not refused: by its exit code alone, a check cannot tell a new
-settings file that the work needs from one that makes it blind."""
+"""Marked, sent back once and at most `checked`, not refused: by its exit code alone, a check cannot tell new
+settings that the work needs from some that make it blind."""
 
 
 @pytest.mark.quick(*(f"{means}-{name}" for name in QUICK for means in ("namespaces", "copy")))

@@ -13,6 +13,8 @@ from tests.cli.cloud_place import HOSTED, Cloud, open_cloud
 from tests.cli.place import DEADLINE, Place, until
 from tests.cli.test_spec import SPEC, TASKS
 
+pytestmark = pytest.mark.thorough
+
 FOLDER = "specs/001-greeting"
 FEATURE = ("run", FOLDER)
 
@@ -54,7 +56,6 @@ def test_fr001_the_next_task_is_the_first_open_box(done: Cloud) -> None:
     ]
 
 
-@pytest.mark.thorough
 def test_fr001_a_box_without_an_id_among_tasks_is_a_task(cloud: Cloud) -> None:
     tasks = cloud.folder / "tasks.md"
     tasks.write_text(TASKS.replace("- [ ] T002", "- [ ] Write the README\n- [ ] T002"))
@@ -75,7 +76,6 @@ def test_fr002_spec_and_plan_are_in_the_prompt(done: Cloud) -> None:
     assert "Plain Python without a framework." in text
 
 
-@pytest.mark.thorough
 def test_fr003_agents_are_launched_by_the_api_of_version_0(cloud: Cloud) -> None:
     cloud.place.more_config('agents.cursor-cloud.api_version = "v0"\n')
     cloud.place.segue(*FEATURE, "--task", "T001")
@@ -83,7 +83,6 @@ def test_fr003_agents_are_launched_by_the_api_of_version_0(cloud: Cloud) -> None
     assert launch["body"]["source"] == {"repository": HOSTED, "ref": "trunk"}
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize("status", ["FAILED", "STOPPED", "ERROR", "CANCELLED", "EXPIRED"])
 def test_fr004_a_failed_or_stopped_agent_stops_the_loop(cloud: Cloud, status: str) -> None:
     cloud.script({"launch": 1, "statuses": ["RUNNING", status]}, {})
@@ -109,7 +108,6 @@ def test_fr006_a_small_model_verifies_each_task_by_its_criteria(done: Cloud, ref
     assert refused.state["tasks"]["T001"]["verdict"]["result"] == "FAIL"
 
 
-@pytest.mark.thorough
 def test_fr007_a_dry_run_prints_the_prompts_and_launches_nothing(cloud: Cloud) -> None:
     said = cloud.place.segue(*FEATURE, "--dry-run")
     assert said.stdout.count("──── task T00") == 3
@@ -158,8 +156,7 @@ def test_fr015_no_task_is_pending(done: Cloud) -> None:
     assert done.place.segue(*FEATURE).stdout == "No pending tasks to process.\n"
 
 
-@pytest.mark.thorough
-@pytest.mark.parametrize("text", ["{", pytest.param("[]", marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("text", ["{", pytest.param("[]")])
 def test_fr015_a_corrupt_state_stops_with_the_words_of_the_document(cloud: Cloud, text: str) -> None:
     (cloud.folder / "state.json").write_text(text)
     said = cloud.place.segue(*FEATURE, code=2)
@@ -167,7 +164,6 @@ def test_fr015_a_corrupt_state_stops_with_the_words_of_the_document(cloud: Cloud
     assert cloud.launches() == []
 
 
-@pytest.mark.thorough
 def test_us1_an_unknown_task_is_refused(cloud: Cloud) -> None:
     said = cloud.place.segue(*FEATURE, "--task", "T009", code=2)
     assert "T009" in said.stderr
@@ -179,7 +175,7 @@ def test_sc003_three_tasks_run_without_input(done: Cloud) -> None:
     assert done.place.json("status", "last")["state"] == "done"
 
 
-@pytest.mark.parametrize("version", ["v1", pytest.param("v0", marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("version", ["v1", pytest.param("v0")])
 def test_fr005_boxes_that_an_agent_ticks_are_named_undone_and_not_counted(cloud: Cloud, version: str) -> None:
     cloud.place.more_config(f'agents.cursor-cloud.api_version = "{version}"\n')
     ticked = TASKS.replace("[ ]", "[x]")
@@ -201,7 +197,6 @@ def test_fr005_boxes_that_an_agent_ticks_are_named_undone_and_not_counted(cloud:
     assert len(cloud.launches(version)) == 3, "T002 and T003 were done"
 
 
-@pytest.mark.thorough
 def test_fr005_a_box_that_no_run_ticked_is_asked_about_once(cloud: Cloud) -> None:
     cloud.place.segue(*FEATURE, "--task", "T001")
     tasks = cloud.folder / "tasks.md"
@@ -215,7 +210,6 @@ def test_fr005_a_box_that_no_run_ticked_is_asked_about_once(cloud: Cloud) -> Non
     assert "Nothing" not in cloud.place.segue(*FEATURE).stderr, "it is not asked again"
 
 
-@pytest.mark.thorough
 def test_fr005_a_box_ticked_while_the_run_works_is_not_done(cloud: Cloud) -> None:
     cloud.script({"launch": 1, "hold": True}, {})
     process = cloud.place.start("run", FOLDER)
@@ -230,8 +224,7 @@ def test_fr005_a_box_ticked_while_the_run_works_is_not_done(cloud: Cloud) -> Non
     assert len(cloud.launches()) == 3
 
 
-@pytest.mark.thorough
-@pytest.mark.parametrize("version", ["v1", pytest.param("v0", marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("version", ["v1", pytest.param("v0")])
 def test_fr004_a_deleted_agent_stops_the_loop(cloud: Cloud, version: str) -> None:
     cloud.place.more_config(f'agents.cursor-cloud.api_version = "{version}"\n')
     cloud.script({"launch": 2, "statuses": ["RUNNING", "DELETED"]}, {})
@@ -242,8 +235,7 @@ def test_fr004_a_deleted_agent_stops_the_loop(cloud: Cloud, version: str) -> Non
     assert "- [ ] T002" in (cloud.folder / "tasks.md").read_text()
 
 
-@pytest.mark.thorough
-@pytest.mark.parametrize("version", ["v1", pytest.param("v0", marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("version", ["v1", pytest.param("v0")])
 def test_fr005_a_failed_agent_can_be_found(cloud: Cloud, version: str) -> None:
     cloud.place.more_config(f'agents.cursor-cloud.api_version = "{version}"\n')
     cloud.script({"launch": 1, "push": "early", "faults": ["error"]}, {})
@@ -285,7 +277,6 @@ def test_fr015_missing_state_stops_before_the_chain_breaks(cloud: Cloud) -> None
     assert cloud.launches()[-1]["body"]["repos"][0]["startingRef"] == branch
 
 
-@pytest.mark.thorough
 def test_fr015_missing_state_is_rebuilt_from_trailers_of_pushed_branches(cloud: Cloud) -> None:
     place = cloud.place
     place.git("switch", "--quiet", "--create", "cursor/first")
@@ -298,7 +289,6 @@ def test_fr015_missing_state_is_rebuilt_from_trailers_of_pushed_branches(cloud: 
     assert cloud.launches()[0]["body"]["repos"][0]["startingRef"] == "cursor/first"
 
 
-@pytest.mark.thorough
 def test_fr015_ticks_that_were_pushed_with_the_start_are_believed(cloud: Cloud) -> None:
     tasks = cloud.folder / "tasks.md"
     tasks.write_text(tasks.read_text().replace("[ ] T001", "[x] T001"))
@@ -308,8 +298,7 @@ def test_fr015_ticks_that_were_pushed_with_the_start_are_believed(cloud: Cloud) 
     assert cloud.launches()[0]["body"]["repos"][0]["startingRef"] == "trunk"
 
 
-@pytest.mark.thorough
-@pytest.mark.parametrize("squash", [True, pytest.param(False, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("squash", [True, pytest.param(False)])
 def test_fr011_a_branch_that_was_merged_and_deleted_is_continued_where_it_was_merged(
     cloud: Cloud, squash: bool
 ) -> None:
@@ -330,7 +319,6 @@ def test_fr011_a_branch_that_was_merged_and_deleted_is_continued_where_it_was_me
     assert [one["body"]["repos"][0]["startingRef"] for one in cloud.launches()][1] == "trunk"
 
 
-@pytest.mark.thorough
 def test_fr009_finished_with_nothing_pushed_is_verified_and_followed_up_twice(cloud: Cloud) -> None:
     cloud.script({"faults": ["no_branch"]})
     cloud.place.segue(*FEATURE, code=3)

@@ -13,6 +13,8 @@ import pytest
 from tests.cli.place import Place
 from tests.cli.test_build import GOAL, TWO, keys, plan, prompt_of, step, tasks
 
+pytestmark = pytest.mark.thorough
+
 TEST = """import unittest
 import shop
 
@@ -64,7 +66,6 @@ def fails(attempt: int, action: str = "RETRY", request: str = "", task: int = 1)
     return select + FAILED % (action, request)
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize("how", ["exit_code = 1\n", pytest.param("write = {}\n", id="nothing changed")])
 def test_step_4_a_failed_implementer_gets_a_verdict_and_another_try(place: Place, how: str) -> None:
     place.script(TWO + f'[[on]]\nphase = "execute"\ntask = 1\n{how}' + fails(1))
@@ -76,7 +77,6 @@ def test_step_4_a_failed_implementer_gets_a_verdict_and_another_try(place: Place
     assert cell(place, "build_phases", "failed", build_phase="schema")["hits"] == 1
 
 
-@pytest.mark.thorough
 def test_step_4_resolution_count_is_five_for_an_implementer_that_always_gives_up(place: Place) -> None:
     script = '[[on]]\nphase = "%s"\ntask = 1\nno_result = true\n'
     verdict = '[[on]]\nphase = "verify"\ntask = 1\n' + FAILED % ("RETRY", "")
@@ -149,7 +149,6 @@ def test_section_4_steps_commands_output_tools_verdicts_errors_and_time_are_logg
     assert built.rows("SELECT count(*) FROM orchestrator_events WHERE type = 'agent.ended'") > [(5,)]
 
 
-@pytest.mark.thorough
 def test_step_4_web_search_findings_stay_with_the_task_until_it_ends(place: Place) -> None:
     found = '[[on]]\nphase = "search"\nsay = "See https://docs.example.com/policies."\n'
     place.script(TWO + fails(1, "WEB_SEARCH", "row level security") + fails(2) + found)
@@ -158,7 +157,6 @@ def test_step_4_web_search_findings_stay_with_the_task_until_it_ends(place: Plac
         assert "https://docs.example.com/policies" in prompt_of(place, f"task/1/resolve/{attempt}")
 
 
-@pytest.mark.thorough
 def test_step_6_skipped_is_told_apart_from_done_when_the_rest_is_planned_again(place: Place) -> None:
     skip = '[[on]]\nphase = "verify"\ntask = 1\n' + FAILED % ("SKIP", "no policies here")
     caveat = '[[on]]\nphase = "verify"\ntask = 2\nverdict = { caveats = ["another layout"] }\n'
@@ -175,7 +173,6 @@ def test_step_6_skipped_is_told_apart_from_done_when_the_rest_is_planned_again(p
     assert "task-1.md" not in prompt_of(place, "task/2/execute/1"), "nobody is told to build on it"
 
 
-@pytest.mark.thorough
 def test_step_3_a_migration_that_supabase_would_skip_fails_the_check(place: Place, rls_server: str) -> None:
     """Zero tables are no success: `001.sql` is not applied, so the app has none."""
     folder = place.repo / "supabase" / "migrations"

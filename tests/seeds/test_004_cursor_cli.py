@@ -15,6 +15,8 @@ from tests.parts.stet.place import EVAL, StetPlace
 from tests.parts.stet.test_stet import review, reviewer
 from tests.services import make_services
 
+pytestmark = pytest.mark.thorough
+
 WORK = '[[on]]\nwrite = { "done-{task}" = "x" }\n'
 
 
@@ -157,7 +159,6 @@ def test_section_9_stet_starts_and_runs(tmp_path: Path) -> None:
     assert called.index("start") < called.index("run")
 
 
-@pytest.mark.thorough
 def test_section_13_the_log_has_stets_commands_exit_codes_and_stderr(cursor: Place) -> None:
     cursor.more_config(f'log.file = "{cursor.root / "log"}"\n')
     cursor.segue("run", "plan.md", "--task", "1")
@@ -211,7 +212,6 @@ def test_section_10_a_corrupted_state_starts_with_task_1_and_warns(place: Place)
     assert "The run starts with the first task." in told["text"]
 
 
-@pytest.mark.thorough
 def test_section_10_a_missing_state_warns_and_starts_with_task_1(place: Place) -> None:
     place.script(WORK)
     place.segue("run", "plan.md", "--task", "1")
