@@ -6,7 +6,7 @@ LOCK := requirements/dev.txt
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 BINARY_VENV := .venv-binary
 
-.PHONY: setup demo check lint types types-elsewhere test collected test-smoke e2e browser-tests proofs twins escapes crash fresh-machine families \
+.PHONY: setup demo check lint types types-elsewhere test collected collected-half collected-rest test-smoke e2e browser-tests proofs twins escapes crash fresh-machine families \
 	thorough e2e-oldest e2e-latest real-agents browser chromium tools torture bench proof mutants docs screenshots lock licences binary clean
 
 # Without compiled modules each test process and each `segue` that it starts compiles them again.
@@ -55,12 +55,17 @@ PYTEST := $(BIN)/pytest -n 4 --dist worksteal
 # The tests that stand for every feature. It installs nothing but Python packages: what needs another
 # program that is not here is skipped, and the last lines say so.
 test:
-	@$(MAKE) --no-print-directory -j2 setup collected
+	@$(MAKE) --no-print-directory -j2 collected
 	$(PYTEST) -m "not thorough"
 
 # pytest compiles the files of tests in its own way: once here, not once in each test process.
-collected: setup
-	@$(BIN)/pytest --collect-only -qq -p no:xdist >/dev/null
+HALF := tests/cli tests/proof tests/parts
+COLLECT := $(BIN)/pytest --collect-only -qq -p no:xdist
+collected: collected-half collected-rest
+collected-half: setup
+	@$(COLLECT) $(HALF) >/dev/null
+collected-rest: setup
+	@$(COLLECT) $(addprefix --ignore=,$(HALF)) >/dev/null
 
 # A minute that shows whether the tests can run on this machine at all.
 SMOKE := tests/domain tests/system/test_git.py tests/system/test_merging.py tests/parts/conformance/test_store.py tests/cli/test_run.py
@@ -70,7 +75,7 @@ test-smoke: setup
 # The sets that `make test` only samples; each is complete. `.ci/run` runs most of them one after the other.
 E2E := tests/e2e tests/parts/litellm/test_real.py tests/parts/litellm/test_page.py tests/parts/litellm/test_library.py tests/parts/clouds/test_jules_sdk.py
 PAGE := tests/web tests/parts/lab/test_browser.py tests/parts/lab/test_pages.py tests/parts/fleet/test_page.py tests/parts/bridge/test_page.py
-PROOFS := tests/proof tests/isolation tests/judges tests/parts/supabase tests/flow tests/seeds $(addprefix tests/cli/test_,red_before.py rehearse.py) tests/parts/lab/test_replay.py
+PROOFS := tests/proof tests/isolation tests/judges tests/parts/supabase tests/flow tests/seeds $(addprefix tests/cli/test_,red_before.py rehearse.py) tests/parts/lab/test_replay.py tests/parts/lab/test_experiment.py
 ESCAPES := tests/isolation/escapes
 TWINS := $(addprefix tests/proof/test_,disguise.py sharpness.py support.py commands.py settle.py flaky.py)
 CRASH := tests/crash tests/torture tests/cli/test_survival.py tests/cli/test_build_kills.py tests/cli/test_disk.py tests/store/test_outage.py

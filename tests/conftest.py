@@ -103,10 +103,7 @@ ELSEWHERE = (
     "tests/parts/supabase/test_rls",
     # That of agents runs the first, that of crashes the second.
     *("tests/parts/litellm/test_page.py", "tests/cli/test_survival.py::test_stop_ends_what_a_killed"),
-    *(
-        "tests/parts/litellm/test_library.py::test_a_call_that_is",
-        "tests/proof/test_guard.py::test_what_a_kill",
-    ),
+    *("tests/parts/litellm/test_library.py", "tests/proof/test_guard.py::test_what_a_kill"),
 )
 """What `make test` leaves to the other sets: a browser, LiteLLM's proxy or a clock that runs out takes longer
 than the tests of the same things that stand for them."""

@@ -112,6 +112,7 @@ def test_every_input_and_output_is_used_and_explained() -> None:
         assert f"`{name}`" in PAGE
 
 
+@pytest.mark.thorough
 def test_a_job_that_works(place: Place) -> None:
     place.script(WORK)
     runner = Runner(

@@ -349,6 +349,7 @@ def test_toml_is_valid(block: Block) -> None:
         check_settings(values)
 
 
+@pytest.mark.thorough
 def test_the_example_agent_conforms_and_is_found(tmp_path: Path) -> None:
     (source,), (test,) = blocks("python agent"), blocks("python test")
     points = next(b.text for b in blocks("toml pyproject") if "segue.agents" in b.text)
@@ -416,6 +417,7 @@ def rehearsal(tmp_path_factory: pytest.TempPathFactory) -> tuple[Place, str]:
     return place, rehearse(place, "--json")
 
 
+@pytest.mark.thorough
 def test_the_machine_contract_is_as_shown(rehearsal: tuple[Place, str]) -> None:
     place, printed = rehearsal
     shown = {b.before: b.text for b in blocks("json", pages=[path_of("events.md")])}

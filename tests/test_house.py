@@ -118,6 +118,7 @@ def _room(path: Path) -> str:
     return re.sub(r"^parts/\w+/", "", _relative(path))
 
 
+@pytest.mark.thorough
 def test_the_rules_of_the_house() -> None:
     broken: list[str] = []
     for path in MODULES:

@@ -98,6 +98,7 @@ def call(place: Place, *words: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.thorough
 def test_a_run_with_a_check_needs_no_extra(place: Place) -> None:
     block(place, *ONLY)
     (place.repo / "segue.toml").write_text('agent = "scripted"\nchecks = ["true"]\n')

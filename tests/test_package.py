@@ -73,6 +73,7 @@ def repository_files(*folders: str) -> set[str]:
     return {name for name in listed.split("\0") if name and (ROOT / name).is_file()}
 
 
+@pytest.mark.thorough
 def test_the_source_distribution_is_the_repository(source: Path) -> None:
     with tarfile.open(source) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}

@@ -178,6 +178,7 @@ def test_the_delivery_conforms(example: ModuleType, tmp_path: Path) -> None:
 # ---- the command line
 
 
+@pytest.mark.thorough
 def test_they_are_listed_with_their_package(place: PluginPlace) -> None:
     listed = place.json("plugins")
     found = {plugin["socket"]: plugin for plugin in listed if plugin["package"] == "segue-example"}
@@ -187,6 +188,7 @@ def test_they_are_listed_with_their_package(place: PluginPlace) -> None:
     assert "segue_example:LogbookNotifier" in place.segue("plugins").stdout
 
 
+@pytest.mark.thorough
 def test_an_agent_and_a_source_run_a_list(place: PluginPlace) -> None:
     place.begin()
     place.segue("run", "todo.txt", "--agent", "notebook")

@@ -80,6 +80,7 @@ def run(code: str, folder: Path) -> str:
     return done.stdout
 
 
+@pytest.mark.thorough
 def test_running_and_reading_a_source(tmp_path: Path) -> None:
     repo = repository(tmp_path / "repo")
     lines = run(example("run"), repo).splitlines()

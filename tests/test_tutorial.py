@@ -7,6 +7,8 @@ import shlex
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from tests.cli.place import Place
 from tests.warm import run_segue
 
@@ -26,6 +28,7 @@ def type_line(line: str, folder: Path, env: dict[str, str]) -> str:
     return done.stdout
 
 
+@pytest.mark.thorough
 def test_the_first_half_of_the_tutorial_proves_two_tasks(tmp_path: Path) -> None:
     place = Place.make(tmp_path)
     del place.env["SEGUE_TRUST"]

@@ -48,6 +48,7 @@ def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stage:
 class TestSocket:
     """The promises of the socket."""
 
+    @pytest.mark.thorough
     @pytest.mark.quick("opencode")
     @pytest.mark.parametrize("name", ["gemini", "opencode"])
     def test_it_conforms(self, stage: Stage, name: str) -> None:
@@ -59,6 +60,7 @@ class TestSocket:
             stage.making(KINDS[name]), PROMPT, hangs=stage.making(stuck), limits=replace(LIMITS, grace=1)
         )
 
+    @pytest.mark.thorough
     @pytest.mark.quick("cursor-acp")
     @pytest.mark.parametrize("name", KINDS)
     def test_every_profile_edits_plans_answers_and_goes_on(self, stage: Stage, name: str) -> None:
@@ -559,6 +561,7 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.thorough
 def test_an_agent_at_work_is_adopted_when_segue_was_killed(stage: Stage) -> None:
     stage.script('[[on]]\ndelay = 2.0\nsay = "Still here."\n')
     owner = subprocess.Popen([sys.executable, "-c", OWNER, str(stage.root)], start_new_session=True)

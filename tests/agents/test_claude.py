@@ -396,6 +396,7 @@ def test_it_is_not_waited_for_for_ever_after_its_result(claude: StandIn) -> None
     assert (found.failure, found.text) == (None, "All done.")
 
 
+@pytest.mark.thorough
 def test_the_promises_of_the_socket(claude: StandIn) -> None:
     claude.says([INIT, used("Write"), gave("done"), OK], writes="made.txt")
     (hangs := claude.root / "hangs").mkdir()

@@ -346,6 +346,7 @@ def test_the_real_program_is_preferred_to_its_launcher(codex: StandIn) -> None:
     assert failure.kind is FailureKind.CRASH
 
 
+@pytest.mark.thorough
 def test_the_promises_of_the_socket(codex: StandIn) -> None:
     codex.says([STARTED, TURN, SAID, DONE], writes="made.txt")
     (hangs := codex.root / "hangs").mkdir()

@@ -198,6 +198,7 @@ def test_a_search_service_finds_something_or_not_and_the_work_goes_on(
     assert place.rows("select count(*) from orchestrator_steps where phase = 'search'") == [(1,)]
 
 
+@pytest.mark.thorough
 @pytest.mark.quick("import time; time.sleep(600)-None-did not end within 1 s")
 @pytest.mark.parametrize(
     ("program", "code", "told"),
@@ -241,6 +242,7 @@ def test_a_model_judges_and_chooses_what_follows(place: Place) -> None:
     assert place.rows("select count(*) from orchestrator_steps where phase = 'verify'") == [(2,)]
 
 
+@pytest.mark.thorough
 def test_checks_alone_can_judge_and_a_step_without_any_needs_a_human_at_once(place: Place) -> None:
     place.script(plan(step("a", "schema"), step("b", "frontend")))
     place.more_config('judged_by = "checks"\nsmoke.schema = [["test", "-d", "notes"]]\n')

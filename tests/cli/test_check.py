@@ -106,6 +106,7 @@ def test_nothing_to_check(tmp_path: Path) -> None:
     assert shown["files"] == shown["checks"] == shown["missing"] == []
 
 
+@pytest.mark.thorough
 @needs_sandbox
 def test_work_that_fails_is_refused_with_what_the_test_says(tmp_path: Path) -> None:
     place = project(tmp_path, {"shop.py": "def total(prices):\n    return 7\n"}, more="proof.mutants = 0\n")

@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from xml.etree import ElementTree as Xml
 
+import pytest
+
 from tests.cli.place import Place
 
 WORK = '[[on]]\nphase = "execute"\nwrite = { "f{task}" = "the work of {task}" }\n'
@@ -37,6 +39,7 @@ def test_junit_passes_only_what_is_proven(place: Place) -> None:
     assert "Write two." in str(found["2"].find("failure").text)  # type: ignore[union-attr]
 
 
+@pytest.mark.thorough
 def test_junit_has_the_level_and_the_card_of_a_proven_task(place: Place) -> None:
     place.script('[[on]]\nwrite = { "test_{task}.sh" = "grep -q good f", "f" = "good" }\n')
     place.more_config('checks = ["sh test_1.sh"]\n')

@@ -28,6 +28,7 @@ def counts(url: str) -> dict[str, int]:
         }
 
 
+@pytest.mark.thorough
 def test_runs_that_began_offline_are_pushed_later(place: Place, postgres: str) -> None:
     place.script(SCRIPT)
     place.segue("run", "plan.md", code=None)

@@ -186,6 +186,7 @@ def test_without_tasks_it_says_how_to_write_them(place: Place) -> None:
     place.segue("run", "--yes", code=2)
 
 
+@pytest.mark.thorough
 def test_no_repository_then_no_commit_then_ready(place: Place) -> None:
     """Each command is typed as it is printed, until a run can start: also where git knows nobody."""
     install(place, "claude")

@@ -53,6 +53,7 @@ def test_a_failing_check_goes_back_to_the_agent_in_every_flow(place: Place, flow
     assert len(place.events("prompt")) == (5 if flow == "plan" else 3)
 
 
+@pytest.mark.thorough
 def test_an_agent_that_weakens_the_settings_changes_nothing(place: Place) -> None:
     """Neither in this run nor in the next one: what it wrote is put back."""
     settings = place.repo / "segue.toml"

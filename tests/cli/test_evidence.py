@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from tests.cli.place import Place, processes_with
 
 
@@ -41,6 +43,7 @@ def test_a_usage_limit_with_a_reset_time_parks_and_goes_on(place: Place) -> None
     assert place.rows("select count(*) from orchestrator_events where type = 'run.parked'") == [(1,)]
 
 
+@pytest.mark.thorough
 def test_a_hung_agent_is_ended_with_its_children(place: Place) -> None:
     place.script("[[on]]\norphan = true\nhang = true\n")
     marker = f"SEGUE_TEST_HANG_{place.root.name}"

@@ -53,6 +53,7 @@ def test_one_git_fails(place: Place, number: int, fails: str) -> None:
     assert place.git("log", "--format=%s", "-1").startswith("Task 1")
 
 
+@pytest.mark.thorough
 def test_git_stays_broken_until_somebody_mends_it(place: Place) -> None:
     folder = prepare(place, 1, 10_000, FAILS)
     said = place.segue("run", "plan.md", "--task", "1", code=3).stderr

@@ -159,6 +159,7 @@ def test_without_a_terminal_nothing_starts_unless_yes_is_said(place: Place) -> N
     assert json.loads(made)["checks"] == ["make test"]
 
 
+@pytest.mark.thorough
 def test_a_yes_with_e_writes_settings_that_are_trusted(place: Place) -> None:
     install(place, "claude", "codex")
     (place.repo / "CLAUDE.md").write_text("Be brief.\n")

@@ -47,6 +47,7 @@ def test_a_reviewer_adds_its_phase_to_a_flow_without_one(place: Place) -> None:
     assert phases(place, "--flow", "short", "--review", "command") == ["plan", "execute", "review"]
 
 
+@pytest.mark.thorough
 def test_checks_add_their_phase_and_send_the_agent_back(place: Place) -> None:
     place.script('[[on]]\nphase = "resolve"\nwrite = { good = "x" }\n[[on]]\nwrite = { bad = "x" }\n')
     # It passes before the task: what is red already is not blamed on it.

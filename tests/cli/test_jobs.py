@@ -53,6 +53,7 @@ def test_one_task_at_a_time_has_no_lanes(place: Place) -> None:
     assert place.subjects() == ["Task 1: Write one.", "Task 2: Write two.", "Task 3: Write three."]
 
 
+@pytest.mark.thorough
 def test_checks_decide_about_what_is_merged(place: Place) -> None:
     """Each of two tasks alone is fine; the second has to live with what the first did."""
     meet(place, 2, "touch q$SEGUE_TASK; if [ $SEGUE_TASK/$SEGUE_ATTEMPT = 2/1 ]; then touch q3; fi")
@@ -133,6 +134,7 @@ def test_a_git_that_cannot_merge_is_named_before_anybody_works(place: Place) -> 
     assert len(list(place.repo.glob("f*"))) == 3
 
 
+@pytest.mark.thorough
 def test_stop_ends_all_lanes_and_resume_continues_in_them(place: Place) -> None:
     place.script('[[on]]\nattempt = 1\nwrite = { "half{task}" = "x" }\ndelay = 300\n' + WORK)
     process = place.start("run", "plan.md", "--jobs", "3")

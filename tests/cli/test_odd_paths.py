@@ -27,6 +27,7 @@ NAMES = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.quick("spaces-worktree")
 @pytest.mark.parametrize("more", [(), ("--worktree",)], ids=["in place", "worktree"])
 @pytest.mark.parametrize("name", NAMES.values(), ids=list(NAMES))

@@ -207,6 +207,7 @@ def test_a_database_that_stays_away_at_the_start_is_exit_code_7(place: Place, cl
         assert "cannot be reached" in place.segue("status", *asked, code=1).stderr, "readers do not wait"
 
 
+@pytest.mark.thorough
 def test_ctrl_c_ends_the_wait_for_a_database(place: Place, cluster: Cluster) -> None:
     place.script(WRITES)
     with away(cluster):

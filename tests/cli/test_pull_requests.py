@@ -143,6 +143,7 @@ def test_settings_that_cannot_work_are_refused(hosted: Hosted) -> None:
     assert "Branch nowhere does not exist on origin" in said
 
 
+@pytest.mark.thorough
 @pytest.mark.quick("gitlab")
 def test_commits_that_others_pushed_are_never_overwritten(hosted: Hosted) -> None:
     place = hosted.place

@@ -61,6 +61,7 @@ def check_of(place: Place, task: str = "1") -> dict[str, object]:
     return card(place, task)["checks"][0]  # type: ignore[index,no-any-return]
 
 
+@pytest.mark.thorough
 def test_work_beside_a_red_test_is_not_blamed_and_everybody_is_told(tmp_path: Path) -> None:
     place = make(tmp_path, '[[on]]\nappend = { "calc.py" = "\\n\\ndef sub(a, b):\\n    return a - b\\n" }\n')
     said = run(place)
@@ -78,6 +79,7 @@ def test_work_beside_a_red_test_is_not_blamed_and_everybody_is_told(tmp_path: Pa
     assert min(shown["spent"].values()) > 0
 
 
+@pytest.mark.thorough
 def test_a_task_that_repairs_a_known_failure_gets_the_credit(tmp_path: Path) -> None:
     place = make(tmp_path, REPAIR)
     run(place)
@@ -163,6 +165,7 @@ def test_a_test_that_is_green_without_the_change_when_it_is_repeated_repairs_not
     assert "flaky" in str(card(place)["marks"])
 
 
+@pytest.mark.thorough
 @pytest.mark.quick(
     "argv0-files0-No rule to make target 'lint'", "argv2-files2-file or directory not found: tests/other"
 )

@@ -90,6 +90,7 @@ def test_checks_have_what_is_installed_in_the_repository(place: Place) -> None:
     assert "  sh vendor/check.sh: passed" in rehearse(place, "plan.md", "--jobs", "2")
 
 
+@pytest.mark.thorough
 def test_a_feature_a_table_and_a_sentence(place: Place) -> None:
     write(place, "specs/001-greeting/spec.md", SPEC)
     write(place, "specs/001-greeting/tasks.md", TASKS, commit=False)
@@ -172,6 +173,7 @@ def test_what_a_killed_one_leaves_is_removed_by_the_next(place: Place) -> None:
     assert listing(place.root) == before
 
 
+@pytest.mark.thorough
 def test_the_simulated_agent_asks_before_it_uses_up_a_plan(place: Place) -> None:
     stop_notes(place)
     words = ("run", "plan.md", "--agent", "scripted")

@@ -44,6 +44,7 @@ def choices(place: Place) -> list[dict[str, Any]]:
     return [json.loads(output) for (output,) in found]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("attempt", seeds(3))
 def test_chance_chooses_among_what_is_possible_and_what_it_chose_happens(place: Place, attempt: int) -> None:
     """Three runs, as each draws something else."""

@@ -196,6 +196,7 @@ def test_the_command_agent_gets_the_prompt_on_stdin(place: Place) -> None:
     assert "Write two." in (place.repo / "prompt-2.txt").read_text()
 
 
+@pytest.mark.thorough
 def test_a_failing_hook_keeps_the_work_and_asks_a_human(place: Place) -> None:
     hook = place.repo / ".git" / "hooks" / "pre-commit"
     hook.write_text("#!/bin/sh\ngit diff --cached --quiet && exit\necho tests are red >&2\nexit 1\n")

@@ -87,6 +87,7 @@ def test_each_task_starts_from_the_branch_of_the_one_before(feature: Place) -> N
     assert feature.git("ls-tree", "--name-only", "segue/001-greeting/T001", "done/").split() == ["done/T001"]
 
 
+@pytest.mark.thorough
 def test_a_task_by_its_id_and_the_nearest_of_an_unknown_one(feature: Place) -> None:
     feature.segue("run", "--task", "T002")
     assert "- [x] T002" in (folder(feature) / "tasks.md").read_text()
@@ -101,6 +102,7 @@ def test_dry_run_shows_the_context_of_the_task(feature: Place) -> None:
     assert not (folder(feature) / "state.json").exists()
 
 
+@pytest.mark.thorough
 def test_what_is_missing_goes_back_to_the_agent(feature: Place) -> None:
     fixes = '[[on]]\nphase = "resolve"\nwrite = { "proof" = "x" }\ndelete = ["done/T001"]\n'
     feature.script(fixes + WORK)
@@ -239,6 +241,7 @@ def rewrite(feature: Place, text: str) -> Path:
     return path
 
 
+@pytest.mark.thorough
 def test_tasks_as_headings_are_run_and_marked(feature: Place) -> None:
     path = rewrite(feature, HEADINGS)
     done = feature.segue("run")

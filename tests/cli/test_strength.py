@@ -6,6 +6,8 @@ import json
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.cli.place import Place
 from tests.proof.projects import DISCOVER, needs_sandbox
 
@@ -63,6 +65,7 @@ write = { "greet.py" = "print('Hello Ada')" }
 '''
 
 
+@pytest.mark.thorough
 def test_tasks_reach_the_levels_that_their_evidence_allows(tmp_path: Path) -> None:
     place = Place.make(tmp_path, PLAN)
     place.script(SCRIPT)

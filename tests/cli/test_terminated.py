@@ -70,6 +70,7 @@ def remove(path: Path) -> None:
     path.rmdir() if path.is_dir() else path.unlink()
 
 
+@pytest.mark.thorough
 @pytest.mark.quick("while it works-pipe-plan", "afterwards-pipe-state")
 @pytest.mark.parametrize(("how", "where"), CASES, ids=map("-".join, CASES))
 @pytest.mark.parametrize("moment", ["while it works", "afterwards"])

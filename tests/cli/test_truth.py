@@ -151,6 +151,7 @@ def test_a_running_source_is_not_restarted(place: Place) -> None:
     assert process.wait(DEADLINE) == 130
 
 
+@pytest.mark.thorough
 @pytest.mark.quick("deleted")
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
 def test_the_state_of_a_feature_is_rebuilt_with_its_branch(feature: Place, damage: Damage) -> None:

@@ -61,6 +61,7 @@ def changes(loop: Loop) -> list[ChangedTest]:
     return [one for check in proof.checks for one in check.changed_tests]
 
 
+@pytest.mark.thorough
 def test_agent_is_told_what_it_changed_and_puts_it_back(start: Start) -> None:
     loop = start(in_turn(write(CHEAT), write({"calc.py": RIGHT, "test_calc.py": OLD})))
     loop.session()

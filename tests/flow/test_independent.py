@@ -108,6 +108,7 @@ def jobs(loop: Loop, role: str) -> list[Job]:
     return agents[role].jobs
 
 
+@pytest.mark.thorough
 def test_work_that_passes_tests_of_somebody_else_is_independent(start: Start) -> None:
     files = {"test_calc.py": STRONG, "calc.py": RIGHT, "conftest.py": "boom"}
     loop = start(write({"calc.py": RIGHT, "test_calc.py": WEAK}), write(files))

@@ -73,6 +73,7 @@ def test_without_a_terminal_the_first_run_needs_a_word(place: Place) -> None:
     assert not place.database.exists()
 
 
+@pytest.mark.thorough
 def test_a_yes_is_remembered_and_everything_says_that_agents_are_not_isolated(place: Place) -> None:
     done = segue(place, "run", "plan.md", "--task", "1", "--yes", "--quiet")
     assert "Agents are not isolated: " in done.stderr

@@ -163,6 +163,7 @@ def test_a_check_sees_the_credentials_that_the_user_shows(
     assert not found[".config/gh/hosts.yml"][0] or (means == "copy" and not landlock_abi())
 
 
+@pytest.mark.thorough
 @pytest.mark.quick("namespaces")
 @pytest.mark.parametrize("means", each("bwrap", "namespaces", "copy"))
 def test_links_do_not_lead_a_check_to_credentials(

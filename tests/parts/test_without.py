@@ -145,6 +145,7 @@ def _store_events(place: Place, kinds: Sequence[str]) -> None:
             )
 
 
+@pytest.mark.thorough
 @pytest.mark.quick(ALL)
 def test_what_is_missing_says_to_which_part_it_belongs(tree: Tree, tmp_path: Path) -> None:
     place = tree.place(tmp_path)
@@ -191,6 +192,7 @@ def _example(kind: str) -> dict[str, Any]:
     return {field.encode_name: "x" for field in msgspec.structs.fields(all_events()[kind]) if field.required}
 
 
+@pytest.mark.thorough
 @pytest.mark.quick(ALL)
 def test_the_pages_are_generated(tree: Tree) -> None:
     done = tree.python("-m", "docs.generate")

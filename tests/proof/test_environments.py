@@ -169,6 +169,7 @@ def counts(result: CheckResult) -> bool:
     return result.ok and result.seal is not Seal.NONE and not find_unsettled(result)
 
 
+@pytest.mark.thorough
 @pytest.mark.quick("setup.py leaves a .pth")
 @pytest.mark.parametrize("name", CHEATS)
 def test_what_a_task_builds_does_not_judge_it(tmp_path: Path, name: str) -> None:

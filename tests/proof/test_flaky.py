@@ -202,6 +202,7 @@ def test_a_pass_that_decides_nothing_is_not_repeated(tmp_path: Path, oracle: Ora
     assert oracle.asked == {f"{one}/{side}": n for one in ("calm", "old") for side, n in sides.items()}
 
 
+@pytest.mark.thorough
 def test_only_the_tests_that_decide_are_repeated(tmp_path: Path, oracle: Oracle) -> None:
     examine(tmp_path, oracle, Case({"old/head": "F"}))
     assert oracle.asked["old/head"] == 3

@@ -209,6 +209,7 @@ WAITING: dict[str, tuple[tuple[str, ...], Files, Files, Files]] = {
 }
 
 
+@pytest.mark.thorough
 @needs_sandbox
 @pytest.mark.quick("unittest")
 @pytest.mark.parametrize("runner", WAITING)

@@ -81,6 +81,7 @@ def test_a_broken_test_is_named_with_its_message(shop: Checkout) -> None:
     assert TEST in result.reason
 
 
+@pytest.mark.thorough
 def test_a_test_that_was_changed_unasked_is_unsettled_with_both_versions(shop: Checkout) -> None:
     changed = str(BASE["tests/test_shop.py"]).replace(", 3)", ", 300)")
     result = shop.check(
@@ -138,6 +139,7 @@ def test_a_failure_that_is_known_does_not_count(tmp_path: Path) -> None:
     assert result.failing == ("tests.test_shop.ShopTest.test_later",)
 
 
+@pytest.mark.thorough
 def test_a_test_first_task_ends_with_a_red_test_that_the_next_task_turns_green(shop: Checkout) -> None:
     red = shop.check({"tests/test_mean.py": MEAN_TESTS}, UNITTEST, TaskKind.TEST_FIRST)
     assert red.state is CheckState.PASSED, red

@@ -68,6 +68,7 @@ def ask(agent: Printing, messages: Any = TALK, **options: Any) -> Any:
     )
 
 
+@pytest.mark.thorough
 def test_r1_no_shell_reads_what_is_said(agent: Printing) -> None:
     ask(agent)
     assert not Path("/tmp/never").exists()
@@ -88,6 +89,7 @@ def test_r2_what_is_printed_is_the_answer(agent: Printing) -> None:
     assert answer.choices[0].finish_reason == "stop"
 
 
+@pytest.mark.thorough
 def test_r2_tools_are_refused(agent: Printing) -> None:
     with pytest.raises(litellm.BadRequestError):
         ask(agent, tools=[{"type": "function", "function": {"name": "f", "parameters": {}}}])

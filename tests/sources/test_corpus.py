@@ -49,6 +49,7 @@ def test_it_is_read_as_a_person_would() -> None:
     assert {name: summary(data) for name, data, _ in CORPUS} == {name: read for name, _, read in CORPUS}
 
 
+@pytest.mark.thorough
 def test_ticking_every_task_changes_nothing_but_marks() -> None:
     for name, data, _ in CORPUS:
         _tick_everything(name, data)
@@ -77,6 +78,7 @@ def _tick_everything(name: str, data: bytes) -> None:
         assert sum(max(edit[2] - edit[1], edit[4] - edit[3]) for edit in edits) <= len("Not Started"), name
 
 
+@pytest.mark.thorough
 def test_showing_and_running_agree(tmp_path: Path) -> None:
     for number, (name, data, expected) in enumerate(CORPUS):
         _compare(tmp_path / str(number), name, data, expected)

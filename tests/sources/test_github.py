@@ -76,6 +76,7 @@ def labels(desk: HubDesk, number: int) -> list[str]:
     return [label["name"] for label in desk.bot.get(f"{REPO}/issues/{number}").json()["labels"]]
 
 
+@pytest.mark.thorough
 @pytest.mark.quick("False")
 @pytest.mark.parametrize("enterprise", [False, True])
 def test_it_keeps_the_promises_of_sources(desk: HubDesk, enterprise: bool) -> None:

@@ -304,6 +304,7 @@ def test_a_run_that_went_on_elsewhere_is_not_overwritten(cluster: Cluster, tmp_p
     asyncio.run(main())
 
 
+@pytest.mark.thorough
 def test_other_machines_wait_as_long_as_a_run_may_go_on_without_its_database(
     cluster: Cluster, tmp_path: Path
 ) -> None:

@@ -139,6 +139,7 @@ def test_an_agent_may_end_in_its_own_way_when_interrupted(tmp_path: Path) -> Non
     unhurried(check)
 
 
+@pytest.mark.thorough
 def test_the_idle_limit_counts_from_the_last_output_of_either_stream(tmp_path: Path) -> None:
     def check(factor: float) -> None:
         script = f"for i in 1 2 3 4 5 6 7 8; do echo $i >&2; sleep {0.2 * factor}; done; sleep 100"

@@ -100,6 +100,7 @@ def was_interrupted(store: Store) -> bool:
     return any(row["tries"] > 1 for batch in store.table("steps") for row in batch)
 
 
+@pytest.mark.thorough
 @pytest.mark.quick("postgres-False")
 @pytest.mark.parametrize("reconciles", [True, False])
 def test_only_reconcile_keeps_an_interrupted_launch_from_being_repeated(

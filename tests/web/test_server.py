@@ -280,6 +280,7 @@ def test_a_task_is_skipped_or_accepted_from_the_page(place: Place, served: Serve
     assert served.post(f"/runs/{run}/tasks/9/accept").status_code == 400
 
 
+@pytest.mark.thorough
 def test_a_run_is_stopped_and_resumed_from_the_page(place: Place, served: Served) -> None:
     place.script(f'[[on]]\ntask = "2"\ndelay = 300\n{WRITES}')
     process = place.start("run", "plan.md")

@@ -81,6 +81,7 @@ TOGETHER = {
 """What was shown, in as few runs as can be: `make test` has little time."""
 
 
+@pytest.mark.thorough
 @pytest.mark.quick(
     "links and credentials by bwrap", "what Landlock cannot close by landlock", "no sandbox by none"
 )

@@ -99,6 +99,7 @@ def post(url: str, **body: Any) -> Any:
     return loopback.post(url, json=body, timeout=120).json()
 
 
+@pytest.mark.thorough
 def test_a_button_in_slack_decides_and_the_run_continues(answered: Answered) -> None:
     slack = answered.simulate(slack_app())
     answered.place.env["SEGUE_NOTIFY__SLACK__URL"] = f"{slack}/services/T0/B0/secret-part"

@@ -136,6 +136,7 @@ def test_the_agent_may_ask_for_all_that_was_said(bridge: Bridge) -> None:
     assert "no such subagent" in bridge.follow_ups()[1]
 
 
+@pytest.mark.thorough
 @pytest.mark.quick("0.0-1")
 @pytest.mark.parametrize("asked", [1, 2, 3])
 @pytest.mark.parametrize("later", [0.0, 0.2])

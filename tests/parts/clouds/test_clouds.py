@@ -27,6 +27,7 @@ def place(vendor: Vendor, tmp_path: Path) -> Iterator[SessionPlace]:
         yield found
 
 
+@pytest.mark.thorough
 @pytest.mark.quick("copilot-cloud")
 def test_it_conforms(vendor: Vendor, place: SessionPlace, tmp_path_factory: pytest.TempPathFactory) -> None:
     with open_session_place(vendor, tmp_path_factory.mktemp("hanging"), on=[{"hold": True}]) as hanging:
@@ -90,6 +91,7 @@ REFUSALS = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.quick("devin")
 def test_what_a_refused_launch_means(place: SessionPlace) -> None:
     for number, ((status, message), kind) in enumerate(REFUSALS.items(), 1):

@@ -29,12 +29,14 @@ def scripted(script: Path | None) -> Callable[[Services], Agent]:
     return lambda services: ScriptedAgent(ScriptedOptions(script=script), services)
 
 
+@pytest.mark.thorough
 def test_the_scripted_agent_conforms(tmp_path: Path) -> None:
     hang = tmp_path / "hang.toml"
     hang.write_text("[[on]]\norphan = true\nhang = true\n")
     check_agent(scripted(None), hangs=scripted(hang))
 
 
+@pytest.mark.thorough
 def test_the_command_agent_conforms() -> None:
     work = "open('made', 'a').write('x'); print('made it')"
     check_agent(command(work), hangs=command("import time; time.sleep(600)"))

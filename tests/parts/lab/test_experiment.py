@@ -145,6 +145,7 @@ smoke.setup = [["git", "frobnicate"]]
 """
 
 
+@pytest.mark.thorough
 def test_arms_differ_in_what_they_set_and_are_compared_by_name(place: Place) -> None:
     file = write(place, ARMS.format(prompts=["Build a small thing", "Build a large thing"]))
     listed = place.json("experiment", str(file), "--dry-run")

@@ -128,6 +128,7 @@ def test_a_task_that_was_given_up_would_have_been_sent_back(place: Place) -> Non
     )
 
 
+@pytest.mark.thorough
 def test_another_level_that_is_required(recorded: Place) -> None:
     level = recorded.json("proof")["tasks"][0]["proof"]
     assert recorded.json("replay", "--policy", f"require={level}")["differ"] == 0

@@ -34,6 +34,7 @@ def decisions(place: Place) -> list[str]:
     return [event["by"] for event in place.events("task.marked") if event["by"]]
 
 
+@pytest.mark.thorough
 @pytest.mark.quick("auto-over_http")
 @pytest.mark.parametrize("connect", [over_stdio, over_http])
 @pytest.mark.parametrize("mode", MODES)
@@ -186,6 +187,7 @@ sys.exit(subprocess.run(sys.argv[1:], env=env).returncode)
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.quick("command1")
 @pytest.mark.parametrize("command", [COMMAND, (sys.executable, "-c", _CLEAN, *COMMAND)])
 def test_an_agent_of_a_run_may_only_look(place: Place, command: tuple[str, ...]) -> None:

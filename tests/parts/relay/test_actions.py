@@ -184,6 +184,7 @@ def test_an_action_outlives_its_caller_unless_told(relay: Relay) -> None:
     assert relay.place.audit()[-1]["code"] == "ended"
 
 
+@pytest.mark.thorough
 def test_actions_end_with_the_relay(tmp_path: Path) -> None:
     mark = f"ending-{tmp_path.name}-{os.getpid()}"
     place = RelayPlace.make(tmp_path / "place", action("sleep", STUBBORN, mark))

@@ -28,6 +28,7 @@ def ask(service: str, url: str) -> Callable[[Services], Searcher]:
     return make
 
 
+@pytest.mark.thorough
 @pytest.mark.quick("tavily")
 @pytest.mark.parametrize("service", SERVICES)
 def test_the_services_conform(service: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -145,6 +145,7 @@ def test_a_rate_limit_beyond_the_patience_is_said(service: str) -> None:
         assert len(here.seen()) == 1
 
 
+@pytest.mark.thorough
 @pytest.mark.quick("down-service is down-brave", "html-not a JSON object-searxng", "bad_key-rejected-tavily")
 @pytest.mark.parametrize("service", SERVICES)
 @pytest.mark.parametrize(
@@ -178,6 +179,7 @@ def test_a_slow_service_is_given_up(service: str) -> None:
         here.search(service, timeout=0.2, max_wait=0)
 
 
+@pytest.mark.thorough
 @pytest.mark.quick("searxng")
 @pytest.mark.parametrize("service", SERVICES)
 def test_a_service_that_is_not_there(service: str) -> None:

@@ -107,6 +107,7 @@ def test_the_exclusion_also_reaches_a_linked_work_tree(place: StetPlace) -> None
     assert b".review/" in (place.repo / ".git" / "info" / "exclude").read_bytes()
 
 
+@pytest.mark.thorough
 def test_each_task_is_reviewed_from_its_own_base(place: StetPlace) -> None:
     place.play(EVAL)
     first = place.head
