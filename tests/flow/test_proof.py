@@ -127,7 +127,7 @@ def test_an_agent_whose_verdict_cannot_be_used_is_asked_again_alone(tmp_path: Pa
 
 def _praise(job: Job) -> str:
     del job
-    return '{"criteria": [{"key": "task", "met": true, "evidence": "+++ b/work.txt"}], "reasoning": "fine"}'
+    return '{"criteria": [{"key": "task", "met": true, "evidence": "+1"}], "reasoning": "fine"}'
 
 
 ASKED = HowSettled.ASKED

@@ -78,7 +78,10 @@ def test_a_made_up_quote_is_no_evidence(monkeypatch: Patch) -> None:
         verdict = judged(there.judge(monkeypatch))
     assert met(verdict) == {"FR-001": True, "FR-002": False}
     assert verdict.result is Result.PARTIAL
-    assert "FR-002 (the quoted evidence occurs neither in the diff nor in the checks" in verdict.reason
+    assert (
+        "FR-002 (the quoted evidence does not count, it occurs neither in the diff nor in the checks"
+        in verdict.reason
+    )
 
 
 @pytest.mark.parametrize("quote", ["I did it.", "greet() returns hello.", "Write greet.py."])

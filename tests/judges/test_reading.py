@@ -9,26 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from segue.domain.errors import UnusableAnswer
-from segue.judges.verdict import Quotable, read_answer
+from segue.judges.verdict import read_answer
 
 KEYS = ["US1/AC1", "FR-003"]
-SHOWN = """\
-diff --git a/app.py b/app.py
---- a/app.py
-+++ b/app.py
-@@ -1,2 +1,6 @@
- def read(id):
--    return 200
-+    if id not in notes:
-+        return 404, "no such note"
-+    return 200
-+MESSAGE = "it’s \\n gone"
-+- first item
-+- second item
-$ pytest -q
-exit code 0
-3 passed in 0.12s
-"""
 
 
 def answer(*entries: tuple[str, bool, str]) -> str:
@@ -84,65 +67,3 @@ def test_no_text_around_an_answer_can_turn_it(before: str, after: str) -> None:
     except UnusableAnswer:
         return
     assert [entry.met for entry in entries] == [True, False]
-
-
-@pytest.mark.parametrize(
-    "quote",
-    [
-        "return 404",
-        "+        return 404",
-        "  return   404,\n",
-        '+    if id not in notes:\n+        return 404, "no such note"',
-        'if id not in notes:\n    return 404, "no such note"',
-        "if id not in notes:\\n+        return 404",
-        "if id not in notes: … return 200",
-        "if id not in notes:\n...\n+    return 200",
-        '`return 404, "no such note"`',
-        '"return 404"',
-        "In app.py: `if id not in notes:` and then",
-        '"it\'s \\n gone"',
-        "it's\n gone",
-        "- first item\n- second item",
-        "3 passed in 0.12s",
-        "$ pytest -q\nexit code 0",
-    ],
-)
-def test_a_quote_is_known_in_the_forms_that_models_give_it(quote: str) -> None:
-    assert Quotable(SHOWN).contains(quote)
-
-
-@pytest.mark.parametrize(
-    "quote",
-    [
-        "return 500",
-        "}",
-        "",
-        "…",
-        "a … b",
-        "return 404 … if id not in notes",
-        "The handler returns 404 when the note is missing.",
-        'The "read" function does it.',
-        'It says "return 404, gone" and `if id not in notes:`',
-        "4 passed in 0.12s",
-        "return 4 04",
-    ],
-)
-def test_a_made_up_quote_is_seen(quote: str) -> None:
-    assert not Quotable(SHOWN).contains(quote)
-
-
-lines = st.text(st.characters(exclude_characters="…\\"), min_size=1, max_size=40)
-
-
-@settings(deadline=None)
-@given(st.lists(lines, min_size=1, max_size=8), st.data())
-def test_every_run_of_lines_can_be_quoted_with_or_without_signs(
-    texts: list[str], data: st.DataObject
-) -> None:
-    shown = Quotable("\n".join(f"+{text}" for text in texts))
-    start = data.draw(st.integers(0, len(texts) - 1))
-    end = data.draw(st.integers(start + 1, len(texts)))
-    sign = data.draw(st.sampled_from(["", "+", "-", "   "]))
-    quote = "\n".join(sign + text for text in texts[start:end])
-    content = "".join(char for char in quote if char.isalnum())
-    assert len(content) < 3 or "..." in quote or shown.contains(quote)

@@ -13,7 +13,7 @@ from segue.domain.errors import UnusableAnswer
 from segue.domain.options import Options
 from segue.domain.proof import CheckResult
 from segue.domain.task import Task
-from segue.domain.verdict import Action, Evidence, Result, Verdict, without_secrets
+from segue.domain.verdict import Action, Criterion, Evidence, Result, Verdict, without_secrets
 from segue.judges.checks import ChecksJudge, combine
 from segue.judges.verdict import CHOICES, read_answer, verdict_of
 from tests.services import make_services
@@ -27,6 +27,10 @@ CODES = st.lists(st.sampled_from([0, 0, 1, None]), max_size=3)
 
 def check(number: int, code: int | None) -> CheckResult:
     return CheckResult(f"check {number}", code, "printed")
+
+
+def task(keys: list[str]) -> Task:
+    return Task("1", "Tell", "Tell the truth.", criteria=tuple(Criterion(key, "It is told.") for key in keys))
 
 
 def said(entries: list[tuple[bool, str]], **more: object) -> tuple[str, list[str]]:
@@ -46,7 +50,7 @@ def test_pass_needs_every_quote_and_every_check(
 ) -> None:
     text, keys = said(entries, action=wish, request=request, caveats=caveats)
     evidence = Evidence(DIFF, ("f",), tuple(check(n, code) for n, code in enumerate(codes)), "All done!")
-    verdict = verdict_of(read_answer(text, keys, actions=True), evidence)
+    verdict = verdict_of(read_answer(text, keys, actions=True), task(keys), evidence)
     held = [met and words == TRUE for met, words in entries]
     holds = all(held) and all(code == 0 for code in codes)
     assert (verdict.result is Result.PASS) is holds
@@ -68,7 +72,7 @@ def test_an_action_that_does_not_exist_cannot_be_used(action: object) -> None:
 @pytest.mark.parametrize("more", [{"action": "PANIC"}, {"action": 5}, {"caveats": "none"}, {"request": []}])
 def test_what_a_model_adds_without_being_asked_does_no_harm(more: dict[str, object]) -> None:
     text, keys = said([(True, TRUE)], **more)
-    verdict = verdict_of(read_answer(text, keys), Evidence(DIFF, ("f",), (), ""))
+    verdict = verdict_of(read_answer(text, keys), task(keys), Evidence(DIFF, ("f",), (), ""))
     assert (verdict.result, verdict.action) == (Result.PASS, Action.PROCEED)
 
 
@@ -99,6 +103,6 @@ def test_a_step_without_any_check_cannot_be_judged_by_checks() -> None:
 
 def test_secrets_are_taken_out_of_every_word_of_a_verdict() -> None:
     text, keys = said([(False, "sk-key")], action="SKIP", request="sk-key", caveats=["sk-key"])
-    verdict = verdict_of(read_answer(text, keys, actions=True), Evidence(DIFF, (), (), ""))
+    verdict = verdict_of(read_answer(text, keys, actions=True), task(keys), Evidence(DIFF, (), (), ""))
     clean = without_secrets(verdict, lambda words: words.replace("sk-key", "*"))
     assert "sk-key" not in repr(clean)

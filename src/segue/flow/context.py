@@ -13,7 +13,7 @@ from segue.domain.events import Event
 from segue.domain.job import Role
 from segue.domain.proof import CheckResult, Level
 from segue.domain.scenario import Scenario
-from segue.domain.task import TaskKind
+from segue.domain.task import Task, TaskKind
 from segue.domain.verdict import DismissReason, Evidence, Finding, Verdict
 from segue.domain.workspace import Workspace
 from segue.flow.agents import AgentChain, Launcher
@@ -106,11 +106,8 @@ class Checking(Struct, frozen=True):
     """None: the repository's own hooks are not run."""
 
 
-ReadVerdict = Callable[[str, Sequence[str], Evidence, bool], Verdict]
-"""Reads an answer about some criteria, given the evidence, with actions or without.
-
-Raises UnusableAnswer.
-"""
+ReadVerdict = Callable[[str, Task, Evidence], Verdict]
+"""Reads an answer about the criteria of a task, given the evidence; raises UnusableAnswer."""
 
 
 class Judging(Struct, frozen=True):

@@ -25,7 +25,7 @@ from segue.flow.launch import LaunchRequest
 from segue.flow.phase import Phase
 from segue.flow.state import TaskState
 from segue.ports import Judge
-from segue.prompts.judge import criteria_of, judge_prompt
+from segue.prompts.judge import judge_prompt
 from segue.system.patience import outlast
 
 
@@ -114,9 +114,8 @@ def _read(
     """Turn an agent's answer into a verdict; one that cannot be used is a failure of the launch."""
     failure = outcome.failure
     if failure is None:
-        keys = [criterion.key for criterion in criteria_of(task)]
         try:
-            verdict = judging.read(outcome.text, keys, evidence, evidence.diagnostics is not None)
+            verdict = judging.read(outcome.text, task, evidence)
             return LaunchOutput(verdict=without_secrets(verdict, context.redact), checks=evidence.checks)
         except UnusableAnswer as problem:
             failure = Failure(FailureKind.NO_RESULT, f"The verdict cannot be used: {problem}")

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
 import msgspec
@@ -28,7 +27,7 @@ from segue.judges.endpoint import (
     is_installed,
 )
 from segue.judges.options import JudgeSettings
-from segue.judges.verdict import JudgeAnswer, read_answer, schema_of, verdict_of
+from segue.judges.verdict import read_verdict, schema_of
 from segue.ports import Problem
 from segue.prompts.judge import criteria_of, judge_again_prompt, judge_prompt
 from segue.system.extras import install_line
@@ -68,40 +67,35 @@ class LlmJudge:
         ]
 
     async def judge(self, task: Task, evidence: Evidence) -> Verdict:
-        """Return a verdict with one entry per criterion and one per failed check."""
+        """Return a verdict with one entry per criterion and one per failed check.
+
+        An answer that cannot be used is asked for once more.
+        """
         task, evidence = self._clean_task(task), self._clean_evidence(evidence)
         most = self._options.max_evidence_bytes
-        keys = [criterion.key for criterion in criteria_of(task)]
         asked = judge_prompt(task, evidence, max_bytes=most, diagnostics=evidence.diagnostics)
-        chooses = evidence.diagnostics is not None
-        answer = await self._answer({"role": "user", "content": asked.text}, keys, chooses)
-        return verdict_of(answer, evidence, most)
-
-    async def _answer(self, question: ModelMessage, keys: Sequence[str], chooses: bool) -> JudgeAnswer:
-        """Return the model's answer; ask a second time if the first cannot be used.
-
-        A judge that `chooses` also says what to do next.
-        """
-        first = self._clean(await self._ask((question,), keys, chooses))
+        question = {"role": "user", "content": asked.text}
+        schema = schema_of([one.key for one in criteria_of(task)], evidence.diagnostics is not None)
+        first = self._clean(await self._ask((question,), schema))
         try:
-            return read_answer(first, keys, chooses)
+            return read_verdict(first, task, evidence, most)
         except UnusableAnswer as problem:
             again = {"role": "user", "content": judge_again_prompt(str(problem)).text}
         said = {"role": "assistant", "content": first or "(nothing)"}
-        second = self._clean(await self._ask((question, said, again), keys, chooses))
+        second = self._clean(await self._ask((question, said, again), schema))
         try:
-            return read_answer(second, keys, chooses)
+            return read_verdict(second, task, evidence, most)
         except UnusableAnswer as problem:
             raise failed(
                 f"The judge {self._options.model} gave no usable answer, asked twice: {problem}",
                 "Run `segue resume` to ask again, or set judge.model to a stronger model",
             ) from None
 
-    async def _ask(self, messages: tuple[ModelMessage, ...], keys: Sequence[str], chooses: bool) -> str:
+    async def _ask(self, messages: tuple[ModelMessage, ...], schema: dict[str, Any]) -> str:
         """Ask for structured output, or for any form if the endpoint refuses."""
         if self._structured:
-            schema = {"name": "verdict", "strict": True, "schema": schema_of(keys, chooses)}
-            form = {"type": "json_schema", "json_schema": schema}
+            named = {"name": "verdict", "strict": True, "schema": schema}
+            form = {"type": "json_schema", "json_schema": named}
             with contextlib.suppress(QuestionRefused):
                 return await self._call(ModelQuestion(messages, form))
         try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
@@ -11,10 +10,13 @@ import msgspec
 from msgspec.structs import replace
 
 from segue.domain.errors import UnusableAnswer
+from segue.domain.task import Task
 from segue.domain.text import find_object
-from segue.domain.verdict import Action, CriterionVerdict, Evidence, Result, Verdict
+from segue.domain.verdict import CONTESTED, Action, CriterionVerdict, Evidence, Result, Verdict
 from segue.judges.checks import combine, result_of
-from segue.prompts.judge import MAX_BYTES, quotable
+from segue.judges.quotes import Quotable, Worth
+from segue.prompts.assemble import WHOLE_TASK, task_text
+from segue.prompts.judge import MAX_BYTES, criteria_of, quotable
 
 _LONGEST = 200_000
 CHOICES = [action for action in Action if action is not Action.STOP]
@@ -108,66 +110,37 @@ def _locate(error: msgspec.ValidationError) -> str:
     return f"{place.rstrip('`')}: {message}." if place else f"{message}."
 
 
-_SHORTEST = 3
-"""A quote such as `}` occurs everywhere and shows nothing."""
-
-_SHORTEST_INSIDE = 8
-"""A short word in quotation marks inside a sentence is usually a name, not a quote."""
-
-_SIGNS = re.compile(r"^[ \t+-]+", re.MULTILINE)
-_ESCAPED = re.compile(r"\\[nrt]")
-_ELISION = re.compile(r"…|\.\.\.|\[…\]")
-_INSIDE = re.compile(r"`([^`]+)`|\"([^\"]+)\"")
-_TYPOGRAPHY = str.maketrans({"“": '"', "”": '"', "‘": "'", "’": "'", "\\": None})
+_DECEIVED = "the quotes are lines that the work removed, or remarks for readers; quote what the work does"
 
 
-class Quotable:
-    """A text that may be quoted."""
-
-    def __init__(self, text: str) -> None:
-        self._text = _plain(text)
-
-    def contains(self, quote: str) -> bool:
-        """Return whether the quote occurs, or every longer quote inside it if other words surround them."""
-        whole = quote.strip().strip("`\"'")
-        if self._occurs(whole):
-            return True
-        inside = [first or second for first, second in _INSIDE.findall(quote)]
-        long = [piece for piece in inside if len(_plain(piece)) >= _SHORTEST_INSIDE]
-        return bool(long) and all(self._occurs(piece) for piece in long)
-
-    def _occurs(self, quote: str) -> bool:
-        """Return whether the pieces between elisions occur one after the other."""
-        pieces = [_plain(piece) for piece in _ELISION.split(quote)]
-        if max(map(len, pieces)) < _SHORTEST:
-            return False
-        place = 0
-        for piece in pieces:
-            found = self._text.find(piece, place)
-            if found < 0:
-                return False
-            place = found + len(piece)
-        return True
+def read_verdict(text: str, task: Task, evidence: Evidence, max_bytes: int = MAX_BYTES) -> Verdict:
+    """Read the answer of whoever judges a task; raises UnusableAnswer."""
+    keys = [criterion.key for criterion in criteria_of(task)]
+    return verdict_of(read_answer(text, keys, evidence.diagnostics is not None), task, evidence, max_bytes)
 
 
-def _plain(text: str) -> str:
-    """Remove the signs of a diff, escapes and typographic marks, and collapse white space."""
-    unsigned = _SIGNS.sub("", _ESCAPED.sub("\n", text).translate(_TYPOGRAPHY))
-    return " ".join(unsigned.split())
+def verdict_of(answer: JudgeAnswer, task: Task, evidence: Evidence, max_bytes: int = MAX_BYTES) -> Verdict:
+    """Return the verdict; it passes only if every criterion has a real quote and every check passed.
 
-
-_MADE_UP = "the quoted evidence occurs neither in the diff nor in the checks"
-
-
-def read_verdict(text: str, keys: Sequence[str], evidence: Evidence, with_actions: bool) -> Verdict:
-    """Read the answer of an agent that judges; raises UnusableAnswer."""
-    return verdict_of(read_answer(text, keys, with_actions), evidence)
-
-
-def verdict_of(answer: JudgeAnswer, evidence: Evidence, max_bytes: int = MAX_BYTES) -> Verdict:
-    """Return the verdict; it passes only if every criterion has a real quote and every check passed."""
-    seen = Quotable(quotable(evidence, max_bytes))
-    verdict = combine(_verdict([_verify(entry, seen) for entry in answer.criteria]), evidence.checks)
+    Raises UnusableAnswer if it rests on what is gone or on remarks: who was taken in twice has not decided.
+    """
+    seen = Quotable(*quotable(evidence, max_bytes))
+    asked = {one.key: task.text if one.text == WHOLE_TASK else one.text for one in criteria_of(task)}
+    worth = {
+        entry.key: seen.weigh(
+            entry.evidence or "",
+            asked[entry.key],
+            task_text(task),
+            about_changes=entry.key == CONTESTED,
+        )
+        for entry in answer.criteria
+        if entry.met
+    }
+    deceived = [key for key, one in worth.items() if one in (Worth.REMOVED, Worth.ADDRESSED)]
+    if len(deceived) > 1:
+        raise UnusableAnswer(f"{', '.join(deceived)}: {_DECEIVED}.")
+    criteria = [_weighed(entry, worth.get(entry.key)) for entry in answer.criteria]
+    verdict = combine(_verdict(criteria), evidence.checks)
     wish = Action(answer.action) if answer.action else None
     return replace(
         verdict,
@@ -184,12 +157,12 @@ def _decide(result: Result, wish: Action | None) -> Action:
     return Action.RETRY if wish in (None, Action.PROCEED) else wish
 
 
-def _verify(entry: CriterionAnswer, seen: Quotable) -> CriterionVerdict:
-    """Count a criterion as met only if its quote is real."""
+def _weighed(entry: CriterionAnswer, worth: Worth | None) -> CriterionVerdict:
+    """Count a criterion as met only if its quote shows it."""
     words = entry.evidence or ""
-    if entry.met and not seen.contains(words):
-        return CriterionVerdict(entry.key, False, f"{_MADE_UP}: {words}")
-    return CriterionVerdict(entry.key, entry.met, words)
+    if worth in (None, Worth.REAL):
+        return CriterionVerdict(entry.key, entry.met, words)
+    return CriterionVerdict(entry.key, False, f"the quoted evidence does not count, {worth}: {words}")
 
 
 def _verdict(criteria: Sequence[CriterionVerdict]) -> Verdict:

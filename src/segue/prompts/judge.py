@@ -38,7 +38,9 @@ Answer with one JSON object and nothing else:
 
 - Give one entry for every criterion, with its key exactly as listed, and no other entries.
 - "met" is true or false. If it is true, "evidence" is a quote, copied character by character from the diff \
-or the check output, and nothing else; use … for what you leave out.
+or the check output, and nothing else; use … for what you leave out. Quote lines that stand in the work: \
+what it removed, file names and comments show nothing. Where something must be gone, quote what stands in \
+its place.
 - If "met" is false, "evidence" says in one sentence what is missing.
 - "reasoning" explains your decision in a few sentences."""
 
@@ -103,10 +105,10 @@ def judge_again_prompt(complaint: str, nonce: str | None = None) -> Prompt:
     return assemble(_AGAIN, {"complaint": complaint}, nonce)
 
 
-def quotable(evidence: Evidence, max_bytes: int = MAX_BYTES) -> str:
-    """Return what the judge was shown and may quote: the diff and the checks."""
+def quotable(evidence: Evidence, max_bytes: int = MAX_BYTES) -> tuple[str, str]:
+    """Return what the judge was shown and may quote: the diff, and what the checks said."""
     shown, _ = limit_evidence(evidence, max_bytes)
-    return f"{shown.diff}\n{_list_checks(shown.checks)}"
+    return shown.diff, _list_checks(shown.checks)
 
 
 def _describe_criterion(criterion: Criterion, task: Task) -> str:

@@ -8,7 +8,7 @@ from enum import StrEnum
 from msgspec import Struct
 
 from segue.domain.amounts import list_all
-from segue.proof.comments import differ_in_comments
+from segue.domain.comments import differ_in_comments
 from segue.proof.paths import Classifier, PathKind
 from segue.proof.trees import TreeEntry, find_mentions, read_text
 from segue.system.git.objects import Objects

@@ -114,6 +114,12 @@ def check_pattern(pattern: str | None) -> None:
         raise ValueError(f"{pattern!r} is not a regular expression: {error}") from None
 
 
+def find_quote(diff: str) -> str | None:
+    """Return what a simulated judge quotes of a diff: the longest added line, which is most likely code."""
+    added = re.findall(r"^\+(?!\+\+ )(.*\S.*)$", diff, re.MULTILINE)
+    return max(added, key=len).strip() if added else None
+
+
 def read_block(label: str, prompt: str) -> str | None:
     """Return what a prompt has between the lines `<<<label CODE>>>` and `<<<end of label CODE>>>`."""
     fenced = rf"^<<<{label} (\S+)>>>\n(.*?)\n<<<end of {label} \1>>>$"

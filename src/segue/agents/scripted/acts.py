@@ -33,7 +33,7 @@ from msgspec.structs import asdict
 from segue.domain.errors import UsageError
 from segue.domain.job import Job, Mode
 from segue.domain.options import Commands, NonNegativeFloat, OptionError, Options, read_options
-from segue.sim.script import Deck, equals, fill, read_block
+from segue.sim.script import Deck, equals, fill, find_quote, read_block
 from segue.system.reading import explain_unreadable
 
 NonNegative = Annotated[int, Meta(ge=0)]
@@ -174,9 +174,9 @@ def _make_step(place: int, title: str, kind: str) -> dict[str, Any]:
 
 
 def _make_verdict(prompt: str, rule: VerdictEntry) -> dict[str, Any]:
-    """Return a verdict: all criteria but those in `unmet` are met; the quote is the first added line."""
+    """Return a verdict: all criteria but those in `unmet` are met; the quote is an added line."""
     unmet = rule.unmet
-    quote = _find_quote(prompt)
+    quote = find_quote(read_block("diff", prompt) or "")
     entries = []
     for line in (read_block("criteria", prompt) or "").splitlines():
         key = json.loads(line)["key"]
@@ -185,11 +185,6 @@ def _make_verdict(prompt: str, rule: VerdictEntry) -> dict[str, Any]:
     action = rule.action or ("PROCEED" if all(entry["met"] for entry in entries) else "RETRY")
     advice = {"request": rule.request, "caveats": rule.caveats}
     return {"criteria": entries, "reasoning": "As the script says.", "action": action, **advice}
-
-
-def _find_quote(prompt: str) -> str | None:
-    added = re.search(r"^\+(?!\+\+)(.*\S.*)$", (read_block("diff", prompt) or ""), re.MULTILINE)
-    return added[1].strip() if added else None
 
 
 Act = tuple[str, ...]

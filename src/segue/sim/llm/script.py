@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from segue.domain.options import Options
-from segue.sim.script import Deck, check_pattern, equals, matches, read_block
+from segue.sim.script import Deck, check_pattern, equals, find_quote, matches, read_block
 
 JudgeRule = dict[str, str | bool]
 """Criterion key → the regular expression that must be found, or the answer; `default` for others."""
@@ -38,20 +38,18 @@ def judge(rule: JudgeRule, users: Sequence[str]) -> dict[str, Any] | None:
 def _entry(rule: JudgeRule, key: str, diff: str, checks: str) -> dict[str, Any]:
     wanted = rule.get(key, rule.get("default", True))
     if isinstance(wanted, bool):
-        said = _quote_any(f"{diff}\n{checks}") if wanted else "The script says that this is not met."
+        said = _quote_any(diff, checks) if wanted else "The script says that this is not met."
         return {"key": key, "met": wanted, "evidence": said}
     found = re.search(wanted, diff, re.MULTILINE)
     if found is None:
         return {"key": key, "met": False, "evidence": f"Nothing in the diff looks like {wanted}"}
     start = diff.rfind("\n", 0, found.start()) + 1
-    return {"key": key, "met": True, "evidence": diff[start : max(found.end(), start + 1)].partition("\n")[0]}
+    return {"key": key, "met": True, "evidence": diff[start:].partition("\n")[0]}
 
 
-def _quote_any(text: str) -> str:
-    """Return a line that can be quoted: an added one, else any."""
-    lines = [line for line in text.splitlines() if len(line.strip(" +-")) >= 3]
-    added = [line[1:] for line in lines if line.startswith("+") and not line.startswith("+++")]
-    return next(iter([*added, *lines]), _NO_QUOTE)
+def _quote_any(diff: str, checks: str) -> str:
+    """Return a line that can be quoted: an added one, else one of the checks."""
+    return find_quote(diff) or next((line for line in checks.splitlines() if line.strip()), _NO_QUOTE)
 
 
 def _keys(criteria: str) -> list[str]:

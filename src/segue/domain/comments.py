@@ -1,4 +1,4 @@
-"""Compare two versions of a file without what no program runs: comments, docstrings and layout."""
+"""Tell what programs run from what they do not: comments, docstrings and layout."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ _HASH = rf"(?P<comment>(?:(?<=\s)|^)#[^\n]*)|{_QUOTED}"
 _CSS = rf"(?P<comment>/\*.*?\*/)|{_QUOTED}"
 _DASH = rf"(?P<comment>--[^\n]*|/\*.*?\*/)|{_QUOTED}"
 _MARKUP = r"(?P<comment><!--.*?-->)"
+_PYTHON = rf"(?P<comment>(?:(?<=\s)|^)#[^\n]*|^[ \t]*(?P<marks>\"{3}|'{3}).*?(?:(?P=marks)|\Z))|{_QUOTED}"
+_FLAGS = re.DOTALL | re.MULTILINE
 _GRAMMARS = {
     _C: "js jsx cjs mjs ts tsx mts cts go rs java kt kts scala c h cc cpp hpp cs swift dart php groovy proto "
     "zig jsonc less scss",
@@ -38,13 +40,25 @@ def differ_in_comments(path: str, before: str, after: str) -> bool:
     """
     if path.endswith((".py", ".pyi")):
         return _differ_in_python_comments(before, after)
-    name = path.rpartition("/")[2]
-    suffix = name.rpartition(".")[2].lower() if "." in name[1:] else ""
-    grammar = _BY_SUFFIX.get(suffix) or _BY_NAME.get(name) or (_HASH if after.startswith("#!") else None)
+    grammar = _find_grammar(path, after)
     if grammar is None:
         return False
     keeps_indent = grammar is _HASH
     return _strip(before, grammar, keeps_indent) == _strip(after, grammar, keeps_indent)
+
+
+def strip_comments(path: str, text: str) -> str:
+    """Return a program, or a piece of one, without comments and docstrings; the same text if it is none."""
+    grammar = _PYTHON if path.endswith((".py", ".pyi")) else _find_grammar(path, text)
+    if grammar is None:
+        return text
+    return re.sub(grammar, lambda found: " " if found["comment"] else found[0], text, flags=_FLAGS)
+
+
+def _find_grammar(path: str, text: str) -> str | None:
+    name = path.rpartition("/")[2]
+    suffix = name.rpartition(".")[2].lower() if "." in name[1:] else ""
+    return _BY_SUFFIX.get(suffix) or _BY_NAME.get(name) or (_HASH if text.startswith("#!") else None)
 
 
 def has_examples(text: str) -> bool:
@@ -66,7 +80,7 @@ def _strip(text: str, grammar: str, keeps_indent: bool) -> list[str]:
         example ^= bool(fences % 2)
         return comment if runs or _MEANT_FOR_TOOLS.match(comment) else " "
 
-    bare = re.sub(grammar, keep, text, flags=re.DOTALL | re.MULTILINE)
+    bare = re.sub(grammar, keep, text, flags=_FLAGS)
     lines = (line.rstrip() if keeps_indent else line.strip() for line in bare.splitlines())
     return [line for line in lines if line.strip()]
 
