@@ -115,9 +115,10 @@ def check_pattern(pattern: str | None) -> None:
 
 
 def find_quote(diff: str) -> str | None:
-    """Return what a simulated judge quotes of a diff: the longest added line, which is most likely code."""
-    added = re.findall(r"^\+(?!\+\+ )(.*\S.*)$", diff, re.MULTILINE)
-    return max(added, key=len).strip() if added else None
+    """Return what a simulated judge quotes of a diff: the longest added line that is no remark."""
+    added = [line.strip() for line in re.findall(r"^\+(?!\+\+ )(.*\S.*)$", diff, re.MULTILINE)]
+    code = [line for line in added if not line.startswith(("#", "//", "/*", "*", "--", "<!--", '"""'))]
+    return max(code or added, key=len, default=None)
 
 
 def read_block(label: str, prompt: str) -> str | None:

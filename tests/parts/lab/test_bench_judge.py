@@ -53,14 +53,12 @@ def test_a_perfect_judge(place: Place) -> None:
     assert "missing-migration/defective: FAIL" in done.stderr
 
 
-def test_a_judge_that_says_yes_to_everything_detects_next_to_nothing(place: Place) -> None:
+def test_a_judge_that_says_yes_to_everything_detects_what_only_comments_claim(place: Place) -> None:
     report = measured(place, LlmEntry(judge={"default": True}))
-    detected = report["detection"]["count"]
-    assert detected <= 3, "only quotes that are remarks in the code give it away"
-    assert report["detection"]["total"] == PAIRS
+    assert report["detection"]["count"] <= 2
     assert report["false_alarms"]["rate"] == 0
     assert "is not met: the whole interval is below it" in report["judgement"]
-    assert len(report["wrong"]) == PAIRS - detected
+    assert len(report["wrong"]) == report["detection"]["total"] - report["detection"]["count"]
 
 
 @pytest.mark.thorough
