@@ -304,7 +304,7 @@ class Loop:
                     if self.reviewer
                     else None,
                     judging=self.judging(),
-                    testing=DetachedTests(repo, self.root / "apart", run.id),
+                    testing=DetachedTests(repo, self.root / "apart", self.root / "exams"),
                     resumed_by_person=self.resumed_by_person,
                     survey=Survey(self.patience, self.timed),
                 )
@@ -319,7 +319,7 @@ class Loop:
 
     def checking(self, repo: Repository) -> Checking:
         """Checks in the work tree itself, or sealed."""
-        options = SealOptions(timeout=self.timeout, means=self.means)
+        options = SealOptions(timeout=self.timeout, means=self.means, exams=self.root / "exams")
         kind = Sealer if self.sealed else OpenSealer
         sealer = kind(self.repo, self.repo / ".git", self.root / "scratch", options)
         if isinstance(sealer, OpenSealer):

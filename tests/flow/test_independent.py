@@ -117,9 +117,9 @@ def test_work_that_passes_tests_of_somebody_else_is_independent(start: Start) ->
     assert proof.level is Level.INDEPENDENT, proof
     assert proof.independent is not None
     assert proof.independent.proved == ("test_independent_1_calc.Test.test_other",)
-    assert loop.git("show", "--stat", "--format=", f"refs/segue/proof/{loop.run_id}/1").split()[0] == (
-        "test_independent_1_calc.py"
-    )
+    every = loop.git("cat-file", "--batch-all-objects", "--batch", "--unordered")
+    assert "double(2), 4" in every
+    assert "double(5), 10" not in every, "an agent could read it there"
     assert loop.git("ls-files").split() == ["calc.py", "readme.md", "test_calc.py"]
     assert not list((loop.root / "apart").iterdir())
 
@@ -160,6 +160,8 @@ def test_test_that_the_judge_upholds_sends_the_agent_back(start: Start) -> None:
     sent = jobs(loop, "worker")[1].prompt.text
     assert "test_independent_1_calc.Test.test_other" in sent
     assert "they are not in your work tree" in sent
+    assert "4 != 10" in sent
+    assert "assertEqual(double(5)" not in sent
     assert "double(5), 10" in judge.seen[0].diff
     assert "return 4" in judge.seen[0].diff
     assert len(jobs(loop, "tester")) == 1

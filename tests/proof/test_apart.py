@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
+from msgspec.structs import replace
 
 from segue.domain.proof import CheckResult, CheckState
 from segue.proof.execute import SealOptions
-from segue.proof.independent import DetachedTests, describe_interface, independent_path, is_in
+from segue.proof.independent import DetachedTests, describe_interface, independent_path, is_in, without_lines
 from segue.system.git.repository import Repository
 from tests.proof.projects import DISCOVER, Checkout
 
@@ -44,7 +45,7 @@ def test_only_new_test_files_are_kept_and_the_work_tree_stays_as_it_is(tmp_path:
     place.write({"work.txt": "under way\n"})
 
     async def run() -> tuple[str, ...]:
-        apart = DetachedTests(await Repository.open(place.root), tmp_path / "apart", "run-1")
+        apart = DetachedTests(await Repository.open(place.root), tmp_path / "apart", tmp_path / "exams")
         folder = await apart.open(place.base, "3-1")
         names = sorted(path.name for path in folder.iterdir())
         assert names == [".git", "calc.py", "test_old.py"]
@@ -59,16 +60,20 @@ def test_only_new_test_files_are_kept_and_the_work_tree_stays_as_it_is(tmp_path:
         kept = await apart.keep("3-1", "3", place.base)
         assert kept is not None
         tree = await apart.lay_over(place.base, [kept.commit])
-        listed = place.git("ls-tree", "-r", "--name-only", tree).split()
+        objects = replace((await Repository.open(place.root)).objects(), aside=tmp_path / "exams")
+        listed = (await objects.git("ls-tree", "-r", "--name-only", tree)).out.decode().split()
         assert listed == ["calc.py", "test_old.py", "tests/test_independent_3_a.py"]
-        assert place.git("show", f"{tree}:calc.py") == "x = 1"
+        assert await objects.read(tree, "calc.py") == "x = 1\n"
+        assert "+def test_a(): pass" in await apart.show(kept.commit)
+        assert await apart.has(kept.commit)
         apart.close("3-1")
         assert not folder.exists()
         return kept.files
 
+    before = place.git("cat-file", "--batch-all-objects", "--batch-check")
     assert asyncio.run(run()) == ("tests/test_independent_3_a.py",)
+    assert place.git("cat-file", "--batch-all-objects", "--batch-check") == before
     assert place.git("status", "--porcelain") == "?? work.txt"
-    assert place.git("rev-parse", "--verify", "refs/segue/proof/run-1/3")
     assert not list((place.root / ".git").glob("segue-index*"))
 
 
@@ -87,18 +92,32 @@ def test_interface_lists_public_names_of_the_files_that_are_named(tmp_path: Path
     ]
 
 
+@pytest.mark.parametrize(
+    ("output", "kept"),
+    [
+        (">       assert double(5) == 10\nE       assert 4 == 10", "E       assert 4 == 10"),
+        ("  File x, line 5\n    assert double(5) == 10\nAssertionError", "  File x, line 5\nAssertionError"),
+        ("  3 |   assert double(5) == 10\n+ 10\n- 4", "+ 10\n- 4"),
+        ("else:\nFAILED", "else:\nFAILED"),
+    ],
+)
+def test_what_a_runner_says_has_no_line_of_the_tests(output: str, kept: str) -> None:
+    source = "+++ b/test_x.py\n@@ -0,0 +1,3 @@\n+def test_other():\n+    assert double(5) == 10\n+    else:\n"
+    assert without_lines(output, source) == kept
+
+
 @pytest.mark.thorough
 @pytest.mark.quick("copy")
 @pytest.mark.parametrize("means", ["auto", "copy"])
 def test_checks_run_tests_that_are_not_in_the_work_tree(
     tmp_path: Path, means: Literal["auto", "copy"]
 ) -> None:
-    options = SealOptions(timeout=300, means=means)
+    options = SealOptions(timeout=300, means=means, exams=tmp_path / "exams")
     place = Checkout(tmp_path, {"readme.md": "x\n"}, options)
     head = place.commit({"calc.py": "def one():\n    return 1\n"})
 
     async def run() -> CheckResult:
-        apart = DetachedTests(await Repository.open(place.root), tmp_path / "apart", "run-1")
+        apart = DetachedTests(await Repository.open(place.root), tmp_path / "apart", tmp_path / "exams")
         folder = await apart.open(place.base, "1")
         text = (
             "import unittest\n\nfrom calc import one\n\n\nclass Test(unittest.TestCase):\n"

@@ -24,7 +24,7 @@ from segue.flow.judging import ask_judges, no_verdict
 from segue.flow.phase import CONTEST, DISPUTE
 from segue.flow.state import TaskState
 from segue.prompts.judge import contested_text
-from segue.proof.independent import is_in
+from segue.proof.independent import is_in, without_lines
 
 _ARE_RIGHT = (
     "The failing tests ask for what the task asks for, or for what an earlier task asked for and this one "
@@ -35,16 +35,23 @@ _HINT = (
 )
 
 
+_LOST = "independent tests are not on this machine, or were deleted, and did not run"
+
+
 async def lay_tests(context: RunContext, state: TaskState, command: str, tree: str) -> tuple[str, str]:
     """Return the base and the work with the independent tests that a check runs.
 
     The base has those of earlier tasks, which must still pass; the work has those of this task as well.
     """
     base, testing = state.base.head, context.testing
-    earlier = [one.commit for one in _earlier(context, state) if command in one.commands]
-    own = [one.commit for one in _own(state) if command in one.commands]
+    wanted = (_earlier(context, state), _own(state))
+    earlier, own = ([one.commit for one in several if command in one.commands] for several in wanted)
     if testing is None or not (earlier or own):
         return base, tree
+    lost = {commit for commit in (*earlier, *own) if not await testing.has(commit)}
+    if lost and _LOST not in state.notes:
+        state.notes.append(_LOST)
+    earlier, own = ([one for one in several if one not in lost] for several in (earlier, own))
     before = await testing.lay_over(base, earlier) if earlier else base
     return before, await testing.lay_over(tree, [*earlier, *own])
 
@@ -54,11 +61,15 @@ def dropped_tests(context: RunContext, state: TaskState) -> set[str]:
     return set(state.own_tests.dropped).union(*(proof.dropped for proof in _proofs(context, state)))
 
 
-def explain_failure(context: RunContext, state: TaskState, result: CheckResult) -> CheckResult:
-    """Tell the agent about tests that it cannot see."""
-    if result.ok or not _independent(context, state, result.failing):
+async def explain_failure(context: RunContext, state: TaskState, result: CheckResult) -> CheckResult:
+    """Tell the agent about tests that it cannot see: what happened, and none of their lines."""
+    testing, failing = context.testing, _independent(context, state, result.failing)
+    if result.ok or testing is None or not failing:
         return result
-    return replace(result, reason=f"{result.reason} {_HINT}")
+    known = (*_own(state), *_earlier(context, state))
+    shown = [one.commit for one in known if any(is_in(test, one.files) for test in failing)]
+    source = "\n".join([await testing.show(commit) for commit in shown if await testing.has(commit)])
+    return replace(result, reason=f"{result.reason} {_HINT}", output=without_lines(result.output, source))
 
 
 async def drop_wrong_tests(context: RunContext, state: TaskState, failed: Sequence[CheckResult]) -> bool:
@@ -125,7 +136,8 @@ async def _are_right(
         return True
     known = (*_own(state), *_earlier(context, state))
     shown = [one for one in known if any(is_in(test, one.files) for test in tests)]
-    sides = [await context.workspace.diff("", one.commit) for one in shown]
+    testing = context.testing
+    sides = [await testing.show(one.commit) for one in shown if testing is not None]
     sides.append(await context.workspace.diff(state.base.head, state.tree))
     files = tuple(dict.fromkeys(path for one in shown for path in one.files))
     evidence = Evidence(context.redact("\n".join(sides)), files, tuple(failed), state.last.summary)

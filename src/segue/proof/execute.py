@@ -71,6 +71,8 @@ class SealOptions(Struct, frozen=True):
     """How much mutants ask of the tests that prove a task."""
     bases: Path | None = None
     """Where results on trees that nobody works on are kept for all runs; None: with the run."""
+    exams: Path | None = None
+    """Where independent tests are kept, out of the repository; None: there are none."""
     setups: Path | None = None
     """Where what setup commands make is kept for all lanes of a run; None: with each."""
 

@@ -1,4 +1,4 @@
-"""Independent tests: written out of sight of the work, from what their author may see, and kept by git."""
+"""Independent tests: written out of sight of the work, from what their author may see, and kept apart."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from segue.domain.pattern import pattern
 from segue.proof.paths import Classifier, PathKind
@@ -76,20 +77,24 @@ _TEST_FILE = pattern(r"(test_)?(.+\.pyi?|.+(?:[._-](?:test|spec))\.[cm]?[jt]sx?|
 
 
 class KeptTests(Struct, frozen=True):
-    """Tests that were written, as git keeps them."""
+    """Tests that were written, as they are kept."""
 
     commit: str
     files: tuple[str, ...]
 
 
 class DetachedTests:
-    """A place for tests that belong to no work tree."""
+    """A place for tests that belong to no work tree, and that nobody who works can read.
+
+    They are git objects in a folder of Segue's: the repository, which every agent reads, has none of them.
+    """
 
     __test__ = False
 
-    def __init__(self, repo: Repository, folder: Path, run: str) -> None:
-        """Work in a folder of the run; git keeps the tests in the repository, under refs of the run."""
-        self._repo, self._folder, self._refs = repo, folder, f"refs/segue/proof/{run}"
+    def __init__(self, repo: Repository, folder: Path, exams: Path) -> None:
+        """Let their author work in a folder of the run; `exams` is where the tests of all runs are kept."""
+        self._repo, self._folder = repo, folder
+        self._objects = replace(repo.objects(), aside=exams)
 
     async def open(self, commit: str, name: str) -> Path:
         """Return a folder with the files of a commit and no history; it stays until it is closed."""
@@ -119,13 +124,20 @@ class DetachedTests:
         files = {independent_path(path, task): folder / path for path in found[:_MOST_FILES]}
         if not files:
             return None
-        ref = f"{self._refs}/{_slug(task)}"
-        kept = await keep_files(self._repo, files, ref, f"Independent tests of task {task}")
+        kept = await keep_files(self._objects, files, f"Independent tests of task {task}")
         return KeptTests(kept, tuple(files))
 
     async def lay_over(self, tree: str, tests: Sequence[str]) -> str:
         """Return a tree with the tests of some commits in it."""
-        return await lay_over(self._repo, tree, tests)
+        return await lay_over(self._objects, tree, tests)
+
+    async def has(self, commit: str) -> bool:
+        """Return whether tests are here: those of another machine, or that were deleted, are not."""
+        return await self._objects.has(commit)
+
+    async def show(self, commit: str) -> str:
+        """Return tests as a diff that adds them."""
+        return await self._objects.diff("", commit)
 
 
 def independent_path(path: str, task: str) -> str:
@@ -146,6 +158,17 @@ def is_in(test: str, files: Sequence[str]) -> bool:
         if test == path or test.startswith((f"{path}:", f"{path} ", f"{path}/", f"{module}.")):
             return True
     return False
+
+
+_TELLING = 8
+"""A shorter line of a test, such as `else:`, gives nothing away."""
+
+
+def without_lines(output: str, source: str) -> str:
+    """Return what a runner printed without the lines of tests that it quotes; `source` is a diff of them."""
+    added = {line[1:].strip() for line in source.splitlines() if line.startswith("+")}
+    telling = [line for line in added if len(line) >= _TELLING and not line.startswith("++ ")]
+    return "\n".join(line for line in output.split("\n") if not any(one in line for one in telling))
 
 
 def _files_in(folder: Path) -> Iterator[str]:

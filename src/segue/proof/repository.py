@@ -12,7 +12,7 @@ from segue.proof.command import SHARED_OBJECTS
 from segue.proof.compose import Composed
 from segue.proof.git_copy import GitSource, make_git
 from segue.proof.trees import write_index
-from segue.system.git.objects import Objects
+from segue.system.git.objects import Objects, as_alternates
 
 _ALONE = ("-c", "gc.auto=0", "-c", "maintenance.auto=false", "-c", "core.fsyncMethod=batch")
 _WHO = {
@@ -37,7 +37,7 @@ async def make_repository(tree: Path, composed: Composed, objects: Objects) -> P
         "GIT_DIR": str(git),
         "GIT_WORK_TREE": str(tree),
         "GIT_OBJECT_DIRECTORY": str(git / "objects"),
-        "GIT_ALTERNATE_OBJECT_DIRECTORIES": str(shared),
+        **as_alternates(shared, *filter(None, [objects.aside])),
         **_WHO,
     }
     await write_index(objects, composed.entries, variables)

@@ -89,7 +89,7 @@ class Sealer:
         self._git_dir = git_dir
         self._root, self._scratch, self._options = root.resolve(), scratch, options
         self._trees = Trees(self._root, home.resolve() if home is not None else self._root)
-        self._objects = Objects(common_dir(git_dir), GitPlace.of(self._root, git_dir))
+        self._objects = Objects(common_dir(git_dir), GitPlace.of(self._root, git_dir), options.exams)
         self._inputs: Inputs | None = None
         self._last_base: str | None = None
 

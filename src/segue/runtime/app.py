@@ -154,6 +154,10 @@ class App(Struct, frozen=True):
         """Return where a run keeps what its agents must not touch."""
         return self.state_dir / "runs" / run_id / "guard"
 
+    def exams(self) -> Path:
+        """Return where independent tests are kept: no agent may read them, and later runs need them."""
+        return self.state_dir.absolute() / "exams"
+
     def source(self, named: str | None, repo: Path, kind: str | None = None) -> Source:
         """Open the source that was named, or the one that is found; `kind` says which variant is meant."""
         request = self._request_source(named, repo)

@@ -334,7 +334,7 @@ class _Session:
             judging=parts.judging,
             building=parts.building,
             resumed_by_person=self._is_resumed_by_person(),
-            testing=DetachedTests(opened.repo, folder / "independent", opened.run.id),
+            testing=DetachedTests(opened.repo, folder / "independent", opened.app.exams()),
             earlier={} if opened.is_first else read_earlier(self._store, opened.run.source_key),
             touched=read_touched(self._store, opened.run.source_key) if opened.spec.lanes else {},
             contract=list_contract(opened) if parts.cloud else {},

@@ -204,7 +204,7 @@ def make_checking(
         from segue.proof.seal import Sealer
         from segue.system.lane import is_beside, top_of
 
-        proof = settings.proof
+        proof, exams = settings.proof, app.exams()
         options = SealOptions(
             control_files=settings.control_files,
             known_failures=settings.known_failures,
@@ -214,6 +214,7 @@ def make_checking(
             timeout=settings.check_timeout,
             effort=Effort(proof.sharpness, proof.mutants, proof.mutant_seconds),
             bases=app.state_dir.absolute() / "bases",
+            exams=exams if proof.independent or exams.is_dir() else None,
             setups=setups,
         )
         home = top_of(app.stands_for or app.repo) if is_beside(repo.root, app.state_dir) else None

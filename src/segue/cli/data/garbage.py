@@ -85,7 +85,7 @@ async def find_leftovers(rule: Rule, store: Store) -> AsyncIterator[Leftover]:
         if path.is_dir() and rule.is_over(runs.get(path.name)):
             why = "an agent may still be running" if _is_supervised(path) else ""
             yield Leftover("run", path, size_of(path), path.name, why)
-    for found in (*_scratch(rule), *_bases(rule), *_locks(rule, runs)):
+    for found in (*_scratch(rule), *_bases(rule), *_exams(rule), *_locks(rule, runs)):
         yield found
 
 
@@ -167,6 +167,14 @@ def _bases(rule: Rule) -> Iterator[Leftover]:
     for path in _entries(rule, "bases"):
         if path.suffix == ".json" and path.is_file() and rule.is_old(newest(path)):
             yield Leftover("scratch", path, size_of(path))
+
+
+def _exams(rule: Rule) -> Iterator[Leftover]:
+    """Yield independent tests that were written long ago."""
+    for folder in _entries(rule, "exams"):
+        for path in sorted(folder.iterdir()) if folder.is_dir() else ():
+            if path.is_file() and rule.is_old(newest(path)):
+                yield Leftover("scratch", path, size_of(path))
 
 
 def _locks(rule: Rule, runs: dict[str, Run]) -> Iterator[Leftover]:

@@ -155,7 +155,7 @@ async def _run_checks(
             words=words_of(context, task),
             measured=True,
         )
-        result = explain_failure(context, state, name_broken_tasks(context, state, result))
+        result = await explain_failure(context, state, name_broken_tasks(context, state, result))
         result = clean_result(context.redact, result)
         results.append(result)
         await store_result(context, state, key, result, began)

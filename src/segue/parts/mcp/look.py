@@ -15,9 +15,10 @@ from pydantic import Field
 
 from segue.domain.amounts import describe_until
 from segue.domain.errors import UsageError
-from segue.domain.events import PLAN_GATE
+from segue.domain.events import PLAN_GATE, Recorded
 from segue.domain.kinds import with_kinds
 from segue.domain.run import USUAL_RUNS, Run
+from segue.flow.phase import INDEPENDENT
 from segue.parts.mcp.project import ServedProject
 from segue.reports.card.build import build_cards
 from segue.reports.card.card import ProofCard
@@ -157,7 +158,8 @@ class LookTools:
                             "text": text,
                         }
                         for event in store.events(found.id, after=after)
-                        if (text := (describe_event(event) or "")[:_MOST_TEXT])
+                        if not (self._project.in_run and _is_unseen(event))
+                        and (text := (describe_event(event) or "")[:_MOST_TEXT])
                     ),
                     maxlen=last,
                 )
@@ -180,6 +182,12 @@ class LookTools:
         The journal: orchestrator_runs, orchestrator_steps, orchestrator_events (run_id, seq, ts, step, type,
         data); instants in it are milliseconds since the epoch.
         """
+
+        if self._project.in_run:
+            raise UsageError(
+                "The dataset has tests that those who work must not see, so agents of a run cannot ask it.",
+                hint="read_log has what was said about your work",
+            )
 
         def ask() -> Data:
             with self._project.look().store(read_only=True) as store:
@@ -206,6 +214,11 @@ class LookTools:
         with app.store(read_only=True) as store:
             found = await asyncio.to_thread(self._project.find, store, app, run)
             return await _watch(store, found, seconds, ctx.report_progress)
+
+
+def _is_unseen(event: Recorded) -> bool:
+    """Return whether it shows who writes independent tests at work."""
+    return f"/{INDEPENDENT.name}/" in f"{event.step}/"
 
 
 def read_status(project: ServedProject, name: str) -> Data:

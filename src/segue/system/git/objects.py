@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from segue.domain.errors import WorkspaceError
 from segue.domain.workspace import Snapshot
-from segue.system.files import brief_folder, signature
+from segue.system.files import brief_folder, private_folder, signature
 from segue.system.git.folders import GitPlace, check_objects, read_tree
 from segue.system.git.outside import as_variables, read_config, run_git, run_outside
 from segue.system.process.capture import Captured, programs_started
@@ -71,6 +71,8 @@ class Objects(Struct, frozen=True):
     """The git folder that all work trees of the repository share."""
     place: GitPlace | None = None
     """The work tree whose allowed filters, such as LFS, apply when files are written."""
+    aside: Path | None = None
+    """A folder for objects that the repository must not have: new ones go there, and both are read."""
 
     async def filters(self) -> dict[str, str]:
         """Return variables that let git start the filters it may start; LFS's content is filled in later."""
@@ -174,7 +176,7 @@ class Objects(Struct, frozen=True):
         where: Path | None = None,
     ) -> Captured:
         name = next(word for word in arguments if word != "-c" and "=" not in word)
-        own = {"GIT_DIR": str(folder), "GIT_OBJECT_DIRECTORY": f"{self.common_dir}/objects"}
+        own = {"GIT_DIR": str(folder), **self._stores()}
         check_objects(self.common_dir)
         extra = {**_ENVIRONMENT, **own, **(variables or {})}
         try:
@@ -184,6 +186,14 @@ class Objects(Struct, frozen=True):
         if done.exit_code not in codes:
             raise WorkspaceError(f"git {name} failed: {done.said}", kept="Nothing was changed.")
         return done
+
+    def _stores(self) -> dict[str, str]:
+        """Return the variables that name where objects are."""
+        shared = f"{self.common_dir}/objects"
+        if self.aside is None:
+            return {"GIT_OBJECT_DIRECTORY": shared}
+        private_folder(self.aside)
+        return {"GIT_OBJECT_DIRECTORY": str(self.aside), **as_alternates(shared)}
 
     @contextlib.contextmanager
     def _folder(self, attributes: bytes = b"") -> Iterator[Path]:
@@ -210,6 +220,12 @@ class Objects(Struct, frozen=True):
         except (OSError, UnsafeFile):
             return _CONFIG
         return _SHA256 if "objectformat=sha256" in config.replace(" ", "") else _CONFIG
+
+
+def as_alternates(*folders: object) -> dict[str, str]:
+    """Return the variable that names further folders with objects, also where a colon is in a path."""
+    quoted = (str(one).replace("\\", "\\\\").replace('"', '\\"') for one in folders)
+    return {"GIT_ALTERNATE_OBJECT_DIRECTORIES": ":".join(f'"{one}"' for one in quoted)}
 
 
 _MARKER = ": leftover conflict marker"

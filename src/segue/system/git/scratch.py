@@ -13,10 +13,11 @@ from pathlib import Path
 from segue.domain.errors import WorkspaceError
 from segue.system.files import brief_folder, private_folder, read_start
 from segue.system.git.folders import COMMIT, common_dir, read_refs
-from segue.system.git.objects import EMPTY_TREE
+from segue.system.git.objects import EMPTY_TREE, Objects
 from segue.system.git.outside import run_git
 from segue.system.git.recovery import clear_stale_locks
 from segue.system.git.repository import FALLBACK_IDENTITY, Repository
+from segue.system.process.capture import Captured
 
 _REMOTE_HEAD = "refs/remotes/origin/HEAD"
 _SHA256 = 64
@@ -190,27 +191,30 @@ async def export(repo: Repository, commit: str, folder: Path) -> None:
     draft.rename(folder)
 
 
-async def keep_files(repo: Repository, files: Mapping[str, Path], ref: str, message: str) -> str:
-    """Make a commit of these files alone and keep it under a ref; the work tree is not touched."""
+async def keep_files(objects: Objects, files: Mapping[str, Path], message: str) -> str:
+    """Make a commit of these files alone; neither the work tree nor a ref is touched."""
     listed = "".join(f"{path}\n" for path in files.values()).encode("utf-8", "surrogateescape")
-    found = await repo.git("hash-object", "-w", "--no-filters", "--stdin-paths", stdin=listed)
-    lines = "".join(f"100644 {blob} 0\t{path}\0" for path, blob in zip(files, found.split(), strict=True))
+    found = await objects.git("hash-object", "-w", "--no-filters", "--stdin-paths", stdin=listed)
+    blobs = found.out.decode().split()
+    lines = "".join(f"100644 {blob} 0\t{path}\0" for path, blob in zip(files, blobs, strict=True))
     with own_index() as extra:
-        await repo.git("update-index", "-z", "--index-info", stdin=lines.encode(), extra=extra)
-        tree = (await repo.git("write-tree", extra=extra)).strip()
-    commit = (await repo.git(*FALLBACK_IDENTITY, "commit-tree", tree, "-m", message)).strip()
-    await repo.git("update-ref", ref, commit)
-    return commit
+        await objects.git("update-index", "-z", "--index-info", stdin=lines.encode(), variables=extra)
+        tree = _word(await objects.git("write-tree", variables=extra))
+    return _word(await objects.git(*FALLBACK_IDENTITY, "commit-tree", tree, "-m", message))
 
 
-async def lay_over(repo: Repository, tree: str, commits: Sequence[str]) -> str:
+async def lay_over(objects: Objects, tree: str, commits: Sequence[str]) -> str:
     """Return the tree that has the files of some commits over those of a tree."""
     with own_index() as extra:
-        await repo.git("read-tree", tree or EMPTY_TREE, extra=extra)
+        await objects.git("read-tree", tree or EMPTY_TREE, variables=extra)
         for commit in commits:
-            entries = await repo.git("ls-tree", "-r", "-z", "--full-tree", commit)
-            await repo.git("update-index", "-z", "--index-info", stdin=entries.encode(), extra=extra)
-        return (await repo.git("write-tree", extra=extra)).strip()
+            entries = (await objects.git("ls-tree", "-r", "-z", "--full-tree", commit)).out
+            await objects.git("update-index", "-z", "--index-info", stdin=entries, variables=extra)
+        return _word(await objects.git("write-tree", variables=extra))
+
+
+def _word(said: Captured) -> str:
+    return said.out.decode().strip()
 
 
 @contextmanager

@@ -1,0 +1,94 @@
+"""Nobody who works can read the independent tests: an agent that looks everywhere finds none of them."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.place import Place
+from tests.isolation.means import each, run_by
+from tests.proof.projects import DISCOVER
+
+PLAN = (
+    "## Task 1\nWrite `double` in calc.py, with a test.\n\n## Task 2\nWrite `half` in calc.py, with a test.\n"
+)
+EXAM = r"""import unittest
+
+import calc
+
+
+class Test(unittest.TestCase):
+    def test_other(self):
+        self.assertEqual(calc.double(5), 10, "quag\\u0067a")
+"""
+WORKER = r"""
+import os, pathlib, subprocess, sys
+
+WORD = "".join(["quag", "ga"])  # in the tests, and nowhere else
+text = sys.stdin.read()
+here = pathlib.Path.cwd()
+name, body = ("half", "x / 2") if "Write `half`" in text else ("double", "2 * x")
+with (here / "calc.py").open("a") as file:
+    file.write(f"def {name}(x):\n    return {body}\n")
+(here / f"test_{name}.py").write_text(
+    "import unittest\nimport calc\n\nclass T(unittest.TestCase):\n"
+    f"    def test_it(self):\n        self.assertEqual(calc.{name}(4), {2 if name == 'half' else 8})\n"
+)
+found = ["the prompt"] if WORD in text else []
+
+
+def git(*words):
+    return subprocess.run(["git", *words], capture_output=True, errors="replace").stdout
+
+
+for words in (("cat-file", "--batch-all-objects", "--batch"), ("for-each-ref",), ("log", "--all", "-p")):
+    found += ["git"] if WORD in git(*words) else []
+new = pathlib.Path(__file__).stat().st_mtime
+places = [one for one in pathlib.Path("/tmp").iterdir() if one.stat().st_mtime >= new]
+for top in (STATE, "/dev/shm", "/var/tmp", *places):
+    for folder, _, names in os.walk(top):
+        for name in names:
+            path = pathlib.Path(folder, name)
+            try:
+                if path.stat().st_size < 5_000_000 and WORD.encode() in path.read_bytes():
+                    found.append(str(path))
+            except OSError:
+                pass
+for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+    try:
+        found += [str(path)] if WORD.encode() in path.read_bytes() else []
+    except OSError:
+        pass
+with (here / "found.txt").open("a") as file:
+    file.write("".join(f"{one}\n" for one in found) or "nothing\n")
+"""
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("means", each("bwrap", "namespaces"))
+def test_an_agent_that_searches_everything_finds_no_independent_test(tmp_path: Path, means: str) -> None:
+    place = Place.make(tmp_path, PLAN)
+    place.use_sandbox()
+    worker = place.root / "agent.py"
+    worker.write_text(f"STATE = {str(place.root)!r}\n{WORKER}")
+    argv = json.dumps([sys.executable, "-IS", str(worker)])
+    quoted = EXAM.replace('"', '\\"')
+    place.script(f'[[on]]\nphase = "independent"\nwrite."test_more.py" = """\n{quoted}"""\n')
+    place.config(
+        f'checks = ["{shlex.join(DISCOVER)}"]\nagent = "command"\n[proof]\nindependent = true\n'
+        f'[roles]\ntest = "scripted"\n[agents.scripted]\nscript = "script.toml"\n'
+        f"[agents.command]\nargv = {argv}\n"
+    )
+    done = run_by(means, place, "run", "plan.md")
+    assert done.returncode == 0, done.stderr
+    levels = {key: task["proof"] for key, task in _tasks(place).items()}
+    assert levels["1"] == "independent", "the tests were written, and ran"
+    assert (place.repo / "found.txt").read_text() == "nothing\nnothing\n"
+
+
+def _tasks(place: Place) -> dict[str, dict[str, str]]:
+    return {task["key"]: task for task in place.json("status", "last")["tasks"]}
