@@ -13,6 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from segue.domain.pattern import pattern
+from segue.domain.proof import IndependentTests
 from segue.proof.paths import Classifier, PathKind
 from segue.system.beneath import read_below
 from segue.system.git.repository import Repository
@@ -138,6 +139,23 @@ class DetachedTests:
     async def show(self, commit: str) -> str:
         """Return tests as a diff that adds them."""
         return await self._objects.diff("", commit)
+
+
+async def write_tests(
+    repo: Path, exams: Path, kept: Sequence[tuple[str, IndependentTests]], folder: Path
+) -> list[Path]:
+    """Write the tests of tasks into a folder for each, for people; return the files that were there."""
+    objects = replace((await Repository.open(repo)).objects(), aside=exams)
+    written = []
+    for task, tests in kept:
+        for path in tests.files:
+            text = await objects.read(tests.commit, path)
+            if text is not None:
+                place = folder / _slug(task) / path
+                place.parent.mkdir(parents=True, exist_ok=True)
+                place.write_text(text, encoding="utf-8")
+                written.append(place)
+    return written
 
 
 def independent_path(path: str, task: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable
@@ -17,6 +18,7 @@ from tests import loopback
 from tests.cli.place import DEADLINE, Place, processes_with, until
 from tests.cli.test_build import GOAL, plan, step
 from tests.parts.mcp.caller import COMMAND, MODES, Caller, listening, over_http, over_stdio
+from tests.proof.projects import DISCOVER
 
 Connect = Callable[[Place, str], AbstractAsyncContextManager[Caller]]
 WORK = '[[on]]\nphase = "execute"\nwrite = { "f{task}" = "the work of {task}" }\n'
@@ -209,6 +211,40 @@ def test_an_agent_of_a_run_may_only_look(place: Place, command: tuple[str, ...])
 
     asyncio.run(talk())
     assert decisions(place) == []
+
+
+EXAM = """\
+import unittest
+
+import calc
+
+
+class Test(unittest.TestCase):
+    def test_other(self):
+        self.assertEqual(calc.double(5), 10)
+"""
+
+
+@pytest.mark.thorough
+def test_an_agent_of_a_run_sees_nothing_of_independent_tests(place: Place) -> None:
+    work = "write = { 'calc.py' = 'def double(x):\\n    return 2 * x\\n' }".replace("'", '"')
+    place.script(
+        f'[[on]]\nphase = "independent"\nsay = "I wrote quagga."\nwrite."test_more.py" = """\n'
+        f'{EXAM}"""\n[[on]]\nphase = "execute"\n{work}\n'
+    )
+    place.more_config(f'checks = ["{shlex.join(DISCOVER)}"]\nproof = {{ independent = true }}\n')
+    place.segue("run", "plan.md", "--task", "1")
+
+    async def read() -> str:
+        async with over_stdio(place) as caller:
+            if "SEGUE_JOB_FOLDER" in place.env:
+                refused = await caller.refused("query_dataset", sql="select * from segue_tool_calls")
+                assert "must not see" in refused
+            return json.dumps(await caller.call("read_log", last=200))
+
+    assert "quagga" in asyncio.run(read())
+    place.env["SEGUE_JOB_FOLDER"] = "/somewhere"
+    assert "quagga" not in asyncio.run(read())
 
 
 def test_a_server_that_only_answers_questions(place: Place) -> None:

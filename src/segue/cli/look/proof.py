@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from segue.cli.options import CommandSettings, options
+from segue.cli.options import FOLDER, CommandSettings, options
 from segue.cli.terminal.output import Printer
 
 if TYPE_CHECKING:
     from segue.domain.run import Run
     from segue.reports.card.card import ProofCard
+    from segue.runtime.app import App
 
 
 @click.command()
@@ -20,6 +22,11 @@ if TYPE_CHECKING:
 @click.option("--markdown", is_flag=True, help="Print Markdown, as for a pull request.")
 @click.option("--html", is_flag=True, help="Print a self-contained page.")
 @click.option("--junit", is_flag=True, help="Print JUnit XML for CI: passed means proven.")
+@click.option(
+    "--tests",
+    type=FOLDER,
+    help="Write the independent tests into this folder, once the run is over.",
+)
 @options("repo", "config", "database", "json")
 def proof(
     run_id: str | None,
@@ -27,6 +34,7 @@ def proof(
     markdown: bool,
     html: bool,
     junit: bool,
+    tests: Path | None,
     settings: CommandSettings,
     output: Printer,
 ) -> None:
@@ -40,14 +48,15 @@ def proof(
       segue proof last T012
       segue proof last --markdown > proof.md
       segue proof last --junit > segue.xml
+      segue proof last --tests ./tests-of-others
       segue proof 20261115-0219 --json | jq '.data.tasks[].proof'
     """
     from segue.cli.runs import find_run, unknown_task
     from segue.reports.card.build import build_cards
     from segue.runtime.sources import read_tasks
 
-    if markdown + html + junit + output.json > 1:
-        raise click.UsageError("Choose one of --json, --markdown, --html and --junit.")
+    if markdown + html + junit + output.json + (tests is not None) > 1:
+        raise click.UsageError("Choose one of --json, --markdown, --html, --junit and --tests.")
     app = settings.look(parts=False)
     with app.store(read_only=True) as store:
         run = find_run(store, app, run_id)
@@ -57,7 +66,9 @@ def proof(
         if task not in keys:
             raise unknown_task(run, task, keys)
         cards = [cards[keys.index(task)]]
-    if output.json:
+    if tests is not None:
+        _write_tests(app, run, cards, tests, output)
+    elif output.json:
         output.data({"run": run.id, "tasks": [card.to_json() for card in cards]})
     elif junit:
         from segue.reports.card.junit import render_junit
@@ -65,6 +76,28 @@ def proof(
         output.text(render_junit(cards, run).rstrip("\n"))
     else:
         output.text(_render(cards, run, markdown, html))
+
+
+def _write_tests(app: App, run: Run, cards: list[ProofCard], folder: Path, output: Printer) -> None:
+    """Write the tests that no agent may read; while the run goes on, its agents could."""
+    import asyncio
+
+    from segue.domain.errors import UsageError
+    from segue.proof.independent import write_tests
+    from segue.view.load import ACTIVE
+
+    if run.state in ACTIVE:
+        raise UsageError(
+            f"Run {run.id} is not over, and its agents must not read these tests.",
+            kept="Nothing was written.",
+            hint=f"Stop it first: segue stop {run.id}",
+        )
+    kept = [(card.task, card.independent) for card in cards if card.independent is not None]
+    written = asyncio.run(write_tests(Path(run.spec.repo), app.exams(), kept, folder))
+    for path in written:
+        output.text(str(path))
+    if not written:
+        output.text("There are no independent tests.")
 
 
 def _render(cards: list[ProofCard], run: Run, markdown: bool, html: bool) -> str:
