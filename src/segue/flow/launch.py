@@ -284,6 +284,7 @@ class LaunchAttempt:
             if (most := launcher.most_at_once(agent.name)) is not None:
                 await stack.enter_async_context(journal.slot(f"agent {agent.name}", most))
             if journal.state(self.key) is None:
+                launcher.ensure_room(request.workspace)
                 launcher.admit(self.key, series.task)
                 if launcher.guard is not None:
                     launcher.guard.before(self.key)
