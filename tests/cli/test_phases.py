@@ -121,6 +121,11 @@ def test_a_reviewer_that_fails(cursor: Place, policy: str, code: int, reviews: i
     assert len([key for key in steps(cursor) if key.startswith("review")]) == reviews
     if code:
         assert "stet" in done.stderr
+        assert "only the review is repeated" in done.stderr
+    launches = len(prompts(cursor))
+    stet_finds(cursor)
+    cursor.segue("resume", "last")
+    assert len(prompts(cursor)) == launches, "the agent is not paid twice for a reviewer's failure"
 
 
 @pytest.mark.thorough
