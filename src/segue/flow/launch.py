@@ -360,7 +360,9 @@ class LaunchAttempt:
         found, failure = await guard.after(self.key, series.about, label)
         if found:
             await journal.emit(Tampered(series.task, found), self.key)
-        return replace(outcome, failure=outcome.failure or failure), found
+        inside = [one.text for one in found if one.subject == "submodule"]
+        facts = {**outcome.facts, **({"inside": inside} if inside else {})}
+        return replace(outcome, failure=outcome.failure or failure, facts=facts), found
 
     def _result(
         self, request: LaunchRequest, outcome: Outcome, tampering: tuple[Tampering, ...]

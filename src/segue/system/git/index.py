@@ -48,6 +48,10 @@ MADE_AGAIN = pattern(
 """Files that a tool makes again."""
 
 
+STAY_INSIDE = "Segue commits nothing inside submodules: they are uncommitted, where the agent left them."
+"""What becomes of files that an agent changed in a submodule."""
+
+
 class _IndexEntry(NamedTuple):
     """What an index has of a file."""
 
