@@ -19,6 +19,8 @@ number = next(word for word in ("one", "two", "three") if f"Write {word}" in pro
 pathlib.Path(f"{number}.txt").write_text(number * 100)
 root, what = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
 once = root / "once"
+with (root / "launches").open("a") as launches:
+    launches.write(f"{number}\\n")
 if number == "two" and not once.exists():
     once.touch()
     if what.suffix == ".db":
@@ -32,6 +34,7 @@ if number == "two" and not once.exists():
                         file.write(bytes(size))
                 except OSError:
                     pass
+print("I have done it. " * 500)
 """
 """Writes a file for each task; in the second it fills a disk, or deletes a database, once."""
 
@@ -41,11 +44,13 @@ small, filler, repo, *segue = sys.argv[1:]
 subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", small], check=True)
 subprocess.run(["cp", "-a", f"{small}.before/.", small], check=True)
 first = subprocess.run([*segue, "run", "plan.md"], cwd=repo).returncode
+full = subprocess.run([*segue, "resume"], cwd=repo).returncode
+launches = pathlib.Path(f"{repo}/../launches").read_text().split()
 pathlib.Path(filler).unlink()
 again = subprocess.run([*segue, "resume"], cwd=repo).returncode
 log = subprocess.run(["git", "log", "--format=%s"], cwd=repo, capture_output=True, text=True).stdout
 status = subprocess.run(["git", "status", "--short"], cwd=repo, capture_output=True, text=True).stdout
-print("\\nRESULT", first, again, log.count("Task "), repr(status))
+print("\\nRESULT", first, full, again, log.count("Task "), repr(status), *launches)
 """
 """Mounts a small disk in a namespace of its own, so that nobody else sees it."""
 
@@ -85,9 +90,10 @@ def test_a_disk_that_gets_full_costs_nothing_but_time(place: Place, name: str, c
         *SEGUE,
     ]
     done = subprocess.run(command, env=place.env, capture_output=True, text=True, timeout=120)
-    assert f"RESULT {code} 0 3 ''" in done.stdout, done.stdout + done.stderr
+    assert f"RESULT {code} {code} 0 3 '' one two\n" in done.stdout, done.stdout + done.stderr
     assert "No space left on device" in done.stderr or "disk is full" in done.stderr
     assert "unexpected" not in done.stderr
+    assert (place.root / "launches").read_text().split() == ["one", "two", "three"], "nobody is paid twice"
 
 
 @pytest.mark.thorough

@@ -10,7 +10,7 @@ import pytest
 from tests.cli.place import Place
 
 WRAPPER = """#!/bin/sh
-# Counts the gits since the agent ended, and lets some of them fail.
+# Counts the gits since the first agent ended, and lets some of them fail.
 if [ -e {folder}/ended ]; then
     echo >> {folder}/calls
     n=$(wc -l < {folder}/calls)
@@ -18,39 +18,75 @@ if [ -e {folder}/ended ]; then
 fi
 exec {git} "$@"
 """
-SETTINGS = """agent = "command"
+AGENT = """#!/bin/sh
+echo $SEGUE_TASK/$SEGUE_PHASE >> {folder}/launches
+[ $SEGUE_PHASE = plan ] && echo 'I plan to write.' || echo work > work$SEGUE_TASK.txt
+touch {folder}/ended
+"""
+SETTINGS = """{more}agent = "command"
 [agents.command]
-argv = ["sh", "-c", "echo x >> {folder}/launches; echo work > work.txt; touch {folder}/ended"]
+argv = ["{folder}/agent"]
+[review]
+reviewer = "command"
+[reviewers.command]
+argv = ["true"]
+format = "exit-code"
 """
 FAILS = "echo 'fatal: simulated' >&2; exit 128"
 KILLED = "kill -9 $$"
 
+CHECKED = 'checks = [["grep", "-q", "work", "work1.txt"]]\n'
+FLOWS = {
+    "execute": ("", ("--task", "1"), 20),
+    "checked": (CHECKED, ("--task", "1"), 40),
+    "plan": (f'flow = "plan"\n{CHECKED}', ("--task", "1"), 42),
+    "lanes": ("jobs = 2\n", ("--task", "1", "--task", "2"), 46),
+    "worktree": ('worktree_end = "merge"\n', ("--task", "1", "--worktree"), 20),
+}
+"""Settings, arguments, and how many gits there are after an agent has ended."""
+EACH = [(flow, number) for flow, (_, _, calls) in FLOWS.items() for number in range(1, calls + 1)]
 
-def prepare(place: Place, first: int, last: int, fails: str) -> Path:
+
+def prepare(place: Place, first: int, last: int, fails: str, more: str = "") -> Path:
     folder = place.root / "gits"
     folder.mkdir()
-    git = shutil.which("git")
-    program = folder / "git"
-    program.write_text(WRAPPER.format(folder=folder, first=first, last=last, fails=fails, git=git))
-    program.chmod(0o755)
-    (place.repo / "segue.toml").write_text(SETTINGS.format(folder=folder))
+    values = {"folder": folder, "first": first, "last": last, "fails": fails, "git": shutil.which("git")}
+    for name, text in (("git", WRAPPER), ("agent", AGENT)):
+        (folder / name).write_text(text.format(**values))
+        (folder / name).chmod(0o755)
+    (place.repo / "segue.toml").write_text(SETTINGS.format(folder=folder, more=more))
     place.git("add", "-A")
     place.git("commit", "--quiet", "-m", "settings")
     place.env["PATH"] = f"{folder}:{place.env['PATH']}"
     return folder
 
 
-@pytest.mark.quick("1-fails", "4-killed")
-@pytest.mark.parametrize("fails", [FAILS, KILLED], ids=["fails", "killed"])
+def check(place: Place, folder: Path, tasks: int = 1) -> None:
+    """See that the run is done, and that each of its agents was launched once."""
+    launches = (folder / "launches").read_text().split()
+    assert len(set(launches)) == len(launches)
+    assert place.json("status", "last")["state"] == "done"
+    (folder / "ended").unlink(missing_ok=True)
+    assert place.git("log", "--format=%s").count("Task ") == tasks
+
+
+@pytest.mark.quick("execute-1", "checked-11", "plan-30")
+@pytest.mark.parametrize(("flow", "number"), EACH)
+def test_one_git_fails(place: Place, flow: str, number: int) -> None:
+    more, arguments, _ = FLOWS[flow]
+    folder = prepare(place, number, number, FAILS, more)
+    place.segue("run", "plan.md", *arguments, code=None)
+    place.segue("resume", "last", code=None)
+    check(place, folder, arguments.count("--task"))
+
+
+@pytest.mark.quick("4")
 @pytest.mark.parametrize("number", range(1, 21))
-def test_one_git_fails(place: Place, number: int, fails: str) -> None:
-    folder = prepare(place, number, number, fails)
+def test_one_git_is_killed(place: Place, number: int) -> None:
+    folder = prepare(place, number, number, KILLED)
     place.segue("run", "plan.md", "--task", "1", code=None)
     place.segue("resume", "last", code=None)
-    assert (folder / "launches").read_text().split() == ["x"]
-    assert place.json("status", "last")["state"] == "done"
-    (folder / "ended").unlink()
-    assert place.git("log", "--format=%s", "-1").startswith("Task 1")
+    check(place, folder)
 
 
 @pytest.mark.thorough
@@ -61,5 +97,4 @@ def test_git_stays_broken_until_somebody_mends_it(place: Place) -> None:
     place.segue("resume", "last", code=2)
     (folder / "ended").unlink()
     place.segue("resume", "last")
-    assert (folder / "launches").read_text().split() == ["x"]
-    assert place.json("status", "last")["state"] == "done"
+    check(place, folder)

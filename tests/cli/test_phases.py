@@ -121,6 +121,11 @@ def test_a_reviewer_that_fails(cursor: Place, policy: str, code: int, reviews: i
     assert len([key for key in steps(cursor) if key.startswith("review")]) == reviews
     if code:
         assert "stet" in done.stderr
+        assert "only the review is repeated" in done.stderr
+    launches = len(prompts(cursor))
+    stet_finds(cursor)
+    cursor.segue("resume", "last")
+    assert len(prompts(cursor)) == launches, "the agent is not paid twice for a reviewer's failure"
 
 
 @pytest.mark.thorough
@@ -204,14 +209,48 @@ def test_an_agent_that_edits_the_plan_file_changes_nothing(place: Place) -> None
     assert "tampering: The agent added 4 to plan.md. That was taken back." in done.stderr
 
 
-def test_a_repository_with_submodules(place: Place) -> None:
+@pytest.fixture
+def nested(place: Place) -> Place:
+    """A repository with a submodule `sub`, in which commits can be made."""
     inner = Place.make(place.root / "inner")
     place.git("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(inner.repo), "sub")
     place.git("commit", "--quiet", "-m", "submodule")
-    place.script('[[on]]\nwrite = { "f{task}" = "x" }\n')
-    place.segue("run", "plan.md")
-    assert len(place.subjects()) == 4
-    assert place.git("status", "--porcelain") == ""
+    return place
+
+
+def test_a_repository_with_submodules(nested: Place) -> None:
+    nested.script('[[on]]\nwrite = { "f{task}" = "x" }\n')
+    nested.segue("run", "plan.md")
+    assert len(nested.subjects()) == 4
+    assert nested.git("status", "--porcelain") == ""
+
+
+def work_inside(place: Place, script: str) -> None:
+    place.config(f'agent = "command"\n[agents.command]\nargv = ["sh", "-c", {json.dumps(script)}]\n')
+
+
+def test_work_that_is_in_a_submodule_alone_is_not_called_done(nested: Place) -> None:
+    work_inside(nested, "echo work > sub/work")
+    said = nested.segue("run", "plan.md", "--task", "1", code=3).stderr
+    assert "has changed. The agent changed files in the submodule sub. Segue commits nothing inside" in said
+    assert (nested.repo / "sub" / "work").read_text() == "work\n"
+    (task,) = nested.json("status", "last")["tasks"]
+    assert task["state"] == "needs_human"
+
+
+@pytest.mark.parametrize("ignored", ["", "all"])
+def test_a_commit_that_an_agent_made_in_a_submodule_is_recorded(nested: Place, ignored: str) -> None:
+    if ignored:
+        nested.git("config", "--file", ".gitmodules", "submodule.sub.ignore", ignored)
+        nested.git("commit", "--quiet", "-a", "-m", "ignored")
+    who = "-c user.name=A -c user.email=a@localhost"
+    work_inside(nested, f"cd sub && echo work > work && git add work && git {who} commit --quiet -m Work")
+    said = nested.segue("run", "plan.md", "--task", "1").stderr
+    assert "moves a submodule: sub" in said
+    assert nested.subjects()[-1].startswith("Task 1")
+    inside = nested.git("-C", "sub", "rev-parse", "HEAD").strip()
+    assert nested.git("rev-parse", "HEAD:sub").strip() == inside
+    assert nested.git("status", "--porcelain", "--ignore-submodules=none") == ""
 
 
 def test_going_on_after_a_failed_task(place: Place) -> None:

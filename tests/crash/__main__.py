@@ -21,7 +21,7 @@ from itertools import chain, count, product
 from pathlib import Path
 from typing import Any
 
-from tests.crash.faults import FAULTS, KILLS, restart_database
+from tests.crash.faults import EVERYWHERE, FAULTS, KILLS, restart_database
 from tests.crash.flows import FLOWS
 from tests.crash.invariants import KINDS, RECORDS, Problem
 from tests.crash.points import Crash, Fault, compiler
@@ -52,7 +52,7 @@ def main() -> int:
     began, rng = time.monotonic(), random.Random(options.seed)
     folder = Path(tempfile.mkdtemp(prefix="segue-torture-"))
     with ProcessPoolExecutor(options.jobs, initializer=_begin, initargs=(folder,)) as pool:
-        kinds = list(product(options.flows, options.stores, KILLS))
+        kinds = list(product(options.flows, options.stores, EVERYWHERE))
         unharmed = list(pool.map(_try, [Asked(*kind, 0) for kind in kinds]))
         calls = {kind: trial.crash.calls for kind, trial in zip(kinds, unharmed, strict=True)}
         points = [Asked(*kind, at) for kind in kinds for at in _spread(calls[kind], options.points)]

@@ -83,6 +83,10 @@ def restart_database(run: Stopped, cluster: Cluster) -> None:
 
 
 KILLS = ("segue killed", "all killed")
+FAILURES = ("disk full", "call fails")
+"""What no agent notices that has ended: none is launched twice for it."""
+
+EVERYWHERE = (*KILLS, *FAILURES)
 """What is tried at every call."""
 
 LOSING_STATE = ("all killed, state file cut in half", "all killed, state file deleted")
@@ -96,7 +100,8 @@ FAULTS: dict[str, tuple[Fault, Callable[[Stopped], None] | None]] = {
     "agent killed": (Fault.STOP, _kill_agent),
     "git killed": (Fault.STOP, _kill_git),
     "paused": (Fault.STOP, _pause),
-    "disk full": (Fault.FULL, None),
+    FAILURES[0]: (Fault.FULL, None),
+    FAILURES[1]: (Fault.BROKEN, None),
     LOSING_STATE[0]: (Fault.STOP, _truncate),
     LOSING_STATE[1]: (Fault.STOP, _delete),
 }

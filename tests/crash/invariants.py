@@ -29,14 +29,21 @@ class Problem:
     text: str
 
 
-def find_problems(flow: KilledFlow, place: Place, database: str, alone: bool) -> list[Problem]:
-    """Look at everything that the run has left; `alone` says that its agents were never killed."""
+def find_problems(
+    flow: KilledFlow, place: Place, database: str, *, alone: bool, once: bool
+) -> list[Problem]:
+    """Look at everything that the run has left.
+
+    `alone` says that its agents were never killed, `once` that each was started, if at all, once.
+    """
     found = [*_in_repository(flow, place), *_left_running(place)]
     with connect(database or place.database, read_only=True) as store:
         runs = store.runs()
         if len(runs) != 1:
             return [*found, Problem(DOUBLED, f"{len(runs)} runs instead of one")]
         found += _in_journal(flow, place, store, runs[0], alone)
+    if once and (twice := _started_twice(place)):
+        found.append(Problem(DOUBLED, f"agents were started more than once: {twice}"))
     if not database:
         with closing(sqlite3.connect(place.database)) as connection:
             said = connection.execute("PRAGMA integrity_check").fetchall()
@@ -69,6 +76,12 @@ def _in_work(flow: KilledFlow, place: Place) -> Iterator[Problem]:
 def _started(place: Place) -> list[str]:
     """Return which launches happened, as task/attempt."""
     return [line for file in place.repo.glob("started*") for line in file.read_text().split()]
+
+
+def _started_twice(place: Place) -> list[str]:
+    """Return the tasks for which more than one agent did its work."""
+    tasks = Counter(launch.split("/")[0] for launch in _started(place))
+    return [task for task, times in tasks.items() if times > 1]
 
 
 def _left_by_git(flow: KilledFlow, place: Place) -> Iterator[Problem]:

@@ -53,6 +53,7 @@ class Fault(IntEnum):
     KILL = 0
     STOP = 1
     FULL = 2
+    BROKEN = 3
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,8 @@ struct crash {
     char root[128];     /* files elsewhere do not count */
 };
 
-enum { KILL, STOP, FULL }; /* the process is killed; it stops and waits for others to act; the disk is full */
+/* The process is killed; it stops and waits for others to act; the disk is full from now on; this call fails. */
+enum { KILL, STOP, FULL, BROKEN };
 
 static struct crash *shared;
 static pid_t owner;
@@ -78,20 +79,23 @@ static int counts(const struct crash *crash, const char *file) {
     return crash && !(forked && crash->fault == KILL) && (file[0] != '/' || !strncmp(file, crash->root, strlen(crash->root)));
 }
 
-static void point(const char *call, const char *file) {
-    int before = errno;
+/* Counts a call; returns whether it is the one that must fail. */
+static int point(const char *call, const char *file) {
+    int before = errno, fails = 0;
     struct crash *crash = find();
     if (counts(crash, file) && __atomic_add_fetch(&crash->count, 1, __ATOMIC_SEQ_CST) == crash->at) {
         say(crash->what, sizeof crash->what, call, file);
         /* A process about to execute a program still shares the memory of the one that forked it. */
         pid_t victim = crash->fault == KILL ? owner : getpid();
         __atomic_store_n(&crash->hit, victim, __ATOMIC_SEQ_CST);
-        if (crash->fault != FULL)
+        fails = crash->fault == BROKEN;
+        if (crash->fault < FULL)
             kill(victim, crash->fault == KILL ? SIGKILL : SIGSTOP);
         if (victim != getpid())
             _exit(127);
     }
-    errno = before;
+    errno = fails ? EIO : before;
+    return fails;
 }
 
 static int is_full(const char *file) {
@@ -113,15 +117,24 @@ static int name_file(int fd, char *name, size_t size) {
     return 1;
 }
 
-static void point_at(const char *call, int fd) {
+static int point_at(const char *call, int fd) {
     char name[256];
-    if (name_file(fd, name, sizeof name))
-        point(call, name);
+    return name_file(fd, name, sizeof name) && point(call, name);
 }
 
-static int is_full_at(int fd) {
+/* What a file has already can be written again on a full disk. */
+static int is_full_at(int fd, off_t end) {
     char name[256];
-    return shared && shared->fault == FULL && shared->hit && name_file(fd, name, sizeof name) && is_full(name);
+    struct stat found;
+    return shared && shared->fault == FULL && shared->hit && name_file(fd, name, sizeof name) && is_full(name) &&
+           !fstat(fd, &found) && end > found.st_size;
+}
+
+static off_t end_of(int fd, size_t n) {
+    struct stat found;
+    int flags = fcntl(fd, F_GETFL);
+    off_t at = flags >= 0 && flags & O_APPEND && !fstat(fd, &found) ? found.st_size : lseek(fd, 0, SEEK_CUR);
+    return at + (off_t)n;
 }
 
 static int there(int folder, const char *path) {
@@ -148,33 +161,38 @@ static int connected(int fd) {
         errno = ENOSPC;                                      \
         return -1;                                           \
     }
+#define FAIL_AT(point)                                       \
+    if (point)                                               \
+        return -1;
 #define CALL(result, name, before, types, names)             \
     result name types {                                      \
         REAL(name)                                           \
-        before;                                              \
+        before                                               \
         return ((result(*) types)real) names;                \
     }
 
-CALL(int, fsync, point_at("fsync", fd), (int fd), (fd))
-CALL(int, fdatasync, point_at("fdatasync", fd), (int fd), (fd))
-CALL(int, ftruncate, point_at("ftruncate", fd), (int fd, off_t n), (fd, n))
-CALL(int, ftruncate64, point_at("ftruncate", fd), (int fd, off_t n), (fd, n))
-CALL(ssize_t, write, point_at("write", fd); FAIL_IF(is_full_at(fd)), (int fd, const void *b, size_t n), (fd, b, n))
-CALL(ssize_t, pwrite, FAIL_IF(is_full_at(fd)), (int fd, const void *b, size_t n, off_t o), (fd, b, n, o))
-CALL(ssize_t, pwrite64, FAIL_IF(is_full_at(fd)), (int fd, const void *b, size_t n, off_t o), (fd, b, n, o))
-CALL(int, rename, point("rename", b), (const char *a, const char *b), (a, b))
-CALL(int, renameat, point("rename", b), (int f, const char *a, int t, const char *b), (f, a, t, b))
-CALL(int, renameat2, point("rename", b), (int f, const char *a, int t, const char *b, unsigned g), (f, a, t, b, g))
-CALL(int, unlink, if (there(AT_FDCWD, a)) point("unlink", a), (const char *a), (a))
-CALL(int, unlinkat, if (there(f, a)) point("unlink", a), (int f, const char *a, int g), (f, a, g))
-CALL(int, link, point("link", b), (const char *a, const char *b), (a, b))
-CALL(int, linkat, point("link", b), (int f, const char *a, int t, const char *b, int g), (f, a, t, b, g))
-CALL(int, symlink, point("symlink", b), (const char *a, const char *b), (a, b))
-CALL(int, mkdir, if (!there(AT_FDCWD, a)) point("mkdir", a); FAIL_IF(is_full(a)), (const char *a, mode_t m), (a, m))
-CALL(int, mkdirat, if (!there(f, a)) point("mkdir", a); FAIL_IF(is_full(a)), (int f, const char *a, mode_t m), (f, a, m))
-CALL(int, rmdir, if (there(AT_FDCWD, a)) point("rmdir", a), (const char *a), (a))
-CALL(int, execve, if (!access(a, X_OK)) point("execve", strrchr(a, '/') ? strrchr(a, '/') + 1 : a), (const char *a, char *const v[], char *const e[]), (a, v, e))
-CALL(ssize_t, send, if (connected(fd)) point("send", ""), (int fd, const void *b, size_t n, int g), (fd, b, n, g))
+CALL(int, fsync, FAIL_AT(point_at("fsync", fd)), (int fd), (fd))
+CALL(int, fdatasync, FAIL_AT(point_at("fdatasync", fd)), (int fd), (fd))
+CALL(int, ftruncate, FAIL_AT(point_at("ftruncate", fd)), (int fd, off_t n), (fd, n))
+CALL(int, ftruncate64, FAIL_AT(point_at("ftruncate", fd)), (int fd, off_t n), (fd, n))
+CALL(ssize_t, write, FAIL_AT(point_at("write", fd)) FAIL_IF(is_full_at(fd, end_of(fd, n))), (int fd, const void *b, size_t n), (fd, b, n))
+CALL(ssize_t, pwrite, FAIL_IF(is_full_at(fd, o + (off_t)n)), (int fd, const void *b, size_t n, off_t o), (fd, b, n, o))
+CALL(int, posix_fallocate, if (is_full_at(fd, o + n)) return ENOSPC;, (int fd, off_t o, off_t n), (fd, o, n))
+CALL(int, posix_fallocate64, if (is_full_at(fd, o + n)) return ENOSPC;, (int fd, off_t o, off_t n), (fd, o, n))
+CALL(ssize_t, pwrite64, FAIL_IF(is_full_at(fd, o + (off_t)n)), (int fd, const void *b, size_t n, off_t o), (fd, b, n, o))
+CALL(int, rename, FAIL_AT(point("rename", b)), (const char *a, const char *b), (a, b))
+CALL(int, renameat, FAIL_AT(point("rename", b)), (int f, const char *a, int t, const char *b), (f, a, t, b))
+CALL(int, renameat2, FAIL_AT(point("rename", b)), (int f, const char *a, int t, const char *b, unsigned g), (f, a, t, b, g))
+CALL(int, unlink, FAIL_AT(there(AT_FDCWD, a) && point("unlink", a)), (const char *a), (a))
+CALL(int, unlinkat, FAIL_AT(there(f, a) && point("unlink", a)), (int f, const char *a, int g), (f, a, g))
+CALL(int, link, FAIL_AT(point("link", b)), (const char *a, const char *b), (a, b))
+CALL(int, linkat, FAIL_AT(point("link", b)), (int f, const char *a, int t, const char *b, int g), (f, a, t, b, g))
+CALL(int, symlink, FAIL_AT(point("symlink", b)), (const char *a, const char *b), (a, b))
+CALL(int, mkdir, FAIL_AT(!there(AT_FDCWD, a) && point("mkdir", a)) FAIL_IF(is_full(a)), (const char *a, mode_t m), (a, m))
+CALL(int, mkdirat, FAIL_AT(!there(f, a) && point("mkdir", a)) FAIL_IF(is_full(a)), (int f, const char *a, mode_t m), (f, a, m))
+CALL(int, rmdir, FAIL_AT(there(AT_FDCWD, a) && point("rmdir", a)), (const char *a), (a))
+CALL(int, execve, FAIL_AT(!access(a, X_OK) && point("execve", strrchr(a, '/') ? strrchr(a, '/') + 1 : a)), (const char *a, char *const v[], char *const e[]), (a, v, e))
+CALL(ssize_t, send, FAIL_AT(connected(fd) && point("send", "")), (int fd, const void *b, size_t n, int g), (fd, b, n, g))
 
 /* Opening a file counts when it creates or empties it. */
 static int leaves(int folder, const char *path, int flags) {
@@ -191,7 +209,7 @@ static int leaves(int folder, const char *path, int flags) {
         va_end(rest);                                        \
         REAL(name)                                           \
         if (leaves(AT_FDCWD, path, flags)) {                 \
-            point("open", path);                             \
+            FAIL_AT(point("open", path))                     \
             FAIL_IF(is_full(path))                           \
         }                                                    \
         return ((int (*)(const char *, int, ...))real)(path, flags, mode); \
@@ -204,7 +222,7 @@ static int leaves(int folder, const char *path, int flags) {
         va_end(rest);                                        \
         REAL(name)                                           \
         if (leaves(folder, path, flags)) {                   \
-            point("open", path);                             \
+            FAIL_AT(point("open", path))                     \
             FAIL_IF(is_full(path))                           \
         }                                                    \
         return ((int (*)(int, const char *, int, ...))real)(folder, path, flags, mode); \

@@ -1,4 +1,4 @@
-"""Kill a run at any durable system call, in every flow and on either store: `resume` always works.
+"""Kill a run at any durable system call, or let that fail, in every flow and on either store: `resume` always works.
 
 Each test takes some of the points, and `SEGUE_CRASH_SEED` others. `make torture` takes more of them, or all.
 """
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.crash.faults import FAULTS, KILLS
+from tests.crash.faults import EVERYWHERE, FAULTS
 from tests.crash.flows import FLOWS
 from tests.crash.points import compiler
 from tests.crash.trial import new_database, try_fault
@@ -29,10 +29,10 @@ SEED = int(os.environ.get("SEGUE_CRASH_SEED", "20772"))
 
 @pytest.mark.quick("plan-sqlite-all killed")
 @pytest.mark.parametrize(
-    ("store", "fault"), [*(("sqlite", fault) for fault in KILLS), ("postgres", "all killed")]
+    ("store", "fault"), [*(("sqlite", fault) for fault in EVERYWHERE), ("postgres", "all killed")]
 )
 @pytest.mark.parametrize("flow", FLOWS)
-def test_resume_works_after_a_kill_at_any_durable_call(
+def test_resume_works_after_a_kill_or_failure_at_any_durable_call(
     flow: str, store: str, fault: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     server = request.getfixturevalue("postgres_server") if store == "postgres" else ""
@@ -53,7 +53,7 @@ def test_resume_works_after_a_kill_at_any_durable_call(
 
 @pytest.mark.thorough
 @pytest.mark.quick("all killed, state file deleted")
-@pytest.mark.parametrize("fault", [fault for fault in FAULTS if fault not in KILLS])
+@pytest.mark.parametrize("fault", [fault for fault in FAULTS if fault not in EVERYWHERE])
 def test_resume_works_after_any_fault(fault: str, tmp_path: Path) -> None:
     """In the middle of the second task, when there is something to lose."""
     trial = try_fault(FLOWS["execute"], tmp_path / "place", "", AT, fault)

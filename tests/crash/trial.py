@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.crash.faults import FAULTS, HARMLESS, LOSING_STATE
+from tests.crash.faults import FAILURES, FAULTS, HARMLESS, LOSING_STATE
 from tests.crash.flows import KilledFlow, open_place
 from tests.crash.invariants import REFUSED, Problem, find_problems
 from tests.crash.points import Crash, crash, resume
@@ -47,7 +47,8 @@ def try_fault(flow: KilledFlow, root: Path, database: str, at: int, fault: str) 
         if refusal:
             problems = [Problem(REFUSED, refusal)]
         else:
-            problems = find_problems(flow, place, database, alone=fault in HARMLESS)
+            once = fault in (*HARMLESS, *FAILURES)
+            problems = find_problems(flow, place, database, alone=fault in HARMLESS, once=once)
     if not problems:
         shutil.rmtree(root)
     return Trial(flow.name, "postgres" if database else "sqlite", fault, at, ended, problems)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from segue.config.git import GitSettings
 from segue.domain.errors import WorkspaceError
 from segue.system.git import outside
 from segue.system.git.index import allow_bytes, find_heavy
@@ -29,7 +30,7 @@ def repo(tmp_path: Path) -> Iterator[Repository]:
     git(root, "add", "--all")
     git(root, "-c", "user.name=x", "-c", "user.email=x@localhost", "commit", "--quiet", "-m", "Begin")
     yield Repository(root, root / ".git")
-    allow_bytes(2 * 1024**3)
+    allow_bytes(GitSettings().add_bytes)
 
 
 def grow(path: Path | bytes, size: int) -> None:
@@ -81,6 +82,11 @@ def test_an_honest_large_file_is_committed(repo: Repository) -> None:
     asyncio.run(work())
 
 
+def test_what_git_would_need_minutes_for_is_beyond_the_bound(repo: Repository) -> None:
+    grow(repo.root / "sparse.bin", 2 << 30)
+    assert asyncio.run(repo.snapshot()).heavy == ("sparse.bin (2 GiB)",)
+
+
 def test_the_bound_is_a_setting(repo: Repository) -> None:
     async def work() -> None:
         (repo.root / "model.bin").write_bytes(b"x" * MIB)
@@ -99,7 +105,7 @@ def test_all_files_together_stay_within_the_bound() -> None:
         assert find_heavy([("a", 4 * MIB), ("b", 5 * MIB), ("c", 6 * MIB)]) == (("c", 6 * MIB),)
         assert len(find_heavy((str(n), 0) for n in range(2561))) == 1, "a file without content takes room too"
     finally:
-        allow_bytes(2 * 1024**3)
+        allow_bytes(GitSettings().add_bytes)
 
 
 def test_more_files_than_git_could_leave_out_are_refused(repo: Repository) -> None:
@@ -107,7 +113,7 @@ def test_more_files_than_git_could_leave_out_are_refused(repo: Repository) -> No
         for number in range(201):
             grow(repo.root / f"{number}.bin", HUGE)
         await repo.snapshot()
-        with pytest.raises(WorkspaceError, match=r"and 196 more; git.add_bytes is 2147483648 \(2 GiB\)"):
+        with pytest.raises(WorkspaceError, match=r"and 196 more; git.add_bytes is 536870912 \(512 MiB\)"):
             await repo.commit("Work")
 
     asyncio.run(work())

@@ -170,6 +170,17 @@ def test_a_full_disk_ends_the_agent_and_says_so(tmp_path: Path) -> None:
     assert seen["sizes"]["out"] == 1_000_000
 
 
+def test_the_last_words_are_kept_where_they_cannot_be_written(tmp_path: Path) -> None:
+    script = "head -c 1000000 /dev/zero; echo 'All is done.'; exit 3"
+    driver = start_driver(tmp_path / "run", script, file_size=1_000_000)
+    seen = finish_driver(driver)
+    assert (seen["exit"]["code"], seen["exit"]["reason"]) == (3, None)
+    assert seen["sizes"]["out"] == 1_000_013
+    again = run_once(tmp_path / "run", shell(script, tmp_path))
+    assert again.out.endswith(b"All is done.\n")
+    assert (again.exit.code, again.exit.reason, again.exit.adopted) == (3, None, True)
+
+
 def test_an_end_of_output_held_open_by_a_grandchild_is_not_waited_for(tmp_path: Path) -> None:
     ran = run_once(tmp_path / "run", shell("sleep 1000 & echo $!; exit 4", tmp_path))
     assert ran.exit.code == 4

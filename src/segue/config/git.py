@@ -14,7 +14,7 @@ class GitSettings(Options, frozen=True):
     sign: Literal["user", "repository", "off"] = "user"
     """Whose program signs commits where `commit.gpgSign` asks for that: the one of your own configuration,
     also one that only the `repository`'s names, or none (`off`)."""
-    add_bytes: Count = 2 * 1024**3
+    add_bytes: Count = 512 * 1024**2
     """Bytes of changed files that one commit may have. What is beyond is named and not committed, and the
     attempt fails."""
     filters: tuple[str, ...] = ()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
@@ -13,6 +14,7 @@ from segue.domain.job import AgentChoice, Limits
 from segue.domain.outcome import Budget, Failure, FailureKind
 from segue.flow.lanes import Seat
 from segue.ports import Agent
+from segue.system.files import ensure_room
 from segue.view.run import RunView
 
 if TYPE_CHECKING:
@@ -76,6 +78,8 @@ class Launcher(Struct):
     """Whether the agent of a launch that another process began was at work on another machine."""
     forgotten: frozenset[str] = frozenset()
     """Conversations that only another machine could continue."""
+    folders: tuple[Path, ...] = ()
+    """Where launches leave something besides the work tree: without room there, nobody is launched."""
     resting: dict[str, float] = field(default_factory=dict)
     """Agents that cannot work, and until when: the others take over."""
     _admitted: set[str] = field(default_factory=set)
@@ -90,6 +94,10 @@ class Launcher(Struct):
         if reason:
             raise OverBudget(reason, f"Task {task}" if task else "The plan", self.journal.run.id)
         self._admitted.add(key)
+
+    def ensure_room(self, workspace: Path) -> None:
+        """Raise an error where a disk is full: an agent that is paid for must be able to leave its work."""
+        ensure_room((*self.folders, workspace))
 
     def count(self, key: str) -> None:
         """Forget that a launch was admitted: the view counts it now, or it did not begin."""

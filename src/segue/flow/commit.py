@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from segue.domain.amounts import list_some
 from segue.domain.errors import Unfinished, WorkspaceError
 from segue.domain.events import Committed, NoticeGiven, VerdictGiven
 from segue.domain.job import Mode, Role
@@ -116,6 +117,7 @@ async def _commit(context: RunContext, state: TaskState, label: str) -> PhaseEnd
         commit = await context.workspace.commit(commit_message(context, state, label, token))
         if commit:
             await context.emit(Committed(state.task.key, commit), key)
+            await _name_moved(context, state, commit, key)
         return StepResult(True, CommitOutput(commit), soon=commit is not None)
 
     async def reconcile(token: str) -> StepResult[CommitOutput] | None:
@@ -135,6 +137,16 @@ async def _commit(context: RunContext, state: TaskState, label: str) -> PhaseEnd
     if result.output.commit:
         state.now = Snapshot(result.output.commit, state.now.branch, "")
     return PhaseEnd(True)
+
+
+async def _name_moved(context: RunContext, state: TaskState, commit: str, key: str) -> None:
+    """Say which submodules a commit moves: what it names there is in another repository."""
+    root = context.workspace.root
+    moved = [] if context.cloud else [path for path in state.last.files if (root / path).is_dir()]
+    if moved:
+        text = f"Commit {commit[:10]} moves a submodule: {list_some(moved, 5)}. Segue pushes nothing there: "
+        text += "push its commit too, or nobody else can fetch it."
+        await context.emit(NoticeGiven(text, task=state.task.key), key)
 
 
 async def pass_hooks(context: RunContext, state: TaskState, label: str) -> PhaseEnd:

@@ -46,7 +46,7 @@ def failure_of(outcome: Outcome, changed: bool, allow_no_change: bool) -> Failur
     if outcome.failure is not None:
         return outcome.failure
     if not changed and not allow_no_change:
-        return Failure(FailureKind.NO_CHANGE, NO_CHANGE)
+        return Failure(FailureKind.NO_CHANGE, " ".join((NO_CHANGE, *outcome.facts.get("inside", ()))))
     return None
 
 

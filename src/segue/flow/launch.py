@@ -284,6 +284,7 @@ class LaunchAttempt:
             if (most := launcher.most_at_once(agent.name)) is not None:
                 await stack.enter_async_context(journal.slot(f"agent {agent.name}", most))
             if journal.state(self.key) is None:
+                launcher.ensure_room(request.workspace)
                 launcher.admit(self.key, series.task)
                 if launcher.guard is not None:
                     launcher.guard.before(self.key)
@@ -359,7 +360,9 @@ class LaunchAttempt:
         found, failure = await guard.after(self.key, series.about, label)
         if found:
             await journal.emit(Tampered(series.task, found), self.key)
-        return replace(outcome, failure=outcome.failure or failure), found
+        inside = [one.text for one in found if one.subject == "submodule"]
+        facts = {**outcome.facts, **({"inside": inside} if inside else {})}
+        return replace(outcome, failure=outcome.failure or failure, facts=facts), found
 
     def _result(
         self, request: LaunchRequest, outcome: Outcome, tampering: tuple[Tampering, ...]

@@ -51,6 +51,7 @@ from segue.runtime.wiring import command_runner, examine_project, hook_runner, m
 from segue.store.database import EVERY_SECOND, Disconnected
 from segue.system.files import explain_full_disk
 from segue.system.git.branches import LocalBranches
+from segue.system.git.folders import common_dir
 from segue.system.git.outside import read_config
 from segue.system.git.remotes import find_missing
 from segue.system.git.worktree import WorktreeResult
@@ -366,6 +367,7 @@ class _Session:
             limits.attempts,
             guard=guard,
             slots=limits.slots,
+            folders=(self._opened.app.run_folder(self._opened.run.id), common_dir(self._opened.repo.git_dir)),
         )
         if carrier is not None:
             processes = self._opened.parts.services.processes

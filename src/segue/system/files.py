@@ -10,10 +10,11 @@ import stat
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from itertools import islice
 from pathlib import Path
+from typing import IO
 
 from segue.domain.errors import SegueError
 from segue.system.identity import start_time
@@ -29,6 +30,8 @@ _MEMORY = [Path("/dev/shm")]  # noqa: S108 - only folders that nobody else may e
 """A place in memory, if it may be used."""
 _ROOM = 64 * 1024**2
 """Bytes that must be free there: others need it too."""
+_LEAST_ROOM = 1024**2
+"""Bytes without which nobody begins to work."""
 _HOUR = 3600.0
 _PAUSE = 0.01
 _NO_LINK: int = getattr(os, "O_NOFOLLOW", 0)
@@ -263,10 +266,38 @@ def write_error(error: OSError, path: Path) -> SegueError:
     )
 
 
+def is_full(error: Exception) -> bool:
+    """Return whether an error says that a disk or a quota is full."""
+    return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+
+
+def ensure_room(folders: Iterable[Path]) -> None:
+    """Raise an error that says what to do when a folder's disk has no room to work in."""
+    for folder in folders:
+        try:
+            with tempfile.TemporaryFile(dir=folder, buffering=0) as file:
+                _allocate(file, _LEAST_ROOM)
+        except OSError as error:
+            if is_full(error):  # all else is said better by whoever needs the folder
+                raise SegueError(
+                    f"The disk is full: {folder} has no room for {_LEAST_ROOM // 1024**2} MB more.",
+                    kept="Everything done so far. Nobody was launched.",
+                    hint="Free some space there, then: segue resume",
+                ) from error
+
+
+def _allocate(file: IO[bytes], size: int) -> None:
+    if hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(file.fileno(), 0, size)
+    else:
+        file.write(bytes(size))
+
+
 def explain_full_disk(error: Exception) -> SegueError | None:
     """Return what to say about a disk that is full; None for any other error."""
-    if not isinstance(error, OSError) or error.errno not in (errno.ENOSPC, errno.EDQUOT):
+    if not is_full(error):
         return None
+    assert isinstance(error, OSError)
     named = f" ({error.filename})" if error.filename else ""
     return SegueError(
         f"The disk is full{named}.",

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from msgspec.structs import asdict
 
+from segue.domain.errors import Unfinished
 from segue.domain.events import NoticeGiven, Reviewed, ReviewerRan
 from segue.domain.job import Mode
 from segue.domain.results import Dismissal, ReviewOutput, StepFacts, StepResult
@@ -25,7 +26,11 @@ async def review(context: RunContext, state: TaskState) -> PhaseEnd:
     if context.reviewing is None:
         return PhaseEnd(True)
     rounds = _Rounds(context, context.reviewing, state)
-    ended = await rounds.run()
+    try:
+        ended = await rounds.run()
+    except Unfinished:
+        await rounds.finish()
+        raise
     await rounds.finish()
     return ended
 
@@ -45,7 +50,7 @@ class _Rounds:
         for number in range(self._reviewing.max_rounds + 1):
             found = await self._review()
             if found.failure:
-                return await self._failed(found)
+                return await self._skip(found)
             seen = {finding.sameness for finding in found.findings}
             if not found.findings:
                 return PhaseEnd(True)
@@ -73,12 +78,13 @@ class _Rounds:
 
     async def _review(self) -> ReviewOutput:
         """Review once; a reviewer that fails is asked once more if the policy says so."""
-        found = await self._review_once()
-        if not found.failure or found.needs_human or self._reviewing.on_failure != "retry_once":
+        found = await self._review_once(self._reviewing.on_failure == "fail")
+        if not found.failure or self._reviewing.on_failure != "retry_once":
             return found
-        return await self._review_once()
+        return await self._review_once(is_last=True)
 
-    async def _review_once(self) -> ReviewOutput:
+    async def _review_once(self, is_last: bool) -> ReviewOutput:
+        """Review as a step of the journal; the last one that fails has no outcome, so it can be repeated."""
         state, task = self._state, self._state.task.key
         number = state.count(REVIEW.name)
         again, self._reviewed = self._reviewed, True
@@ -100,6 +106,8 @@ class _Rounds:
             )
             event = Reviewed(task, number, len(kept), len(dismissed), said.failure)
             await self._context.emit(event, key)
+            if said.needs_human or (said.failure and is_last):
+                raise self._unfinished(said.failure)
             return StepResult(not said.failure, output)
 
         facts = StepFacts(task, REVIEW.name, number, self._reviewing.reviewer.name)
@@ -111,10 +119,22 @@ class _Rounds:
         for call in take():
             await self._context.emit(ReviewerRan(self._state.task.key, **asdict(call)), key)
 
-    async def _failed(self, found: ReviewOutput) -> PhaseEnd:
-        message = f"The reviewer {self._reviewing.reviewer.name} failed: {found.failure}"
-        if found.needs_human or self._reviewing.on_failure != "skip":
-            return PhaseEnd(False, message)
+    def _unfinished(self, failure: str) -> Unfinished:
+        """Return the error for a review that did not take place, which says nothing about the work."""
+        task, message = self._state.task.key, self._say(failure)
+        return Unfinished(
+            f"Task {task} needs a human: {message}",
+            reason=message,
+            kept="The agent's work is kept; on resume only the review is repeated.",
+            hint='Repair the reviewer, or do without it (review.on_review_failure = "skip"), then: '
+            f"segue resume {self._context.journal.run.id}   Decide yourself: segue task accept {task}",
+        )
+
+    def _say(self, failure: str) -> str:
+        return f"The reviewer {self._reviewing.reviewer.name} failed: {failure}"
+
+    async def _skip(self, found: ReviewOutput) -> PhaseEnd:
+        message = self._say(found.failure)
         await self._context.emit(NoticeGiven(f"{message} (review skipped)", task=self._state.task.key))
         return PhaseEnd(True, "review skipped")
 

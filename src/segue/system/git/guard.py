@@ -20,7 +20,7 @@ from segue.domain.errors import WorkspaceError
 from segue.system.beneath import Beneath
 from segue.system.files import read_start, signature
 from segue.system.git.folders import read_branch, read_head, read_refs
-from segue.system.git.index import is_moved, mark_modules
+from segue.system.git.index import STAY_INSIDE, is_moved, mark_modules
 from segue.system.git.nested import (
     LARGEST,
     POINTERS,
@@ -158,7 +158,7 @@ class GitGuard:
         for path in (path for path, mark in now.modules.items() if before.modules.get(path, mark) != mark):
             if is_moved(self._repo.root, self._own, path):
                 continue  # which is recorded
-            what = f"The agent changed files in the submodule {path}; Segue does not record changes there."
+            what = f"The agent changed files in the submodule {path}. {STAY_INSIDE}"
             found.append(GitViolation("submodule", what, fails=False))
         for name in now.under_way:
             if name not in before.under_way:

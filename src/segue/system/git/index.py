@@ -48,6 +48,10 @@ MADE_AGAIN = pattern(
 """Files that a tool makes again."""
 
 
+STAY_INSIDE = "Segue commits nothing inside submodules: they are uncommitted, where the agent left them."
+"""What becomes of files that an agent changed in a submodule."""
+
+
 class _IndexEntry(NamedTuple):
     """What an index has of a file."""
 
@@ -183,8 +187,8 @@ _LEAST = 4096
 """Bytes that a file counts for at least: git stores each one as a file of its own."""
 _MOST_LEFT_OUT = 200
 """Paths that are left out one by one; more of them would slow git down."""
-_bound = [2 * 1024**3]
-"""What git reads, packs and writes within the time it is given, on slow machines too."""
+_bound = [512 * 1024**2]
+"""What git reads, packs and writes in seconds, on slow machines too: to git itself more is a big file."""
 
 File = tuple[str, int]
 """A path as Python has it, and its size."""

@@ -31,7 +31,7 @@ from segue.system.git.index import (
     take_snapshot,
 )
 from segue.system.git.objects import GITLINK, Objects, PathChange, StagedIndex, stage
-from segue.system.git.outside import TIMEOUT, find_repository, read_config, run_outside, verb_of
+from segue.system.git.outside import PLAIN_DIFF, TIMEOUT, find_repository, read_config, run_outside, verb_of
 from segue.system.git.recovery import clear_stale_locks, wait_for_git
 from segue.system.process.processes import Captured
 from segue.system.reading import work_tree
@@ -154,8 +154,11 @@ class Repository(Struct):
         if not await self._add(left):
             return None
         options = (*await self.identity_options(), *self._housekeeping())
+        # For git a submodule that was moved is nothing to commit, where settings let it ignore them.
+        moved = bool(self._modules()) and not await self._nothing_staged()
+        words = ("commit", "--quiet", "--file=-", *(("--allow-empty",) if moved else ()))
         try:
-            await self.run(*options, "commit", "--quiet", "--file=-", stdin=message.encode())
+            await self.run(*options, *words, stdin=message.encode())
         except WorkspaceError:
             if not await self._nothing_staged():
                 raise
@@ -312,7 +315,7 @@ class Repository(Struct):
         return any((self.root / path).is_dir() for path in left.files)
 
     async def _nothing_staged(self) -> bool:
-        return (await run_outside(self.place, "diff", "--cached", "--quiet")).exit_code == 0
+        return (await run_outside(self.place, "diff", "--cached", "--quiet", *PLAIN_DIFF)).exit_code == 0
 
     async def author(self) -> str:
         """Return the name that git would write into a commit; empty if it knows none."""

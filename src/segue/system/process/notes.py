@@ -23,9 +23,7 @@ def write_new(path: str, data: dict[str, Any]) -> None:
     """Write a small JSON file that must not exist yet."""
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | BINARY, 0o600)
     try:
-        rest = json.dumps(data).encode()
-        while rest:
-            rest = rest[os.write(fd, rest) :]
+        _write_all(fd, json.dumps(data).encode())
     finally:
         os.close(fd)
 
@@ -35,6 +33,34 @@ def write_whole(path: str, data: dict[str, Any]) -> None:
     new = f"{path}.{os.getpid()}"
     write_new(new, data)
     replace(new, path)
+
+
+def reserve(path: str, size: int) -> None:
+    """Take the room for a small JSON file that must be written later, however full the disk is then."""
+    fd = os.open(_reserved(path), os.O_WRONLY | os.O_CREAT | os.O_TRUNC | BINARY, 0o600)
+    try:
+        _write_all(fd, b" " * size)
+    finally:
+        os.close(fd)
+
+
+def write_reserved(path: str, data: dict[str, Any]) -> None:
+    """Write a file that room was reserved for: in place, so that no more is needed, then as a whole."""
+    fd = os.open(_reserved(path), os.O_WRONLY | BINARY)
+    try:
+        _write_all(fd, json.dumps(data).encode())  # the blanks after it do no harm
+    finally:
+        os.close(fd)
+    replace(_reserved(path), path)
+
+
+def _reserved(path: str) -> str:
+    return f"{path}.reserved"
+
+
+def _write_all(fd: int, rest: bytes) -> None:
+    while rest:
+        rest = rest[os.write(fd, rest) :]
 
 
 def replace(new: str, path: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import errno
+import base64
 import logging
 import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
@@ -12,7 +12,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from segue.system.files import private_folder
+from segue.system.files import is_full, private_folder
 from segue.system.process.capture import Captured, capture, child_environment, inside_environment
 from segue.system.process.folder import (
     JobFolder,
@@ -134,8 +134,9 @@ class Processes:
             try:
                 await watch.begin(command)
             except OSError as error:
-                reason = "disk" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "not_started"
-                result = _not_launched(reason, f"{type(error).__name__}: {error}")
+                if is_full(error):
+                    raise
+                result = _not_launched("not_started", f"{type(error).__name__}: {error}")
             # In a moment: an agent that ends at once must not wait for it.
             asyncio.get_running_loop().call_later(_MOMENT, self.delete_forgotten)
             with OutputReader(job) as output:
@@ -148,6 +149,8 @@ class Processes:
                         adopted, watch = True, AdoptedWatch(job)
                     elif result is None:
                         await watch.news()
+            for name, rest in result.get("unwritten", {}).items():
+                yield Chunk(name, base64.b64decode(rest))
         finally:
             await watch.end()
         ended = _exit(result, adopted)

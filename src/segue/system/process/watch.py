@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import logging
+import os
 import secrets
 import sys
 from asyncio.subprocess import PIPE, Process
@@ -34,6 +35,8 @@ class Heard(Struct):
     news: asyncio.Event = field(default_factory=asyncio.Event)
     taken: bool = False
     """Another supervisor has the job already."""
+    refused: int | None = None
+    """The number of the error for which nobody was started: the notes of the job could not be written."""
     result: dict[str, Any] | None = None
 
 
@@ -105,6 +108,7 @@ class Link:
         heard = self._heard.get(reply["token"])
         if heard is not None:
             heard.taken = heard.taken or reply["type"] == "taken"
+            heard.refused = reply.get("errno")
             heard.result = reply.get("exit")
             heard.news.set()
 
@@ -190,6 +194,9 @@ class OwnWatch:
 
     def result(self) -> dict[str, Any] | None:
         """Return what the supervisor reported, or wrote before it died."""
+        if self._heard.refused is not None:
+            self._grace = None  # there is nobody to end
+            raise OSError(self._heard.refused, os.strerror(self._heard.refused), str(self._job.path))
         return self._heard.result or (self._job.result() if self._link.gone else None)
 
     async def end(self) -> None:

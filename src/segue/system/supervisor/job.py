@@ -4,6 +4,7 @@
 # ruff: noqa: PTH123
 from __future__ import annotations
 
+import binascii
 import os
 import subprocess
 import time
@@ -21,6 +22,10 @@ if TYPE_CHECKING:
 LAST_RUNG = 2
 _BY_SYSTEM = frozenset((4, 6, 7, 8, 9, 11))
 """Signals that nobody sends for politeness: crashes, and kills for lack of memory."""
+HELD_MAX = 128 * 1024
+"""Bytes of output that are kept in memory while they cannot be written: the end of what it has to say."""
+RESULT_MAX = 2 * HELD_MAX
+"""Bytes that `exit.json` takes at most."""
 PIPE_MAX = 1024 * 1024
 """A pipe cannot contain more than this, so the rest was written after the agent's exit."""
 
@@ -44,6 +49,7 @@ class SupervisedJob:
         self.container = container
         self.pipes: dict[str, IO[bytes]] = {}
         self.spools: dict[str, int] = {}
+        self.held = {"out": b"", "err": b""}
         self.sizes = {"out": 0, "err": 0}
         self.reported = dict(self.sizes)
         self.full = self.closed = False
@@ -79,15 +85,17 @@ class SupervisedJob:
         """Write the agent's output to its file."""
         self.heard = time.monotonic()
         # Beyond a limit the pipe is still emptied: an agent that blocks on it could not end itself.
-        rest = b"" if self.full or self.closed else data[: self.room]
+        self.held[name] += b"" if self.full or self.closed else data[: self.room]
         try:
-            while rest:
-                written = os.write(self._spool(name), rest)
+            while self.held[name] and not (self.full or self.closed):
+                written = os.write(self._spool(name), self.held[name])
                 self.sizes[name] += written
-                rest = rest[written:]
+                self.held[name] = self.held[name][written:]
         except OSError as error:
-            self.full = True
-            self.end("disk", f"its output could not be written: {error.strerror}")
+            if sum(map(len, self.held.values())) > HELD_MAX:
+                self.held = {"out": b"", "err": b""}
+                self.full = True
+                self.end("disk", f"its output could not be written: {error.strerror}")
         self.room -= len(data)
         if self.room < 0 and not self.full:
             self.full = True
@@ -154,6 +162,7 @@ class SupervisedJob:
             "message": self.message,
             "pid": self.pid,
             "sizes": self.sizes,
+            "unwritten": {name: _as_text(rest) for name, rest in self.held.items() if rest},
             "started": self.started,
             "ended": time.time(),
             "duration": (self.ended_at or time.monotonic()) - self.began,
@@ -166,3 +175,7 @@ class SupervisedJob:
         for fd in self.spools.values():
             os.close(fd)
         self.pipes, self.spools, self.closed = {}, {}, True
+
+
+def _as_text(data: bytes) -> str:
+    return binascii.b2a_base64(data, newline=False).decode()

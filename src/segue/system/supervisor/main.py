@@ -2,16 +2,15 @@
 
 Segue starts it once per run, so it imports little. Pipes are for signals (JSON lines on stdin and stdout),
 files for data (FOLDER/jobs/TOKEN). Requests are `hello`, `start`, `end` and `quit`; replies
-are `taken`, `output` and `ended`. The `reason` of an end is null (by itself), `wall`, `idle`,
+are `taken`, `refused`, `output` and `ended`. The `reason` of an end is null (by itself), `wall`, `idle`,
 `output`, `disk`, `ended` (asked to) or `not_started`.
 """
 
 # Importing pathlib and typing would cost a third of the start-up time.
-# ruff: noqa: PTH110
+# ruff: noqa: PTH108, PTH110
 from __future__ import annotations
 
 import contextlib
-import errno
 import json
 import os
 import subprocess
@@ -21,8 +20,8 @@ import time
 from segue.system.identity import JOB_MARKER, SUPERVISOR_MARKER, find_survivors, own_children, start_time
 from segue.system.process.cgroup import Container
 from segue.system.process.group import kill, portable
-from segue.system.process.notes import write_new, write_whole
-from segue.system.supervisor.job import LAST_RUNG, SupervisedJob
+from segue.system.process.notes import reserve, write_new, write_reserved
+from segue.system.supervisor.job import LAST_RUNG, RESULT_MAX, SupervisedJob
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,6 +37,7 @@ if TYPE_CHECKING:
 _GIVE_UP = 10.0
 _LOOK_AGAIN = 0.02
 _LONGEST_NAP = 3600.0
+_FACTS_MAX = 4096
 
 
 class Client:
@@ -136,21 +136,33 @@ class Supervisor:
         try:
             # Whoever creates this file starts the job; nobody can start it again, whatever happens next.
             write_new(f"{job.folder}/claim.json", facts)
-            job.spawn(request)
-            # Half of it says as much as none, as if this process had been killed before.
-            write_new(f"{job.folder}/job.json", {**facts, "child": self._identify(job.pid)})
+            # The disk may be full when it ends, and its end must be known.
+            reserve(f"{job.folder}/job.json", _FACTS_MAX)
+            reserve(f"{job.folder}/exit.json", RESULT_MAX)
         except FileExistsError:
             job.container.remove()
             self.client.tell(type="taken", token=token)
             return
+        except OSError as error:
+            self._give_back(job, error)
+            return
+        try:
+            job.spawn(request)
+            write_reserved(f"{job.folder}/job.json", {**facts, "child": self._identify(job.pid)})
         except (OSError, ValueError, subprocess.SubprocessError) as error:
             self._not_started(job, error)
             return
         self._watch(job)
 
+    def _give_back(self, job: SupervisedJob, error: OSError) -> None:
+        """Leave a job whose notes cannot be written to whoever asks next; nobody was started."""
+        job.container.remove()
+        with contextlib.suppress(OSError):
+            os.unlink(f"{job.folder}/claim.json")
+        self.client.tell(type="refused", token=job.token, errno=error.errno)
+
     def _not_started(self, job: SupervisedJob, error: Exception) -> None:
-        full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
-        job.end("disk" if full or job.pid else "not_started", f"{type(error).__name__}: {error}")
+        job.end("disk" if job.pid else "not_started", f"{type(error).__name__}: {error}")
         if job.pid is None:
             self._finish(job)
         else:
@@ -204,7 +216,7 @@ class Supervisor:
         self.jobs.pop(job.token, None)
         result = job.result()
         with contextlib.suppress(OSError):  # Segue gets it through the pipe as well
-            write_whole(f"{job.folder}/exit.json", result)
+            write_reserved(f"{job.folder}/exit.json", result)
         self.client.tell(type="ended", token=job.token, exit=result)
 
     def _tidy(self) -> None:
