@@ -356,7 +356,7 @@ class LaunchAttempt:
         if guard is None:
             return outcome, ()
         label = f"{journal.run.id}/{self.key}".replace(" ", "-")
-        found, failure = await guard.after(self.key, series.about, label)
+        found, failure = await guard.after(self.key, series.about, label, outcome.duration)
         if found:
             await journal.emit(Tampered(series.task, found), self.key)
         return replace(outcome, failure=outcome.failure or failure), found
