@@ -283,7 +283,8 @@ class LaunchAttempt:
             stack.callback(launcher.count, self.key)
             if (most := launcher.most_at_once(agent.name)) is not None:
                 await stack.enter_async_context(journal.slot(f"agent {agent.name}", most))
-            if journal.state(self.key) is None:
+            begun = journal.state(self.key) is not None
+            if not begun:
                 launcher.admit(self.key, series.task)
                 if launcher.guard is not None:
                     launcher.guard.before(self.key)
@@ -300,7 +301,7 @@ class LaunchAttempt:
                 outcome = Outcome(failure=Failure(FailureKind.LOST, "it was at work on another machine"))
                 await errors.emit(AgentEnded.of(outcome))
             else:
-                outcome = await run_agent(agent, self._job(request, step.token), errors.emit)
+                outcome = await run_agent(agent, self._job(request, step.token, begun), errors.emit)
             outcome, tampering = await self._examine(journal.redact(outcome))
             yield outcome
             await errors.conclude(outcome, self.output.failure)
@@ -329,7 +330,7 @@ class LaunchAttempt:
         begun = [step for step in self._launcher.journal.steps(self.key) if step.key == self.key]
         return bool(begun) and begun[0].state is StepState.STARTED and is_elsewhere(begun[0].token)
 
-    def _job(self, request: LaunchRequest, token: str) -> Job:
+    def _job(self, request: LaunchRequest, token: str, begun: bool) -> Job:
         launcher, series = self._launcher, self._series
         labels = {"run": launcher.journal.run.id, "task": series.name, "phase": series.stored_phase}
         labels |= {"lane": str(launcher.lane)} if launcher.lane else {}
@@ -347,6 +348,7 @@ class LaunchAttempt:
             base=request.base,
             web=request.web,
             limits=limits,
+            begun=begun,
             labels={**labels, "attempt": str(self.number)},
         )
 
