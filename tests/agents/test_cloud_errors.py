@@ -14,6 +14,7 @@ from segue.agents.cloud.errors import read_refusal
 from segue.agents.cursor_cloud.agent import CursorCloudAgent
 from segue.agents.cursor_cloud.api import CursorCloudOptions, Status, make_agent_id, parse_status
 from segue.agents.cursor_cloud.stream import read_stream_error
+from segue.domain.errors import CredentialsError
 from segue.domain.events import AgentStarted, AgentUsage
 from segue.domain.options import OptionError, read_options
 from segue.runtime import registry
@@ -143,9 +144,9 @@ def test_a_key_that_is_revoked_while_watching(cloud: CloudPlace) -> None:
     cloud.desk.plays(hold=True)
     cloud.desk.breaks("api_key_not_found", LOOK, times=0)
     cloud.desk.breaks("api_key_not_found", STREAM, times=0)
-    ended = cloud.run(cloud.job())
-    assert ended.kind == "auth"
-    assert ended.outcome.session, "the run can be found again with another key"
+    with pytest.raises(CredentialsError, match="api_key_not_found") as refused:
+        cloud.run(cloud.job())
+    assert "on resume it is found again. https://" in refused.value.kept, "with another key"
 
 
 @pytest.mark.parametrize("retry_after", [None, "0", "Wed, 21 Oct 2015 07:28:00 GMT", "soon"])

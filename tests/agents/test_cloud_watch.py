@@ -201,7 +201,7 @@ def test_somebody_elses_cancellation_is_not_ours(cloud: CloudPlace) -> None:
     assert "someone else" in ended.message
 
 
-def test_a_run_that_disappears_is_lost(cloud: CloudPlace) -> None:
+def test_a_run_that_disappears_is_named(cloud: CloudPlace) -> None:
     cloud.desk.plays(hold=True)
 
     def delete(agent: str, _run: str) -> None:
@@ -209,7 +209,7 @@ def test_a_run_that_disappears_is_lost(cloud: CloudPlace) -> None:
         cloud.desk.breaks("run_not_found", LOOK, times=0)
 
     ended = meanwhile(cloud, cloud.job(), delete)
-    assert ended.kind == "lost"
+    assert ended.kind == "deleted"
 
 
 def test_closing_the_iterator_cancels_and_the_next_try_knows(cloud: CloudPlace) -> None:

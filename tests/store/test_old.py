@@ -102,10 +102,27 @@ def test_nothing_is_migrated_while_an_older_version_drives_a_run(tmp_path: Path)
     path = place.root / "state" / "segue.db"
     with closing(sqlite3.connect(path)) as database, database:
         database.execute("UPDATE orchestrator_runs SET owner = ?", (f"{identity.me()}#old",))
-    for words in (["status"], ["resume"], ["db", "migrate"]):
+    run = ["run", "plan.md", "--agent", "scripted"]
+    for words in (["status"], ["resume"], ["db", "migrate"], run, ["serve"], ["report", "gaps"], ["logs"]):
         said = place.segue(*words, code=6).stderr
         assert "an older Segue drives run" in said
         assert "Kept: Nothing was changed." in said
     assert not list(path.parent.glob("segue.db.version-*"))
     with closing(sqlite3.connect(path)) as database:
         assert database.execute("SELECT max(version) FROM orchestrator_migrations").fetchone() == (3,)
+
+
+def test_a_migration_that_fails_leaves_neither_changes_nor_copies(tmp_path: Path) -> None:
+    place = restore(tmp_path, "0.1", "done")
+    path = place.root / "state" / "segue.db"
+    with closing(sqlite3.connect(path)) as database, database:
+        database.execute("CREATE TABLE orchestrator_events_view (x)")  # a name that a migration needs
+    for _ in range(2):
+        place.segue("db", "migrate", code=1)
+    assert not list(path.parent.glob("segue.db.version-*"))
+    with closing(sqlite3.connect(path)) as database, database:
+        assert database.execute("SELECT max(version) FROM orchestrator_migrations").fetchone() == (3,)
+        database.execute("DROP TABLE orchestrator_events_view")
+    said = place.segue("status").stderr
+    [copy] = path.parent.glob("segue.db.version-*")
+    assert f"As it was before: {copy}" in said

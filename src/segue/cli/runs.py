@@ -25,11 +25,13 @@ NO_RUNS = "No runs here yet. Try: segue demo"
 
 def read_past(app: App, source: Source, read: Callable[[Store, str], dict[str, T]]) -> dict[str, T]:
     """Return what the database knows about the tasks of a source; without a database it is nothing."""
+    from segue.runtime.moved import known_key
+
     database = app.database()
     if "://" not in database and not Path(database).exists():
         return {}
     with app.store(read_only=True) as store:
-        return read(store, source.key)
+        return read(store, known_key(store, app, source))
 
 
 def unknown_task(run: Run, task: str, keys: Iterable[str]) -> UsageError:

@@ -339,8 +339,8 @@ class Settings(Options, frozen=True):
     """Who decides what follows a failed verdict of a build: the `judge`, or chance (`random`): so reports
     can tell what helps."""
     plan_changed: Literal["ask", "keep", "restart"] = "ask"
-    """What to do when the plan has changed since one of its tasks was completed, or when the repository does
-    not contain the commits of completed tasks."""
+    """What to do when the plan has changed since one of its tasks was completed, when the repository does not
+    contain the commits of completed tasks, or when another folder may be the same repository."""
     continue_with_remaining_tasks: bool | None = None
     """Continue with the next task when one needs a human. If unset: only with `jobs`."""
     max_consecutive_task_failures: Count | None = None

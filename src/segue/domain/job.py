@@ -58,6 +58,8 @@ class Job(Struct, frozen=True):
     limits: Limits = Limits()
     hear: Callable[[str], None] | None = None
     """Takes what the agent says while it says it, piece by piece, where somebody listens."""
+    begun: bool = False
+    """Whether another process began it: its agent may be at work, and is paid for."""
     labels: Mapping[str, str] = field(default_factory=dict)
     """`run`, `task`, `phase`, `attempt`: given to the agent's process as SEGUE_* variables."""
 

@@ -110,6 +110,19 @@ class TrialSpec(Struct, frozen=True):
     """How often the results were to be looked at, with the end."""
 
 
+class RepositoryMark(Struct, frozen=True):
+    """What a repository is recognised by when its folder is moved, mounted elsewhere or cloned again."""
+
+    id: str
+    """What its git folder says; a copy of the folder says the same."""
+    host: str
+    """The machine it was on."""
+    roots: str = ""
+    """A digest of its first commits; empty if there are none, or if the history is not all here."""
+    remotes: tuple[str, ...] = ()
+    """A digest of the address of `origin`, or of each remote if there is none of that name."""
+
+
 class RunSpec(Struct, frozen=True):
     """What was asked for: enough to run it again from another process."""
 
@@ -146,6 +159,8 @@ class RunSpec(Struct, frozen=True):
     """For a run that was submitted to a fleet: `repo` is a URL then, and `source` is relative to it."""
     trial: TrialSpec | None = None
     """For a trial of an experiment."""
+    repository: RepositoryMark | None = None
+    """What `repo` is recognised by elsewhere; None in runs of older versions and of a fleet."""
 
 
 class Run(Struct, frozen=True):

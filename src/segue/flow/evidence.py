@@ -130,7 +130,7 @@ async def _look(
     files = changes.files
     if changed and not (changes.links or changes.unmerged):  # git makes no tree of these
         await _record_patch(context, state, now, len(files), key)
-    wrong = lost or _left_branch(context, state, now) or _not_committable(changes)
+    wrong = lost or _not_committable(changes)
     failure = failure_of(replace(outcome, failure=outcome.failure or wrong), changed, allow_no_change)
     return LaunchOutput(
         verdict=verdict_after(failure, changed),
@@ -154,15 +154,6 @@ async def _record_patch(context: RunContext, state: TaskState, now: Snapshot, fi
     cut = max(0, len(diff) - _KEPT_DIFF)
     kept = f"{diff[:_KEPT_DIFF]}\n[{cut} characters cut]\n" if cut else diff
     await context.emit(PatchMade(task, base, now.head, tree, kept, files, cut), key)
-
-
-def _left_branch(context: RunContext, state: TaskState, now: Snapshot) -> Failure | None:
-    """Return a failure when the agent left the branch: nobody would find the following work."""
-    before = state.base
-    if now.branch == before.branch or context.cloud:
-        return None
-    names = [one.branch or one.head[:10] for one in (before, now)]
-    return Failure(FailureKind.BRANCH, f"The agent switched from branch {names[0]} to {names[1]}.")
 
 
 def _not_committable(changes: WorkChanges) -> Failure | None:

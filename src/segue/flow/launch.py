@@ -283,7 +283,8 @@ class LaunchAttempt:
             stack.callback(launcher.count, self.key)
             if (most := launcher.most_at_once(agent.name)) is not None:
                 await stack.enter_async_context(journal.slot(f"agent {agent.name}", most))
-            if journal.state(self.key) is None:
+            begun = journal.state(self.key) is not None
+            if not begun:
                 launcher.ensure_room(request.workspace)
                 launcher.admit(self.key, series.task)
                 if launcher.guard is not None:
@@ -301,7 +302,7 @@ class LaunchAttempt:
                 outcome = Outcome(failure=Failure(FailureKind.LOST, "it was at work on another machine"))
                 await errors.emit(AgentEnded.of(outcome))
             else:
-                outcome = await run_agent(agent, self._job(request, step.token), errors.emit)
+                outcome = await run_agent(agent, self._job(request, step.token, begun), errors.emit)
             outcome, tampering = await self._examine(journal.redact(outcome))
             yield outcome
             await errors.conclude(outcome, self.output.failure)
@@ -330,7 +331,7 @@ class LaunchAttempt:
         begun = [step for step in self._launcher.journal.steps(self.key) if step.key == self.key]
         return bool(begun) and begun[0].state is StepState.STARTED and is_elsewhere(begun[0].token)
 
-    def _job(self, request: LaunchRequest, token: str) -> Job:
+    def _job(self, request: LaunchRequest, token: str, begun: bool) -> Job:
         launcher, series = self._launcher, self._series
         labels = {"run": launcher.journal.run.id, "task": series.name, "phase": series.stored_phase}
         labels |= {"lane": str(launcher.lane)} if launcher.lane else {}
@@ -348,6 +349,7 @@ class LaunchAttempt:
             base=request.base,
             web=request.web,
             limits=limits,
+            begun=begun,
             labels={**labels, "attempt": str(self.number)},
         )
 
@@ -357,7 +359,7 @@ class LaunchAttempt:
         if guard is None:
             return outcome, ()
         label = f"{journal.run.id}/{self.key}".replace(" ", "-")
-        found, failure = await guard.after(self.key, series.about, label)
+        found, failure = await guard.after(self.key, series.about, label, outcome.duration)
         if found:
             await journal.emit(Tampered(series.task, found), self.key)
         inside = [one.text for one in found if one.subject == "submodule"]

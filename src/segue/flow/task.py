@@ -14,6 +14,7 @@ from segue.domain.results import EndOutput, LaunchOutput, SnapshotOutput, StepFa
 from segue.domain.run import StepState
 from segue.domain.task import Completion, Task, TaskKind, TaskStatus
 from segue.domain.workspace import Snapshot
+from segue.flow.branch import check_branch
 from segue.flow.commit import commit_task, pass_hooks
 from segue.flow.context import Lane, RunContext
 from segue.flow.earlier import left_behind, remember
@@ -53,11 +54,11 @@ async def run_task(context: RunContext, task: Task, waited: tuple[str, str] = ("
     await _start_again(context, task, end)
     lane = context.lane.number if context.lane is not None else 0
     started = await context.journal.emit(TaskStarted(task.key, task.title, task.kind, lane, *waited))
-    state = await _start(context, task, started.ts)
-    if task.kind is not TaskKind.HUMAN:
-        await _ask_checks(context, state)
-    context.source.announce(task, context.journal.run.id)
     try:
+        state = await _start(context, task, started.ts)
+        if task.kind is not TaskKind.HUMAN:
+            await _ask_checks(context, state)
+        context.source.announce(task, context.journal.run.id)
         ended = await _run_phases(context, state)
         if context.lane is not None:
             ended = await _merge(context, context.lane, state, ended)
@@ -219,6 +220,7 @@ async def _start(context: RunContext, task: Task, seen: int) -> TaskState:
     key, lane = f"task/{task.key}/base", context.lane
     if lane is None:
         now = await context.workspace.begin(task.key, context.source.head_branch() or context.view.branch)
+        await check_branch(context, task.key, now)
         found = SnapshotOutput(now.head, now.branch, now.dirty, heavy=now.heavy)
     elif (known := context.journal.recorded(key, SnapshotOutput)) is not None:
         found = known.output

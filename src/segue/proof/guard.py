@@ -73,14 +73,18 @@ class LaunchGuard:
         return self._file.stat().st_ctime_ns
 
     async def after(
-        self, step: str, task: Task | None, label: str
+        self, step: str, task: Task | None, label: str, seconds: float | None = None
     ) -> tuple[tuple[Tampering, ...], Failure | None]:
-        """Compare; what was touched is put back and named, and fails the attempt where that is due."""
+        """Compare; what was touched is put back and named, and fails the attempt where that is due.
+
+        `seconds` is how long the agent worked.
+        """
         kept = self._kept if self._kept is not None and self._kept.step == step else self._read(step)
         if kept is None:
             return (), None
+        ended = kept.began / 1e9 + seconds if kept.began and seconds else None
+        violations = await self._git.compare(kept.git, label, ended) if self._git is not None else []
         found = self._contract.restore(kept.files, task)
-        violations = await self._git.compare(kept.git, label) if self._git is not None else []
         found += [Tampering(one.subject, one.text) for one in violations]
         found += self._compare_ways(kept.ways)
         if self._git is not None and kept.began:

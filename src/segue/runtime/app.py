@@ -162,8 +162,16 @@ class App(Struct, frozen=True):
         """Open the source that was named, or the one that is found; `kind` says which variant is meant."""
         request = self._request_source(named, repo)
         name = kind or self._find_source(request)
+        self._refuse_unused(registry.load("sources", name).uses)
+        return self._open_source(request, name)
+
+    def past_source(self, run: Run) -> Source:
+        """Open the source of a run, whatever options this command was given for another one."""
+        request = self._request_source(run.spec.source, Path(run.spec.repo))
+        return self._open_source(request, run.spec.source_kind)
+
+    def _open_source(self, request: SourceRequest, name: str) -> Source:
         kind_of_source: type[Source] = registry.load("sources", name)
-        self._refuse_unused(kind_of_source.uses)
         return registry.check_members("sources", name, kind_of_source.open(self._with_options(request, name)))
 
     def plans_tasks(self, named: str | None) -> bool:

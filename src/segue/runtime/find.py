@@ -9,14 +9,17 @@ from typing import TYPE_CHECKING
 
 from segue.domain.errors import UsageError
 from segue.domain.installed import import_name, socket_variants
+from segue.domain.log import Log
 from segue.domain.run import USUAL_RUNS, Run, RunState
 from segue.domain.text import suggest
 from segue.view.load import ACTIVE
 
 if TYPE_CHECKING:
     from segue.runtime.app import App
+    from segue.runtime.moved import Elsewhere
     from segue.store.store import Store
 
+_LOG = Log("runs")
 _KNOWN = 200
 """Among how many of the newest runs a mistyped one is searched."""
 
@@ -27,12 +30,27 @@ def find_run(store: Store, app: App, name: str | None) -> Run:
     Raises UsageError if there is none.
     """
     run = _named(store, name) or _newest(store, app)
-    if run is None:
+    if run is not None:
+        return run
+    found = _find_elsewhere(store, app)
+    if found is not None:
         raise UsageError(
-            f"There is no run in {app.repo}.",
-            hint="Start one: segue run SOURCE   Try: segue demo   All runs: segue status",
+            f"There is no run in {app.repo}. {found.words}",
+            hint=f"Show that one: segue status {found.runs[0].id}   Start one here: segue run SOURCE",
         )
-    return run
+    raise UsageError(
+        f"There is no run in {app.repo}.",
+        hint="Start one: segue run SOURCE   Try: segue demo   All runs: segue status",
+    )
+
+
+def _find_elsewhere(store: Store, app: App) -> Elsewhere | None:
+    """Return where the repository was when runs began in it, if its folder was moved since."""
+    from segue.runtime.moved import find_elsewhere
+    from segue.system.git.folders import find_place
+
+    here = find_place(app.repo)
+    return find_elsewhere(store, app, here) if here is not None else None
 
 
 def find_unfinished(store: Store, app: App, name: str | None, *, idle: bool = False) -> Run | None:
@@ -82,7 +100,17 @@ def _newest(store: Store, app: App, is_wanted: Callable[[Run], bool] = lambda _r
             run for run, found in known if run.id in sent or any(one and one[0] == here[0] for one in found)
         ]
         near = near or [run for run, found in known if _is_in(found, 1, here)]
+        near = near or _moved_here(store, app, runs)
     return next((run for run in near if is_wanted(run)), None)
+
+
+def _moved_here(store: Store, app: App, runs: Sequence[Run]) -> list[Run]:
+    """Return the runs of the folder in which this repository certainly was before."""
+    found = _find_elsewhere(store, app) if runs else None
+    if found is None or found.why:
+        return []
+    _LOG.tell(found.words)
+    return [run for run in runs if run.spec.repo == found.repo]
 
 
 def _is_in(found: Sequence[tuple[Path, Path] | None], which: int, here: tuple[Path, Path]) -> bool:

@@ -22,7 +22,10 @@ def make_guard(opened: OpenRun, repo: Repository | None = None, lane: int = 0) -
     """Return what watches over the launches of a run, in its own work tree or in that of a lane."""
     folder, repo = opened.app.guard_folder(opened.run.id), repo or opened.repo
     kept = folder / "kept"
-    git = None if opened.parts.cloud else GitGuard(repo, common_dir(repo.git_dir), kept)
+    git = None
+    if not opened.parts.cloud:
+        sealed = opened.parts.services.isolation.keeps_git
+        git = GitGuard(repo, common_dir(repo.git_dir), kept, sealed=sealed)
     files = () if opened.parts.cloud else tuple(dict.fromkeys(_contract_files(opened, repo.root.resolve())))
     place = folder / f"lane-{lane}" if lane else folder
     contract = Contract(kept, files, opened.source.look)

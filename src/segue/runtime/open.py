@@ -20,6 +20,7 @@ from segue.ports import Source
 from segue.proof.guard import settle_settings
 from segue.runtime.app import App
 from segue.runtime.delivery import Delivering, choose_target, is_merged
+from segue.runtime.moved import mark_place, settle_source
 from segue.runtime.past import Past, check_ticked, look_back, refuse_absent, settle_resume, settle_start
 from segue.runtime.plan import RunPlan, check_rewritten, draft_run, plan_run, replan_run
 from segue.runtime.preconditions import check_isolated
@@ -157,6 +158,7 @@ async def open_run(
     home = await _find_home(app, app.source(named, app.repo, kind))
     source = app.source(named, home.root, kind)
     exclude_state_files(home, source)
+    moved, is_copy = settle_source(app, source, home.root, restart=restart)
     with ExitStack() as held, ExitStack() as undo:
         with app.store(read_only=True) as known:
             _refuse_lost(known, home, app.repo)
@@ -176,15 +178,16 @@ async def open_run(
             past = settle_start(app, source, before, last, restart, wanted)
         plan = plan_run(app, source, chosen)
         if not _has_work(plan, run):
-            _tell_nothing(app, source, plan, past)
+            _tell_nothing(app, source, plan, past, moved)
             yield None
             return
         ready = ready or await make_ready(plan, home, last, held, undo, confirm)
         store = held.enter_context(app.store())
         opened = await _open_ready(plan, ready, store, home, held, undo)
         undo.pop_all()
-        words = "\n".join(filter(None, (*ready.words, opened.warning)))
-        yield replace(opened, warning=words, past=past, store=store)
+        words = "\n".join(filter(None, (moved, *ready.words, opened.warning)))
+        spec = replace(opened.spec, repository=mark_place(home.root, home.git_dir, fresh=is_copy))
+        yield replace(opened, spec=spec, warning=words, past=past, store=store)
 
 
 def _try(look: Callable[[], T]) -> T | None:
@@ -200,9 +203,9 @@ def _has_work(plan: RunPlan, run: Run | None) -> bool:
     return not plan.is_planned or bool(plan.pending) or (run is not None and run.state in _CUT_OFF)
 
 
-def _tell_nothing(app: App, source: Source, plan: RunPlan, past: Past) -> None:
+def _tell_nothing(app: App, source: Source, plan: RunPlan, past: Past, moved: str) -> None:
     """Pass on the notices of a source of which nothing begins: they are in no journal."""
-    said = (past.restored, *(notice.show(source.address) for notice in plan.listing.notices))
+    said = (moved, past.restored, *(notice.show(source.address) for notice in plan.listing.notices))
     for words in filter(None, said if app.tell is not None else ()):
         assert app.tell is not None
         app.tell(words)
@@ -231,7 +234,8 @@ async def reopen_run(app: App, run: Run, feedback: tuple[FeedbackItem, ...] = ()
         exclude_state_files(home, source, repo)
         warning = "\n".join(filter(None, (*warnings, words)))
         await repo.recover(run.created / 1000)
-        yield OpenRun(plan, parts, run, run.spec, repo, lock, False, warning, tree, past, feedback)
+        spec = replace(run.spec, repository=mark_place(home.root, home.git_dir))
+        yield OpenRun(plan, parts, run, spec, repo, lock, False, warning, tree, past, feedback)
 
 
 async def _ready_again(plan: RunPlan, home: Repository, run: Run) -> tuple[Parts, list[str]]:

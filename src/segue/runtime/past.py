@@ -22,6 +22,7 @@ from segue.domain.task import Completion, Task, TaskList, TaskStatus
 from segue.flow.phase import PHASES
 from segue.ports import Source
 from segue.runtime.app import App
+from segue.runtime.moved import known_key
 from segue.system import identity
 from segue.system.git.remotes import find_absent, find_subjects, find_trailers, is_shallow
 from segue.system.git.repository import Repository
@@ -214,7 +215,7 @@ def foresee(app: App, source: Source) -> TaskList:
     if "://" not in database and not Path(database).exists():
         return source.foresee(SourceHistory())
     with app.store(read_only=True) as store:
-        return source.foresee(read_history(store, source.key))
+        return source.foresee(read_history(store, known_key(store, app, source)))
 
 
 def find_unrecorded(source: Source, history: SourceHistory) -> list[str]:
@@ -293,7 +294,8 @@ def refuse_absent(store: Store, run: Run) -> None:
         raise WorkspaceError(
             f"Run {run.id} works in {run.spec.repo}, which does not exist here.{_other_machine(store, run)}",
             kept="Nothing was changed.",
-            hint="Continue it on the machine where it began, or clone the repository to that path",
+            hint="If the repository was moved, give the command there. Else continue on the machine where it "
+            "began, or clone the repository to that path",
         )
 
 

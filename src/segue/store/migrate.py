@@ -65,7 +65,12 @@ def migrate(database: Database) -> list[str]:
             return [apply(database, name) for name in scripts()[before:]]
         _refuse_driven(database, before)
         copy = database.copy(f".version-{before}")
-        applied = [apply(database, name) for name in scripts()[before:]]
+        try:
+            applied = [apply(database, name) for name in scripts()[before:]]
+        except BaseException:
+            if copy is not None:  # nothing has changed, so the next try makes its own
+                copy.unlink(missing_ok=True)
+            raise
     done = f"The database was migrated from version {before} to {VERSION}."
     if copy is None:
         _LOG.info(done)

@@ -9,12 +9,22 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from msgspec import convert
+from msgspec import Struct, convert
 from msgspec.structs import asdict, fields
 
 from segue.domain.errors import StoreError
 from segue.domain.log import Log
-from segue.domain.run import Origin, Run, RunKind, RunSpec, RunState, Step, StepState, TrialSpec
+from segue.domain.run import (
+    Origin,
+    RepositoryMark,
+    Run,
+    RunKind,
+    RunSpec,
+    RunState,
+    Step,
+    StepState,
+    TrialSpec,
+)
 from segue.store.database import Row
 from segue.store.encoding import decode, encode, is_guarded
 from segue.store.flat import FLAT_TABLES, ColumnType
@@ -48,6 +58,7 @@ _JSON_IN_VIEWS = frozenset(
 _FLAT = {table.view: table for table in FLAT_TABLES.values()}
 _ORDER = {"runs": "created, id", "steps": "run_id, seq", "events": "run_id, seq", "signals": "run_id, n, id"}
 _SPEC = {field.name for field in fields(RunSpec)}
+_PARTS: dict[str, type[Struct]] = {"origin": Origin, "trial": TrialSpec, "repository": RepositoryMark}
 _OLD_KINDS = {
     "planfile": RunKind.PLAN,
     "speckit": RunKind.FEATURE,
@@ -109,7 +120,7 @@ def select_events(kinds: Collection[str] = ()) -> str:
 
 def encode_spec(spec: RunSpec) -> str:
     """A run's specification as JSON."""
-    parts = {"origin": spec.origin, "trial": spec.trial}
+    parts = {name: getattr(spec, name) for name in _PARTS}
     return encode({**asdict(spec), **{name: asdict(part) for name, part in parts.items() if part}})
 
 
@@ -125,10 +136,9 @@ def to_run(row: Row) -> Run:
     known = {name: value for name, value in options.items() if name in _SPEC}
     for name in ("tasks", "phases"):
         known[name] = tuple(known.get(name, ()))
-    if known.get("origin"):
-        known["origin"] = convert(known["origin"], Origin)
-    if known.get("trial"):
-        known["trial"] = convert(known["trial"], TrialSpec)
+    for name, kind in _PARTS.items():
+        if known.get(name):
+            known[name] = convert(known[name], kind)
     known["kind"] = RunKind(known.get("kind") or _OLD_KINDS.get(known["source_kind"], RunKind.TASKS))
     process = process_of(owner) if owner else None
     return Run(id_, source_key, RunSpec(**known), RunState(state), process, created, updated, wake, note)

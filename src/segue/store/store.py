@@ -113,6 +113,16 @@ class Store:
         sql = f"DELETE FROM orchestrator_runs WHERE id = ? AND owner IS NULL AND {unused}"  # noqa: S608
         self._transact(lambda _again: self._database.change(sql, run_id))
 
+    def relocate(self, moved: Mapping[str, tuple[str, RunSpec]]) -> None:
+        """Let runs belong to another place; each with its source key and specification there."""
+        sql = "UPDATE orchestrator_runs SET source_key = ?, spec = ? WHERE id = ?"
+
+        def change(_again: bool) -> None:
+            for run_id, (key, spec) in moved.items():
+                self._database.execute(sql, key, rows.encode_spec(self._boundary.spec(spec)), run_id)
+
+        self._transact(change)
+
     def enqueue(self, wanted: Mapping[str, tuple[str, RunSpec]], at: float | None = None) -> int:
         """Add runs that others will drive, each with its id and source key; return how many are new.
 

@@ -15,7 +15,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from segue.agents.cloud.errors import BY_US, HANG, TIMEOUT, CloudError, judge_refusal
+from segue.agents.cloud.errors import BAD_ANSWER, BY_US, HANG, TIMEOUT, CloudError, judge_refusal
 from segue.agents.cloud.launch import CloudProfile, CloudStarter, StartedSession
 from segue.agents.cloud.options import CloudAccess
 from segue.agents.cloud.transcript import Transcript
@@ -30,7 +30,7 @@ from segue.agents.cloud.watch import (
     shorten,
 )
 from segue.agents.local.launch import SessionUsage, count_usage
-from segue.domain.errors import ServiceAway
+from segue.domain.errors import CredentialsError, SegueError, ServiceAway
 from segue.domain.events import AgentStarted, AgentUsage, Event
 from segue.domain.job import Job, Mode
 from segue.domain.outcome import Failure, FailureKind, Outcome, Usage
@@ -110,10 +110,11 @@ class CloudJob(Struct, frozen=True):
         """Yield everything that is seen; the last item is the outcome."""
         began = self.deadline - self.job.limits.wall
         found: list[StartedSession] = []
+        doubts: list[CloudError] = []
         used: AgentUsage | None = None
         over = False
         try:
-            async for event in self._start(found):
+            async for event in self._start(found, doubts):
                 yield event
             started = found[0]
             yield self._announce(started)
@@ -130,6 +131,9 @@ class CloudJob(Struct, frozen=True):
             raise
         except CloudError as error:
             over = not error.unsure
+            if away := self._leave(error, found, doubts):
+                over = True
+                raise away from None
             refusal = judge_refusal(error, loop_time() >= self.deadline, self.profile.service)
             outcome = fail_to_start(refusal, self.job, loop_time() - began)
             outcome = replace(outcome, facts=self._name(found[0].session) if found else {})
@@ -140,6 +144,30 @@ class CloudJob(Struct, frozen=True):
             yield used
         yield outcome
 
+    def _leave(
+        self, error: CloudError, found: list[StartedSession], doubts: list[CloudError]
+    ) -> SegueError | None:
+        """Return the error for a session that may be at work and cannot be seen now; None if there is none.
+
+        The launch then has no outcome: `resume` finds the session again instead of paying for another one.
+        """
+        if not (found or doubts or self.job.begun):
+            return None
+        service = self.profile.service
+        page = self.api.page(found[0].session.id) if found else ""
+        kept = f"The cloud agent may still be at work; on resume it is found again. {page}".strip()
+        if error.denied:
+            return CredentialsError(
+                judge_refusal(error, late=False, service=service).message,
+                kept=kept,
+                hint="Log in or set its key again (segue doctor checks it), then: segue resume",
+            )
+        lost = error.away or error.limited or error.code == BAD_ANSWER
+        if not self.job.begun or not lost:
+            return None
+        what = f"{service.name[:1].upper()}{service.name[1:]} cannot say what became of the agent"
+        return ServiceAway(f"{what}: {error.message}.", kept=kept, hint="When it is back: segue resume")
+
     @property
     def _starter(self) -> CloudStarter:
         scratch, token = self.processes.scratch, self.job.token
@@ -149,8 +177,13 @@ class CloudJob(Struct, frozen=True):
     def _note(self) -> StopNote:
         return StopNote(lambda: self.processes.scratch(self.job.token))
 
-    async def _start(self, found: list[StartedSession]) -> AsyncGenerator[Event, None]:
-        """Put what was started into `found`; while the service is away, wait for it and try again."""
+    async def _start(
+        self, found: list[StartedSession], doubts: list[CloudError]
+    ) -> AsyncGenerator[Event, None]:
+        """Put what was started into `found`; while the service is away, wait for it and try again.
+
+        `doubts` are the answers after which something may have been started.
+        """
         waited: Wait | None = None
         patience, starter = self.job.limits.patience, self._starter
         while not found:
@@ -159,6 +192,7 @@ class CloudJob(Struct, frozen=True):
             except CloudError as error:
                 if not error.away or not patience or not starter.may_start_again(error):
                     raise
+                doubts += [error] if error.unsure else []
                 name, new = self.profile.service.name, waited is None
                 waited = waited or Wait(name, error.message, patience)
                 pause = waited.pause(error.message)

@@ -21,7 +21,6 @@ from segue.agents.cloud.errors import (
     UNREACHABLE,
     CloudError,
     CloudService,
-    judge_refusal,
 )
 from segue.agents.cloud.transcript import Transcript
 from segue.agents.cloud.vendor import CloudApi, CloudLook, CloudOrder, CloudSign
@@ -106,6 +105,8 @@ _NO_STREAM = frozenset({"stream_expired", "invalid_last_event_id", "not_found", 
 
 _LOOK_AFTER_POLLS = 4
 """A stream may be silent for this many polls before the session is looked at."""
+_LOOKS_IN_VAIN = 4
+"""How often the vendor must say so before a session counts as gone, or the key as refused."""
 _DRAIN_SECONDS = 10.0
 
 
@@ -139,6 +140,9 @@ class SessionWatch:
         """When it last gave a sign of life; None without a stream, because then nobody knows."""
         self._broken = 0
         self._missing_since: float | None = None
+        self._vain = 0
+        """How many looks in a row were told that there is no such session, or that it is not ours to see."""
+        self._hold_until = 0.0
         self._drain_until: float | None = None
         self._absence = ApiAbsence(service, pace.patience, pace.deadline)
         self.last: CloudLook | None = None
@@ -153,7 +157,8 @@ class SessionWatch:
                 self._heard_at = None
             if self._is_over():
                 break
-            await asyncio.sleep(max(0.0, min(self._pause(), self._limit() - loop_time())))
+            pause = max(self._pause(), self._hold_until - loop_time())
+            await asyncio.sleep(max(0.0, min(pause, self._limit() - loop_time())))
             if self._slots is not None and self._may_stream():
                 async with self._slots, aclosing(self._listen()) as heard:
                     async for event in heard:
@@ -174,21 +179,27 @@ class SessionWatch:
         try:
             look = await self._api.look(self._session, self._order, self.seen, self._pace.deadline)
         except CloudError as error:
-            if error.away or error.code == UNREACHABLE:
+            if error.away or error.code == UNREACHABLE or error.limited:
+                self._hold_until = loop_time() + (error.retry_after or 0.0)
                 return self._absence.note(error.message)
             self._judge(error)
         else:
-            self.last, self._missing_since = look, None
+            self.last, self._missing_since, self._vain = look, None, 0
             self.seen.set_status(look.word, look.known)
         return [*self._absence.end(), *self.seen.take()]
 
     def _judge(self, error: CloudError) -> None:
+        """Give the session up if it is certainly gone; raise the error if we are certainly locked out.
+
+        A single answer proves neither: the session is paid for, and may be seen again.
+        """
+        self._vain += error.gone or error.denied
         if error.gone:
             self._missing_since = self._missing_since or loop_time()
-            if loop_time() >= self._missing_since + self._pace.missing:
+            if self._vain >= _LOOKS_IN_VAIN and loop_time() >= self._missing_since + self._pace.missing:
                 self.failure = DELETED
-        elif error.denied or error.limited:
-            self.failure = judge_refusal(error, late=False, service=self._service)
+        elif error.denied and self._vain >= _LOOKS_IN_VAIN:
+            raise error
 
     def _is_over(self) -> bool:
         if self.last is not None and self.last.ended:
@@ -217,7 +228,7 @@ class SessionWatch:
         """Return the seconds until the next attempt: none before the first stream, then up the ladder."""
         if not self._may_stream():
             return self._pace.poll
-        rung = LADDER[self._broken - 1] if self._broken else int(self._missing_since is not None)
+        rung = LADDER[self._broken - 1] if self._broken else int(self._vain > 0)
         return rung * self._pace.pause
 
     async def _listen(self) -> AsyncGenerator[Event, None]:

@@ -39,9 +39,12 @@ def resume(run_id: str | None, verbose: bool, settings: CommandSettings, output:
     from segue.domain.installed import find_variant
     from segue.domain.run import RunKind
     from segue.proof.guard import settle_settings
+    from segue.runtime.moved import settle_here
     from segue.runtime.open import finish_end, reopen_run
 
     app = replace(settings.find(), tell=output.warn)
+    if said := settle_here(app):
+        output.warn(said)
     with app.store(read_only=True) as store:
         run = find_unfinished(store, app, run_id, idle=True)
         ended = run or find_run(store, app, "last")

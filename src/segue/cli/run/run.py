@@ -238,6 +238,7 @@ def _run_decided(
 
     from segue.cli.run import session
     from segue.domain.errors import TwoLists
+    from segue.runtime.moved import CopyKnown
     from segue.runtime.past import CommitsMissing, TickedByNobody
     from segue.runtime.plan import PlanChanged
     from segue.runtime.preconditions import NotIsolated, Undecided
@@ -245,7 +246,7 @@ def _run_decided(
     while True:
         try:
             return asyncio.run(begin(app))
-        except (PlanChanged, CommitsMissing, TickedByNobody) as changed:
+        except (PlanChanged, CommitsMissing, CopyKnown, TickedByNobody) as changed:
             more["plan_changed"] = session.choose_kept(changed, output)
         except TwoLists as lists:
             more["task_list"] = session.choose_list(lists, output)

@@ -21,6 +21,7 @@ from segue.system.beneath import Beneath
 from segue.system.files import read_start, signature
 from segue.system.git.folders import read_branch, read_head, read_refs
 from segue.system.git.index import STAY_INSIDE, is_moved, mark_modules
+from segue.system.git.moves import UNDER_WAY, refuse_moved
 from segue.system.git.nested import (
     LARGEST,
     POINTERS,
@@ -46,13 +47,6 @@ from segue.system.originals import (
     nothing_at,
 )
 
-_UNDER_WAY = {
-    "MERGE_HEAD": "a merge",
-    "CHERRY_PICK_HEAD": "a cherry-pick",
-    "REVERT_HEAD": "a revert",
-    "rebase-merge": "a rebase",
-    "rebase-apply": "a rebase",
-}
 _HARMLESS = re.compile(
     r"(user|author|committer)\.(name|email)|branch\..*\.(merge|description)|color\..*|advice\..*"
     r"|gc\.(auto|autodetach|autopacklimit|packrefs)|maintenance\.(auto|strategy)|segue\..*",
@@ -95,9 +89,13 @@ class GitState(msgspec.Struct, frozen=True):
 class GitGuard:
     """Compares a repository's surroundings before and after a launch, and puts back what must not change."""
 
-    def __init__(self, repo: Repository, common_dir: Path, folder: Path) -> None:
-        """`folder` keeps the content of the guarded files, out of the agent's way."""
+    def __init__(self, repo: Repository, common_dir: Path, folder: Path, *, sealed: bool = False) -> None:
+        """`folder` keeps the content of the guarded files, out of the agent's way.
+
+        `sealed` agents cannot write to git's folder, so that whoever moved HEAD or a branch is somebody else.
+        """
         self._repo = repo
+        self._sealed = sealed
         self._own = repo.git_dir
         self._common = common_dir
         self._originals = Originals(folder, LARGEST)
@@ -123,7 +121,7 @@ class GitGuard:
         files = {path: self._originals.look(path, known.get(path)) for path in self._guarded(known)}
         inner = self._inner.look(str(self._own), str(self._common)) if before is None else before.inner
         branch, head = read_branch(self._own, refs := read_refs(self._common))
-        under_way = tuple(name for name in _UNDER_WAY if os.path.exists(f"{self._own}/{name}"))
+        under_way = tuple(name for name in UNDER_WAY if os.path.exists(f"{self._own}/{name}"))
         there = {path: one for path, one in files.items() if one.kind or one.links}
         own, common, index = str(self._own), str(self._common), signature(f"{self._own}/index") or ()
         place, modules = os.stat(own), mark_modules(self._repo.root, self._own)
@@ -133,8 +131,12 @@ class GitGuard:
             head, branch, refs, there, modules, index, under_way, own, common, identity, inner, graph
         )
 
-    async def compare(self, before: GitState, label: str) -> list[GitViolation]:
-        """Return what an agent did that it must not do; undone where nothing is lost by it."""
+    async def compare(self, before: GitState, label: str, ended: float | None = None) -> list[GitViolation]:
+        """Return what an agent did that it must not do; undone where nothing is lost by it.
+
+        `ended` is when it ended. Raises Unfinished where HEAD was moved, perhaps by somebody else, so that
+        what the agent did cannot be seen before it is back.
+        """
         # Where git's folders are is what it was before, whatever files say that an agent could write.
         if before.common:
             self._own, self._common = Path(before.own), Path(before.common)
@@ -154,19 +156,29 @@ class GitGuard:
             forget_graph(before.common)
         found += await restore_replaced(self._repo, self._common, before.refs)
         now = self.look(before)
+        rewritten = bool(before.head) and not await self._contains(before.head, now.head)
+        refuse_moved(self._repo.place, before, now, rewritten, self._sealed, ended)
         found += await self._hidden(before, now)
         for path in (path for path, mark in now.modules.items() if before.modules.get(path, mark) != mark):
             if is_moved(self._repo.root, self._own, path):
                 continue  # which is recorded
             what = f"The agent changed files in the submodule {path}. {STAY_INSIDE}"
             found.append(GitViolation("submodule", what, fails=False))
+        return found if self._sealed else [*found, *await self._moved(before, now, label)]
+
+    async def _moved(self, before: GitState, now: GitState, label: str) -> list[GitViolation]:
+        """Name what became of refs and HEAD, where agents could have done it."""
+        found: list[GitViolation] = []
         for name in now.under_way:
             if name not in before.under_way:
-                what = f"The agent left {_UNDER_WAY[name]} under way. Finish or abort it."
+                what = f"{UNDER_WAY[name]} was begun while the agent worked. Finish or abort it."
                 found.append(GitViolation("history", what))
-        if before.head and now.head != before.head and now.branch == before.branch:
+        if before.head and not await self._contains(before.head, now.head):
             found += await self._rewritten(before, now, label)
         return [*found, *await self._other_refs(before, now)]
+
+    async def _contains(self, old: str, new: str) -> bool:
+        return old == new or (bool(new) and await self._objects.is_ancestor(old, new))
 
     def _guarded(self, known: Mapping[str, Original]) -> list[str]:
         """Return the paths to look at: those that decide what git does, and whatever is no file."""
@@ -291,17 +303,16 @@ class GitGuard:
 
     async def _rewritten(self, before: GitState, now: GitState, label: str) -> list[GitViolation]:
         """Put the branch back when the commits it had are gone; the agent's own are kept under a ref."""
-        if await self._objects.is_ancestor(before.head, now.head):
-            return []
         kept = f"refs/segue/kept/{label}"
-        what = f"The agent rewrote the history of {before.branch or 'HEAD'}: {before.head[:10]} was gone."
+        name = before.branch or "HEAD"
+        what = f"The history of {name} was rewritten while the agent worked: {before.head[:10]} was gone."
         try:
             if now.head:
                 await self._repo.git("update-ref", kept, now.head)
             await self._repo.git("reset", "--quiet", "--soft", before.head)
         except WorkspaceError as error:
             return [GitViolation("history", f"{what} It could not be put back: {error.message}")]
-        left = f"; the agent's commits are kept as {kept}" if now.head else ""
+        left = f"; what it was made is kept as {kept}" if now.head else ""
         return [GitViolation("history", f"{what} It was put back{left}. Do not amend, reset or rebase.")]
 
     async def _other_refs(self, before: GitState, now: GitState) -> list[GitViolation]:
@@ -313,7 +324,8 @@ class GitGuard:
         named = [*fresh, *(["refs/stash"] if stash else [])]
         found = []
         if named:
-            text = f"The agent made {', '.join(ref.removeprefix('refs/') for ref in named[:5])}."
+            made = ", ".join(ref.removeprefix("refs/") for ref in named[:5])
+            text = f"While the agent worked, {made} {'was' if len(named) == 1 else 'were'} made."
             found.append(GitViolation("refs", text, fails=False))
         for ref, old in before.refs.items():
             new = now.refs.get(ref)

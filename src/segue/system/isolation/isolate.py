@@ -141,6 +141,12 @@ class Isolation:
         return chosen.means not in MOUNTING or is_strict or not chosen.own_proc or mounting.is_root()
 
     @property
+    def keeps_git(self) -> bool:
+        """Whether agents cannot write to the git folder of their work tree."""
+        given = (str(place).rstrip("/") for place in self._options.given.write)
+        return self.chosen.means not in _WITHOUT_READ_ONLY and not any(one.endswith(".git") for one in given)
+
+    @property
     def label(self) -> str:
         """What is in force, for people and reports: `bwrap standard`, `landlock strict`, `not isolated`."""
         chosen = self.chosen

@@ -1,0 +1,100 @@
+"""Somebody switches, rebases or deletes branches during a run: no agent is blamed, and none is paid twice."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.cli.place import Place, until
+
+WAITS = """[[on]]
+task = 2
+wait_for = "GATE"
+write = { "f{task}" = "x" }
+[[on]]
+write = { "f{task}" = "x" }
+"""
+ALL = ["Task 1: Write one.", "Task 2: Write two.", "Task 3: Write three."]
+
+
+def launches(place: Place) -> int:
+    return len(place.rows("select 1 from orchestrator_steps where phase = 'execute'"))
+
+
+def meanwhile(place: Place, *gits: tuple[str, ...], code: int = 3) -> str:
+    """Run the plan; while the agent works on task 2, give commands to git. Return what was said."""
+    place.script(WAITS)
+    process = place.start("run", "plan.md")
+    until(lambda: place.jobs_at_work() and place.started("task/2/execute/1"), "the agent of task 2")
+    for args in gits:
+        place.git(*args)
+    place.gate.touch()
+    assert process.wait() == code
+    return max(place.root.glob("out-*")).read_text()
+
+
+def test_a_branch_switched_while_an_agent_works(place: Place) -> None:
+    said = meanwhile(place, ("switch", "--quiet", "-c", "mine", "HEAD~1"))
+    assert "The branch was switched from main to mine while the agent worked" in said
+    assert "git does not tell by whom" in said
+    assert "The agent switched" not in said
+    assert "git switch main, then: segue resume" in said
+
+    again = place.segue("resume", code=3).stderr
+    assert "Task 2 began on branch main, and branch mine is checked out now." in again
+    assert "No agent was launched" in again
+    assert launches(place) == 2
+    place.git("switch", "--quiet", "main")
+    place.segue("resume")
+    assert place.subjects() == ALL
+    assert launches(place) == 3, "what the agent of task 2 had done was looked at again"
+
+
+def test_in_the_sandbox_it_was_not_the_agent(place: Place) -> None:
+    place.use_sandbox()
+    if "read-only" not in sandbox_of(place):
+        pytest.skip("nothing here keeps git's folder read-only")
+    said = meanwhile(place, ("switch", "--quiet", "-c", "mine"))
+    assert "but not by the agent, whose sandbox cannot write to git's folder" in said
+
+
+def sandbox_of(place: Place) -> str:
+    """Return whether agents are isolated here by something that keeps git's folder as it is."""
+    said = place.segue("doctor", code=None).stdout
+    return "read-only" if "bwrap" in said or "namespaces" in said else ""
+
+
+@pytest.mark.thorough
+def test_a_deleted_branch_is_made_again_by_the_line_to_type(place: Place) -> None:
+    said = meanwhile(place, ("switch", "--quiet", "-c", "mine"), ("branch", "--quiet", "-D", "main"))
+    head = place.git("rev-parse", "HEAD").strip()
+    assert f"git switch -c main {head[:10]}, then: segue resume" in said
+    place.git("switch", "--quiet", "-c", "main", head[:10])
+    place.segue("resume")
+    assert place.subjects() == ALL
+    assert launches(place) == 3
+
+
+@pytest.mark.thorough
+def test_a_rebase_in_the_sandbox_is_neither_undone_nor_blamed(place: Place) -> None:
+    place.use_sandbox()
+    if "read-only" not in sandbox_of(place):
+        pytest.skip("nothing here keeps git's folder read-only")
+    amend = ("-c", "core.editor=true", "commit", "--quiet", "--amend", "--allow-empty", "-m", "mine")
+    said = meanwhile(place, amend)
+    assert "The history of main was rewritten, without" in said
+    assert "but not by the agent" in said
+    assert place.git("log", "-1", "--format=%s").strip() == "mine", "what a person did is not taken back"
+    assert launches(place) == 2
+
+
+def test_a_branch_without_the_work_before_is_not_worked_on(place: Place) -> None:
+    place.script('[[on]]\nwrite = { "f{task}" = "x" }\n')
+    place.segue("run", "plan.md", "--pause-after-task", code=3)
+    place.git("switch", "--quiet", "-c", "mine", "HEAD~1")
+    said = place.segue("resume", code=3).stderr
+    assert "What task 1 did is on branch main, and branch mine is checked out now." in said
+    assert launches(place) == 1
+    # A branch that has it is as good.
+    place.git("switch", "--quiet", "-C", "mine", "main")
+    place.segue("resume", code=3)
+    assert place.subjects() == ALL[:2]
