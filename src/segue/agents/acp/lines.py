@@ -111,9 +111,12 @@ def _judge(code: Any, said: str, now: float) -> tuple[FailureKind, float | None]
         return FailureKind.USAGE_LIMIT, reset_time(said, now)
     if status == 429:
         return FailureKind.RATE_LIMIT, reset_time(said, now)
+    if status in _BY_STATUS:
+        return _BY_STATUS[status], None
     return (FailureKind.OUTAGE if status >= 500 else FailureKind.UNKNOWN), None
 
 
+_BY_STATUS = {404: FailureKind.NOT_STARTED, 413: FailureKind.CONTEXT}
 _READING = {"Read", "Search", "Think", "WebSearch", "WebFetch"}
 _DETAILS = ("kind", "title")
 _ENDS = {"start", "session", "proposal", "tool", "result", "error", "died"}
