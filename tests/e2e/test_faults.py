@@ -185,7 +185,8 @@ def test_what_another_agent_may_do_better_goes_to_it(real: Real, fault: dict[str
     first = f"{real.name}{models.get(real.name, '')}"
     real.place.segue("run", "plan.md", "--task", "1", "--agent", f"{first},scripted")
     [switch] = real.events("fallback")
-    assert (switch["agent"], switch["next"], switch["kind"]) == (first, "scripted", kind)
+    assert (switch["agent"], switch["kind"]) == (first, kind)
+    assert switch["next"].startswith("scripted")
 
 
 @pytest.mark.parametrize("real", ["claude"], indirect=True)
