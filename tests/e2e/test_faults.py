@@ -195,3 +195,21 @@ def test_a_question_as_the_last_word_is_asked(real: Real) -> None:
     done = real.place.segue("run", "plan.md", "--task", "1", "--agent", "claude,scripted", code=3)
     assert "The agent asks: Which of the two should I change, a or b?" in done.stderr
     assert real.events("fallback") == []
+
+
+def test_a_model_that_never_answers_is_a_hang(real: Real) -> None:
+    real.model.plays({"reply": "Too late.", "delay": 600})
+    quick = {"SEGUE_LIMITS__IDLE_TIMEOUT": "20"}
+    real.place.segue("run", "plan.md", "--task", "1", "--agent", f"{real.name},scripted", **quick)
+    [switch] = real.events("fallback")
+    assert switch["kind"] == "hang"
+
+
+@pytest.mark.parametrize("real", ["opencode"], indirect=True)
+def test_a_cut_connection_is_not_retried_for_ever_where_another_agent_can_work(real: Real) -> None:
+    config = (real.place.root / "segue.toml").read_text().replace("retry_grace = 1\n", "")
+    real.place.config(config)
+    real.model.plays({"reply": "an answer that is cut somewhere in the middle of it", "cut": 3})
+    real.place.segue("run", "plan.md", "--task", "1", "--agent", "opencode,scripted")
+    [switch] = real.events("fallback")
+    assert switch["kind"] == "outage"

@@ -309,7 +309,7 @@ class AcpLines:
         if self._totals is None:
             return
         total = read_total(self._totals, session) if session else None
-        if total is not None:
+        if total is not None and total.tokens:
             self._cost.total = total
             self._lines.usage = self._cost.spent()
         if (used := self._lines.usage) is not None:
