@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +17,7 @@ from segue.agents.acp.profiles import load_profiles
 from segue.agents.acp.tools import AcpToolCall, choose_option, is_allowed
 from segue.domain.events import AgentText, AgentUsage, Event, event_data
 from segue.domain.job import Mode
-from segue.domain.outcome import FailureKind
+from segue.domain.outcome import FailureKind, Usage
 from tests.agents.stand_in import VALUES, ended
 
 TYPES = ("start", "session", "text", "thought", "proposal", "tool", "permission", "usage", "plan", "raw")
@@ -136,6 +139,28 @@ def test_half_a_line_is_truncated() -> None:
     found = reader.outcome(ended(), 0.0).failure
     assert found
     assert found.kind is FailureKind.TRUNCATED
+
+
+def test_tokens_of_all_steps_where_the_protocol_tells_of_the_last_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """OpenCode counts sessions in a database of its own, those of its sub-agents apart."""
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    (tmp_path / "opencode").mkdir()
+    kinds = ("tokens_input", "tokens_cache_read", "tokens_cache_write", "tokens_output", "tokens_reasoning")
+    with closing(sqlite3.connect(tmp_path / "opencode" / "opencode.db")) as database:
+        database.execute(f"create table session (id, parent_id, cost, {', '.join(kinds)})")
+        rows = [("s", None, 0.5, 3000, 600, 150, 80, 10), ("t", "s", 0.25, 100, 0, 0, 5, 0)]
+        database.executemany("insert into session values (?, ?, ?, ?, ?, ?, ?, ?)", rows)
+        database.commit()
+    last = {"inputTokens": 1050, "outputTokens": 30, "totalTokens": 1280, "cachedReadTokens": 200}
+    for session, expected in (("s", Usage(3850, 95, 0.75)), ("unknown", Usage(1250, 30, None))):
+        reader = AcpLines("opencode", load_profiles()["opencode"], Mode.EDIT)
+        reader.read(json.dumps({"type": "session", "id": session}))
+        assert reader.read(json.dumps({**END, "answer": {"usage": last}})) == []
+        assert reader.outcome(ended(), 0.0).usage == expected
+        (told,) = [event for event in reader.rest if isinstance(event, AgentUsage)]
+        assert (told.input_tokens, told.output_tokens) == (expected.input_tokens, expected.output_tokens)
 
 
 def test_tokens_in_the_place_where_gemini_puts_them() -> None:

@@ -269,11 +269,11 @@ def test_a_field_in_the_sentence_counts_more_than_its_words() -> None:
 
 
 def test_a_crash_names_exit_code_and_last_words() -> None:
-    failure = after("", "Traceback\nValueError: no such model\n", code=3)
+    failure = after("", "Traceback\nValueError: no such colour\n", code=3)
     assert failure is not None
     assert failure.kind is FailureKind.CRASH
     assert "exit code 3" in failure.message
-    assert "no such model" in failure.message
+    assert "no such colour" in failure.message
     assert failure.stderr_tail.startswith("Traceback")
 
 

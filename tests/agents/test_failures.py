@@ -10,11 +10,13 @@ import signal
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
 
+from segue.agents.classify import read_last_words
 from segue.agents.claude.lines import ClaudeLines
 from segue.agents.cloud.errors import BY_US, judge_refusal, make_unreachable, read_refusal
 from segue.agents.codex.lines import CodexLines
@@ -33,7 +35,7 @@ RESET = datetime(2026, 3, 10, 15, 0, tzinfo=ROME).timestamp()
 KINDS = (
     *(FailureKind.USAGE_LIMIT, FailureKind.RATE_LIMIT, FailureKind.OUTAGE, FailureKind.AUTH),
     *(FailureKind.CONTEXT, FailureKind.REFUSED, FailureKind.MAX_TURNS, FailureKind.CRASH),
-    *(FailureKind.HANG, FailureKind.TRUNCATED, FailureKind.UNKNOWN),
+    *(FailureKind.HANG, FailureKind.TRUNCATED, FailureKind.NOT_STARTED, FailureKind.UNKNOWN),
 )
 """The kinds that every agent must tell apart; the others come from Segue's own limits and checks."""
 
@@ -126,6 +128,9 @@ CURSOR_LIMIT = "T: You've hit your usage limit. Your limit resets at 3pm (Europe
 REFUSED_CONNECTION = "connect ECONNREFUSED 127.0.0.1:443"
 CODEX_BUSY = "We're currently experiencing high demand, which may cause temporary errors."
 CODEX_LONG = "Codex ran out of room in the model's context window. Start a new thread before retrying."
+FLAGGED = "This request was blocked: your prompt was flagged as potentially violating our usage policy."
+FILTERED = "Incomplete response returned, reason: content_filter"
+NO_MODEL = "The model `foo` does not exist or you do not have access to it."
 NO_TOOLS = Absent("plain text does not tell which tools were used")
 NO_TURNS = Absent("it has no limit of turns")
 
@@ -150,6 +155,7 @@ TABLE: dict[str, Rows] = {
             claude(claude_result("API Error: 529 Overloaded", api_error_status=529), code=1),
             claude(claude_result("API Error: Connection error.", api_error="connection_failed"), code=1),
             claude(claude_result("API Error: Connection error.", terminal_reason=None), code=1),
+            claude(claude_result("API Error: Server error mid-response.", api_error_status=None), code=1),
         ],
         FailureKind.AUTH: [
             claude(claude_result("Invalid API key · Fix external API key", api_error_status=401), code=1),
@@ -158,6 +164,8 @@ TABLE: dict[str, Rows] = {
         ],
         FailureKind.CONTEXT: [
             claude(claude_result("Prompt is too long", terminal_reason=None), code=1),
+            claude(claude_result("No.", terminal_reason="prompt_too_long"), code=1),
+            claude(claude_result("No.", terminal_reason="image_error", api_error_status=413), code=1),
             claude(
                 claude_result(
                     "API Error: 400 prompt is too long: 9 tokens > 8 maximum", api_error_status=400
@@ -165,7 +173,15 @@ TABLE: dict[str, Rows] = {
                 code=1,
             ),
         ],
-        FailureKind.REFUSED: [claude(CLAUDE_INIT, *DENIED)],
+        FailureKind.REFUSED: [
+            claude(CLAUDE_INIT, *DENIED),
+            claude(claude_result("API Error: something new", safety_stops=1), code=1),
+            claude(claude_result(f"API Error: 400 {FLAGGED}", api_error_status=400), code=1),
+        ],
+        FailureKind.NOT_STARTED: [
+            claude(claude_result("There's an issue with the model", api_error_status=404), code=1),
+            claude(claude_result(f"API Error: 400 {NO_MODEL}", api_error_status=400), code=1),
+        ],
         FailureKind.MAX_TURNS: [
             claude(claude_result("", subtype="error_max_turns", terminal_reason="max_turns"), code=1)
         ],
@@ -201,12 +217,26 @@ TABLE: dict[str, Rows] = {
             codex(*codex_failed("unexpected status 401 Unauthorized: no"), code=1),
             codex(*codex_failed("Missing environment variable: `KEY`."), code=1),
         ],
-        FailureKind.CONTEXT: [codex(*codex_failed(CODEX_LONG), code=1)],
-        FailureKind.REFUSED: [codex(*DECLINED)],
+        FailureKind.CONTEXT: [
+            codex(*codex_failed(CODEX_LONG), code=1),
+            codex(*codex_failed("unexpected status 413 Payload Too Large: no"), code=1),
+        ],
+        FailureKind.REFUSED: [
+            codex(*DECLINED),
+            codex(*codex_failed(FLAGGED), code=1),
+            codex(*codex_failed(f"stream disconnected: {FILTERED}"), code=1),
+        ],
+        FailureKind.NOT_STARTED: [
+            codex(*codex_failed(NO_MODEL), code=1),
+            codex(*codex_failed("The 'x' model is not supported with a ChatGPT account."), code=1),
+        ],
         FailureKind.MAX_TURNS: NO_TURNS,
         FailureKind.CRASH: [codex(code=None, signal=signal.SIGTERM), codex(code=101, err="panicked")],
         FailureKind.HANG: [codex(code=None, reason="idle")],
-        FailureKind.TRUNCATED: [codex('{"type":"item.comp')],
+        FailureKind.TRUNCATED: [
+            codex('{"type":"item.comp'),
+            codex(*codex_failed("Incomplete response returned, reason: max_output_tokens"), code=1),
+        ],
         FailureKind.UNKNOWN: [
             codex(*codex_failed("something new"), code=1),
             codex(*codex_failed(""), code=1),
@@ -232,6 +262,7 @@ TABLE: dict[str, Rows] = {
             cursor({"type": "result", "is_error": True, "result": "Error: conversation too long"}, code=0)
         ],
         FailureKind.REFUSED: [cursor(*REJECTED)],
+        FailureKind.NOT_STARTED: [cursor(code=1, err="Cannot use this model: x. Available models: y")],
         FailureKind.MAX_TURNS: NO_TURNS,
         FailureKind.CRASH: [cursor(code=130, err="Aborting operation..."), cursor(code=None, signal=9)],
         FailureKind.HANG: [cursor(code=None, reason="idle")],
@@ -254,6 +285,7 @@ TABLE: dict[str, Rows] = {
         FailureKind.AUTH: [api_said(401), api_said(403, "plan_required")],
         FailureKind.CONTEXT: [run_said("The prompt is too long for this model.")],
         FailureKind.REFUSED: Absent("it works in a machine of its own, where it may do everything"),
+        FailureKind.NOT_STARTED: [run_said(NO_MODEL)],
         FailureKind.MAX_TURNS: NO_TURNS,
         FailureKind.CRASH: [run_said(""), run_said("the machine died")],
         FailureKind.HANG: [lambda: BY_US["hang"]],
@@ -274,6 +306,7 @@ TABLE: dict[str, Rows] = {
             command(err="error: context_length_exceeded", code=1),
         ],
         FailureKind.REFUSED: NO_TOOLS,
+        FailureKind.NOT_STARTED: [command(err=f"litellm.NotFoundError: {NO_MODEL}", code=1)],
         FailureKind.MAX_TURNS: [
             command("Error: Reached max turns (3)", code=1),
             command(err="Stopped: turn_limit", code=3),
@@ -303,6 +336,45 @@ def test_a_failure_has_its_kind(kind: FailureKind, told: Told) -> None:
     assert failure is not None, "it is taken for a success"
     assert failure.kind is kind, failure.message
     assert failure.message.strip()
+
+
+def test_a_plan_that_does_not_include_the_agent_is_a_limit_without_an_end() -> None:
+    for said in ("To use Codex with your ChatGPT plan, upgrade to Plus: https://…", "usage_not_included"):
+        failure = codex(*codex_failed(said), code=1)()
+        assert failure is not None
+        assert (failure.kind, failure.until) == (FailureKind.USAGE_LIMIT, None)
+
+
+def test_codex_says_the_kind_of_an_error_in_its_session_file(tmp_path: Path) -> None:
+    folder = tmp_path / "sessions" / "2026" / "03" / "10"
+    folder.mkdir(parents=True)
+    error = {"message": "…", "codex_error_info": "context_window_exceeded"}
+    last = {"type": "event_msg", "payload": {"type": "task_complete", "error": error}}
+    (folder / "rollout-1-t.jsonl").write_text(json.dumps(last) + "\n")
+    lines = CodexLines(Mode.EDIT, home=tmp_path)
+    for line in codex_failed("words that nobody knows"):
+        lines.read(json.dumps(line))
+    failure = lines.outcome(ended(code=1), NOW).failure
+    assert failure is not None
+    assert failure.kind is FailureKind.CONTEXT
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("API Error: 529 Overloaded. Try again later.", FailureKind.OUTAGE),
+        ("Error: something that nobody knows", FailureKind.UNKNOWN),
+        ("I tried.\n\nExecution failed: 429 Too Many Requests", FailureKind.RATE_LIMIT),
+        ("[error] Prompt is too long", FailureKind.CONTEXT),
+        ("All errors are handled now.", None),
+        ("The error: message is longer now.", None),
+        ("```\nError: an example\n```", None),
+        ("Errors were found in three files and fixed.", None),
+    ],
+)
+def test_an_error_as_the_last_word(text: str, kind: FailureKind | None) -> None:
+    failure = read_last_words(text, NOW)
+    assert (failure and failure.kind) is kind
 
 
 @pytest.mark.parametrize("agent", ["claude", "codex", "cursor", "command"])

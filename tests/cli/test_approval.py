@@ -220,6 +220,22 @@ def test_a_task_that_needs_a_person_is_tried_again_with_the_words(place: Place) 
     assert len(told) == 1, "once the task is done, the words are no longer sent"
 
 
+def test_a_question_is_shown_and_answered(place: Place) -> None:
+    place.script('[[on]]\ntask = "1"\nsay = "Which database do you want, a or b?"\n' + WORK)
+    failed = place.segue("run", "plan.md", "--task", "1", code=3)
+    assert "The agent asks: Which database do you want, a or b?" in failed.stderr
+    shown = place.segue("status", "last").stdout
+    assert "The agent asks: Which database" in shown
+    assert 'segue task comment 1 "…"' in shown
+    place.segue("task", "comment", "1", "Take b.")
+    place.script(WORK)
+    place.segue("resume")
+    (prompt,) = [text for (text,) in place.rows("select text from orchestrator_prompts") if "Take b." in text]
+    assert prompt.index("Which database do you want") < prompt.index("Take b."), (
+        "the answer is with its question"
+    )
+
+
 @pytest.mark.thorough
 def test_a_tick_of_a_feature_is_taken_back(feature: Place) -> None:
     feature.segue("run", str(folder(feature)))

@@ -52,6 +52,16 @@ def test_a_task_that_fails_by_itself_is_not_handed_over(place: Place) -> None:
     assert events(place, "fallback") == []
 
 
+def test_an_agent_that_hangs_without_a_word_is_ended_and_replaced(place: Place) -> None:
+    program = "import pathlib, signal; pathlib.Path('../begun').touch(); signal.pause()"
+    argv = json.dumps([sys.executable, "-c", program])
+    place.config(f"limits.idle_timeout = 1\nlimits.kill_grace = 0.1\n[agents.command]\nargv = {argv}\n")
+    place.segue("run", "plan.md", "--agent", "command,scripted")
+    assert who(place) == [("1", "command"), ("1", "scripted"), ("2", "scripted"), ("3", "scripted")]
+    (event,) = events(place, "fallback")
+    assert (event["agent"], event["kind"]) == ("command", "hang")
+
+
 @pytest.mark.thorough
 def test_with_a_known_reset_and_nobody_else_the_task_waits(place: Place) -> None:
     program = """

@@ -29,9 +29,7 @@ class Problem:
     text: str
 
 
-def find_problems(
-    flow: KilledFlow, place: Place, database: str, *, alone: bool, once: bool
-) -> list[Problem]:
+def find_problems(flow: KilledFlow, place: Place, database: str, *, alone: bool, once: bool) -> list[Problem]:
     """Look at everything that the run has left.
 
     `alone` says that its agents were never killed, `once` that each was started, if at all, once.

@@ -97,3 +97,14 @@ def test_what_is_missing_goes_back_into_the_same_conversation(real: Real) -> Non
     assert counted == tuple(
         sum(event[key] for event in launches) for key in ("input_tokens", "output_tokens")
     )
+
+
+def test_all_tokens_that_were_served_are_counted(real: Real) -> None:
+    used = {"input": 1250, "output": 30}
+    look = {"times": 1, "tool_calls": [real.shell("true")], "usage": used}
+    real.model.plays(
+        look, {**real.write("", "one.txt", "one"), "usage": used}, {"reply": "Done.", "usage": used}
+    )
+    real.place.segue("run", small_plan(real, "Write one."))
+    (ended,) = real.events("agent.ended")
+    assert (ended["usage"]["input_tokens"], ended["usage"]["output_tokens"]) == (3 * 1250, 3 * 30)

@@ -131,7 +131,9 @@ _CONTEXT = pattern(
     r"|ran out of room in the model'?s context|request_too_large|input token count .{0,40}exceeds"
     r"|context (?:limit|window) (?:is |was )?(?:reached|full|exceeded)|too many (?:input )?tokens\b"
     r"|context ?overflow|context exceeds|tokens exceed the limit"
-    r"|exceeds the maximum (?:number|amount) of tokens",
+    r"|exceeds the maximum (?:number|amount) of tokens"
+    r"|\b(?:request|payload|content) (?:entity )?(?:is )?too large\b"
+    r"|\b(?:http|status|error|code|api)\b[\w\s:=(\"]{0,20}\b413\b",
     re.IGNORECASE,
 )
 _TURNS = pattern(
@@ -140,12 +142,42 @@ _TURNS = pattern(
     r"|error_max_turns|\bturn_limit\b",
     re.IGNORECASE,
 )
+_ERROR = pattern(
+    r"^\W{0,4}(?:(?:api|stream|http|request|connect\w*|execution|internal|server|unexpected|fatal) )?"
+    r"(?:\w{0,30}error|failed|failure|fatal)\b(?:\W*\w+){0,3}?\s*(?:[:(·\]]|\d{3}\b|$)",
+    re.IGNORECASE,
+)
+"""How a line begins that is itself an error."""
+_MODEL = pattern(
+    r"\bmodels?\b[^.\n]{0,80}\b(?:do(?:es)? not exist|not (?:found|known|available|supported))\b"
+    r"|\b(?:unknown|no such|invalid|unsupported) model\b|\bmodel[ _]?not[ _]?found|\bunsupported_model\b"
+    r"|\b(?:http|status|error|code|api)\b[\w\s:=(\"]{0,20}\b404\b",
+    re.IGNORECASE,
+)
+"""Says that its service does not know the model, or this account has no access to it."""
+_PLAN = pattern(
+    r"\b(?:plan|subscription|licen[cs]e|tier) (?:does not|doesn['’]t) (?:include|cover|allow|support)\b"
+    r"|\bnot (?:included|available) (?:in|on|with|for|by) your (?:[\w-]+ ){0,2}(?:plan|subscription|tier)\b"
+    r"|\b(?:plan|subscription), upgrade to\b|\b(?:usage|plan)_not_included\b",
+    re.IGNORECASE,
+)
+_REFUSED = pattern(
+    r"\bcontent[ _]filter(?:ed)?\b|\bsafeguards flagged\b|\bfinish[ _]?reason\W{1,3}(?:safety|refusal)\b"
+    r"|\b(?:flagged|blocked|rejected|refused|declined|violat\w+)\b[^\n]{0,80}\b(?:polic(?:y|ies)|safety|safeguards?)\b"
+    r"|\b(?:polic(?:y|ies)|safety)\b[^\n]{0,40}\b(?:violation|violated|flagged|blocked)\b",
+    re.IGNORECASE,
+)
+_CUT = pattern(r"\bmax_output_tokens\b|\boutput token (?:maximum|limit)\b", re.IGNORECASE)
 _SAID = (
     (_SPENT, FailureKind.USAGE_LIMIT),
     (_RATE, FailureKind.RATE_LIMIT),
     (_AUTH, FailureKind.AUTH),
+    (_PLAN, FailureKind.USAGE_LIMIT),
     (_CONTEXT, FailureKind.CONTEXT),
     (_TURNS, FailureKind.MAX_TURNS),
+    (_REFUSED, FailureKind.REFUSED),
+    (_CUT, FailureKind.TRUNCATED),
+    (_MODEL, FailureKind.NOT_STARTED),
     (_OUTAGE, FailureKind.OUTAGE),
 )
 """What a line may say about a launch that failed, in the order in which it is looked for."""
@@ -207,6 +239,18 @@ def _refused(out_tail: str, err_tail: str, stderr: str, now: float) -> Failure |
             until = _read_end(line, now) if kind in _LIMITED else None
             return Failure(kind, line.strip()[:_MESSAGE_CHARS], stderr, until)
     return None
+
+
+def read_last_words(text: str, now: float) -> Failure | None:
+    """Return what an error means with which a message ends, of a program that ended well; None: it has none.
+
+    Only who knows that nothing was done may believe it: others write about errors.
+    """
+    line = next((line for line in _last_lines(text, _WINDOW_CLEAN) if _ERROR.match(line)), None)
+    if line is None:
+        return None
+    failure = _usage_limit(line, "", True, "", now) or _refused(line, "", "", now)
+    return failure or Failure(FailureKind.UNKNOWN, line.strip()[:_MESSAGE_CHARS])
 
 
 def _read_end(text: str, now: float) -> float | None:

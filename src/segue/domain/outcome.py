@@ -32,6 +32,7 @@ class FailureKind(StrEnum):
     TRUNCATED = "truncated"
     NO_RESULT = "no_result"
     NO_CHANGE = "no_change"
+    QUESTION = "question"
     OUTPUT_LIMIT = "output_limit"
     INTERRUPTED = "interrupted"
     LOST = "lost"
@@ -158,6 +159,8 @@ class Outcome(Struct, frozen=True):
     """The branches a cloud agent has pushed to."""
     facts: Mapping[str, Any] = field(default_factory=dict)
     """Counts and ids that only some agents report: `tools`, `agent_id`, `adopted`."""
+    doubt: Failure | None = None
+    """What its last words mean if nothing has changed: a program may end well after an error."""
 
 
 class Budget(Struct, frozen=True):

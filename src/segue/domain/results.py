@@ -66,6 +66,8 @@ class LaunchOutput(Output, frozen=True, kw_only=True):
     exit_code: int | None = None
     agent: str = ""
     session: str | None = None
+    continued: bool = False
+    """Whether it continued an earlier conversation."""
     model: str | None = None
     usage: Usage | None = None
     duration: float = 0.0

@@ -12,6 +12,7 @@ from msgspec import Struct, field
 from segue.domain.errors import NeedsHuman
 from segue.domain.job import AgentChoice, Limits
 from segue.domain.outcome import Budget, Failure, FailureKind
+from segue.domain.task import Task
 from segue.flow.lanes import Seat
 from segue.ports import Agent
 from segue.system.files import ensure_room
@@ -51,6 +52,46 @@ class ChosenAgent(Struct, frozen=True):
 
 AgentChain = Sequence[ChosenAgent]
 """Who plays a role: the preferred one first, then those to fall back on."""
+
+
+class Series(Struct, frozen=True, kw_only=True):
+    """The attempts at one piece of work: who makes them, and what their steps are called."""
+
+    chain: AgentChain
+    task: str
+    """The task's key; empty for work that belongs to the whole run."""
+    phase: str
+    folder: str
+    """Where its steps are in the journal: `task/3`."""
+    kind: str = ""
+    """The phase that the journal stores, where its steps are called otherwise."""
+    label: str = ""
+    """What the work is called, where it is no task."""
+    about: Task | None = None
+    """The task whose files its agent may change."""
+    build_phase: str | None = None
+    attempts: int = 1
+    """How many failed attempts are allowed."""
+    retry_recorded: bool = False
+    """Whether a failure that another process recorded is tried once more."""
+
+    @property
+    def name(self) -> str:
+        """What the work is called: a task by its key."""
+        return self.task or self.label
+
+    @property
+    def stored_phase(self) -> str:
+        """The phase that the journal stores."""
+        return self.kind or self.phase
+
+    def key(self, number: int) -> str:
+        """Return the name of an attempt's step."""
+        return f"{self.folder}/{self.phase}/{number}"
+
+    def park_key(self, number: int) -> str:
+        """Return the name of the step that waits after an attempt."""
+        return f"{self.folder}/park/{self.phase}/{number}"
 
 
 class Launcher(Struct):

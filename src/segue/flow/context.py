@@ -16,9 +16,9 @@ from segue.domain.scenario import Scenario
 from segue.domain.task import Task, TaskKind
 from segue.domain.verdict import DismissReason, Evidence, Finding, Verdict
 from segue.domain.workspace import Workspace
-from segue.flow.agents import AgentChain, Launcher
+from segue.flow.agents import AgentChain, Launcher, Series
 from segue.flow.lanes import Seat, Seats
-from segue.flow.launch import Attempts, Series
+from segue.flow.launch import Attempts
 from segue.flow.phase import Flow, Phase
 from segue.flow.state import TaskState
 from segue.ports import Judge, Outline, Reviewer, Searcher, Source

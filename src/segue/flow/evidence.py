@@ -14,10 +14,12 @@ from segue.domain.events import CheckRun, NoticeGiven, PatchMade
 from segue.domain.job import Role
 from segue.domain.outcome import Failure, FailureKind, Outcome
 from segue.domain.proof import CheckResult
+from segue.domain.question import ASKS, find_question
 from segue.domain.results import LaunchInput, LaunchOutput, read_as
 from segue.domain.verdict import Action, CriterionVerdict, Result, Verdict
 from segue.domain.workspace import Snapshot, WorkChanges
 from segue.flow.context import Examination, RunContext
+from segue.flow.endings import advise
 from segue.flow.errors import ErrorRecorder
 from segue.flow.pushed import guard_branch
 from segue.flow.state import TaskState
@@ -34,7 +36,8 @@ _SAYS_LITTLE |= {FailureKind.NOT_STARTED, FailureKind.INTERRUPTED, FailureKind.L
 _SAYS_LITTLE |= {FailureKind.BRANCH, FailureKind.TAMPERED}
 """Failures after which there is nothing to judge: nobody worked, or nobody knows what was done."""
 
-NO_CHANGE = "The agent said it was done, but nothing in the work tree or on the branch has changed."
+_NO_CHANGE = "The agent ended, but nothing in the work tree or on the branch has changed."
+_LAST_WORDS = 300
 _LOOKS = (0.2, 2.0)
 """Seconds until a look at the work tree that failed is repeated."""
 _KEPT_FILES = 200
@@ -46,8 +49,20 @@ def failure_of(outcome: Outcome, changed: bool, allow_no_change: bool) -> Failur
     if outcome.failure is not None:
         return outcome.failure
     if not changed and not allow_no_change:
-        return Failure(FailureKind.NO_CHANGE, " ".join((NO_CHANGE, *outcome.facts.get("inside", ()))))
+        return _explain_no_change(outcome)
     return None
+
+
+def _explain_no_change(outcome: Outcome) -> Failure:
+    """Return why nothing has changed: the agent asks something, met an error, or said something else."""
+    said = outcome.text.strip()
+    if question := find_question(said):
+        return Failure(FailureKind.QUESTION, f"{ASKS}{question}")
+    if outcome.doubt is not None:
+        return outcome.doubt
+    last = " ".join(said[-_LAST_WORDS:].split())
+    words = f"It said last: {'…' if len(said) > _LAST_WORDS else ''}{last}" if last else "It said nothing."
+    return Failure(FailureKind.NO_CHANGE, " ".join((_NO_CHANGE, *outcome.facts.get("inside", ()), words)))
 
 
 def gets_verdict(context: RunContext, failure: Failure | None) -> bool:
@@ -76,7 +91,7 @@ def verdict_after(failure: Failure | None, changed: bool = False) -> Verdict:
         return Verdict(Result.PASS, Action.PROCEED, "changed" if changed else "no change needed")
     partial = changed and failure.kind not in (FailureKind.NOT_STARTED, FailureKind.AUTH)
     action = Action.RETRY if failure.kind in RETRIED else Action.STOP
-    return Verdict(Result.PARTIAL if partial else Result.FAIL, action, failure.message)
+    return Verdict(Result.PARTIAL if partial else Result.FAIL, action, advise(failure))
 
 
 def start_of(context: RunContext, state: TaskState) -> str:

@@ -38,10 +38,10 @@ from segue.domain.outcome import Failure, FailureKind, Outcome
 from segue.domain.proof import Tampering
 from segue.domain.results import LaunchInput, LaunchOutput, StepFacts, StepResult
 from segue.domain.run import StepState
-from segue.domain.task import Task
 from segue.domain.text import LONGEST_ANSWER, is_too_long
 from segue.domain.verdict import Action, Result
-from segue.flow.agents import AgentChain, ChosenAgent, Launcher
+from segue.flow.agents import AgentChain, ChosenAgent, Launcher, Series
+from segue.flow.endings import UNABLE, may_go_elsewhere
 from segue.flow.errors import ErrorRecorder
 from segue.ports import Agent
 
@@ -50,9 +50,6 @@ MAX_PARKS = 5
 
 _MOST_LOST = 3
 """How many launches of one phase may get lost without counting as failed attempts."""
-_UNABLE = {FailureKind.USAGE_LIMIT, FailureKind.RATE_LIMIT, FailureKind.AUTH, FailureKind.OUTAGE}
-_UNABLE |= {FailureKind.NOT_STARTED}
-"""Failures for which an agent or its service is to blame, not the work: another one may do better."""
 
 
 async def run_agent(agent: Agent, job: Job, emit: Callable[[Event], Awaitable[object]]) -> Outcome:
@@ -92,46 +89,6 @@ class LaunchRequest(Struct, frozen=True):
     """Whether what it changes is committed next: its result is stored together with that intent."""
 
 
-class Series(Struct, frozen=True, kw_only=True):
-    """The attempts at one piece of work: who makes them, and what their steps are called."""
-
-    chain: AgentChain
-    task: str
-    """The task's key; empty for work that belongs to the whole run."""
-    phase: str
-    folder: str
-    """Where its steps are in the journal: `task/3`."""
-    kind: str = ""
-    """The phase that the journal stores, where its steps are called otherwise."""
-    label: str = ""
-    """What the work is called, where it is no task."""
-    about: Task | None = None
-    """The task whose files its agent may change."""
-    build_phase: str | None = None
-    attempts: int = 1
-    """How many failed attempts are allowed."""
-    retry_recorded: bool = False
-    """Whether a failure that another process recorded is tried once more."""
-
-    @property
-    def name(self) -> str:
-        """What the work is called: a task by its key."""
-        return self.task or self.label
-
-    @property
-    def stored_phase(self) -> str:
-        """The phase that the journal stores."""
-        return self.kind or self.phase
-
-    def key(self, number: int) -> str:
-        """Return the name of an attempt's step."""
-        return f"{self.folder}/{self.phase}/{number}"
-
-    def park_key(self, number: int) -> str:
-        """Return the name of the step that waits after an attempt."""
-        return f"{self.folder}/park/{self.phase}/{number}"
-
-
 class Attempts:
     """The attempts at one phase: iterate to make them, until one succeeds or no more are allowed."""
 
@@ -145,6 +102,8 @@ class Attempts:
         self._last: LaunchAttempt | None = None
         self._is_recorded = False
         self._failed = self._parks = self._lost = 0
+        self._tried: list[ChosenAgent] = []
+        self._fresh = False
         self._feedback: str | None = None
 
     def __aiter__(self) -> Attempts:
@@ -153,7 +112,7 @@ class Attempts:
     async def __anext__(self) -> LaunchAttempt:
         while self._last is None or await self._follow(self._last):
             number = self._counts[self.series.phase] = self._counts.get(self.series.phase, 0) + 1
-            self._last = LaunchAttempt(self, number, self._next_agent(number), self._feedback)
+            self._last = LaunchAttempt(self, number, self._next_agent(number), self._feedback, self._fresh)
             known = self._journal.recorded(self._last.key, LaunchOutput)
             self._is_recorded = known is not None
             if known is None:
@@ -169,6 +128,7 @@ class Attempts:
         decided = self._decide(last.number, last.by, self.result.output)
         if isinstance(decided, ChosenAgent):
             await self._announce(last, decided, failure)
+            self._failed = 0
             return True
         if isinstance(decided, float) and self._parks < MAX_PARKS:
             self._parks += 1
@@ -198,11 +158,11 @@ class Attempts:
             after = self._begun_by(number + 1)
             if after is None or after is by:
                 return "again"  # somebody may have logged in since
-        if failure.kind in _UNABLE:
+        if failure.kind in UNABLE:
             self.launcher.rest(by, failure)
             # A wait that a crash interrupted continues: what was decided then is not decided again.
             waits = self._journal.state(series.park_key(number)) is not None
-            other = self._begun_by(number + 1) or self.launcher.find_able(series.chain)
+            other = self._begun_by(number + 1) or self.launcher.find_able(self._left())
             if other is not None and other is not by and not waits:
                 return other
             until = self._first_end(by, failure)
@@ -210,15 +170,32 @@ class Attempts:
                 return until or 0.0
         if series.retry_recorded and self._is_recorded:
             return "again"
+        if failure.kind is FailureKind.CONTEXT and output.continued and not self._fresh:
+            self._fresh = True
+            return "again"  # a new conversation is shorter
+        if (better := self._find_better(number, by, failure)) is not None:
+            return better
         if output.verdict.action is Action.STOP or failure.kind is FailureKind.USAGE_LIMIT:
             return "stop"
         return "again" if failure.kind in (FailureKind.INTERRUPTED, FailureKind.LOST) else "retry"
 
+    def _find_better(self, number: int, by: ChosenAgent, failure: Failure) -> ChosenAgent | None:
+        """Return who takes over the work at which an agent failed that is able to work."""
+        if not may_go_elsewhere(failure, self._failed + 1 >= self.series.attempts):
+            return None
+        self._tried.append(by)
+        other = self._begun_by(number + 1) or self.launcher.find_able(self._left())
+        return None if other in self._tried else other
+
     def _next_agent(self, number: int) -> ChosenAgent:
         """Return who makes this attempt: whoever began it, if it was begun; else the first who can."""
         chain = self.series.chain
-        best = self._begun_by(number) or self.launcher.find_able(chain)
+        best = self._begun_by(number) or self.launcher.find_able(self._left() or chain)
         return best or min(chain, key=lambda by: self.launcher.resting[by.name])
+
+    def _left(self) -> AgentChain:
+        """Return the agents that have not failed at this very work."""
+        return [by for by in self.series.chain if by not in self._tried]
 
     def _begun_by(self, number: int) -> ChosenAgent | None:
         key = self.series.key(number)
@@ -260,8 +237,11 @@ class Attempts:
 class LaunchAttempt:
     """One attempt: its number, who makes it, and what was wrong with the last one."""
 
-    def __init__(self, attempts: Attempts, number: int, by: ChosenAgent, feedback: str | None) -> None:
-        self.number, self.by, self.feedback = number, by, feedback
+    def __init__(
+        self, attempts: Attempts, number: int, by: ChosenAgent, feedback: str | None, fresh: bool
+    ) -> None:
+        """`fresh`: no conversation is continued, because it has become too long."""
+        self.number, self.by, self.feedback, self._fresh = number, by, feedback, fresh
         self.key = attempts.series.key(number)
         """The name of its step in the journal."""
         self.output: LaunchOutput
@@ -345,13 +325,17 @@ class LaunchAttempt:
             workspace=request.workspace,
             mode=request.mode,
             model=self.by.model,
-            session=request.session if request.session not in launcher.forgotten else None,
+            session=self._session(request),
             base=request.base,
             web=request.web,
             limits=limits,
             begun=begun,
             labels={**labels, "attempt": str(self.number)},
         )
+
+    def _session(self, request: LaunchRequest) -> str | None:
+        """Return the conversation that is continued."""
+        return None if self._fresh or request.session in self._launcher.forgotten else request.session
 
     async def _examine(self, outcome: Outcome) -> tuple[Outcome, tuple[Tampering, ...]]:
         """Look what the agent did to what it must not touch; some of it fails the attempt."""
@@ -375,6 +359,7 @@ class LaunchAttempt:
             exit_code=outcome.exit_code,
             agent=self.by.agent.name,
             session=outcome.session,
+            continued=self._session(request) is not None,
             model=outcome.model,
             usage=outcome.usage,
             duration=round(outcome.duration, 3),

@@ -13,6 +13,7 @@ from segue.domain.errors import AtGate, NeedsHuman
 from segue.domain.events import GatePassed, GateReached, TaskBlocked
 from segue.domain.graph import Blocked, find_block
 from segue.domain.kinds import with_kind
+from segue.domain.question import is_question
 from segue.domain.results import EndOutput, StepFacts, StepResult
 from segue.domain.run import Step, StepState
 from segue.domain.task import Task, TaskKind, TaskStatus, without_secrets
@@ -177,8 +178,7 @@ class Tally:
         raise NeedsHuman(
             message,
             kept=f"{finished}; {self._describe_rest(key)}.",
-            hint=f"Look: segue logs {run} --task {key}   Try again: segue resume {run}   "
-            f"Decide: segue task accept {key}, segue task skip {key} --reason WHY",
+            hint=_advise(run, key, reason),
         )
 
     def _describe_rest(self, key: str) -> str:
@@ -187,6 +187,14 @@ class Tally:
         if not context.cloud:
             return f"what the agent left behind is in {self._place or context.workspace.root}"
         return context.view.tasks[key].cloud_agent or "no cloud agent was launched for it"
+
+
+def _advise(run: str, key: str, reason: str) -> str:
+    """Say what a person can do about a task that needs one; a question is answered."""
+    decide = f"Decide: segue task accept {key}, segue task skip {key} --reason WHY"
+    if is_question(reason):
+        return f'Answer: segue task comment {key} "…"   then: segue resume {run}   {decide}'
+    return f"Look: segue logs {run} --task {key}   Try again: segue resume {run}   {decide}"
 
 
 class Gates:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import yaml  # type: ignore[import-untyped]
 from msgspec.structs import replace
@@ -15,12 +15,17 @@ from msgspec.structs import replace
 from segue.domain.errors import UsageError
 from segue.domain.events import PLAN_GATE, PlanRevised, StateImported, TaskCommented
 from segue.domain.plan import BuildPhase, MalformedPlan, read_plan, revise
+from segue.domain.question import ASKS, is_question
+from segue.domain.results import EndOutput
 from segue.domain.run import Run, RunState
 from segue.domain.task import Completion, Task, TaskKind, TaskStatus
 from segue.ports import Outline
 from segue.runtime.app import App
 from segue.runtime.overrides import HeldRun, find_fleet_task, find_task, hold_fleet_run, hold_run
 from segue.view.load import load_view
+
+if TYPE_CHECKING:
+    from segue.store.journal import Journal
 
 _HEAD = f"""\
 # The steps that are not done yet. Change, move, add or remove some, save and close; nothing changes if you
@@ -123,9 +128,17 @@ async def comment(app: App, run: Run, key: str, text: str, via: str = "") -> Non
             await held.journal.emit(TaskCommented(PLAN_GATE, words, held.by))
             return
         task = find_task(held.source, key)
-        await held.journal.emit(TaskCommented(key, words, held.by))
+        await held.journal.emit(TaskCommented(key, _with_question(held.journal, key, words), held.by))
         if task.status is not TaskStatus.PENDING:
             await _open_again(held, task)
+
+
+def _with_question(journal: Journal, key: str, words: str) -> str:
+    """Return the words with what they answer, if the agent asked something: another one may read it."""
+    ended = journal.recorded(f"task/{key}/end", EndOutput)
+    if ended is None or not is_question(ended.output.reason):
+        return words
+    return f"You asked:\n{ended.output.reason.removeprefix(ASKS)}\n\nThe answer:\n{words}"
 
 
 async def _comment_in_fleet(app: App, run: Run, key: str, words: str, via: str) -> None:
@@ -138,6 +151,7 @@ async def _comment_in_fleet(app: App, run: Run, key: str, words: str, via: str) 
             _check_plan(app, run)
         else:
             find_fleet_task(journal, key)
+            words = _with_question(journal, key, words)
         await journal.emit(TaskCommented(key, words, by))
 
 

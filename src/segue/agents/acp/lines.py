@@ -10,6 +10,7 @@ from typing import Any
 
 from segue.agents.acp.client import AUTH_REQUIRED, INTERNAL_ERROR
 from segue.agents.acp.profiles import Profile
+from segue.agents.acp.totals import read_total
 from segue.agents.classify import classify, plain
 from segue.agents.limits import read_signal, reset_time
 from segue.agents.local.failures import FailureTable
@@ -111,9 +112,12 @@ def _judge(code: Any, said: str, now: float) -> tuple[FailureKind, float | None]
         return FailureKind.USAGE_LIMIT, reset_time(said, now)
     if status == 429:
         return FailureKind.RATE_LIMIT, reset_time(said, now)
+    if status in _BY_STATUS:
+        return _BY_STATUS[status], None
     return (FailureKind.OUTAGE if status >= 500 else FailureKind.UNKNOWN), None
 
 
+_BY_STATUS = {404: FailureKind.NOT_STARTED, 413: FailureKind.CONTEXT}
 _READING = {"Read", "Search", "Think", "WebSearch", "WebFetch"}
 _DETAILS = ("kind", "title")
 _ENDS = {"start", "session", "proposal", "tool", "result", "error", "died"}
@@ -141,6 +145,7 @@ class AcpLines:
         self._setting = f"agents.{name}.permissions"
         self._failures = FailureTable(profile.title or name, profile.login)
         self._error_text, self._mode = profile.error_text, mode
+        self._totals = profile.totals
         self._cost = usage or SessionUsage()
         self._last: Json = {}
         self._before: list[Event] = []
@@ -274,7 +279,7 @@ class AcpLines:
         # Some agents count thoughts and the cache in the total only.
         read = max(counted["input_tokens"], as_count(used.get("totalTokens")) - counted["output_tokens"])
         self._lines.usage = Usage(read, counted["output_tokens"], cost)
-        return [AgentUsage(**counted, cost_usd=cost)]
+        return [] if self._totals else [AgentUsage(**counted, cost_usd=cost)]
 
     def _facts(self) -> dict[str, Any]:
         facts: dict[str, Any] = {}
@@ -292,10 +297,23 @@ class AcpLines:
     def outcome(self, end: ProcessEnd, now: float) -> Outcome:
         """Return how the launch ended, judging by everything that was read."""
         self.rest = self._flush()
+        self._read_totals()
         self._cost.store(self._lines.session)
         text = self._proposal or self._lines.message
         self._lines.lost = self._lines.lost or self._lost
         return self._lines.outcome(end, text, self._failure(end, now), self._facts())
+
+    def _read_totals(self) -> None:
+        """Take what the agent itself has counted, where it tells of its last step only."""
+        session = self._lines.session
+        if self._totals is None:
+            return
+        total = read_total(self._totals, session) if session else None
+        if total is not None and total.tokens:
+            self._cost.total = total
+            self._lines.usage = self._cost.spent()
+        if (used := self._lines.usage) is not None:
+            self.rest.append(AgentUsage(used.input_tokens, used.output_tokens, used.cost_usd))
 
     def _failure(self, end: ProcessEnd, now: float) -> Failure | None:
         kind, failures = self._last.get("type"), self._failures

@@ -69,6 +69,15 @@ class OwnFile(Options, frozen=True):
             raise OptionError("path", "must be a path inside the agent's folder")
 
 
+class SessionTotals(Options, frozen=True):
+    """Where the agent itself keeps what a session has used, if the protocol tells of its last step only."""
+
+    database: str
+    """An SQLite file in the user's home; the variables of XDG move it."""
+    query: str
+    """One row for the session `:session`: tokens read (with the cache), tokens written, dollars."""
+
+
 class Profile(Options, frozen=True):
     """The table `[acp.NAME]`: an agent that speaks the Agent Client Protocol on its stdin and stdout."""
 
@@ -120,6 +129,7 @@ class Profile(Options, frozen=True):
     """It reports tokens with every turn."""
     reports_cost: bool = False
     """It reports costs, in dollars."""
+    totals: SessionTotals | None = None
 
     def __post_init__(self) -> None:
         patterns = {

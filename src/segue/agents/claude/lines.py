@@ -26,6 +26,7 @@ LOGIN = "Run `claude auth login`, or set ANTHROPIC_API_KEY."
 FAILURES = FailureTable("Claude", LOGIN, **load_sentences(Path(__file__)))
 _API_ERROR = re.compile(r"^API Error:\s*(?:Request rejected \(\d+\)|\d{3})?\s*[·:]?\s*")
 _BY_REASON = {
+    "prompt_too_long": (FailureKind.CONTEXT, "the conversation has become too long for the model"),
     "max_turns": (FailureKind.MAX_TURNS, "Claude used all the turns it may take (agents.claude.max_turns)"),
     "budget_exhausted": (
         FailureKind.USAGE_LIMIT,
@@ -44,6 +45,7 @@ _BY_STATUS = {
     402: (FailureKind.USAGE_LIMIT, ""),
     403: (FailureKind.AUTH, ""),
     404: (FailureKind.NOT_STARTED, "Claude's service does not know the model, or what it was asked for"),
+    413: (FailureKind.CONTEXT, "the request is too large for Claude's service"),
     429: (FailureKind.RATE_LIMIT, ""),
 }
 
@@ -75,6 +77,8 @@ def _judge(result: Json, said: str) -> tuple[FailureKind, str]:
         return _BY_API_ERROR[error]
     if is_aborted(result):
         return FailureKind.INTERRUPTED, "Claude was interrupted"
+    if as_count(result.get("safety_stops")):
+        return FailureKind.REFUSED, "Claude's model refuses to work on this"
     # Its status is 400, or missing if Claude notices by itself.
     if meaning_of(said) is FailureKind.CONTEXT:
         return FailureKind.CONTEXT, "the conversation has become too long for the model"
@@ -82,10 +86,12 @@ def _judge(result: Json, said: str) -> tuple[FailureKind, str]:
     if isinstance(status, int) and status >= 500:
         return FailureKind.OUTAGE, "Claude's service is in trouble"
     if isinstance(status, int) and status:
-        return _BY_STATUS.get(status, (FailureKind.UNKNOWN, ""))
+        return _BY_STATUS.get(status) or (meaning_of(said) or FailureKind.UNKNOWN, "")
     if found := FAILURES.find_sentence(said):
         return found[0], found[1]
-    return meaning_of(said) or FailureKind.UNKNOWN, ""
+    # An error of its service without a status came in the middle of an answer.
+    unclear = FailureKind.OUTAGE if said and reason == "api_error" else FailureKind.UNKNOWN
+    return meaning_of(said) or unclear, ""
 
 
 _OPEN_TOOLS = 1000

@@ -39,6 +39,8 @@ class SessionFacts(Struct, frozen=True):
     """All tokens of the thread."""
     limited_until: float | None = None
     """When the last limit ends that is used up."""
+    error: str = ""
+    """The kind of error that ended the last turn, as Codex calls it."""
 
 
 def read_session(home: Path, thread: str | None, now: float) -> SessionFacts:
@@ -53,6 +55,7 @@ def read_session(home: Path, thread: str | None, now: float) -> SessionFacts:
     used: Usage | None = None
     limits: float | None = None
     is_limit_known = False
+    error = _read_error_kind(lines)
     for line in reversed(lines):
         event = parse_object(line) or {} if '"token_count"' in line else {}
         payload = as_table(event.get("payload"))
@@ -67,7 +70,17 @@ def read_session(home: Path, thread: str | None, now: float) -> SessionFacts:
             )
         if used is not None and is_limit_known:
             break
-    return SessionFacts(used, limits)
+    return SessionFacts(used, limits, error)
+
+
+def _read_error_kind(lines: list[str]) -> str:
+    """Return what Codex calls the error of the turn that ended last; some kinds have details."""
+    for line in reversed(lines):
+        payload = as_table((parse_object(line) or {}).get("payload")) if '"task_complete"' in line else {}
+        if as_text(payload.get("type")) == "task_complete":
+            kind = as_table(payload.get("error")).get("codex_error_info")
+            return next(iter(kind), "") if isinstance(kind, dict) else as_text(kind)
+    return ""
 
 
 def _read_total(payload: Json) -> Usage | None:
@@ -94,6 +107,15 @@ LOGIN = "Run `codex login`, or set CODEX_API_KEY; `codex exec` does not read OPE
 FAILURES = FailureTable("Codex", LOGIN, **load_sentences(Path(__file__)))
 
 
+_BY_ERROR = {
+    "context_window_exceeded": FailureKind.CONTEXT,
+    "usage_limit_exceeded": FailureKind.USAGE_LIMIT,
+    "server_overloaded": FailureKind.OUTAGE,
+    "internal_server_error": FailureKind.OUTAGE,
+    "unauthorized": FailureKind.AUTH,
+    "cyber_policy": FailureKind.REFUSED,
+}
+"""What Codex calls the errors whose words may change; its other kinds say less than the words."""
 _STATES = {"completed": "success", "failed": "failure", "declined": "rejected"}
 _TOKENS = {
     "input_tokens": "input_tokens",
@@ -210,7 +232,7 @@ class CodexLines:
                 return self._limited(FAILURES.fail(kind, f"Codex keeps trying: {problem}", end.err_tail))
             return FAILURES.fail(FailureKind.OUTAGE, said, end.err_tail)
         if self._turn == "failed":
-            return self._limited(FAILURES.read_words(self._problem, end.err_tail, now))
+            return self._limited(self._read_problem(end.err_tail, now))
         if self._turn == "completed" and end.keeps_result:
             refused = counts["tools_rejected"]
             worked = refused < counts["tools"]
@@ -221,6 +243,12 @@ class CodexLines:
         if failure.kind in (FailureKind.TIMEOUT, FailureKind.HANG) and problem:
             return replace(failure, message=f"{failure.message}; Codex said last: {problem}")
         return failure
+
+    def _read_problem(self, err_tail: str, now: float) -> Failure:
+        """Return what the error means that ended the turn: by its kind in the session file, or its words."""
+        failure = FAILURES.read_words(self._problem, err_tail, now)
+        kind = _BY_ERROR.get(self._session.error)
+        return failure if kind in (None, failure.kind) else FAILURES.fail(kind, self._problem, err_tail)
 
     def _limited(self, failure: Failure) -> Failure:
         """Return the failure with the end of the limit that the session file names."""

@@ -214,7 +214,7 @@ async def run_program(
         for event in stream.close():
             yield event
     end = ProcessEnd(item, streams["out"].tail, streams["err"].tail)
-    outcome = _explain(services, reader.outcome(end, time.time()), end)
+    outcome = _doubt(_explain(services, reader.outcome(end, time.time()), end))
     await _clear(services, job)
     if recorder is not None:
         yield await recorder.keep(services, job, outcome)
@@ -230,6 +230,15 @@ def enclose(services: Services, job: Job, command: Command) -> Command:
         command.argv, command.cwd, command.env, scratch, command.own, edits=edits
     )
     return replace(command, argv=inside.argv, env=inside.env, layers=inside.layers)
+
+
+def _doubt(outcome: Outcome) -> Outcome:
+    """Note what the last words of a program mean that ended well, if it turns out that it did nothing."""
+    if outcome.failure is not None or is_too_long(outcome.text):
+        return outcome
+    from segue.agents.classify import read_last_words
+
+    return replace(outcome, doubt=read_last_words(outcome.text, time.time()))
 
 
 def _explain(services: Services, outcome: Outcome, end: ProcessEnd) -> Outcome:

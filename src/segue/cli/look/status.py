@@ -9,11 +9,13 @@ import click
 
 from segue.cli.options import CommandSettings, WholeNumber, options, refuse_unused
 from segue.cli.terminal.output import Printer
+from segue.domain.question import is_question
 from segue.domain.run import USUAL_RUNS, RunKind
 
 if TYPE_CHECKING:
     from segue.domain.run import Run
     from segue.view.run import RunView
+    from segue.view.task import TaskView
 
 _USUAL = ", ".join(USUAL_RUNS)
 _OTHERS = "No runs of this kind. Choose another: segue status --kind KIND"
@@ -93,14 +95,21 @@ def _print_run(run: Run, view: RunView, output: Printer) -> None:
         output.text(words)
     for task in view.tasks.values():
         if task.state in ("needs_human", "blocked"):
-            output.text(f"Task {task.key}: {task.reason}")
-            if task.cloud_agent:
-                output.text(f"  {task.cloud_agent}")
+            _print_reason(run, task, output)
     for words in describe_waits(view, time.time()):
         output.text(words)
     if view.delivery is not None and view.delivery.url:
         output.text(f"Pull request: {view.delivery.url}")
     _print_lanes(view, output)
+
+
+def _print_reason(run: Run, task: TaskView, output: Printer) -> None:
+    """Print why a task waits, and how a question of its agent is answered."""
+    output.text(f"Task {task.key}: {task.reason}")
+    if is_question(task.reason):
+        output.text(f'  Answer: segue task comment {task.key} "…"   then: segue resume {run.id}')
+    if task.cloud_agent:
+        output.text(f"  {task.cloud_agent}")
 
 
 def _print_lanes(view: RunView, output: Printer) -> None:

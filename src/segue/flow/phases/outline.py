@@ -16,10 +16,11 @@ from segue.domain.plan import MalformedPlan, read_plan, revise
 from segue.domain.results import LaunchInput, LaunchOutput, Nothing, StepFacts, StepResult
 from segue.domain.task import Task, TaskStatus, without_secrets
 from segue.domain.workspace import Snapshot
+from segue.flow.agents import Series
 from segue.flow.context import Building, RunContext
 from segue.flow.earlier import left_behind
 from segue.flow.evidence import tree_before, undo_edits, verdict_after
-from segue.flow.launch import Attempts, LaunchRequest, Series
+from segue.flow.launch import Attempts, LaunchRequest
 from segue.flow.phase import OUTLINE, REPLAN, Phase
 from segue.flow.state import PhaseEnd, TaskState
 from segue.prompts.outline import outline_prompt, replan_prompt

@@ -13,9 +13,9 @@ from segue.domain.notification import Notification, NotificationKind
 from segue.domain.outcome import Budget, Failure, FailureKind, Outcome
 from segue.domain.results import LaunchOutput, StepResult
 from segue.domain.text import LONGEST_ANSWER, AnswerText, is_too_long
-from segue.flow.agents import ChosenAgent, Launcher
+from segue.flow.agents import ChosenAgent, Launcher, Series
 from segue.flow.evidence import verdict_after
-from segue.flow.launch import Attempts, LaunchRequest, Series
+from segue.flow.launch import Attempts, LaunchRequest
 from segue.parts.bridge.options import BridgeSettings, bridge_settings
 from segue.parts.notify.observer import make_notifiers
 from segue.parts.notify.options import NotifySettings

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Iterator
 from functools import partial
 from typing import Any, Protocol
 
+from msgspec.structs import replace
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
@@ -36,6 +37,7 @@ class Dialect(Protocol):
     def build_document(self, answer: LlmAnswer, body: dict[str, Any], /) -> dict[str, Any]: ...
     def build_stream(self, answer: LlmAnswer, body: dict[str, Any], /) -> Iterator[bytes]: ...
     def build_error(self, status: int, message: str, /) -> dict[str, Any]: ...
+    def build_late_error(self, error: dict[str, Any], answer: LlmAnswer, /) -> bytes: ...
 
 
 DIALECTS: dict[str, Dialect] = {
@@ -109,6 +111,12 @@ async def _answer(player: Player, dialect: Dialect, request: Request, logged: Lo
         text = given.get("message")
         refusal = dialect.build_error(entry.status, text if isinstance(text, str) else "The script says so.")
         refusal["error"] |= given if isinstance(entry.reply, dict) else {}
+        if entry.late is not None and asked.stream:
+            begun = compose_answer(replace(entry, reply="Let me"), asked)
+            pieces = list(dialect.build_stream(begun, body))
+            late = dialect.build_late_error(refusal, begun)
+            headers = {**entry.headers, "content-type": "text/event-stream"}
+            return StreamingResponse(_send(request, [*pieces[: entry.late], late], None), 200, headers)
         return JSONResponse(refusal, entry.status, entry.headers)
     return _respond(request, dialect, entry, asked, body)
 

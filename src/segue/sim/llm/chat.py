@@ -67,6 +67,11 @@ def build_error(status: int, message: str) -> dict[str, Any]:
     return {"error": {"message": message, "type": kind, "param": None, "code": code}}
 
 
+def build_late_error(error: dict[str, Any], _answer: LlmAnswer) -> bytes:
+    """Build the piece of a stream that ends it with an error."""
+    return encode_data(error)
+
+
 _ERRORS: dict[int, tuple[str, str | None]] = {
     400: ("invalid_request_error", None),
     401: ("invalid_request_error", "invalid_api_key"),
@@ -91,7 +96,12 @@ def _calls(answer: LlmAnswer) -> list[dict[str, Any]]:
     ]
 
 
+_FINISH = {"refusal": "content_filter", "length": "length"}
+
+
 def _reason(answer: LlmAnswer) -> str:
+    if answer.finish:
+        return _FINISH[answer.finish]
     return "tool_calls" if answer.tool_calls else "stop"
 
 

@@ -39,6 +39,12 @@ def build_error(status: int, message: str) -> dict[str, Any]:
     return {"error": {"code": status, "message": message, "status": _ERRORS.get(status, "INTERNAL")}}
 
 
+def build_late_error(error: dict[str, Any], _answer: LlmAnswer) -> bytes:
+    """Build the piece of a stream that ends it with an error."""
+    return encode_data(error)
+
+
+_FINISH = {"refusal": "SAFETY", "length": "MAX_TOKENS"}
 _ERRORS = {
     400: "INVALID_ARGUMENT",
     401: "UNAUTHENTICATED",
@@ -70,7 +76,7 @@ def _calls(answer: LlmAnswer) -> list[dict[str, Any]]:
 def _document(answer: LlmAnswer, name: str, parts: list[dict[str, Any]], last: bool) -> dict[str, Any]:
     candidate: dict[str, Any] = {"content": {"role": "model", "parts": parts}, "index": 0}
     if last:
-        candidate["finishReason"] = "STOP"
+        candidate["finishReason"] = _FINISH[answer.finish] if answer.finish else "STOP"
     used = answer.usage
     return {
         "candidates": [candidate],

@@ -50,6 +50,11 @@ def build_error(status: int, message: str) -> dict[str, Any]:
     return {"type": "error", "error": {"type": _ERRORS.get(status, "api_error"), "message": message}}
 
 
+def build_late_error(error: dict[str, Any], _answer: LlmAnswer) -> bytes:
+    """Build the piece of a stream that ends it with an error."""
+    return encode_event(error)
+
+
 _ERRORS = {
     400: "invalid_request_error",
     401: "authentication_error",
@@ -107,5 +112,10 @@ def _message(
     }
 
 
+_FINISH = {"refusal": "refusal", "length": "max_tokens"}
+
+
 def _reason(answer: LlmAnswer) -> str:
+    if answer.finish:
+        return _FINISH[answer.finish]
     return "tool_use" if answer.tool_calls else "end_turn"

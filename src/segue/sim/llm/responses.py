@@ -38,7 +38,8 @@ def read_request(body: dict[str, Any]) -> LlmRequest:
 
 def build_document(answer: LlmAnswer, body: dict[str, Any]) -> dict[str, Any]:
     """Build the answer as one document."""
-    return _response(answer, "completed", _items(answer, body), f"resp_{uuid.uuid4().hex}")
+    status = "incomplete" if answer.finish else "completed"
+    return _response(answer, status, _items(answer, body), f"resp_{uuid.uuid4().hex}")
 
 
 def build_stream(answer: LlmAnswer, body: dict[str, Any]) -> Iterator[bytes]:
@@ -55,7 +56,8 @@ def _events(answer: LlmAnswer, body: dict[str, Any]) -> Iterator[dict[str, Any]]
     yield {"type": "response.in_progress", "response": started}
     for index, item in enumerate(items):
         yield from _item_events(index, item)
-    yield {"type": "response.completed", "response": _response(answer, "completed", items, name)}
+    status = "incomplete" if answer.finish else "completed"
+    yield {"type": f"response.{status}", "response": _response(answer, status, items, name)}
 
 
 def _item_events(index: int, item: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -135,8 +137,20 @@ def _response(answer: LlmAnswer, status: str, items: list[dict[str, Any]], name:
         "model": answer.model,
         "output": items,
         "error": None,
-        "usage": _usage(answer) if status == "completed" else None,
+        "incomplete_details": {"reason": _FINISH[answer.finish]} if answer.finish else None,
+        "usage": _usage(answer) if status in ("completed", "incomplete") else None,
     }
+
+
+_FINISH = {"refusal": "content_filter", "length": "max_output_tokens"}
+
+
+def build_late_error(error: dict[str, Any], answer: LlmAnswer) -> bytes:
+    """Build the piece of a stream that ends it with an error."""
+    known = error["error"]
+    failed = _response(answer, "failed", [], f"resp_{uuid.uuid4().hex}")
+    said = {"code": known.get("code") or known.get("type"), "message": known.get("message")}
+    return encode_event({"type": "response.failed", "response": failed | {"error": said}})
 
 
 def _usage(answer: LlmAnswer) -> dict[str, Any]:

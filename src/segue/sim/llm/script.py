@@ -96,6 +96,10 @@ class LlmEntry(Options, frozen=True):
     """`input`, `output`, `cached` tokens"""
     status: int = 200
     """the HTTP status; from 400 on `reply` is the message, or the fields of the error"""
+    late: int | None = None
+    """the error comes inside of an answer with status 200, after this many pieces"""
+    finish: Literal["refusal", "length"] | None = None
+    """the answer ends because the model refuses, or because it became too long"""
     headers: Mapping[str, str] = {}
     """headers of the answer, such as retry-after"""
     delay: float = 0.0
@@ -142,6 +146,7 @@ class LlmAnswer(Struct, frozen=True):
     text: str
     tool_calls: tuple[LlmToolCall, ...]
     usage: Mapping[str, int]
+    finish: Literal["refusal", "length"] | None = None
 
 
 def pick_entry(deck: Deck[LlmEntry], request: LlmRequest) -> LlmEntry:
@@ -166,7 +171,7 @@ def compose_answer(entry: LlmEntry, request: LlmRequest) -> LlmAnswer:
         "output": max(1, len(text) // 4 + 10 * len(calls)),
         "cached": 0,
     }
-    return LlmAnswer(request.model, text, calls, {**usage, **entry.usage})
+    return LlmAnswer(request.model, text, calls, {**usage, **entry.usage}, entry.finish)
 
 
 def _compose_text(entry: LlmEntry, request: LlmRequest) -> str:

@@ -1,0 +1,70 @@
+"""Read whether an agent's last message asks a person something, rather than reports."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from segue.domain.pattern import pattern
+
+ASKS = "The agent asks: "
+"""How the reason of a task begins that waits for an answer."""
+
+_LONGEST = 1000
+_CODE = pattern(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1|\Z)", re.MULTILINE | re.DOTALL)
+_QUOTED = pattern(r"`[^`\n]*`|\"[^\"\n]*\"|“[^”\n]*”|«[^»\n]*»")
+_SENTENCE = pattern(r"(?<=[.!?:])[*_)\]]*\s+")
+_TO_SOMEBODY = pattern(r"\b(?:i|me|my|we|us|you|your|yours|ich|wir|sie|du|ihnen|dir)\b", re.IGNORECASE)
+_REQUEST = pattern(
+    r"\b(?:let me know|tell me|please (?:confirm|clarify|specify|choose|decide|advise|provide|answer|pick))\b"
+    r"(?!\s+(?:if|should|when) (?:you|there|anything|something))"
+    r"|^\W*(?:open )?questions?\W*:",
+    re.IGNORECASE,
+)
+
+
+def find_question(message: str) -> str:
+    """Return what a message asks at its end; empty if it does not.
+
+    A question at the end of a paragraph is open. One that is followed by more may be the author's own, unless
+    it speaks to somebody.
+    """
+    paragraphs = _paragraphs(message)
+    for number in (-1, -2):
+        if len(paragraphs) >= -number and _asks(paragraphs[number], is_last=number == -1):
+            return _keep_end(message.strip())
+    return ""
+
+
+def is_question(reason: str) -> bool:
+    """Return whether the reason of a task that needs a person is a question of its agent."""
+    return reason.startswith(ASKS)
+
+
+def _paragraphs(message: str) -> list[str]:
+    bare = _QUOTED.sub("X", _CODE.sub("\n\n", message))
+    return [part.strip() for part in re.split(r"\n\s*\n", bare) if part.strip()]
+
+
+def _asks(paragraph: str, is_last: bool) -> bool:
+    sentences = list(_sentences(paragraph))
+    for place, sentence in enumerate(sentences):
+        if sentence.rstrip("*_)] ").endswith("?"):
+            if place == len(sentences) - 1 or _TO_SOMEBODY.search(sentence):
+                return True
+        elif is_last and _REQUEST.search(sentence):
+            return True
+    return False
+
+
+def _sentences(paragraph: str) -> Iterator[str]:
+    for line in paragraph.splitlines() if paragraph.lstrip().startswith(("-", "*", "1")) else [paragraph]:
+        yield from filter(None, (part.strip() for part in _SENTENCE.split(line)))
+
+
+def _keep_end(text: str) -> str:
+    """Return the last paragraphs, as many as are kept."""
+    if len(text) <= _LONGEST:
+        return text
+    end = text[-_LONGEST:]
+    return end[end.find("\n") + 1 :] if "\n" in end[:-1] else end

@@ -1,0 +1,112 @@
+"""Endings that another agent may do better, and those that only a person can."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from segue.domain.errors import NeedsHuman
+from segue.domain.events import AgentReplaced
+from segue.domain.job import Job
+from segue.domain.outcome import Failure, FailureKind, Outcome
+from segue.ports import Capabilities
+from tests.flow.loop import FunctionAgent, ListSource, Loop, edit, fail, in_turn
+
+FOLLOWS = Capabilities(plan_mode=True, ask_mode=True, follow_up=True)
+MAY_DO_BETTER = [
+    FailureKind.REFUSED,
+    FailureKind.CONTEXT,
+    FailureKind.TRUNCATED,
+    FailureKind.OUTPUT_LIMIT,
+    FailureKind.HANG,
+    FailureKind.NO_RESULT,
+    FailureKind.UNKNOWN,
+]
+
+
+def say(text: str, doubt: Failure | None = None) -> Outcome:
+    return Outcome(text, doubt=doubt)
+
+
+@pytest.mark.parametrize("kind", MAY_DO_BETTER)
+def test_the_next_agent_takes_over(tmp_path: Path, kind: FailureKind) -> None:
+    first, second = FunctionAgent("one", fail(kind)), FunctionAgent("two", edit())
+    loop = Loop(tmp_path, ListSource("1", "2"), [first, second])
+    loop.session()
+    (*_, switch) = [event.event for event in loop.events if isinstance(event.event, AgentReplaced)]
+    assert (switch.agent, switch.next, switch.kind) == ("one", "two", kind)
+    assert len(second.jobs) == 2
+    # Only who cannot work at all is not asked about the next task.
+    assert len(first.jobs) == (1 if kind is FailureKind.HANG else 2)
+
+
+@pytest.mark.parametrize("kind", [FailureKind.CRASH, FailureKind.TIMEOUT, FailureKind.TAMPERED])
+def test_work_that_failed_by_itself_stays_with_its_agent(tmp_path: Path, kind: FailureKind) -> None:
+    second = FunctionAgent("two", edit())
+    loop = Loop(tmp_path, ListSource("1"), [FunctionAgent("one", fail(kind)), second])
+    with pytest.raises(NeedsHuman):
+        loop.session()
+    assert second.jobs == []
+
+
+def test_when_all_have_failed_a_person_is_asked_with_the_last_reason(tmp_path: Path) -> None:
+    agents = [FunctionAgent(name, fail(FailureKind.REFUSED)) for name in ("one", "two", "three")]
+    loop = Loop(tmp_path, ListSource("1"), agents)
+    with pytest.raises(NeedsHuman, match="Reword the task"):
+        loop.session()
+    assert [len(agent.jobs) for agent in agents] == [1, 1, 1]
+
+
+def test_an_agent_that_changes_nothing_is_not_the_last_word(tmp_path: Path) -> None:
+    first = FunctionAgent("one", lambda _job: say("I can't help with that."))
+    loop = Loop(tmp_path, ListSource("1"), [first, FunctionAgent("two", edit())])
+    loop.session()
+    assert loop.view.tasks["1"].state == "done"
+
+
+def test_a_conversation_that_is_too_long_is_begun_anew_before_another_agent_is_asked(tmp_path: Path) -> None:
+    def behave(job: Job) -> Outcome:
+        if job.session:
+            return fail(FailureKind.CONTEXT)(job)
+        edit()(job)
+        return Outcome("Done.", session="s1")
+
+    first, second = FunctionAgent("one", behave, FOLLOWS), FunctionAgent("two", edit())
+    twice = ("sh", "-c", "test $(wc -l < work.txt) -ge 2")
+    loop = Loop(tmp_path, ListSource("1"), [first, second], checks=(twice,))
+    loop.session()
+    assert [job.session for job in first.jobs] == [None, "s1", None]
+    assert second.jobs == []
+
+
+def test_an_error_as_the_last_word_is_that_error(tmp_path: Path) -> None:
+    overload = Failure(FailureKind.OUTAGE, "API Error: 529 Overloaded")
+    first = FunctionAgent("one", lambda _job: say("API Error: 529 Overloaded", overload))
+    loop = Loop(tmp_path, ListSource("1"), [first])
+    with pytest.raises(NeedsHuman, match="529 Overloaded"):
+        loop.session()
+    other = Loop(tmp_path / "other", ListSource("1"), [first, FunctionAgent("two", edit())])
+    other.session()
+    (switch,) = [event.event for event in other.events if isinstance(event.event, AgentReplaced)]
+    assert switch.kind is FailureKind.OUTAGE
+
+
+def test_words_about_an_error_do_not_count_where_work_was_done(tmp_path: Path) -> None:
+    def behave(job: Job) -> Outcome:
+        edit()(job)
+        return say("Error: 529 is now handled", Failure(FailureKind.OUTAGE, "Error: 529"))
+
+    loop = Loop(tmp_path, ListSource("1"), [FunctionAgent("one", behave)])
+    loop.session()
+    assert loop.view.tasks["1"].state == "done"
+
+
+def test_a_question_is_asked_of_a_person_not_of_another_agent(tmp_path: Path) -> None:
+    first = FunctionAgent("one", in_turn(lambda _job: say("Which database should I use?"), edit()))
+    second = FunctionAgent("two", edit())
+    loop = Loop(tmp_path, ListSource("1"), [first, second], attempts=2)
+    with pytest.raises(NeedsHuman, match="The agent asks: Which database should I use") as caught:
+        loop.session()
+    assert "segue task comment 1" in (caught.value.hint or "")
+    assert (len(first.jobs), second.jobs) == (1, [])
