@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -110,3 +111,43 @@ def test_a_question_is_asked_of_a_person_not_of_another_agent(tmp_path: Path) ->
         loop.session()
     assert "segue task comment 1" in (caught.value.hint or "")
     assert (len(first.jobs), second.jobs) == (1, [])
+
+
+def cannot(file: str, quote: str) -> Outcome:
+    cited = {"file": file, "line": 1, "quote": quote}
+    return say(f"I tried.\n{json.dumps({'cannot': 'the test asks for the opposite', 'evidence': [cited]})}")
+
+
+def test_a_task_that_cannot_be_done_waits_with_the_evidence(tmp_path: Path) -> None:
+    def behave(job: Job) -> Outcome:
+        (job.workspace / "readme.md").write_text("hello\n")
+        return cannot("readme.md", "hello")
+
+    loop = Loop(tmp_path, ListSource("1"), [FunctionAgent("one", behave)])
+    with pytest.raises(NeedsHuman, match="cannot be done: the test asks for the opposite") as caught:
+        loop.session()
+    assert "readme.md:1 “hello”" in caught.value.message
+    assert "segue task comment 1" in (caught.value.hint or "")
+
+
+def test_evidence_that_is_not_there_is_sent_back_once(tmp_path: Path) -> None:
+    lazy = FunctionAgent("one", in_turn(lambda _job: cannot("tests/none.py", "x"), edit()))
+    loop = Loop(tmp_path, ListSource("1"), [lazy])
+    loop.session()
+    assert len(lazy.jobs) == 2
+    assert "there is no file tests/none.py" in lazy.jobs[1].prompt.text
+    stubborn = FunctionAgent("one", lambda _job: cannot("tests/none.py", "x"))
+    other = Loop(tmp_path / "other", ListSource("1"), [stubborn])
+    with pytest.raises(NeedsHuman, match="there is no file"):
+        other.session()
+    assert len(stubborn.jobs) == 2
+
+
+def test_a_structured_question_counts_although_something_was_changed(tmp_path: Path) -> None:
+    def behave(job: Job) -> Outcome:
+        edit()(job)
+        return say('Half is done.\n{"question": "Euro or dollar?"}')
+
+    loop = Loop(tmp_path, ListSource("1"), [FunctionAgent("one", behave)])
+    with pytest.raises(NeedsHuman, match="The agent asks: Euro or dollar"):
+        loop.session()

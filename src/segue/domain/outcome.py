@@ -33,6 +33,8 @@ class FailureKind(StrEnum):
     NO_RESULT = "no_result"
     NO_CHANGE = "no_change"
     QUESTION = "question"
+    CANNOT = "cannot"
+    UNSHOWN = "unshown"
     OUTPUT_LIMIT = "output_limit"
     INTERRUPTED = "interrupted"
     LOST = "lost"

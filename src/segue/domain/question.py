@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from segue.domain.exits import CANNOT
 from segue.domain.pattern import pattern
 
 ASKS = "The agent asks: "
@@ -37,8 +38,8 @@ def find_question(message: str) -> str:
 
 
 def is_question(reason: str) -> bool:
-    """Return whether the reason of a task that needs a person is a question of its agent."""
-    return reason.startswith(ASKS)
+    """Return whether the reason of a task that needs a person is what its agent asks or says about it."""
+    return reason.startswith((ASKS, CANNOT))
 
 
 def _paragraphs(message: str) -> list[str]:

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from segue.domain.outcome import Failure, FailureKind
+from functools import partial
+from pathlib import Path
+
+from segue.domain.exits import find_exit, find_unshown
+from segue.domain.outcome import Failure, FailureKind, Outcome
+from segue.domain.question import ASKS
+from segue.domain.task import Task
+from segue.system.beneath import read_below
 
 UNABLE = {FailureKind.USAGE_LIMIT, FailureKind.RATE_LIMIT, FailureKind.AUTH, FailureKind.OUTAGE}
 UNABLE |= {FailureKind.NOT_STARTED, FailureKind.HANG}
@@ -34,3 +41,21 @@ def advise(failure: Failure) -> str:
     said = failure.message.rstrip()
     stop = "" if said.endswith((".", "!", "?")) else "."
     return f"{said}{stop} {advice}, or name another agent to fall back on: --agent FIRST,SECOND"
+
+
+def way_out(outcome: Outcome, task: Task, root: Path) -> Failure | None:
+    """Return how an agent ended that says that its task cannot be done, or asks; None if it does not."""
+    way = find_exit(outcome.text)
+    if way is None:
+        return None
+    if not way.cannot.strip():
+        return Failure(FailureKind.QUESTION, f"{ASKS}{way.question.strip()}")
+    words = "\n".join((task.title, task.text, *(one.text for one in task.criteria)))
+    if missing := find_unshown(way, words, partial(_read, root)):
+        text = f"You say that the task cannot be done ({way.cannot.strip()}), but {'; '.join(missing[:5])}."
+        return Failure(FailureKind.UNSHOWN, f"{text} Show it by file, line and quote, or do the task.")
+    return Failure(FailureKind.CANNOT, way.describe())
+
+
+def _read(root: Path, path: str) -> str | None:
+    return read_below(root, root / path).decode("utf-8", "replace") or None

@@ -19,7 +19,7 @@ from segue.domain.results import LaunchInput, LaunchOutput, read_as
 from segue.domain.verdict import Action, CriterionVerdict, Result, Verdict
 from segue.domain.workspace import Snapshot, WorkChanges
 from segue.flow.context import Examination, RunContext
-from segue.flow.endings import advise
+from segue.flow.endings import advise, way_out
 from segue.flow.errors import ErrorRecorder
 from segue.flow.pushed import guard_branch
 from segue.flow.state import TaskState
@@ -28,7 +28,13 @@ from segue.system.git.index import name_heavy
 RETRIED = {FailureKind.CRASH, FailureKind.RATE_LIMIT, FailureKind.NO_RESULT, FailureKind.TRUNCATED}
 RETRIED |= {FailureKind.TIMEOUT, FailureKind.HANG, FailureKind.NO_CHANGE, FailureKind.LOST}
 RETRIED |= {FailureKind.OUTAGE, FailureKind.MAX_TURNS, FailureKind.TAMPERED}
-RETRIED |= {FailureKind.UNKNOWN, FailureKind.INTERRUPTED, FailureKind.USAGE_LIMIT, FailureKind.REFUSED}
+RETRIED |= {
+    FailureKind.UNSHOWN,
+    FailureKind.UNKNOWN,
+    FailureKind.INTERRUPTED,
+    FailureKind.USAGE_LIMIT,
+    FailureKind.REFUSED,
+}
 """Failures that another attempt may overcome; a wrong key or a missing program will not go away."""
 
 _SAYS_LITTLE = {FailureKind.USAGE_LIMIT, FailureKind.RATE_LIMIT, FailureKind.OUTAGE, FailureKind.AUTH}
@@ -145,7 +151,7 @@ async def _look(
     files = changes.files
     if changed and not (changes.links or changes.unmerged):  # git makes no tree of these
         await _record_patch(context, state, now, len(files), key)
-    wrong = lost or _not_committable(changes)
+    wrong = lost or way_out(outcome, state.task, context.workspace.root) or _not_committable(changes)
     failure = failure_of(replace(outcome, failure=outcome.failure or wrong), changed, allow_no_change)
     return LaunchOutput(
         verdict=verdict_after(failure, changed),

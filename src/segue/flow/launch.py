@@ -52,6 +52,10 @@ _MOST_LOST = 3
 """How many launches of one phase may get lost without counting as failed attempts."""
 
 
+_SENT_BACK_ONCE = {FailureKind.TAMPERED, FailureKind.UNSHOWN}
+"""Who touched what it must not touch, or gave up without showing why, gets another chance."""
+
+
 async def run_agent(agent: Agent, job: Job, emit: Callable[[Event], Awaitable[object]]) -> Outcome:
     """Run a job to its end, pass on what is seen, and return how it ended."""
     outcome: Outcome | None = None
@@ -136,8 +140,7 @@ class Attempts:
             return True
         if decided == "retry":
             self._failed += 1
-            # One that touched what it must not touch gets another chance.
-            if self._failed < max(self.series.attempts, 2 if failure.kind is FailureKind.TAMPERED else 1):
+            if self._failed < max(self.series.attempts, 2 if failure.kind in _SENT_BACK_ONCE else 1):
                 self._feedback = failure.message
                 return True
         if decided == "again":

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from segue.domain.amounts import list_some
 from segue.domain.delivery import FeedbackKind
+from segue.domain.exits import OFFER
 from segue.domain.job import Prompt
 from segue.domain.task import Task, TaskKind
 from segue.domain.verdict import Finding, Verdict
@@ -28,7 +29,8 @@ markers below.
 - Change only what the task needs, and only inside the current working directory.
 {rules}
 {kind}
-- Nobody can answer questions. Where the task leaves a choice open, choose the simplest option.
+- Where the task leaves a choice open, choose the simplest option: nobody answers while you work.
+{way_out}
 - Finish with one paragraph: what you changed, what you checked, and what is left to do, if anything."""
 
 _WITH_PLAN = """
@@ -62,7 +64,8 @@ met. Keep what is there and fix exactly what is missing, on the same branch.
 - Change only what this needs, and only inside the repository.
 {rules}
 {kind}
-- Nobody can answer questions.
+- Nobody answers while you work.
+{way_out}
 - Finish with one paragraph: what you changed for each criterion."""
 
 _ADDRESS = """\
@@ -73,7 +76,8 @@ below has been done and reviewed. Address the findings of the review.
 - Change only what the findings need, and only inside the current working directory.
 {rules}
 {kind}
-- Nobody can answer questions.
+- Nobody answers while you work.
+{way_out}
 - Finish with one paragraph: which findings you addressed, and how."""
 
 _RESEARCH = """\
@@ -132,9 +136,7 @@ def execute_prompt(
         "plan": plan,
         "feedback": feedback,
     }
-    instructions = _EXECUTE.format(rules=house_rules(cloud), kind=kind_rules(task)) + (
-        _WITH_PLAN if plan else ""
-    )
+    instructions = _fill(_EXECUTE, task, cloud) + (_WITH_PLAN if plan else "")
     return assemble(instructions, blocks, nonce)
 
 
@@ -155,7 +157,7 @@ def resolve_prompt(
         "context": context,
         "feedback": feedback,
     }
-    return assemble(_RESOLVE.format(rules=house_rules(cloud), kind=kind_rules(task)), blocks, nonce)
+    return assemble(_fill(_RESOLVE, task, cloud), blocks, nonce)
 
 
 def address_prompt(
@@ -170,7 +172,7 @@ def address_prompt(
     if len(findings) > _MAX_FINDINGS:
         listed += f"\n\n({len(findings) - _MAX_FINDINGS} more findings follow in the next round.)"
     blocks = {"task": task_text(task), "findings": listed, "feedback": feedback}
-    return assemble(_ADDRESS.format(rules=house_rules(cloud), kind=kind_rules(task)), blocks, nonce)
+    return assemble(_fill(_ADDRESS, task, cloud), blocks, nonce)
 
 
 def research_prompt(
@@ -194,6 +196,10 @@ def list_earlier(files: Mapping[str, Sequence[str]], but: str) -> str:
 def try_prompt(text: str) -> Prompt:
     """Pass on the user's own words: `segue agent try` shows what an agent does with exactly these."""
     return Prompt(text)
+
+
+def _fill(instructions: str, task: Task, cloud: bool) -> str:
+    return instructions.format(rules=house_rules(cloud), kind=kind_rules(task), way_out=OFFER)
 
 
 def kind_rules(task: Task) -> str:

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from segue.domain.errors import UsageError
 from segue.domain.events import PLAN_GATE, PlanRevised, StateImported, TaskCommented
+from segue.domain.exits import CANNOT
 from segue.domain.plan import BuildPhase, MalformedPlan, read_plan, revise
 from segue.domain.question import ASKS, is_question
 from segue.domain.results import EndOutput
@@ -138,7 +139,9 @@ def _with_question(journal: Journal, key: str, words: str) -> str:
     ended = journal.recorded(f"task/{key}/end", EndOutput)
     if ended is None or not is_question(ended.output.reason):
         return words
-    return f"You asked:\n{ended.output.reason.removeprefix(ASKS)}\n\nThe answer:\n{words}"
+    said = ended.output.reason
+    head = "You asked" if said.startswith(ASKS) else "You said"
+    return f"{head}:\n{said.removeprefix(ASKS).removeprefix(CANNOT)}\n\nThe answer:\n{words}"
 
 
 async def _comment_in_fleet(app: App, run: Run, key: str, words: str, via: str) -> None:
