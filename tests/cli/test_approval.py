@@ -237,6 +237,20 @@ def test_a_question_is_shown_and_answered(place: Place) -> None:
 
 
 @pytest.mark.thorough
+def test_what_cannot_be_done_is_shown_with_its_evidence_and_answered(place: Place) -> None:
+    way_out = '{"cannot": "the plan names no file", "evidence": [{"file": "plan.md", "quote": "Task 1"}]}'
+    place.script(f"[[on]]\ntask = \"1\"\nsay = 'I read it.\\n{way_out}'\n".replace("\\n", " ") + WORK)
+    failed = place.segue("run", "plan.md", "--task", "1", code=3)
+    assert "The agent says that this cannot be done: the plan names no file" in failed.stderr
+    assert "plan.md “Task 1”" in place.segue("status", "last").stdout
+    place.segue("task", "comment", "1", "Take any file.")
+    place.script(WORK)
+    place.segue("resume")
+    prompts = [text for (text,) in place.rows("select text from orchestrator_prompts")]
+    assert any("the plan names no file" in text and "Take any file." in text for text in prompts)
+
+
+@pytest.mark.thorough
 def test_a_tick_of_a_feature_is_taken_back(feature: Place) -> None:
     feature.segue("run", str(folder(feature)))
     feature.segue("task", "comment", "T002", "Greet more warmly.")
