@@ -10,8 +10,8 @@ from segue.proof.compose import Comparison, Recipe
 from segue.proof.doctests import has_examples, with_old_examples
 from segue.proof.mentions import Mentions, language
 from segue.proof.paths import PathKind
-from segue.proof.report import TestOutcome
 from segue.proof.runs import Observed, Runs
+from segue.proof.support import passed
 
 _MOST_TRIED = 3
 """Files that are tried one by one."""
@@ -40,6 +40,8 @@ class Doubts:
         if both := await self._find_own_checks():
             self._decisive += both
             return f"{list_some(both, _SHOWN)} is the check and what it checks"
+        if gone := self._find_gone():
+            return f"what failed is gone, although its file was not changed: {list_some(gone, _SHOWN)}"
         lost: set[str] = set()
         for group in await self._groups():
             found = await self._lose(_OLD_TESTS, dict.fromkeys(group, "base"))
@@ -52,6 +54,16 @@ class Doubts:
         what = list_some(sorted(lost - {""}), _SHOWN)
         words = "these old tests pass" if what else "the check passes"
         return f"{words} only with the new version of {which}{f': {what}' if what else ''}"
+
+    def _find_gone(self) -> list[str]:
+        """Return the cases that failed at the base and are not there any more, while others of them are."""
+        before, now = self._runs.base.report, self._runs.new.report
+        if before is None or now is None:
+            return []
+        bare = {key.partition("[")[0] for key in now.tests}
+        failed = (before.tests[key] for key in before.failed if "[" in key and key not in now.tests)
+        kept = (one for one in failed if one.id.partition("[")[0] in bare)
+        return sorted(one.id for one in kept if one.file not in self._comparison.differing)
 
     async def name_both_sides(self) -> tuple[str, ...]:
         """Return the changed files that serve the product and the check, with the first changed line."""
@@ -106,10 +118,7 @@ class Doubts:
         return lost
 
     def _passed(self, seen: Observed) -> set[str]:
-        """Return the tests that passed; the empty id stands for a check that reports none."""
-        if self._runs.base.report is None:
-            return {""} if seen.exit_code == 0 else set()
-        return set(seen.report.ids(TestOutcome.PASSED)) if seen.report is not None else set()
+        return passed(seen, self._runs.base)
 
     async def _first_line(self, path: str) -> int:
         before, after = [(await self._comparison.text(side, path)).splitlines() for side in ("base", "head")]

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Awaitable, Collection, Iterable, Mapping
 from enum import StrEnum
+from typing import Protocol
 
 from segue.proof.compose import Comparison
 from segue.proof.doctests import has_examples
 from segue.proof.mentions import Mentions, MentionStrength, language
 from segue.proof.mutation.source import has_only_values
 from segue.proof.paths import SCRIPT_FOLDERS, PathKind, is_test_name
+from segue.proof.report import TestOutcome
 from segue.proof.runs import Observed
 
 _MOST_FILES = 150
@@ -31,6 +33,19 @@ _DERIVED = re.compile(r"(?:.*[-.])?lock(?:\..*|b)?|.*\.lock|go\.sum|.*-lock\.\w+
 """What package managers write: it names versions and cannot weaken a check."""
 _ENTRY_KEYS = ("main", "module", "exports", "type", "browser", "bin")
 """Keys of a package.json that say which file others get."""
+
+
+class RunWith(Protocol):
+    """Runs the check on the base, with other versions of some files."""
+
+    def __call__(self, *, fixed: Mapping[str, str]) -> Awaitable[Observed]: ...
+
+
+def passed(seen: Observed, base: Observed) -> set[str]:
+    """Return the tests that passed; the empty id stands for a check that reports none on the base."""
+    if base.report is None:
+        return {""} if seen.exit_code == 0 else set()
+    return set(seen.report.ids(TestOutcome.PASSED)) if seen.report is not None else set()
 
 
 class FileRole(StrEnum):
@@ -91,6 +106,26 @@ class Support:
         if opened is not None and self._opened is not None:
             self.doubtful &= opened | self._opened | self._links()
         return kinds != before
+
+    async def unmask(self, new: Observed, run: RunWith) -> bool:
+        """Take doubtful files for support if they alone turn a red check green; return whether they do.
+
+        So with the old product: then the product, which was changed too, is not what makes it green.
+        """
+        changed = set(self._comparison.changed(PathKind.CODE, PathKind.MERGED)) - self.doubtful
+        red = passed(new, self._base) - passed(self._base, self._base)
+        if not (self.doubtful and changed and red):
+            return False
+        seen = passed(await run(fixed=dict.fromkeys(self.doubtful, "head")), self._base)
+        askers = await self._before.find(sorted(changed))
+        near = {asker for several in askers.values() for asker in several}
+        tests = new.report.tests if new.report is not None else {}
+        if not any(not test or tests[test].file in near for test in red & seen):
+            return False
+        for path in self.doubtful:
+            self._comparison.kinds[path] = PathKind.TEST if language(path) else PathKind.CONTROL
+        self.doubtful = set()
+        return True
 
     async def _sort_old(self, path: str) -> None:
         hint, role = self._hints[path], self._role(path)

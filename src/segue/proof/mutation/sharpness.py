@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from segue.domain.amounts import list_some
 from segue.proof.mutation.grammar import find_language
 from segue.proof.mutation.mutate import Files, Mutant, Mutants, Suspect, make_mutants
-from segue.proof.report import TestOutcome
+from segue.proof.report import Reason, TestOutcome
 from segue.proof.runs import Observed
 
 _SIDE_BY_SIDE = 2
@@ -125,6 +125,8 @@ class _Trial:
         self._only: tuple[str, ...] = ()
         self._limit = self._deadline = 0.0
         self._ends: dict[Mutant, _End] = {}
+        self._asserted: set[Mutant] = set()
+        """Mutants that an assertion noticed, or where nobody says what did: others made something crash."""
 
     async def begin(self) -> bool:
         """See how long the tests take; return whether they pass without a mutant."""
@@ -156,7 +158,7 @@ class _Trial:
         await self._try(pool[: len(new) + _FEWEST] if ignored else pool, enough=not beside)
         if self._share(pool) < self._effort.share:
             await self._ask_other_tests(pool)
-        ignored += [one for one in beside if self._is_blurred(self._own(pool, one))]
+        ignored += [one for one in beside if self._is_blurred(one, self._own(pool, one))]
         missed = (
             [one.label for one in unreached] if len(unreached) > (1 - self._effort.share) * len(new) else []
         )
@@ -197,10 +199,16 @@ class _Trial:
     def _own(self, pool: Iterable[Mutant], suspect: Suspect) -> list[Mutant]:
         return [one for one in pool if one.owner == suspect.label and one.operator != "result"]
 
-    def _is_blurred(self, own: Sequence[Mutant]) -> bool:
-        """Return whether too few of some mutants were noticed; if nobody could tell, they are fine."""
+    def _is_blurred(self, suspect: Suspect, own: Sequence[Mutant]) -> bool:
+        """Return whether nobody looks at what a function does whose result may be another one.
+
+        Too few of its other mutants are noticed, or none of all by an assertion: what has another type, or is
+        missing, makes any test crash.
+        """
         viable = [one for one in own if self._ends.get(one, _End.UNBUILT) is not _End.UNBUILT]
-        return bool(viable) and self._share(viable) < self._effort.share
+        if not viable or self._share(viable) < self._effort.share:
+            return True
+        return self._asserted.isdisjoint((*suspect.whole, *own))
 
     def _share(self, pool: Iterable[Mutant]) -> float:
         """Return which part of the mutants that say something was noticed; those not tried say nothing."""
@@ -228,7 +236,11 @@ class _Trial:
                 seen = await self._run({mutant.path: mutant.text}, only)
         except TimeoutError:
             return _End.NOTICED
-        return _ended(seen, self._proving if only or not self._only else (), mutant.unbuilt)
+        proving = self._proving if only or not self._only else ()
+        end = _ended(seen, proving, mutant.unbuilt)
+        if end is _End.NOTICED and _is_asserted(seen, proving):
+            self._asserted.add(mutant)
+        return end
 
     async def _ask_other_tests(self, pool: Sequence[Mutant]) -> None:
         """Leave out what other tests of the check notice: these lines are their business."""
@@ -266,6 +278,13 @@ class _Trial:
 
 def _list_names(labels: Iterable[str]) -> str:
     return list_some([label.partition("@")[0] or f"line {label[1:]}" for label in labels], _NAMED)
+
+
+def _is_asserted(seen: Observed, proving: Collection[str]) -> bool:
+    """Return whether an assertion failed, or nobody says why the tests did."""
+    tests = seen.report.tests if seen.report is not None else {}
+    reasons = [tests[key].reason for key in proving if key in tests]
+    return not any(reasons) or Reason.ASSERTION in reasons
 
 
 def _ended(seen: Observed, proving: Collection[str], unbuilt: str) -> _End:
