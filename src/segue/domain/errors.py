@@ -24,6 +24,9 @@ SegueError                    1   unexpected
 └── Interrupted             130   Ctrl-C or `segue stop`; the state is saved
 """
 
+AGAIN = "give the same command again"
+"""What hints end with that may be shown where no run exists; where one does, its session names it instead."""
+
 
 class SegueError(Exception):
     """A failure a user can understand: what happened, what was kept, what to do next."""
@@ -35,6 +38,10 @@ class SegueError(Exception):
         self.message = message
         self.kept = kept
         self.hint = hint
+
+    def name_run(self, run: str) -> None:
+        """Let the hint say how to continue a run, now that there is one."""
+        self.hint = self.hint.replace(AGAIN, f"run: segue resume {run}")
 
 
 class UsageError(SegueError):
