@@ -17,6 +17,7 @@ SegueError                    1   unexpected
 ├── SearchFailed              1   a search service gave no answer
 ├── StoreError                1   the database cannot be used
 │   ├── QueryError            2   a question in SQL that it cannot answer
+│   ├── DamagedRecord         1   a record that is needed cannot be read
 │   ├── LeaseLost             6   somebody else drives this run now
 │   ├── StoreDenied           4   the database rejects the user or the password
 │   └── StoreAway             7   the database was away for too long; the run is parked
@@ -146,6 +147,17 @@ class UnusableAnswer(Exception):
 
 class StoreError(SegueError):
     """The database cannot be opened, read or written."""
+
+
+class DamagedRecord(StoreError):
+    """A record that is needed whole cannot be read, and defaults for what was lost could do harm."""
+
+    def __init__(self, name: str, why: str = "") -> None:
+        super().__init__(
+            f"The record of {name} is damaged{why and f': {why}'}.",
+            kept="Everything else that was recorded.",
+            hint="See what can be had: segue db repair",
+        )
 
 
 class QueryError(StoreError):
