@@ -14,11 +14,33 @@ from hypothesis import strategies as st
 from segue.store.damage import salvage
 from tests.cli.place import Place
 
-CUTS = {
-    "event": "UPDATE orchestrator_events SET data = substr(data, 1, 10) WHERE type = 'agent.ended'",
-    "step": "UPDATE orchestrator_steps SET output = substr(output, 1, 10) WHERE key LIKE 'task/1/execute%'",
-    "options": "UPDATE orchestrator_runs SET spec = substr(spec, 1, 30)",
+EVENT, STEP, RUN = (f"UPDATE orchestrator_{table} SET " for table in ("events", "steps", "runs"))
+LAUNCH, END = " WHERE key = 'task/1/execute/1'", " WHERE key = 'task/1/end'"
+EVENTS = {
+    "event": EVENT + "data = substr(data, 1, 10) WHERE type = 'agent.ended'",
+    "oldest event": EVENT + "data = substr(data, 1, 10) WHERE seq = 1",
+    "newest event": EVENT + "data = substr(data, 1, 10) WHERE type = 'run.ended'",
+    "empty event": EVENT + "data = '' WHERE type = 'task.marked'",
+    "bytes for an event": EVENT + "data = x'ff00fe' WHERE type = 'agent.ended'",
+    "list for an event": EVENT + "data = '[1]' WHERE type = 'agent.ended'",
+    "wrong types in an event": EVENT + """data = '{"task": 5, "done": "x"}' WHERE type = 'task.ended'""",
 }
+STEPS = {
+    "step": STEP + "output = substr(output, 1, 10)" + LAUNCH,
+    "end": STEP + "output = substr(output, 1, 10)" + END,
+    "list for a step": STEP + "output = '[]'" + LAUNCH,
+    "number for a step": STEP + "input = '5'" + LAUNCH,
+    "wrong types in a step": STEP + """output = '{"verdict": 5, "changed": "x"}'""" + LAUNCH,
+    "wrong types in an end": STEP + """output = '{"done": "x"}'""" + END,
+    "unknown state of a step": STEP + "state = 'weird'" + LAUNCH,
+}
+RUNS = {
+    "options": RUN + "spec = substr(spec, 1, 30)",
+    "list for options": RUN + "spec = '[]'",
+    "wrong type of an option": RUN + "spec = json_set(spec, '$.repo', 5)",
+    "unknown state of a run": RUN + "state = 'weird'",
+}
+CUTS = EVENTS | STEPS | RUNS
 
 
 def cut(place: Place, what: str) -> None:
@@ -33,23 +55,35 @@ def half_done(place: Place) -> Place:
     return place
 
 
-@pytest.mark.quick("step")
-@pytest.mark.parametrize("what", ["event", "step"])
+@pytest.mark.quick("step", "wrong types in an event")
+@pytest.mark.parametrize("what", [*EVENTS, *STEPS])
 def test_looking_and_going_on_work_and_name_it(half_done: Place, what: str) -> None:
     cut(half_done, what)
     for command in (["status", "last"], ["logs", "last"], ["proof", "last"], ["resume", "last"]):
         done = half_done.segue(*command)
         assert "unexpected" not in done.stderr
-        if what == "event":
-            assert "agent.ended" in done.stderr, command
-            assert "is damaged. What can be had: segue db repair" in done.stderr
-    half_done.segue("run", "plan.md", "--agent", "scripted", "--task", "2", "--yes")
+        if what in EVENTS or command[0] == "resume":
+            assert "is damaged. What can be had: segue db repair" in done.stderr, command
+    half_done.segue("run", "plan.md", "--agent", "scripted", "--yes")
+    assert len(half_done.subjects()) == 3
     assert half_done.git("log", "--format=%s").count("Task 1") == 1, "nothing is done again"
 
 
+def test_an_event_of_an_unknown_kind_is_passed_over(half_done: Place) -> None:
+    with closing(sqlite3.connect(half_done.database)) as database, database:
+        assert database.execute(EVENT + "type = 'of.tomorrow' WHERE type = 'agent.ended'").rowcount
+    assert "of.tomorrow" in half_done.segue("logs", "last").stdout
+    half_done.segue("run", "plan.md", "--agent", "scripted", "--yes")
+    assert len(half_done.subjects()) == 3
+    assert half_done.segue("db", "repair").stdout == "No record is damaged.\n"
+
+
 @pytest.mark.thorough
-def test_a_run_whose_options_are_damaged_is_named_and_others_are_not_concerned(half_done: Place) -> None:
-    cut(half_done, "options")
+@pytest.mark.parametrize("what", RUNS)
+def test_a_run_whose_options_are_damaged_is_named_and_others_are_not_concerned(
+    half_done: Place, what: str
+) -> None:
+    cut(half_done, what)
     half_done.segue("run", "plan.md", "--agent", "scripted", "--task", "2", "--yes")
     done = half_done.segue("status")
     assert "The record of the options of run" in done.stderr

@@ -70,7 +70,7 @@ def check(place: Place, folder: Path, tasks: int = 1) -> None:
     assert place.git("log", "--format=%s").count("Task ") == tasks
 
 
-@pytest.mark.quick("execute-1", "checked-11", "plan-30")
+@pytest.mark.quick("execute-1", "checked-11", "plan-33")
 @pytest.mark.parametrize(("flow", "number"), EACH)
 def test_one_git_fails(place: Place, flow: str, number: int) -> None:
     more, arguments, _ = FLOWS[flow]
@@ -98,3 +98,15 @@ def test_git_stays_broken_until_somebody_mends_it(place: Place) -> None:
     (folder / "ended").unlink()
     place.segue("resume", "last")
     check(place, folder)
+
+
+@pytest.mark.quick("6")
+@pytest.mark.parametrize("number", range(1, 11))
+def test_a_git_that_fails_before_there_is_a_run_is_no_reason_to_resume_one(place: Place, number: int) -> None:
+    folder = prepare(place, number, 10_000, FAILS)
+    (folder / "ended").touch()
+    done = place.segue("run", "plan.md", "--task", "1", code=None)
+    (folder / "ended").unlink()
+    exists = bool(place.json("status"))
+    assert ("segue resume" in done.stderr) <= exists, done.stderr
+    assert "Next: " in done.stderr

@@ -1,4 +1,4 @@
-"""Kill a run at any durable system call, or let that fail, in every flow and on either store: `resume` always works.
+"""Kill a run at any durable system call, or let that fail, in every flow and on either store: `resume` works.
 
 Each test takes some of the points, and `SEGUE_CRASH_SEED` others. `make torture` takes more of them, or all.
 """

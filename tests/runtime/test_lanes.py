@@ -128,7 +128,7 @@ def test_a_setup_that_fails_says_so_and_is_repeated(place: Place) -> None:
     with pytest.raises(NeedsHuman, match="exit code 7\nno network") as failed:
         place.prepare(lane_setup=[failing])
     assert "test -e node_modules" in failed.value.message
-    assert "segue resume" in failed.value.hint
+    assert "give the same command again" in failed.value.hint
     with pytest.raises(NeedsHuman):
         place.prepare(lane_setup=[failing])
     lane = place.state / "run-lane-1"

@@ -248,7 +248,7 @@ def test_a_full_disk_stops_the_run_and_keeps_what_was_there(tmp_path: Path) -> N
             store._keeper.writer.database.execute("PRAGMA max_page_count = 1")
             with pytest.raises(StoreError, match="disk is full") as caught:
                 await journal.step("b", Given, giving(text="x" * 100_000))
-            assert "segue resume" in caught.value.hint
+            assert "give the same command again" in caught.value.hint
             with pytest.raises(StoreError, match="disk is full"):
                 await journal.emit(NoticeGiven(""))
             with pytest.raises(StoreError, match="disk is full"):

@@ -17,12 +17,16 @@ SegueError                    1   unexpected
 ├── SearchFailed              1   a search service gave no answer
 ├── StoreError                1   the database cannot be used
 │   ├── QueryError            2   a question in SQL that it cannot answer
+│   ├── DamagedRecord         1   a record that is needed cannot be read
 │   ├── LeaseLost             6   somebody else drives this run now
 │   ├── StoreDenied           4   the database rejects the user or the password
 │   └── StoreAway             7   the database was away for too long; the run is parked
 ├── TimeLimit               124   the run's own time limit
 └── Interrupted             130   Ctrl-C or `segue stop`; the state is saved
 """
+
+AGAIN = "give the same command again"
+"""What hints end with that may be shown where no run exists; where one does, its session names it instead."""
 
 
 class SegueError(Exception):
@@ -35,6 +39,10 @@ class SegueError(Exception):
         self.message = message
         self.kept = kept
         self.hint = hint
+
+    def name_run(self, run: str) -> None:
+        """Let the hint say how to continue a run, now that there is one."""
+        self.hint = self.hint.replace(AGAIN, f"run: segue resume {run}")
 
 
 class UsageError(SegueError):
@@ -139,6 +147,17 @@ class UnusableAnswer(Exception):
 
 class StoreError(SegueError):
     """The database cannot be opened, read or written."""
+
+
+class DamagedRecord(StoreError):
+    """A record that is needed whole cannot be read, and defaults for what was lost could do harm."""
+
+    def __init__(self, name: str, why: str = "") -> None:
+        super().__init__(
+            f"The record of {name} is damaged{why and f': {why}'}.",
+            kept="Everything else that was recorded.",
+            hint="See what can be had: segue db repair",
+        )
 
 
 class QueryError(StoreError):

@@ -674,6 +674,11 @@ def all_events() -> dict[str, type[Event]]:
     return {**EVENTS, **{name: kind for name in event_names() if (kind := find_event(name)) is not None}}
 
 
+def is_known(name: str) -> bool:
+    """Return whether events of a kind can be read here."""
+    return _find_kind(name) is not None
+
+
 @cache
 def _find_kind(name: str) -> type[Event] | None:
     return EVENTS.get(name) or find_event(name)

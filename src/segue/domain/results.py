@@ -7,6 +7,7 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
+from segue.domain.errors import DamagedRecord
 from segue.domain.outcome import Failure, Usage
 from segue.domain.proof import BaseCheck, CheckResult, Proof, Tampering
 from segue.domain.task import Task
@@ -267,13 +268,27 @@ class StepResult(msgspec.Struct, Generic[R_co], frozen=True):
 
 def read_as(kind: type[T], stored: Mapping[str, Any]) -> T:
     """Return what a step stored, as the type its reader expects."""
-    return msgspec.convert(stored, kind)
+    try:
+        return msgspec.convert(stored, kind)
+    except msgspec.ValidationError as error:
+        raise DamagedRecord(f"a step ({kind.__name__})", str(error)) from None
 
 
 def read_launch(given: Mapping[str, Any], stored: Mapping[str, Any]) -> LaunchOutput | None:
     """Return how a launch ended, from what its step stored; None for other steps and before its end."""
     is_ended_launch = given.get("prompt") and "verdict" in stored
     return read_as(LaunchOutput, stored) if is_ended_launch else None
+
+
+def is_readable(phase: str | None, given: Mapping[str, Any], stored: Mapping[str, Any]) -> bool:
+    """Return whether those can read what an ended step stored who expect a type by its phase alone."""
+    try:
+        read_launch(given, stored)
+        if (kind := _BY_PHASE.get(phase or "")) is not None and stored:
+            read_as(kind, stored)
+    except DamagedRecord:
+        return False
+    return True
 
 
 def to_json(value: object) -> dict[str, Any]:
@@ -297,3 +312,13 @@ class StepFacts(msgspec.Struct, frozen=True):
 
 
 R = TypeVar("R", bound=Output)
+
+
+_BY_PHASE: Mapping[str, type[Output]] = {
+    "base": SnapshotOutput,
+    "commit": CommitOutput,
+    "end": EndOutput,
+    "hooks": HookOutput,
+    "review": ReviewOutput,
+}
+"""What steps store that are read by others than those who wrote them; launches are known by their input."""

@@ -9,7 +9,7 @@ from contextlib import suppress
 
 from msgspec.structs import replace
 
-from segue.domain.errors import Unfinished, WorkspaceError
+from segue.domain.errors import AGAIN, Unfinished, WorkspaceError
 from segue.domain.events import CheckRun, NoticeGiven, PatchMade
 from segue.domain.job import Role
 from segue.domain.outcome import Failure, FailureKind, Outcome
@@ -129,7 +129,7 @@ async def changes_since(
             f"What the agent of task {state.task.key} left could not be looked at: {error.message}",
             reason=error.message,
             kept="Its work is where it left it; on resume only the look is repeated.",
-            hint="Fix what git reports, then: segue resume",
+            hint=f"Fix what git reports, then {AGAIN}",
         ) from error
 
 

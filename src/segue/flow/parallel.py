@@ -176,8 +176,10 @@ def _find_lanes(context: RunContext) -> tuple[dict[str, int], list[str]]:
         if step.phase == "base" and (lane := read_as(SnapshotOutput, step.output).lane):
             held[step.task] = lane
             cut_off[step.task] = None
-        elif step.phase == "end":
-            cut_off.pop(step.task, None)
-            if step.state is StepState.DONE:
-                held.pop(step.task, None)
+    for task in list(cut_off):
+        ended = context.journal.state(f"task/{task}/end")
+        if ended is not None:
+            del cut_off[task]
+        if ended is StepState.DONE:
+            del held[task]
     return held, list(cut_off)

@@ -117,7 +117,7 @@ def _find_cut_off(context: RunContext) -> set[str]:
         key
         for key, steps in states.items()
         if (steps[-1].state is StepState.DONE or is_last_commit(steps[-1].key))
-        and not any(step.phase == "end" for step in steps)
+        and context.journal.state(f"task/{key}/end") is None
     }
 
 

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec.structs import replace
 
-from segue.domain.errors import CredentialsError, UnusableAnswer
+from segue.domain.errors import AGAIN, CredentialsError, UnusableAnswer
 from segue.domain.task import Task
 from segue.domain.verdict import Evidence, Verdict
 from segue.judges.endpoint import (
@@ -88,7 +88,7 @@ class LlmJudge:
         except UnusableAnswer as problem:
             raise failed(
                 f"The judge {self._options.model} gave no usable answer, asked twice: {problem}",
-                "Run `segue resume` to ask again, or set judge.model to a stronger model",
+                f"To ask again, {AGAIN}; or set judge.model to a stronger model",
             ) from None
 
     async def _ask(self, messages: tuple[ModelMessage, ...], schema: dict[str, Any]) -> str:

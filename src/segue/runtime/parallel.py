@@ -17,7 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from segue.config.settings import Settings
-from segue.domain.errors import NeedsHuman, SegueError
+from segue.domain.errors import AGAIN, NeedsHuman, SegueError
 from segue.domain.events import NoticeGiven
 from segue.domain.task import TaskKind
 from segue.flow.context import Checking, Lane, Lanes, RunContext
@@ -226,14 +226,14 @@ def _remove(path: Path) -> None:
 
 
 def _refuse(message: str, hint: str) -> NeedsHuman:
-    return NeedsHuman(message, kept="All work so far is kept.", hint=f"{hint}, then: segue resume")
+    return NeedsHuman(message, kept="All work so far is kept.", hint=f"{hint}, then {AGAIN}")
 
 
 def _failed(argv: Sequence[str], lane: Path, said: str) -> NeedsHuman:
     return NeedsHuman(
         f"The setup of a lane failed: {shlex.join(argv)}\n{said}",
         kept=f"The lane is as the command left it, in {lane}; all work so far is kept.",
-        hint="Correct lane_setup or what it needs, then: segue resume",
+        hint=f"Correct lane_setup or what it needs, then {AGAIN}",
     )
 
 

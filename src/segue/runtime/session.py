@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from segue.config.settings import FinalSettings
 from segue.domain.errors import (
+    AGAIN,
     CheckUnready,
     CredentialsError,
     HandedOver,
@@ -98,11 +99,15 @@ async def run_session(opened: OpenRun, observers: Sequence[Observer] = ()) -> Se
             if opened.carrier is not None:
                 journal.carry(opened.carrier.pack, opened.carrier.confirm())
             ended = await _Session(opened, store, journal, view).run()
-        except BaseException:
+        except BaseException as error:
+            if isinstance(error, SegueError):
+                error.name_run(run.id)
             with suppress(StoreError):  # what is wrong with it has been said
                 await store.close(journal)
             raise
         await store.close(journal)
+        if ended.error is not None:
+            ended.error.name_run(run.id)
         return ended
 
 
@@ -284,7 +289,7 @@ class _Session:
             raise NeedsHuman(
                 name_ticked(ticked),
                 kept="Everything done so far is kept.",
-                hint="Open the box again if it is not done, then: segue resume. "
+                hint=f"Open the box again if it is not done, then {AGAIN}. "
                 f"If it is: segue run {source.address} --plan-changed keep",
             )
         status = {task.key: task.status for task in source.look().tasks}

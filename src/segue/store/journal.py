@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar
 
 from msgspec.structs import replace
 
-from segue.domain.errors import LeaseLost, StoreError
+from segue.domain.errors import DamagedRecord, LeaseLost, StoreError
 from segue.domain.events import Event, Recorded, StepAdopted, StepEnded, StepStarted
 from segue.domain.results import Nothing, Output, R, SleepInput, StepFacts, StepResult, read_as, to_json
 from segue.domain.run import Run, RunSpec, RunState, Step, StepState
@@ -495,7 +495,5 @@ class Journal:
 
 def _result(step: Step, kind: type[R]) -> StepResult[R]:
     if DAMAGED in step.output:
-        from segue.store.damage import refuse_damaged
-
-        raise refuse_damaged(f"step {step.key} of run {step.run}")
+        raise DamagedRecord(f"step {step.key} of run {step.run}")
     return StepResult(step.state is StepState.DONE, read_as(kind, step.output))

@@ -9,28 +9,19 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct, convert
-from msgspec.structs import asdict, fields
+from msgspec import ValidationError, convert
+from msgspec.structs import asdict
 
-from segue.domain.errors import StoreError
+from segue.domain.errors import DamagedRecord, StoreError
 from segue.domain.log import Log
-from segue.domain.run import (
-    Origin,
-    RepositoryMark,
-    Run,
-    RunKind,
-    RunSpec,
-    RunState,
-    Step,
-    StepState,
-    TrialSpec,
-)
+from segue.domain.results import is_readable
+from segue.domain.run import Run, RunKind, RunSpec, RunState, Step, StepState
 from segue.store.database import Row
-from segue.store.encoding import decode, encode, is_guarded
+from segue.store.encoding import DAMAGED, decode, encode, is_guarded
 from segue.store.flat import FLAT_TABLES, ColumnType
 
 if TYPE_CHECKING:
-    from segue.domain.events import Recorded
+    from segue.domain.events import Event, Recorded
 
 _LOG = Log("store")
 
@@ -57,8 +48,9 @@ _JSON_IN_VIEWS = frozenset(
 )
 _FLAT = {table.view: table for table in FLAT_TABLES.values()}
 _ORDER = {"runs": "created, id", "steps": "run_id, seq", "events": "run_id, seq", "signals": "run_id, n, id"}
-_SPEC = {field.name for field in fields(RunSpec)}
-_PARTS: dict[str, type[Struct]] = {"origin": Origin, "trial": TrialSpec, "repository": RepositoryMark}
+_PARTS = ("origin", "trial", "repository")
+"""Options that are objects of their own."""
+_STATES = frozenset(StepState)
 _OLD_KINDS = {
     "planfile": RunKind.PLAN,
     "speckit": RunKind.FEATURE,
@@ -127,21 +119,18 @@ def encode_spec(spec: RunSpec) -> str:
 def to_run(row: Row) -> Run:
     """A row of `orchestrator_runs`, selected by RUN."""
     id_, source_key, spec, state, owner, created, updated, wake, note = row
-    try:
-        options = decode(spec)
-    except ValueError:
-        from segue.store.damage import refuse_damaged
-
-        raise refuse_damaged(f"the options of run {id_}") from None
-    known = {name: value for name, value in options.items() if name in _SPEC}
-    for name in ("tasks", "phases"):
-        known[name] = tuple(known.get(name, ()))
-    for name, kind in _PARTS.items():
-        if known.get(name):
-            known[name] = convert(known[name], kind)
-    known["kind"] = RunKind(known.get("kind") or _OLD_KINDS.get(known["source_kind"], RunKind.TASKS))
     process = process_of(owner) if owner else None
-    return Run(id_, source_key, RunSpec(**known), RunState(state), process, created, updated, wake, note)
+    try:
+        known = to_spec(decode(spec))
+        return Run(id_, source_key, known, RunState(state), process, created, updated, wake, note)
+    except (ValueError, TypeError, AttributeError, ValidationError):
+        raise DamagedRecord(f"the options of run {id_}") from None
+
+
+def to_spec(options: dict[str, Any]) -> RunSpec:
+    """A run's specification from JSON, also of version 1."""
+    kind = options.get("kind") or _OLD_KINDS.get(options.get("source_kind", ""), RunKind.TASKS)
+    return convert({**options, "kind": kind}, RunSpec)
 
 
 def readable_runs(found: Iterable[Row]) -> Iterator[Run]:
@@ -156,20 +145,15 @@ def readable_runs(found: Iterable[Row]) -> Iterator[Run]:
 def to_step(row: Row) -> Step:
     """A row of `orchestrator_steps`, selected by STEP."""
     run, key, gen, state, token, task, phase, attempt, given, output, started, ended, *who = row
+    name = f"step {key} of run {run}"
+    before, after = _read(given, name), _read(output, name)
+    if state not in _STATES or not (DAMAGED in after or is_readable(phase, before, after)):
+        from segue.store.damage import read_damaged
+
+        # It may have ended, so it is not begun again.
+        state, after = state if state in _STATES else StepState.DONE, read_damaged("", name)
     return Step(
-        run,
-        key,
-        gen,
-        StepState(state),
-        token,
-        task,
-        phase,
-        attempt,
-        _read(given, f"step {key} of run {run}"),
-        _read(output, f"step {key} of run {run}"),
-        started,
-        ended,
-        *who,
+        run, key, gen, StepState(state), token, task, phase, attempt, before, after, started, ended, *who
     )
 
 
@@ -236,20 +220,37 @@ def _decoded(value: Any) -> Any:
 
 def to_events(found: Iterable[Row]) -> Iterator[Recorded]:
     """Rows of `orchestrator_events`, selected by EVENT."""
-    from segue.domain.events import Recorded, parse_event, read_event  # a list of runs needs none of them
+    from segue.domain.events import Recorded, parse_event  # a list of runs needs none of them
 
     for run, seq, ts, step, type_, data in found:
-        event = None if is_guarded(data) else parse_event(type_, data)
+        is_plain = isinstance(data, str) and not is_guarded(data)
+        event = parse_event(type_, data) if is_plain else None
         if event is None:
-            event = read_event(type_, _read(data, f"event {seq} ({type_}) of run {run}"))
-        yield Recorded(run, seq, ts, step, event)
+            event = _read_event(type_, data, f"event {seq} ({type_}) of run {run}")
+        yield Recorded(run, seq, ts if isinstance(ts, int) else 0, step, event)
 
 
-def _read(text: str, name: str) -> Any:
-    """Return a value; of a damaged record, what can be read of it."""
+def _read_event(kind: str, data: Any, name: str) -> Event:
+    """Return an event; tell of one that is of a known kind and cannot be read."""
+    from segue.domain.events import UnknownEvent, is_known, read_event
+
+    value = _read(data, name)
+    event = read_event(kind, value)
+    if isinstance(event, UnknownEvent) and is_known(kind) and DAMAGED not in value:
+        from segue.store.damage import tell_damaged
+
+        tell_damaged(name)
+    return event
+
+
+def _read(text: Any, name: str) -> dict[str, Any]:
+    """Return a record; of a damaged one, what can be read of it."""
     try:
-        return decode(text)
-    except ValueError:
-        from segue.store.damage import read_damaged
+        value = decode(text)
+    except (ValueError, TypeError):
+        value = None
+    if isinstance(value, dict):
+        return value
+    from segue.store.damage import read_damaged
 
-        return read_damaged(text, name)
+    return read_damaged(text, name)

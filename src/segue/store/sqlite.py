@@ -13,7 +13,7 @@ from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from segue.domain.errors import QueryError, StoreError
+from segue.domain.errors import AGAIN, QueryError, StoreError
 from segue.store.database import ASK_HINT, RETRY_PAUSES, LongWait, Row, Watch, escape_values, unescape_row
 from segue.store.migrate import Word, migrate, words
 from segue.system.files import create_new
@@ -48,7 +48,7 @@ _EXPLANATIONS = (
     ("malformed", "is damaged", "Restore a copy of the file, or move it away to start again."),
     ("unable to open", "cannot be opened", "Check that the folder exists and that you may write to it."),
     ("readonly", "cannot be written", "Check who owns the file and its folder, or name another one."),
-    ("full", "cannot grow: the disk is full", "Free some space, then `segue resume`."),
+    ("full", "cannot grow: the disk is full", f"Free some space, then {AGAIN}"),
     ("locked", "is locked by another process", "Stop the program that keeps the file open, then try again."),
     (
         "locking protocol",

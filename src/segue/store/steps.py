@@ -74,7 +74,7 @@ def load(database: Database, run_id: str) -> Loaded:
     )
     sql = "SELECT seq, ts FROM orchestrator_events WHERE run_id = ? ORDER BY seq DESC LIMIT 1"
     [(seq, ts)] = ask(database, sql, run_id) or [(0, 0)]
-    return Loaded(StepIndex(map(to_step, rows)), dict(old), seq, ts)
+    return Loaded(StepIndex(map(to_step, rows)), dict(old), seq, ts if isinstance(ts, int) else 0)
 
 
 def write_intent(database: Executes, step: Step, seq: int, owner: str) -> None:

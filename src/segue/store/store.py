@@ -252,10 +252,10 @@ class Store:
         return [step for step in found if DAMAGED not in step.output]
 
     def damage(self) -> list[Damage]:
-        """Return the records that cannot be read; Postgres has none."""
+        """Return the records that cannot be read."""
         from segue.store.damage import find_damage
 
-        return [] if is_postgres(self._address) else find_damage(self._database)
+        return find_damage(self._database)
 
     def repair(self, found: list[Damage]) -> tuple[Path | None, list[str]]:
         """Replace damaged records by what can be had; return the copy made before, and what each means."""

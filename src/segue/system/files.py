@@ -16,7 +16,7 @@ from itertools import islice
 from pathlib import Path
 from typing import IO
 
-from segue.domain.errors import SegueError
+from segue.domain.errors import AGAIN, SegueError
 from segue.system.identity import start_time
 from segue.system.process.notes import BINARY, replace
 
@@ -37,7 +37,7 @@ _PAUSE = 0.01
 _NO_LINK: int = getattr(os, "O_NOFOLLOW", 0)
 _AT_ONCE: int = getattr(os, "O_NONBLOCK", 0)
 """Opening a named pipe would wait for somebody to write into it."""
-_FULL = "The disk or the quota is full: free some space, then run the same command again."
+_FULL = f"The disk or the quota is full: free some space, then {AGAIN}"
 _READ_ONLY = "This place is read-only: choose another folder or make it writable."
 _DENIED = "Check who owns the file and its folder, and that you may write to both."
 _HINTS = {
@@ -262,7 +262,7 @@ def write_error(error: OSError, path: Path) -> SegueError:
     return SegueError(
         f"Cannot write {path}: {error.strerror or error}.",
         kept="What was there before is unchanged.",
-        hint=_HINTS.get(error.errno or 0, "Check the path, then run the same command again."),
+        hint=_HINTS.get(error.errno or 0, f"Check the path, then {AGAIN}"),
     )
 
 
@@ -282,7 +282,7 @@ def ensure_room(folders: Iterable[Path]) -> None:
                 raise SegueError(
                     f"The disk is full: {folder} has no room for {_LEAST_ROOM // 1024**2} MB more.",
                     kept="Everything done so far. Nobody was launched.",
-                    hint="Free some space there, then: segue resume",
+                    hint=f"Free some space there, then {AGAIN}",
                 ) from error
 
 
@@ -302,8 +302,7 @@ def explain_full_disk(error: Exception) -> SegueError | None:
     return SegueError(
         f"The disk is full{named}.",
         kept="Everything that was recorded before.",
-        hint="Free some space in the repository's disk and in that of Segue's state folder, then give the "
-        "same command again.",
+        hint=f"Free some space in the repository's disk and in that of Segue's state folder, then {AGAIN}",
     )
 
 

@@ -8,7 +8,7 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from segue.domain.errors import ServiceAway, Unavailable
+from segue.domain.errors import AGAIN, ServiceAway, Unavailable
 from segue.domain.events import Event, WaitBegan, WaitEnded
 
 T = TypeVar("T")
@@ -38,8 +38,8 @@ class Wait:
             raise ServiceAway(
                 f"{self._service[:1].upper()}{self._service[1:]} is away, and was waited for"
                 f" {self._patience:g} s: {reason}{asks}.",
-                kept="Everything done so far; the run is parked.",
-                hint="When it is back: segue resume   To wait longer: limits.patience",
+                kept="Everything done so far.",
+                hint=f"When it is back, {AGAIN}   To wait longer: limits.patience",
             )
         # Jitter keeps those that were refused together from asking together.
         wanted = max(retry_after or 0.0, random.uniform(self._pause / 2, self._pause))  # noqa: S311

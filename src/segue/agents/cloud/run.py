@@ -30,7 +30,7 @@ from segue.agents.cloud.watch import (
     shorten,
 )
 from segue.agents.local.launch import SessionUsage, count_usage
-from segue.domain.errors import CredentialsError, SegueError, ServiceAway
+from segue.domain.errors import AGAIN, CredentialsError, SegueError, ServiceAway
 from segue.domain.events import AgentStarted, AgentUsage, Event
 from segue.domain.job import Job, Mode
 from segue.domain.outcome import Failure, FailureKind, Outcome, Usage
@@ -160,13 +160,13 @@ class CloudJob(Struct, frozen=True):
             return CredentialsError(
                 judge_refusal(error, late=False, service=service).message,
                 kept=kept,
-                hint="Log in or set its key again (segue doctor checks it), then: segue resume",
+                hint=f"Log in or set its key again (segue doctor checks it), then {AGAIN}",
             )
         lost = error.away or error.limited or error.code == BAD_ANSWER
         if not self.job.begun or not lost:
             return None
         what = f"{service.name[:1].upper()}{service.name[1:]} cannot say what became of the agent"
-        return ServiceAway(f"{what}: {error.message}.", kept=kept, hint="When it is back: segue resume")
+        return ServiceAway(f"{what}: {error.message}.", kept=kept, hint=f"When it is back, {AGAIN}")
 
     @property
     def _starter(self) -> CloudStarter:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from msgspec import Struct, structs
 
-from segue.domain.errors import Unfinished, WorkspaceError
+from segue.domain.errors import AGAIN, Unfinished, WorkspaceError
 from segue.domain.workspace import Snapshot, WorkChanges
 from segue.system.git.objects import GITLINK
 from segue.system.git.put_back import put_back
@@ -188,7 +188,7 @@ class RemoteBranches(Struct, frozen=True):
         raise WorkspaceError(
             f"Branch {name} could not be pushed to {self.remote}. {said}",
             kept=f"The work is on branch {self.run} of your repository.",
-            hint="Fix what git reports, then: segue resume",
+            hint=f"Fix what git reports, then {AGAIN}",
         )
 
     async def _find_remote(self, pushes: bool = False) -> str:
@@ -224,7 +224,7 @@ class RemoteBranches(Struct, frozen=True):
             raise WorkspaceError(
                 f"The agent pushed several branches: {', '.join(fresh)}.",
                 kept="All of them are on the remote.",
-                hint="Set head_branch in state.json to the one to continue from, then: segue resume",
+                hint=f"Set head_branch in state.json to the one to continue from, then {AGAIN}",
             )
         try:
             head = await self.fetch(fresh[0])
@@ -233,7 +233,7 @@ class RemoteBranches(Struct, frozen=True):
                 f"Branch {fresh[0]}, which the agent pushed, could not be fetched: {error.message}",
                 reason=error.message,
                 kept="Its work is on the remote; on resume only the fetch is repeated.",
-                hint="Fix what git reports, then: segue resume",
+                hint=f"Fix what git reports, then {AGAIN}",
             ) from error
         if head is None:
             raise WorkspaceError(
@@ -281,7 +281,7 @@ class RemoteBranches(Struct, frozen=True):
                 f"back: {error.message}",
                 reason=error.message,
                 kept="Its work is on the remote; on resume only this is repeated.",
-                hint="Make it possible to push to that branch, then: segue resume",
+                hint=f"Make it possible to push to that branch, then {AGAIN}",
             ) from error
         await self.repo.git("update-ref", self.chain, made)
         return Snapshot(made, now.branch, "")

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from msgspec import Struct, structs
 
-from segue.domain.errors import NeedsHuman, WorkspaceError
+from segue.domain.errors import AGAIN, NeedsHuman, WorkspaceError
 from segue.domain.workspace import Merged
 from segue.system.files import read_start
 from segue.system.git.branches import joined_ref
@@ -121,7 +121,7 @@ class Integration(Struct):
             raise WorkspaceError(
                 f"Branch {self.branch}, on which this run collects its work, is missing.",
                 kept=f"Its commits may still be in the repository: git -C {self.repo.root} fsck --lost-found",
-                hint=f"Restore it: git -C {self.repo.root} branch {self.branch} COMMIT   then: segue resume",
+                hint=f"Restore it: git -C {self.repo.root} branch {self.branch} COMMIT   then {AGAIN}",
             )
         return found
 
@@ -226,7 +226,7 @@ class Integration(Struct):
             raise WorkspaceError(
                 f"Branch {self.branch} is checked out in {where}, where it cannot move. {error.message}",
                 kept="Your files there are as you left them.",
-                hint="Commit what you changed there, or switch to another branch, then: segue resume",
+                hint=f"Commit what you changed there, or switch to another branch, then {AGAIN}",
             ) from error
 
     async def sync(self, tree: Repository) -> None:

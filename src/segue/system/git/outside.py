@@ -20,7 +20,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from segue.domain.errors import ToolMissing, WorkspaceError
+from segue.domain.errors import AGAIN, ToolMissing, WorkspaceError
 from segue.system.files import brief_folder, brief_place, clear_temporary, signature
 from segue.system.git.config import GitSetting, OwnConfig, Trust, compose, parse_settings
 from segue.system.git.folders import GitPlace, check_place, check_refs, check_tree, find_place, work_trees
@@ -296,7 +296,9 @@ async def _list_settings(place: GitPlace) -> bytes:
         ) from None
     if done.exit_code != 0:
         raise WorkspaceError(
-            f"git cannot read its configuration in {place.root}: {done.said}", kept="Nothing was changed."
+            f"git cannot read its configuration in {place.root}: {done.said}",
+            kept="Nothing was changed.",
+            hint=f"Fix what git reports, then {AGAIN}",
         )
     return done.out
 

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 
-from segue.domain.errors import NeedsHuman, WorkspaceError
+from segue.domain.errors import AGAIN, NeedsHuman, WorkspaceError
 from segue.domain.run import LOCAL as LOCAL
 from segue.system.git.folders import common_dir
 from segue.system.git.outside import PLAIN_DIFF
@@ -82,7 +82,7 @@ class PushRemote(Struct, frozen=True):
                 raise WorkspaceError(
                     f"Branch {branch} could not be pushed to {self.name}. {error.message}",
                     kept=f"The work is on branch {branch} of your repository.",
-                    hint="Fix what git reports, then: segue resume",
+                    hint=f"Fix what git reports, then {AGAIN}",
                 ) from error
 
     async def head_of(self, branch: str) -> str:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from segue.domain.errors import WorkspaceError
+from segue.domain.errors import AGAIN, WorkspaceError
 from segue.domain.workspace import Snapshot, WorkChanges
 from segue.system.files import clear_brief_folders, clear_temporary
 from segue.system.git.folders import GitPlace, common_dir, read_head
@@ -351,7 +351,7 @@ class Repository(Struct):
         raise WorkspaceError(
             f"git {verb_of(args)} failed in {self.root}: {done.said}",
             kept="The work tree is as git left it; nothing was deleted.",
-            hint="Fix what git reports, then: segue resume",
+            hint=f"Fix what git reports, then {AGAIN}",
         )
 
     async def try_git(
@@ -371,7 +371,7 @@ class Repository(Struct):
             raise WorkspaceError(
                 f"git {verb_of(args)} did not end: {error}.",
                 kept="The work tree is as git left it; nothing was deleted.",
-                hint="Look what git waits for, then: segue resume",
+                hint=f"Look what git waits for, then {AGAIN}",
             ) from None
 
 

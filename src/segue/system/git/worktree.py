@@ -12,7 +12,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from segue.domain.delivery import Delivered
-from segue.domain.errors import Locked, NeedsHuman, WorkspaceError
+from segue.domain.errors import AGAIN, Locked, NeedsHuman, WorkspaceError
 from segue.domain.run import Run
 from segue.system.files import exclusive, private_folder, read_start
 from segue.system.git.folders import common_dir
@@ -53,7 +53,7 @@ class LinkedTree(Struct, frozen=True):
                 raise WorkspaceError(
                     f"{link} is a repository of its own, so the work tree cannot be used.",
                     kept="Nothing was changed.",
-                    hint="Move it away, then: segue resume",
+                    hint=f"Move it away, then {AGAIN}",
                 )
             link.unlink(missing_ok=True)
             link.write_text(said)

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import msgspec
 
-from segue.domain.errors import Unavailable, WorkspaceError
+from segue.domain.errors import AGAIN, Unavailable, WorkspaceError
 from segue.parts.fleet.git.addresses import hint_for_remote
 from segue.parts.fleet.git.bundles import (
     BASE,
@@ -350,14 +350,14 @@ def _not_brought(
         return WorkspaceError(
             f"Branch {taken[0]} has other commits, or is checked out, so it was not overwritten.",
             kept=kept,
-            hint=f"Rename it: git branch -m {taken[0]} NEW   then give the same command again",
+            hint=f"Rename it: git branch -m {taken[0]} NEW   then {AGAIN}",
         )
     return WorkspaceError(f"git cannot bring the work into {repo.root}: {said.strip()[-2000:]}", kept=kept)
 
 
 def _not_pushed(branch: str, said: str) -> WorkspaceError:
     if "[rejected]" in said:
-        hint = "Somebody else has pushed to it. Rename that branch on the remote, then: segue resume"
+        hint = f"Somebody else has pushed to it. Rename that branch on the remote, then {AGAIN}"
     else:
         hint = hint_for_remote(said)
     return WorkspaceError(
