@@ -19,16 +19,18 @@ def split(data: bytes, cuts: list[int]) -> list[bytes]:
     return [data[a:b] for a, b in pairwise(places)]
 
 
-def frame(chunks: list[bytes], cap: int) -> list[OutputLine]:
-    lines = LineFramer(cap)
+def frame(chunks: list[bytes], cap: int, most: int | None = None) -> list[OutputLine]:
+    lines = LineFramer(cap, most)
     found = [line for chunk in chunks for line in lines.feed(chunk)]
     return found + lines.close()
 
 
-@given(LINEISH, st.lists(st.integers(0, 200)), st.integers(0, 12))
-def test_any_chunking_gives_the_same_lines(parts: list[bytes], cuts: list[int], cap: int) -> None:
+@given(LINEISH, st.lists(st.integers(0, 200)), st.integers(0, 12), st.none() | st.integers(0, 12))
+def test_any_chunking_gives_the_same_lines(
+    parts: list[bytes], cuts: list[int], cap: int, most: int | None
+) -> None:
     data = b"".join(parts)
-    assert frame(split(data, cuts), cap) == frame([data], cap)
+    assert frame(split(data, cuts), cap, most) == frame([data], cap, most)
 
 
 @given(st.lists(st.text(st.characters(exclude_characters="\n\r", exclude_categories=["Cs"]))), st.booleans())
@@ -73,6 +75,12 @@ def test_a_long_line_says_how_much_was_cut() -> None:
         OutputLine("x" * 10 + "…[999990 bytes cut]", 999_990),
         OutputLine("next"),
     ]
+
+
+def test_of_a_line_beyond_the_cap_the_first_characters_are_kept() -> None:
+    text = "é" * 6
+    assert frame([text.encode()], 12, 4) == [OutputLine(text)]
+    assert frame([text.encode() + b"x"], 12, 4) == [OutputLine("éééé…[5 bytes cut]", 5)]
 
 
 def test_unicode_line_separators_do_not_end_a_line() -> None:

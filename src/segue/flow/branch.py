@@ -6,8 +6,8 @@ Somebody may have switched, rebased or deleted branches since it began, or since
 from __future__ import annotations
 
 from segue.domain.errors import Unfinished
-from segue.domain.results import SnapshotOutput
-from segue.domain.run import Step, StepState
+from segue.domain.results import CommitOutput, SnapshotOutput, read_as
+from segue.domain.run import StepState
 from segue.domain.workspace import Snapshot
 from segue.flow.context import RunContext
 from segue.system.git.folders import find_place
@@ -28,17 +28,18 @@ async def check_branch(context: RunContext, task: str, now: Snapshot) -> None:
         return
     lost = await _find_lost(context)
     if lost is not None:
-        raise _refuse(context, task, last, lost.output["commit"], now, f"What task {lost.task} did is on")
+        done, commit = lost
+        raise _refuse(context, task, last, commit, now, f"What task {done} did is on")
 
 
-async def _find_lost(context: RunContext) -> Step | None:
-    """Return the last commit of this run, if HEAD contains neither it nor what a rebase made of it."""
-    done = (StepState.DONE, "commit")
-    made = [step for step in context.journal.steps("task/") if (step.state, step.phase) == done]
-    last = next((step for step in reversed(made) if step.output.get("commit")), None)
-    if last is None or await context.workspace.find_commit("", last.token) is not None:
-        return None
-    return last
+async def _find_lost(context: RunContext) -> tuple[str, str] | None:
+    """Return task and commit of the last work, if HEAD contains neither it nor what a rebase made of it."""
+    for step in reversed(context.journal.steps("task/")):
+        commit = read_as(CommitOutput, step.output).commit if step.phase == "commit" else None
+        if commit and step.state is StepState.DONE:
+            is_here = await context.workspace.find_commit("", step.token) is not None
+            return None if is_here else (step.task or "", commit)
+    return None
 
 
 def _refuse(context: RunContext, task: str, branch: str, head: str, now: Snapshot, what: str) -> Unfinished:

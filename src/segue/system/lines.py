@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+_PIECE = 1024**2
+_WITHIN_CHARACTERS = bytes(range(0x80, 0xC0))
+"""The bytes of UTF-8 with which no character begins."""
+
 
 class OutputLine(Struct, frozen=True):
     """One line of text; `cut` is the number of bytes dropped beyond the cap."""
@@ -13,10 +17,10 @@ class OutputLine(Struct, frozen=True):
 
 
 class LineFramer:
-    """Turns bytes into lines, keeping at most `cap` bytes of each."""
+    """Turns bytes into lines, keeping at most `cap` bytes of each, and `most` characters of a longer one."""
 
-    def __init__(self, cap: int) -> None:
-        self._cap = cap
+    def __init__(self, cap: int, most: int | None = None) -> None:
+        self._cap, self._most = cap, most
         self._kept = bytearray()
         self._cut = 0
         self._pending_return = False
@@ -47,9 +51,24 @@ class LineFramer:
         self._append(data[:-1] if self._pending_return else data)
 
     def _append(self, data: bytes) -> None:
-        room = self._cap - len(self._kept)
+        room = 0 if self._cut else self._cap - len(self._kept)
         self._kept += data[:room]
-        self._cut += max(0, len(data) - room)
+        if len(data) > room:
+            if not self._cut and self._most is not None:
+                self._shrink(self._most)
+            self._cut += len(data) - room
+
+    def _shrink(self, most: int) -> None:
+        """Keep the first characters alone: to find their end, nothing is decoded or copied as a whole."""
+        end, left = 0, most
+        while end < len(self._kept) and left > 0:
+            piece = self._kept[end : end + min(left, _PIECE)]
+            left -= len(piece.translate(None, _WITHIN_CHARACTERS))
+            end += len(piece)
+        while end < len(self._kept) and self._kept[end] in _WITHIN_CHARACTERS:
+            end += 1
+        self._cut += len(self._kept) - end
+        del self._kept[end:]
 
     def _finish(self) -> OutputLine:
         kept = _whole_characters(bytes(self._kept)) if self._cut else bytes(self._kept)

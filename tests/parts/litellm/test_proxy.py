@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -66,7 +67,13 @@ def free_port() -> int:
 @pytest.fixture(scope="module")
 def proxy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proxy]:
     """`segue proxy`, started once: it takes ten seconds."""
-    root = tmp_path_factory.mktemp("proxy")
+    with start_proxy(tmp_path_factory.mktemp("proxy")) as started:
+        yield started
+
+
+@contextmanager
+def start_proxy(root: Path) -> Iterator[Proxy]:
+    """Serve models until the block ends."""
     prepare(root, CONFIG)
     port = free_port()
     command = [sys.executable, "-m", "segue", "proxy", "--port", str(port)]
@@ -113,6 +120,25 @@ def test_models_and_profiles_answer_and_stream(proxy: Proxy, model: str) -> None
     assert answer.choices[0].message.content == "Good day!"
     stream = client.chat.completions.create(model=model, messages=HELLO, stream=True)
     assert "".join(chunk.choices[0].delta.content or "" for chunk in stream) == "Good day!"
+
+
+def memory_of(pid: int) -> int:
+    """Return the resident memory of a process, in MB."""
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") // 1024**2
+
+
+@pytest.mark.thorough
+@pytest.mark.skipif(sys.platform != "linux", reason="memory is read from /proc")
+def test_a_proxy_that_has_started_does_not_grow(tmp_path: Path) -> None:
+    with start_proxy(tmp_path) as proxy:
+        proxy.asking.script('[[on]]\nsay = "Good day!"\n')
+        client, before = proxy.client(), memory_of(proxy.process.pid)
+        for _ in range(5):
+            client.chat.completions.create(model=MODEL, messages=HELLO)
+        for _ in range(300):
+            client.models.list()
+        grown = memory_of(proxy.process.pid) - before
+    assert grown <= 30
 
 
 def test_nobody_without_the_key_is_served(proxy: Proxy) -> None:

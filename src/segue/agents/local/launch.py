@@ -108,7 +108,8 @@ class PlainOutput:
     def read(self, text: str) -> list[Event] | None:
         """Return the events in a line; None if nobody reads the lines."""
         if self._read_line is None:
-            self._said.add(f"{text}\n")
+            self._said.add(text)
+            self._said.add("\n")
             if self._hear is not None:
                 self._hear(f"{text}\n")
             return None

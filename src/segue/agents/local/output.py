@@ -28,7 +28,8 @@ class OutputStream:
 
     def __init__(self, name: Literal["out", "err"], kept_bytes: int, read: ReadLine | None = None) -> None:
         self._name = name
-        self._lines = LineFramer(_LINE_BYTES)
+        # A line that is too long to be read is no answer: enough of it is kept to show that.
+        self._lines = LineFramer(_LINE_BYTES if read else kept_bytes, LONGEST_ANSWER + 1)
         self._kept = self._room = kept_bytes
         self._words = LONGEST_ANSWER
         self._seen = 0
@@ -85,9 +86,10 @@ class OutputStream:
         if self._room <= 0:
             self._dropped += len(line) + 1
             return ""
-        data = f"{line}\n".encode("utf-8", "replace")
-        fits, self._room = data[: self._room], self._room - len(data)
-        self._dropped += len(data) - len(fits)
+        data = f"{line[: self._room]}\n".encode("utf-8", "replace")
+        beyond = max(0, len(line) - self._room)
+        fits, self._room = data[: self._room], self._room - len(data) - beyond
+        self._dropped += len(data) - len(fits) + beyond
         return fits.decode("utf-8", "ignore")
 
     def _fits(self, line: str, events: list[Event]) -> bool:

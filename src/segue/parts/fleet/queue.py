@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, 
 from contextlib import asynccontextmanager
 from datetime import datetime
 from fnmatch import fnmatchcase
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -118,6 +119,7 @@ def make_queue(
         kwargs={"application_name": "segue fleet", "prepare_threshold": None},
     )
     queue = procrastinate.App(connector=connector)
+    queue.job_manager.finish_job = partial(_finish, queue)  # type: ignore[method-assign]
 
     @queue.task(name=DRIVE)
     async def drive_run(run: str, **_more: Any) -> None:
@@ -130,6 +132,15 @@ def make_queue(
             await fire(schedule)
 
     return queue
+
+
+async def _finish(queue: procrastinate.App, job: Job, status: object, delete_job: bool) -> None:  # noqa: ARG001
+    """Delete a job that was seen to.
+
+    Procrastinate raises if it is gone, where nobody catches it: so it is for a worker that was frozen for a
+    while, and whose jobs others have taken over.
+    """
+    await _ask(queue, "DELETE FROM procrastinate_jobs WHERE id = %(id)s RETURNING id", id=job.id)
 
 
 @asynccontextmanager

@@ -30,6 +30,8 @@ class _Seat:
         self.line, self._theirs = context.Pipe()
         self.process: BaseProcess = context.Process(target=drive_orders, args=(self._theirs,))
         self.rest: asyncio.TimerHandle | None = None
+        self.is_driving = False
+        """Whether it has an order: it ends that on SIGINT."""
 
     def start(self) -> None:
         """Start the process."""
@@ -40,10 +42,13 @@ class _Seat:
         """Drive a run, and say whether the process can drive the next one; None: it has ended."""
         try:
             self.line.send(order)
+            self.is_driving = True
             await _until_readable(self.line.fileno())
             answer: tuple[DriveEnd, bool] = self.line.recv()
         except (EOFError, ConnectionError):
             return None
+        finally:
+            self.is_driving = False
         return answer
 
     def kill(self) -> None:
@@ -72,6 +77,7 @@ class RunSeats:
             self._context.set_forkserver_preload(["segue.parts.fleet.warm"])
         self._at_work: dict[str, _Seat] = {}
         self._free: list[_Seat] = []
+        self._is_closing = False
         self._ending: set[asyncio.Task[int | None]] = set()
         self._empty = asyncio.Event()
         self._empty.set()
@@ -107,9 +113,13 @@ class RunSeats:
             self._close(seat)
 
     async def hand_over(self) -> None:
-        """Ask every process to stop its run and its agent, so that others can continue."""
+        """Ask every process to stop its run and its agent, so that others can continue.
+
+        One that is still being made gets no run.
+        """
+        self._is_closing = True
         for seat in self._at_work.values():
-            if seat.process.pid is not None:
+            if seat.process.pid is not None and seat.is_driving:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(seat.process.pid, signal.SIGINT)
         with contextlib.suppress(TimeoutError):
@@ -121,7 +131,7 @@ class RunSeats:
             if seat.process.pid is None:
                 await asyncio.to_thread(seat.start)
             logger.debug("process %s drives run %s", seat.process.pid, order.run)
-            answer = await seat.drive(order)
+            answer = None if self._is_closing else await seat.drive(order)
             if answer is None or not answer[1]:
                 code = await seat.end()
                 logger.debug("process %s has ended with exit code %s", seat.process.pid, code)

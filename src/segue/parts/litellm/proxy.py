@@ -95,6 +95,8 @@ def serve(config: Path, host: str, port: int, key: str, announce: Callable[[str]
     """Run the proxy behind the guard until Ctrl-C or SIGTERM; `announce` gets its address."""
     os.environ["CONFIG_FILE_PATH"] = str(config)
     inner: AsgiApp = importlib.import_module("litellm.proxy.proxy_server").app
+    # It loads its tokenizer, 40 MB, for the first answer: a server that has started does not grow.
+    importlib.import_module("litellm").token_counter(model="", text="warm")
 
     async def run() -> None:
         stopped = asyncio.Event()

@@ -1,0 +1,55 @@
+"""Workers that are asked to end while a run is about to start, or that were frozen for a while."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from typing import Any
+
+from segue.parts.fleet.drive import Order
+from segue.parts.fleet.options import WorkerSettings
+from segue.parts.fleet.queue import QueueEntry, enqueue, key_of, make_queue
+from segue.parts.fleet.seats import RunSeats
+from tests.parts.fleet.machines import Fleet, gate, launches
+
+
+def test_a_run_whose_process_is_just_starting_is_handed_over_at_once(fleet: Fleet) -> None:
+    log, _gate = gate(fleet)
+    [run] = fleet.submit("plan.md")
+    allowed = WorkerSettings(allow_repos=("*",), allow_settings=("agents.*",))
+    order = Order(run, fleet.url, fleet.root / "state", allowed)
+
+    async def end_at_once() -> None:
+        seats = RunSeats()
+        driving = asyncio.create_task(seats.drive(order))
+        await asyncio.sleep(0)  # the process is being made in a thread
+        assert seats.runs == [run]
+        await seats.hand_over()
+        end = await driving
+        assert end is not None
+        assert end.killed
+
+    asyncio.run(end_at_once())
+    assert launches(log) == 0
+    assert fleet.state(run) == "queued"
+
+
+def test_a_job_that_others_took_over_meanwhile_is_no_error(fleet: Fleet) -> None:
+    unseen: list[dict[str, Any]] = []
+
+    async def drive(_run: str) -> None:
+        """Find the job gone at the end, as a worker does that was frozen."""
+        fleet.ask("DELETE FROM procrastinate_jobs WHERE status = 'doing' RETURNING id")
+
+    async def work() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda _loop, context: unseen.append(context))
+        queue = make_queue(fleet.url, drive)
+        async with queue.open_async():
+            entry = QueueEntry("run-1", key_of((), "https://example.org/a.git"))
+            await enqueue(queue, [entry])
+            await queue.run_worker_async(queues=[entry.key.name], wait=False, delete_jobs="always")
+        gc.collect()  # a task that failed is told of when nobody can ask for its result any more
+
+    asyncio.run(work())
+    assert unseen == []
+    assert fleet.ask("SELECT count(*) FROM procrastinate_jobs") == [(0,)]
