@@ -30,6 +30,7 @@ from segue.flow.phases.verify import verify
 from segue.flow.proving import is_enough, prove, score_mutants
 from segue.flow.state import LastLaunch, PhaseEnd, Start, TaskState
 from segue.flow.survey import survey
+from segue.flow.words import take_words
 
 RUN: Mapping[str, Callable[[RunContext, TaskState], Awaitable[PhaseEnd]]] = {
     PLAN.name: plan,
@@ -51,6 +52,8 @@ async def run_task(context: RunContext, task: Task, waited: tuple[str, str] = ("
     `waited` is the task whose end let it begin, where several are worked on at once, and why it waited.
     """
     end = f"task/{task.key}/end"
+    if (skipped := await take_words(context, task)) is not None:
+        return skipped
     await _start_again(context, task, end)
     lane = context.lane.number if context.lane is not None else 0
     started = await context.journal.emit(TaskStarted(task.key, task.title, task.kind, lane, *waited))
