@@ -154,7 +154,8 @@ class SideBySide:
         except SegueError as error:
             self._error = self._error or error
             return
-        self._tally.add(task, ending, self._roots.get(task.key))
+        continues = bool(self._context.policy.continue_after_failure)
+        self._tally.add(task, ending, self._roots.get(task.key), continues=continues)
         if ending.replanned:
             self._pending.put_back(task.key)
             self._schedule.end(task.key, "again")

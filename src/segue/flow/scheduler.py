@@ -12,9 +12,10 @@ from segue.domain.delivery import is_feedback
 from segue.domain.errors import AtGate, NeedsHuman
 from segue.domain.events import GatePassed, GateReached, TaskBlocked
 from segue.domain.graph import Blocked, find_block
+from segue.domain.job import Role
 from segue.domain.kinds import with_kind
 from segue.domain.question import is_question
-from segue.domain.results import EndOutput, StepFacts, StepResult
+from segue.domain.results import EndOutput, SnapshotOutput, StepFacts, StepResult
 from segue.domain.run import Step, StepState
 from segue.domain.task import Task, TaskKind, TaskStatus, without_secrets
 from segue.flow.commit import is_last_commit
@@ -22,6 +23,9 @@ from segue.flow.context import RunContext
 from segue.flow.phases.outline import outline
 from segue.flow.survey import survey
 from segue.flow.task import end_event, run_task
+
+_MOST_UNASKED = 3
+"""How many tasks in a row may fail before a person is asked, where the settings say nothing."""
 
 
 async def run_tasks(context: RunContext, chosen: Collection[str] = ()) -> None:
@@ -37,10 +41,30 @@ async def run_tasks(context: RunContext, chosen: Collection[str] = ()) -> None:
             continue
         await gates.stop_before(task)
         ending = await run_task(context, without_secrets(task, context.redact))
-        tally.add(task, ending)
+        tally.add(task, ending, continues=ending.done or await _may_continue(context, task))
         if ending.replanned:
             pending.put_back(task.key)
     tally.conclude()
+
+
+async def _may_continue(context: RunContext, failed: Task) -> bool:
+    """Return whether other tasks are run after one that failed.
+
+    Where nobody said it: if it left nothing that would be committed with the next one's work, and an agent
+    can work. The steps of a build follow from each other, and so do branches of cloud agents.
+    """
+    chosen = context.policy.continue_after_failure
+    if chosen is not None:
+        return chosen
+    if context.cloud or context.building is not None:
+        return False
+    if context.launcher.find_able(context.agents[Role.EXECUTE]) is None:
+        return False
+    base = context.journal.recorded(f"task/{failed.key}/base", SnapshotOutput)
+    if base is None:
+        return False
+    now = await context.workspace.snapshot()
+    return (now.head, now.branch, now.dirty) == (base.output.head, base.output.branch, base.output.dirty)
 
 
 async def plan_tasks(context: RunContext) -> None:
@@ -136,7 +160,7 @@ class Tally:
         self.is_enough = False
         """Whether no other task is begun, because too many have failed."""
 
-    def add(self, task: Task, ending: EndOutput, place: Path | None = None) -> None:
+    def add(self, task: Task, ending: EndOutput, place: Path | None = None, *, continues: bool) -> None:
         """Count a task that has ended; `place` is where it was worked on."""
         if ending.replanned:
             return
@@ -150,8 +174,14 @@ class Tally:
             return
         self.stuck.add(task.key)
         self._in_a_row += 1
+        self.is_enough |= not continues or self._in_a_row == self._most_failures
+
+    @property
+    def _most_failures(self) -> int | None:
+        """How many tasks in a row may fail: not many, where nobody said that the run goes on."""
         policy = self._context.policy
-        self.is_enough |= not policy.continue_after_failure or self._in_a_row == policy.max_failures
+        unasked = _MOST_UNASKED if policy.continue_after_failure is None else None
+        return policy.max_failures or unasked
 
     async def block(self, task: Task, blocked: Blocked) -> None:
         """Count a task that cannot begin."""

@@ -40,9 +40,8 @@ def test_a_limit_is_named_with_what_is_known_of_its_end(place: Place) -> None:
 
 def test_nothing_of_the_user_is_in_the_report(place: Place) -> None:
     """Not even of an agent that prints all it knows."""
-    place.script(
-        f'[[on]]\nstderr = "{SECRET} {place.root}"\nsay = "{SECRET} {place.root}"\nwrite = {{ "{"a" * 20}" = "x" }}\n'
-    )
+    said = f"{SECRET} {place.root}"
+    place.script(f'[[on]]\nstderr = "{said}"\nsay = "{said}"\nwrite = {{ "{"a" * 20}" = "x" }}\n')
     shown = place.segue("try", "scripted", code=3).stdout
     for word in (SECRET, str(place.root), "Tester", "tester@localhost", "a" * 20):
         assert word not in shown
