@@ -16,8 +16,9 @@ from segue.domain.schedule import Schedule
 from segue.domain.task import Task, TaskKind, TaskStatus, without_secrets
 from segue.domain.waits import plan_waits
 from segue.flow.context import Lanes, RunContext
+from segue.flow.gates import Gates
 from segue.flow.lanes import Seat
-from segue.flow.scheduler import Gates, PendingTasks, Tally, plan_tasks
+from segue.flow.scheduler import PendingTasks, Tally, plan_tasks
 from segue.flow.task import run_task
 
 _MOST_LANES = 2
@@ -154,8 +155,7 @@ class SideBySide:
         except SegueError as error:
             self._error = self._error or error
             return
-        continues = bool(self._context.policy.continue_after_failure)
-        self._tally.add(task, ending, self._roots.get(task.key), continues=continues)
+        self._tally.add(task, ending, self._roots.get(task.key))
         if ending.replanned:
             self._pending.put_back(task.key)
             self._schedule.end(task.key, "again")

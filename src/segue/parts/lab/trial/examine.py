@@ -176,7 +176,9 @@ def _state(ok: bool) -> State:
 
 def _reports(claimed: bool, seen: bool) -> State:
     """Return whether an agent reports what Segue says that it reports."""
-    return "yes" if seen else ("no" if claimed else "not seen")
+    if seen:
+        return "yes"
+    return "no" if claimed else "not seen"
 
 
 def _name_kinds(turns: Sequence[_Turn]) -> tuple[str, ...]:
