@@ -14,12 +14,12 @@ from segue.domain.events import TaskBlocked
 from segue.domain.graph import Blocked, find_block
 from segue.domain.job import Role
 from segue.domain.kinds import with_kind
-from segue.domain.question import is_question
 from segue.domain.results import EndOutput, SnapshotOutput, StepFacts, StepResult
 from segue.domain.run import Step, StepState
 from segue.domain.task import Task, TaskKind, TaskStatus, without_secrets
 from segue.flow.commit import is_last_commit
 from segue.flow.context import RunContext
+from segue.flow.endings import advise_person
 from segue.flow.gates import Gates
 from segue.flow.phases.outline import outline
 from segue.flow.survey import survey
@@ -215,7 +215,7 @@ class Tally:
         raise NeedsHuman(
             message,
             kept=f"{finished}; {self._describe_rest(key)}.",
-            hint=_advise(run, key, reason),
+            hint=advise_person(run, key, reason),
         )
 
     def _describe_rest(self, key: str) -> str:
@@ -224,11 +224,3 @@ class Tally:
         if not context.cloud:
             return f"what the agent left behind is in {self._place or context.workspace.root}"
         return context.view.tasks[key].cloud_agent or "no cloud agent was launched for it"
-
-
-def _advise(run: str, key: str, reason: str) -> str:
-    """Say what a person can do about a task that needs one; a question is answered."""
-    decide = f"Decide: segue task accept {key}, segue task skip {key} --reason WHY"
-    if is_question(reason):
-        return f'Answer: segue task comment {key} "…"   then: segue resume {run}   {decide}'
-    return f"Look: segue logs {run} --task {key}   Try again: segue resume {run}   {decide}"
