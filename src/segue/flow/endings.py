@@ -7,8 +7,7 @@ from pathlib import Path
 
 from segue.domain.exits import find_exit, find_unshown
 from segue.domain.outcome import Failure, FailureKind, Outcome
-from segue.domain.question import is_question
-from segue.domain.question import ASKS
+from segue.domain.question import ASKS, is_question
 from segue.domain.task import Task
 from segue.system.beneath import read_below
 
