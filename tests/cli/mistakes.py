@@ -196,7 +196,6 @@ OPTIONS = [
     Mistake(f"{RUN} --until-checkpoint", 2, ("no checkpoint after task 1", "**Checkpoint**")),
     Mistake(f"{RUN} --jobs 0", 2, ("0 is not in the range",)),
     Mistake(f"{RUN} --jobs many", 2, ("'many' is not a valid number",)),
-    Mistake(f"{RUN} --fail-fast", 2, ("--fail-fast has no effect",)),
     Mistake(f"{RUN} --approve", 2, ("--approve has no effect", "--dry-run")),
     Mistake(f"{RUN} --log-format json", 2, ("--log-format has no effect", "--log-file FILE")),
     Mistake(f"{RUN} --no-approve", 2, ("--no-approve has no effect", "written down already")),

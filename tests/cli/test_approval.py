@@ -274,6 +274,43 @@ def test_comments_that_nobody_would_read_are_refused(place: Place) -> None:
     assert place.events("task.commented") == []
 
 
+def test_words_about_tasks_that_have_not_begun_are_taken_while_the_run_works(place: Place) -> None:
+    place.script(f"[[on]]\ntask = 1\nwait_for = '{place.gate}'\nwrite = {{ 'a' = 'x' }}\n" + WORK)
+    process = place.start("run", "plan.md")
+    until(lambda: place.started("task/1/execute/1"), "the agent works")
+    assert "when it begins" in place.segue("task", "comment", "2", "Mind the gap.").stderr
+    assert "it will skip" in place.segue("task", "skip", "3", "--reason", "by hand").stdout
+    assert "no task '9'" in place.segue("task", "skip", "9", "--reason", "by hand", code=2).stderr
+    assert place.segue("task", "skip", "1", "--reason", "too late", code=6)
+    assert place.segue("task", "accept", "2", code=6)
+    place.gate.touch()
+    assert process.wait(DEADLINE) == 0
+    told = [
+        text for (text,) in place.rows("select text from orchestrator_prompts") if "Mind the gap." in text
+    ]
+    assert len(told) == 1
+    states = {task["key"]: task["state"] for task in place.json("status", "last")["tasks"]}
+    assert states == {"1": "done", "2": "done", "3": "skipped"}
+    (said,) = place.events("task.commented")
+    assert said["by"] == "Tester"
+
+
+@pytest.mark.thorough
+def test_words_that_were_sent_survive_a_kill(place: Place) -> None:
+    place.script(f"[[on]]\ntask = 1\nwait_for = '{place.gate}'\nwrite = {{ 'a' = 'x' }}\n" + WORK)
+    process = place.start("run", "plan.md", "--jobs", "1")
+    until(lambda: place.started("task/1/execute/1"), "the agent works")
+    place.segue("task", "skip", "2", "--reason", "by hand")
+    place.segue("task", "comment", "3", "Mind the gap.")
+    process.kill()
+    process.wait(DEADLINE)
+    place.gate.touch()
+    place.segue("resume")
+    states = {task["key"]: task["state"] for task in place.json("status", "last")["tasks"]}
+    assert states == {"1": "done", "2": "skipped", "3": "done"}
+    assert len(place.events("task.commented")) == 1
+
+
 def test_nobody_comments_while_an_agent_works(place: Place, tmp_path: Path) -> None:
     place.script("[[on]]\nhang = true\n")
     process = place.start("run", "plan.md")

@@ -27,7 +27,7 @@ def outcome(case: Xml.Element) -> str:
 
 def test_junit_passes_only_what_is_proven(place: Place) -> None:
     place.script(STUCK)
-    place.segue("run", "plan.md", code=3)
+    place.segue("run", "plan.md", "--fail-fast", code=3)
     found = cases(place)
     assert {key: outcome(case) for key, case in found.items()} == {
         "1": "skipped",  # changed, but nobody looked
@@ -64,7 +64,8 @@ def test_the_summary_is_added_to_that_of_the_job(place: Place) -> None:
     place.script(STUCK)
     page = place.root / "summary.md"
     page.write_text("Before\n")
-    place.segue("run", "plan.md", "--summary", "github", code=3, GITHUB_STEP_SUMMARY=str(page))
+    summary = ("--summary", "github", "--fail-fast")
+    place.segue("run", "plan.md", *summary, code=3, GITHUB_STEP_SUMMARY=str(page))
     text = page.read_text()
     assert text.startswith("Before\n## Segue: needs human\n")
     assert "1 of 3 tasks done, 0 proven." in text

@@ -134,7 +134,8 @@ def test_several_tasks_at_once_have_a_row_per_lane(busy: Place) -> None:
 
 @pytest.mark.thorough
 def test_a_resumed_run_shows_what_was_done_before(busy: Place) -> None:
-    failed = busy.segue("run", "plan.md", code=3, SEGUE_LIMITS__ATTEMPTS="1").stdout.splitlines()
+    once = busy.segue("run", "plan.md", "--fail-fast", code=3, SEGUE_LIMITS__ATTEMPTS="1")
+    failed = once.stdout.splitlines()
     assert [line[0] for line in failed[1:5]] == ["T", "2", "1", "3"], "what failed comes first"
     lines = lines_of(shown(busy, 120, "resume"))
     first = next(i for i, line in enumerate(lines) if "launches" in line)

@@ -151,8 +151,11 @@ def test_tasks_that_wait_for_each_other_are_refused_with_several_jobs(place: Pla
     place.segue("run", "plan.md", "--dry-run")
 
 
-def test_options_that_need_several_jobs_are_refused_without(place: Place) -> None:
+def test_fail_fast_is_refused_where_a_failed_task_ends_the_run_anyway(place: Place) -> None:
     (place.repo / "plan.md").write_text(PARTS)
-    assert "--fail-fast has no effect" in place.segue("run", "plan.md", "--fail-fast", code=2).stderr
+    stops = {"SEGUE_CONTINUE_WITH_REMAINING_TASKS": "false"}
+    refused = place.segue("run", "plan.md", "--fail-fast", code=2, **stops)
+    assert "--fail-fast has no effect" in refused.stderr
+    place.segue("run", "plan.md", "--fail-fast", "--dry-run")
     place.segue("run", "plan.md", "--fail-fast", "--dry-run", SEGUE_CONTINUE_WITH_REMAINING_TASKS="true")
     place.segue("run", "plan.md", "--fail-fast", "--dry-run", SEGUE_JOBS="2")

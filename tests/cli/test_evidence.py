@@ -14,7 +14,7 @@ def test_a_claim_without_a_change_is_not_done(place: Place) -> None:
     done = place.segue("run", "plan.md", code=3)
     assert "nothing" in done.stderr
     assert place.json("status", place.last_run())["state"] == "needs_human"
-    assert json.loads(place.state_file().read_text())["completed_task_indices"] == [1]
+    assert json.loads(place.state_file().read_text())["completed_task_indices"] == [1, 3]
 
 
 def test_tasks_that_change_nothing_pass_when_allowed(place: Place) -> None:

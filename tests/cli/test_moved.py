@@ -62,7 +62,7 @@ def test_a_moved_repository_continues_where_it_was(place: Place, database: str) 
 
 def test_a_run_that_did_not_finish_resumes_in_the_moved_folder(place: Place) -> None:
     place.script(FAILS)
-    place.segue("run", "plan.md", code=3)
+    place.segue("run", "plan.md", "--fail-fast", code=3)
     run = place.last_run()
     there = place.repo.rename(place.root / "renamed")
     place.script(WORKS)
@@ -75,7 +75,7 @@ def test_a_run_that_did_not_finish_resumes_in_the_moved_folder(place: Place) -> 
 @pytest.mark.thorough
 def test_a_run_in_a_work_tree_of_its_own_resumes_after_a_move(place: Place) -> None:
     place.script(FAILS)
-    place.segue("run", "plan.md", "--worktree", code=3)
+    place.segue("run", "plan.md", "--worktree", "--fail-fast", code=3)
     branch = f"segue/{place.last_run()}"
     there = place.repo.rename(place.root / "renamed")
     place.script(WORKS)

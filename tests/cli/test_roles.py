@@ -48,7 +48,7 @@ def test_the_next_agent_takes_over_and_keeps_the_role(place: Place, line: str, k
 def test_a_task_that_fails_by_itself_is_not_handed_over(place: Place) -> None:
     command(place, "I could not do it.")
     place.segue("run", "plan.md", "--agent", "command,scripted", code=3)
-    assert who(place) == [("1", "command")]
+    assert who(place) == [("1", "command"), ("2", "command"), ("3", "command")]
     assert events(place, "fallback") == []
 
 

@@ -101,7 +101,7 @@ def test_a_rebuilt_state_file_still_knows_what_the_tasks_said(place: Place) -> N
 @pytest.mark.thorough
 def test_what_a_person_decided_survives_the_loss_of_the_state_file(place: Place) -> None:
     place.script('[[on]]\ntask = "1"\nexit_code = 1\n[[on]]\nappend = { "f{task}" = "x" }\n')
-    place.segue("run", "plan.md", code=3)
+    place.segue("run", "plan.md", "--fail-fast", code=3)
     place.segue("task", "skip", "1", "--reason", "no need")
     place.segue("task", "accept", "2")
     place.state_file().unlink()

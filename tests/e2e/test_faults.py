@@ -199,8 +199,8 @@ def test_a_question_as_the_last_word_is_asked(real: Real) -> None:
 
 def test_a_model_that_never_answers_is_a_hang(real: Real) -> None:
     real.model.plays({"reply": "Too late.", "delay": 600})
-    quick = {"SEGUE_LIMITS__IDLE_TIMEOUT": "20"}
-    real.place.segue("run", "plan.md", "--task", "1", "--agent", f"{real.name},scripted", **quick)
+    chain = ("--task", "1", "--agent", f"{real.name},scripted")
+    real.place.segue("run", "plan.md", *chain, SEGUE_LIMITS__IDLE_TIMEOUT="20")
     [switch] = real.events("fallback")
     assert switch["kind"] == "hang"
 

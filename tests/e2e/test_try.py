@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from tests.e2e.conftest import Real
+import pytest
+
+from tests.e2e.conftest import KEY, Real
 
 
 def test_it_is_found_in_its_version_and_logged_in(real: Real) -> None:
@@ -31,3 +33,22 @@ def test_a_prompt_is_tried_out(real: Real) -> None:
     assert "+hello" in data["diff"]
     assert data["usage"]["output_tokens"] > 0
     assert (kept / "stdout").read_text().startswith("{")
+
+
+@pytest.mark.parametrize("real", ["claude", "codex"], indirect=True)
+def test_it_behaves_as_expected_and_the_report_says_so(real: Real) -> None:
+    real.model.plays(
+        {"match": "greeting", "times": 1, "tool_calls": [real.shell("echo hello from segue > greeting.txt")]},
+        {"reply": "I wrote it; the number is 7411."},
+    )
+    model = ["--model", "gpt-5.5"] if real.name == "codex" else []
+    report = real.place.root / "report.md"
+    data = real.place.json("try", real.name, "--report", str(report), *model)
+    assert data["ok"], data
+    seen = {check["name"]: check["state"] for check in data["checks"]}
+    assert seen["works"] == seen["continues its session"] == seen["reports usage"] == "yes"
+    assert "7411" in str(real.model.asked()[-1]), "the second launch has the first one's answer"
+    text = report.read_text()
+    assert data["version"] in text
+    assert KEY not in text
+    assert str(real.place.root) not in text

@@ -11,9 +11,11 @@ from segue.domain.errors import NeedsHuman
 from segue.domain.events import AgentReplaced
 from segue.domain.job import Job
 from segue.domain.outcome import Failure, FailureKind, Outcome
+from segue.flow.context import Policy
 from segue.ports import Capabilities
 from tests.flow.loop import FunctionAgent, ListSource, Loop, edit, fail, in_turn
 
+UNSET = Policy(continue_after_failure=None)
 FOLLOWS = Capabilities(plan_mode=True, ask_mode=True, follow_up=True)
 MAY_DO_BETTER = [
     FailureKind.REFUSED,
@@ -151,3 +153,46 @@ def test_a_structured_question_counts_although_something_was_changed(tmp_path: P
     loop = Loop(tmp_path, ListSource("1"), [FunctionAgent("one", behave)])
     with pytest.raises(NeedsHuman, match="The agent asks: Euro or dollar"):
         loop.session()
+
+
+def test_a_failed_task_that_left_nothing_does_not_stop_the_others(tmp_path: Path) -> None:
+    def all_but_one(job: Job) -> Outcome:
+        return say("I could not.") if job.labels["task"] == "1" else edit()(job)
+
+    agent = FunctionAgent("one", all_but_one)
+    loop = Loop(tmp_path, ListSource("1", "2", "3"), [agent], policy=UNSET)
+    with pytest.raises(NeedsHuman, match="Task 1 needs a human"):
+        loop.session()
+    assert {key: task.state for key, task in loop.view.tasks.items()} == {
+        "1": "needs_human",
+        "2": "done",
+        "3": "done",
+    }
+    # It begins where the others ended: their work is not taken for its own.
+    with pytest.raises(NeedsHuman, match="nothing in the work tree or on the branch has changed"):
+        loop.session()
+    agent._behave = edit()
+    loop.session()
+    assert loop.view.tasks["1"].state == "done"
+    assert loop.git("show", "--format=", "--name-only", "HEAD") == "work.txt"
+
+
+def test_what_a_failed_task_left_is_not_committed_with_the_next_one(tmp_path: Path) -> None:
+    def half(job: Job) -> Outcome:
+        edit()(job)
+        return fail(FailureKind.CRASH)(job)
+
+    loop = Loop(tmp_path, ListSource("1", "2"), [FunctionAgent("one", half)], policy=UNSET)
+    with pytest.raises(NeedsHuman, match="Task 1 needs a human"):
+        loop.session()
+    assert "2" not in loop.view.tasks or loop.view.tasks["2"].state == "pending"
+
+
+def test_the_run_stops_when_nobody_can_work_or_three_failed_in_a_row(tmp_path: Path) -> None:
+    limited = FunctionAgent("one", fail(FailureKind.USAGE_LIMIT))
+    with pytest.raises(NeedsHuman):
+        Loop(tmp_path / "a", ListSource("1", "2"), [limited], policy=UNSET).session()
+    lazy = FunctionAgent("one", lambda _job: say("No."))
+    with pytest.raises(NeedsHuman, match="3 tasks need a human"):
+        Loop(tmp_path / "b", ListSource(*"12345"), [lazy], policy=UNSET).session()
+    assert (len(limited.jobs), len(lazy.jobs)) == (1, 3)

@@ -193,7 +193,7 @@ def test_section_9_exit_code_1_of_a_wrapper_means_findings(tmp_path: Path, text:
 
 
 def test_section_10_the_state_file_is_there_from_the_start(place: Place) -> None:
-    place.script('[[on]]\ntask = "1"\nexit_code = 1\n')
+    place.script("[[on]]\nexit_code = 1\n")
     place.segue("run", "plan.md", code=3)
     (path,) = (place.root / "state").rglob("plans/*.json")
     assert json.loads(path.read_text())["completed_task_indices"] == []

@@ -266,7 +266,7 @@ def test_a_task_is_retried_from_the_page(place: Place, served: Served) -> None:
 @pytest.mark.thorough
 def test_a_task_is_skipped_or_accepted_from_the_page(place: Place, served: Served) -> None:
     place.script(FAILS_ONCE)
-    place.segue("run", "plan.md", code=3)
+    place.segue("run", "plan.md", "--fail-fast", code=3)
     run = place.last_run()
     assert "reason is required" in served.post(f"/runs/{run}/tasks/2/skip").json()["error"]["message"]
     assert served.post(f"/runs/{run}/tasks/2/skip", reason="by hand").status_code == 200
@@ -290,6 +290,8 @@ def test_a_run_is_stopped_and_resumed_from_the_page(place: Place, served: Served
     busy = served.post(f"/runs/{run['id']}/tasks/2/accept")
     assert busy.status_code == 409
     assert "still running" in busy.json()["error"]["message"]
+    taken = served.post(f"/runs/{run['id']}/tasks/3/skip", reason="by hand")
+    assert "it will skip task 3" in taken.json()["data"]["said"]
     stopped = served.post(f"/runs/{run['id']}/stop")
     assert "is stopped" in stopped.json()["data"]["said"], stopped.text
     assert process.wait(DEADLINE) == 130

@@ -342,7 +342,8 @@ class Settings(Options, frozen=True):
     """What to do when the plan has changed since one of its tasks was completed, when the repository does not
     contain the commits of completed tasks, or when another folder may be the same repository."""
     continue_with_remaining_tasks: bool | None = None
-    """Continue with the next task when one needs a human. If unset: only with `jobs`."""
+    """Continue with the next task when one needs a human. If unset: with `jobs`, and where that one left
+    nothing behind, up to three in a row."""
     max_consecutive_task_failures: Count | None = None
     """Stop after this many failed tasks in a row, even if the run may continue."""
     gates: tuple[Literal["plan", "checkpoint", "task"], ...] = ()

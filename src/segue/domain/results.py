@@ -84,6 +84,15 @@ class LaunchOutput(Output, frozen=True, kw_only=True):
     url: str | None = None
 
 
+class WordsOutput(Output, frozen=True):
+    """What a person said about a task before it began, other than comments."""
+
+    skip: str = ""
+    """Why it is skipped; empty: it is not."""
+    by: str = ""
+    """Who said it."""
+
+
 class JudgeOutput(Output, frozen=True, kw_only=True):
     """What a judge concluded, or why there is no verdict; a launch of a judging agent reads as one too."""
 

@@ -39,8 +39,8 @@ class Policy(Struct, frozen=True):
 
     commit: Literal["task", "phase", "never"] = "task"
     allow_no_change: bool = False
-    continue_after_failure: bool = False
-    """Whether the next task is run when one needs a human."""
+    continue_after_failure: bool | None = False
+    """Whether the next task is run when one needs a human; None: if that one left nothing behind."""
     max_failures: int | None = None
     """Failed tasks in a row after which the run stops nevertheless."""
     require: Level | None = None

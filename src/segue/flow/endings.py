@@ -7,7 +7,7 @@ from pathlib import Path
 
 from segue.domain.exits import find_exit, find_unshown
 from segue.domain.outcome import Failure, FailureKind, Outcome
-from segue.domain.question import ASKS
+from segue.domain.question import ASKS, is_question
 from segue.domain.task import Task
 from segue.system.beneath import read_below
 
@@ -59,3 +59,11 @@ def way_out(outcome: Outcome, task: Task, root: Path) -> Failure | None:
 
 def _read(root: Path, path: str) -> str | None:
     return read_below(root, root / path).decode("utf-8", "replace") or None
+
+
+def advise_person(run: str, key: str, reason: str) -> str:
+    """Say what a person can do about a task that needs one; a question is answered."""
+    decide = f"Decide: segue task accept {key}, segue task skip {key} --reason WHY"
+    if is_question(reason):
+        return f'Answer: segue task comment {key} "…"   then: segue resume {run}   {decide}'
+    return f"Look: segue logs {run} --task {key}   Try again: segue resume {run}   {decide}"

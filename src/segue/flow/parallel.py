@@ -16,8 +16,9 @@ from segue.domain.schedule import Schedule
 from segue.domain.task import Task, TaskKind, TaskStatus, without_secrets
 from segue.domain.waits import plan_waits
 from segue.flow.context import Lanes, RunContext
+from segue.flow.gates import Gates
 from segue.flow.lanes import Seat
-from segue.flow.scheduler import Gates, PendingTasks, Tally, plan_tasks
+from segue.flow.scheduler import PendingTasks, Tally, plan_tasks
 from segue.flow.task import run_task
 
 _MOST_LANES = 2

@@ -1,6 +1,6 @@
 """Run the tasks of a source in order, until none is left or one needs a human.
 
-Which tasks are next, how those ended that are over, and where the run waits for a person between them.
+Which tasks are next, and how those ended that are over.
 """
 
 from __future__ import annotations
@@ -9,19 +9,24 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from segue.domain.delivery import is_feedback
-from segue.domain.errors import AtGate, NeedsHuman
-from segue.domain.events import GatePassed, GateReached, TaskBlocked
+from segue.domain.errors import NeedsHuman
+from segue.domain.events import TaskBlocked
 from segue.domain.graph import Blocked, find_block
+from segue.domain.job import Role
 from segue.domain.kinds import with_kind
-from segue.domain.question import is_question
-from segue.domain.results import EndOutput, StepFacts, StepResult
+from segue.domain.results import EndOutput, SnapshotOutput, StepFacts, StepResult
 from segue.domain.run import Step, StepState
 from segue.domain.task import Task, TaskKind, TaskStatus, without_secrets
 from segue.flow.commit import is_last_commit
 from segue.flow.context import RunContext
+from segue.flow.endings import advise_person
+from segue.flow.gates import Gates
 from segue.flow.phases.outline import outline
 from segue.flow.survey import survey
 from segue.flow.task import end_event, run_task
+
+_MOST_UNASKED = 3
+"""How many tasks in a row may fail before a person is asked, where the settings say nothing."""
 
 
 async def run_tasks(context: RunContext, chosen: Collection[str] = ()) -> None:
@@ -37,10 +42,30 @@ async def run_tasks(context: RunContext, chosen: Collection[str] = ()) -> None:
             continue
         await gates.stop_before(task)
         ending = await run_task(context, without_secrets(task, context.redact))
-        tally.add(task, ending)
+        tally.add(task, ending, continues=ending.done or await _may_continue(context, task))
         if ending.replanned:
             pending.put_back(task.key)
     tally.conclude()
+
+
+async def _may_continue(context: RunContext, failed: Task) -> bool:
+    """Return whether other tasks are run after one that failed.
+
+    Where nobody said it: if it left nothing that would be committed with the next one's work, and an agent
+    can work. The steps of a build follow from each other, and so do branches of cloud agents.
+    """
+    chosen = context.policy.continue_after_failure
+    if chosen is not None:
+        return chosen
+    if context.cloud or context.building is not None:
+        return False
+    if context.launcher.find_able(context.agents[Role.EXECUTE]) is None:
+        return False
+    base = context.journal.recorded(f"task/{failed.key}/base", SnapshotOutput)
+    if base is None:
+        return False
+    now = await context.workspace.snapshot()
+    return (now.head, now.branch, now.dirty) == (base.output.head, base.output.branch, base.output.dirty)
 
 
 async def plan_tasks(context: RunContext) -> None:
@@ -136,8 +161,13 @@ class Tally:
         self.is_enough = False
         """Whether no other task is begun, because too many have failed."""
 
-    def add(self, task: Task, ending: EndOutput, place: Path | None = None) -> None:
-        """Count a task that has ended; `place` is where it was worked on."""
+    def add(
+        self, task: Task, ending: EndOutput, place: Path | None = None, continues: bool | None = None
+    ) -> None:
+        """Count a task that has ended; `place` is where it was worked on.
+
+        `continues`: whether others are run if it failed; None: as the settings say.
+        """
         if ending.replanned:
             return
         if ending.done:
@@ -150,8 +180,15 @@ class Tally:
             return
         self.stuck.add(task.key)
         self._in_a_row += 1
+        continues = self._context.policy.continue_after_failure if continues is None else continues
+        self.is_enough |= not continues or self._in_a_row == self._most_failures
+
+    @property
+    def _most_failures(self) -> int | None:
+        """How many tasks in a row may fail: not many, where nobody said that the run goes on."""
         policy = self._context.policy
-        self.is_enough |= not policy.continue_after_failure or self._in_a_row == policy.max_failures
+        unasked = _MOST_UNASKED if policy.continue_after_failure is None else None
+        return policy.max_failures or unasked
 
     async def block(self, task: Task, blocked: Blocked) -> None:
         """Count a task that cannot begin."""
@@ -178,7 +215,7 @@ class Tally:
         raise NeedsHuman(
             message,
             kept=f"{finished}; {self._describe_rest(key)}.",
-            hint=_advise(run, key, reason),
+            hint=advise_person(run, key, reason),
         )
 
     def _describe_rest(self, key: str) -> str:
@@ -187,58 +224,3 @@ class Tally:
         if not context.cloud:
             return f"what the agent left behind is in {self._place or context.workspace.root}"
         return context.view.tasks[key].cloud_agent or "no cloud agent was launched for it"
-
-
-def _advise(run: str, key: str, reason: str) -> str:
-    """Say what a person can do about a task that needs one; a question is answered."""
-    decide = f"Decide: segue task accept {key}, segue task skip {key} --reason WHY"
-    if is_question(reason):
-        return f'Answer: segue task comment {key} "…"   then: segue resume {run}   {decide}'
-    return f"Look: segue logs {run} --task {key}   Try again: segue resume {run}   {decide}"
-
-
-class Gates:
-    """Stops the run before the next task where a gate has been reached and nobody has let it pass.
-
-    A gate that was announced before the run ended with "needs a human" is passed by resuming the run. After a
-    kill it is announced again: nobody may have seen it.
-    """
-
-    def __init__(self, context: RunContext) -> None:
-        self._context = context
-        self._kinds = context.policy.gates
-        self._tasks = context.source.tasks().tasks if self._kinds else ()
-
-    async def stop_before(self, task: Task) -> None:
-        """Raise AtGate if a person must look before this task begins."""
-        gate = self._find(task) if self._kinds else None
-        if gate is None:
-            return
-        view, run = self._context.view, self._context.journal.run.id
-        if self._context.resumed_by_person and view.gate == gate.key:
-            await self._context.emit(GatePassed(gate.key))
-            return
-        text = self._context.redact(gate.checkpoint) or f"Task {gate.key} is done"
-        await self._context.emit(GateReached(gate.key, text))
-        raise AtGate(
-            f"The run waits for you after task {gate.key}: {text}.",
-            kept="Everything done so far is kept; nothing is running.",
-            hint=f"Look at the work, then continue: segue resume {run}",
-        )
-
-    def _find(self, task: Task) -> Task | None:
-        """Return the task with the last gate before this one, if this run has worked up to it."""
-        view = self._context.view
-        worked = {key for key, known in view.tasks.items() if known.started is not None}
-        ahead = {key for key, known in view.tasks.items() if known.state in ("pending", "running", "parked")}
-        begun, found = False, None
-        for other in self._tasks:
-            if other.key == task.key:
-                break
-            if other.key in ahead:  # where several are worked on at once, it may not be done yet
-                continue
-            begun = begun or other.key in worked
-            is_checkpoint = bool(other.checkpoint) and "checkpoint" in self._kinds
-            if begun and (is_checkpoint or ("task" in self._kinds and other.key in worked)):
-                found, begun = other, False
-        return found if found is not None and found.key not in view.passed else None

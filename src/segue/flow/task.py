@@ -30,6 +30,7 @@ from segue.flow.phases.verify import verify
 from segue.flow.proving import is_enough, prove, score_mutants
 from segue.flow.state import LastLaunch, PhaseEnd, Start, TaskState
 from segue.flow.survey import survey
+from segue.flow.words import take_words
 
 RUN: Mapping[str, Callable[[RunContext, TaskState], Awaitable[PhaseEnd]]] = {
     PLAN.name: plan,
@@ -51,6 +52,8 @@ async def run_task(context: RunContext, task: Task, waited: tuple[str, str] = ("
     `waited` is the task whose end let it begin, where several are worked on at once, and why it waited.
     """
     end = f"task/{task.key}/end"
+    if (skipped := await take_words(context, task)) is not None:
+        return skipped
     await _start_again(context, task, end)
     lane = context.lane.number if context.lane is not None else 0
     started = await context.journal.emit(TaskStarted(task.key, task.title, task.kind, lane, *waited))
@@ -191,14 +194,14 @@ async def _seal(context: RunContext, state: TaskState) -> PhaseEnd:
 async def _start_again(context: RunContext, task: Task, end: str) -> None:
     """Prepare a task that ended before and is pending again: it failed, or its completion was taken back.
 
-    After a failure the base stays, because what the failed attempts left behind is this task's work;
-    so does a plan that succeeded.
+    After a failure the base stays, because what the failed attempts left behind is this task's work, unless
+    others have worked since; so does a plan that succeeded.
     """
     journal, folder = context.journal, f"task/{task.key}/"
     state = journal.state(end)
     if state is StepState.FAILED:
         steps = journal.steps(folder)
-        keeps = {"base"}
+        keeps: set[str] = set() if context.lane is None and _others_began(context, folder) else {"base"}
         bases = [step for step in steps if step.phase == "base" and step.state is StepState.DONE]
         if len(bases) > 1:  # it was begun again in a lane: the last base is the one that its work is on
             await journal.redo(f"{folder}base")
@@ -213,6 +216,13 @@ async def _start_again(context: RunContext, task: Task, end: str) -> None:
         text = f"Task {task.key} is pending again."
         await context.emit(StateImported(text, task.key))
         await journal.redo(folder)
+
+
+def _others_began(context: RunContext, folder: str) -> bool:
+    """Return whether another task began after this one failed: what is there now is not its work alone."""
+    keys = [step.key for step in context.journal.steps("task/")]
+    later = keys[keys.index(f"{folder}end") :]
+    return any(key.endswith("/base") and not key.startswith(folder) for key in later)
 
 
 async def _start(context: RunContext, task: Task, seen: int) -> TaskState:

@@ -12,17 +12,23 @@ from typing import TYPE_CHECKING, Any
 import yaml  # type: ignore[import-untyped]
 from msgspec.structs import replace
 
-from segue.domain.errors import UsageError
+from segue.domain.errors import Locked, UsageError
 from segue.domain.events import PLAN_GATE, PlanRevised, StateImported, TaskCommented
-from segue.domain.exits import CANNOT
 from segue.domain.plan import BuildPhase, MalformedPlan, read_plan, revise
-from segue.domain.question import ASKS, is_question
 from segue.domain.results import EndOutput
 from segue.domain.run import Run, RunState
 from segue.domain.task import Completion, Task, TaskKind, TaskStatus
+from segue.flow.words import answer
 from segue.ports import Outline
 from segue.runtime.app import App
-from segue.runtime.overrides import HeldRun, find_fleet_task, find_task, hold_fleet_run, hold_run
+from segue.runtime.overrides import (
+    HeldRun,
+    find_fleet_task,
+    find_task,
+    hold_fleet_run,
+    hold_run,
+    tell_running,
+)
 from segue.view.load import load_view
 
 if TYPE_CHECKING:
@@ -113,16 +119,28 @@ def _keep(one: Any, known: Mapping[str, Task]) -> Any:
 _MOST_CHARS = 20_000
 
 
-async def comment(app: App, run: Run, key: str, text: str, via: str = "") -> None:
-    """Store a comment on a task, or on the plan, for the next attempt; a task that is done is open again."""
+async def comment(app: App, run: Run, key: str, text: str, via: str = "") -> bool:
+    """Store a comment on a task, or on the plan, for the next attempt; a task that is done is open again.
+
+    While the run works, it takes the comment itself before the task begins: then the result is True.
+    """
     words = text.strip()
     if not words or len(words) > _MOST_CHARS:
         raise UsageError(
             f"A comment needs words, at most {_MOST_CHARS} characters.", kept="Nothing was changed."
         )
-    if run.spec.origin is not None:
-        await _comment_in_fleet(app, run, key, words, via)
-        return
+    try:
+        if run.spec.origin is not None:
+            await _comment_in_fleet(app, run, key, words, via)
+        else:
+            await _comment_here(app, run, key, words, via)
+    except Locked as busy:
+        await tell_running(app, run, key, {"comment": words}, via, busy)
+        return True
+    return False
+
+
+async def _comment_here(app: App, run: Run, key: str, words: str, via: str) -> None:
     async with hold_run(app, run, via) as held:
         if key == PLAN_GATE:
             _check_plan(app, run)
@@ -135,13 +153,7 @@ async def comment(app: App, run: Run, key: str, text: str, via: str = "") -> Non
 
 
 def _with_question(journal: Journal, key: str, words: str) -> str:
-    """Return the words with what they answer, if the agent asked something: another one may read it."""
-    ended = journal.recorded(f"task/{key}/end", EndOutput)
-    if ended is None or not is_question(ended.output.reason):
-        return words
-    said = ended.output.reason
-    head = "You asked" if said.startswith(ASKS) else "You said"
-    return f"{head}:\n{said.removeprefix(ASKS).removeprefix(CANNOT)}\n\nThe answer:\n{words}"
+    return answer(journal.recorded(f"task/{key}/end", EndOutput), words)
 
 
 async def _comment_in_fleet(app: App, run: Run, key: str, words: str, via: str) -> None:

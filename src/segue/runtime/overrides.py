@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import getpass
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,13 +12,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from segue.domain.delivery import Delivered
-from segue.domain.errors import UsageError
+from segue.domain.errors import Locked, UsageError
 from segue.domain.events import TaskMarked
 from segue.domain.proof import accept
 from segue.domain.results import EndOutput, LaunchOutput, SnapshotOutput, StepFacts, StepResult, read_as
 from segue.domain.run import Run, RunState
 from segue.domain.task import Completion, Task, TaskStatus
 from segue.flow.phase import PHASES
+from segue.flow.words import topic_of
 from segue.ports import Source
 from segue.runtime.app import App
 from segue.runtime.delivery import Delivering, choose_target
@@ -30,10 +31,14 @@ from segue.system.git.repository import Repository
 from segue.system.git.worktree import Worktree, branch_of, workplace
 from segue.system.lock import RepoLock
 from segue.system.process.processes import Processes
-from segue.view.load import ACTIVE, state_of
+from segue.view.load import ACTIVE, load_view, state_of
 
 if TYPE_CHECKING:
     from segue.store.journal import Journal
+
+
+_NOT_AT_WORK = ("pending", "waiting", "blocked", "needs_human")
+"""The states of a task that has not begun, or would begin again."""
 
 
 async def accept_lane(
@@ -136,11 +141,45 @@ def find_task(source: Source, key: str) -> Task:
     return task
 
 
-async def decide(app: App, run: Run, key: str, reason: str, *, skip: bool, via: str = "") -> None:
-    """Write the decision into the source and the journal."""
+async def decide(app: App, run: Run, key: str, reason: str, *, skip: bool, via: str = "") -> bool:
+    """Write the decision into the source and the journal.
+
+    While the run works, it skips a task itself that has not begun: then the result is True.
+    """
+    try:
+        if run.spec.origin is not None:
+            await _decide_in_fleet(app, run, key, reason, skip, via)
+        else:
+            await _decide_here(app, run, key, reason, skip, via)
+    except Locked as busy:
+        if not skip:
+            raise
+        await tell_running(app, run, key, {"skip": reason}, via, busy)
+        return True
+    return False
+
+
+async def tell_running(
+    app: App, run: Run, key: str, words: Mapping[str, str], via: str, busy: Locked
+) -> None:
+    """Send words about a task to the process that drives the run; it takes them before the task begins.
+
+    Raises `busy` if the task is being worked on, or is done.
+    """
     if run.spec.origin is not None:
-        await _decide_in_fleet(app, run, key, reason, skip, via)
-        return
+        by = getpass.getuser()
+    else:
+        by = await (await Repository.open(Path(run.spec.repo))).author() or "a person"
+    with app.store() as store:
+        task = load_view(store, run).tasks.get(key)
+        if task is None:
+            raise UsageError(f"There is no task {key!r} in run {run.id}.", hint="See: segue task list")
+        if task.state not in _NOT_AT_WORK:
+            raise busy
+        store.send(run.id, topic_of(key), {**words, "by": ", ".join(filter(None, (by, via)))})
+
+
+async def _decide_here(app: App, run: Run, key: str, reason: str, skip: bool, via: str) -> None:
     with app.store(read_only=True) as known:
         returned = find_returned(known, run, key)
     async with hold_run(app, run, via) as held:

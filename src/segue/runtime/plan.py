@@ -243,10 +243,10 @@ def _check_keys(source: Source, listing: TaskList) -> None:
         seen.add(task.key)
 
 
-def _continues(settings: Settings) -> bool:
+def _continues(settings: Settings) -> bool | None:
     """Return whether other tasks continue when one fails: with several at once they do, if unset."""
     chosen = settings.continue_with_remaining_tasks
-    return settings.jobs > 1 if chosen is None else chosen
+    return True if chosen is None and settings.jobs > 1 else chosen
 
 
 def _check_lanes(settings: Settings) -> None:

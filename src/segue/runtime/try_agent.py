@@ -95,8 +95,8 @@ async def try_agent(app: App, trial: AgentTrial, see: Callable[[Event], None]) -
         services = app.services(processes, trial.repo)
         redactor = services.redactor
         agent = make_agent(trial.agent, app.loaded, services)
-        _check(agent, trial.mode)
-        repo = await _new_repository(trial.repo)
+        refuse_unable(agent, trial.mode)
+        repo = await new_repository(trial.repo)
         base = await repo.head()
         token = uuid.uuid4().hex
         labels = {"run": "try", "task": "try", "phase": trial.mode.value, "attempt": "1"}
@@ -108,7 +108,7 @@ async def try_agent(app: App, trial: AgentTrial, see: Callable[[Event], None]) -
         async def emit(event: Event) -> None:
             see(redactor.struct(event))
 
-        with _interruptible(trial.folder):
+        with interruptible(trial.folder):
             try:
                 outcome = redactor.struct(await run_agent(agent, job, emit))
             finally:
@@ -118,7 +118,8 @@ async def try_agent(app: App, trial: AgentTrial, see: Callable[[Event], None]) -
     return AgentTrialResult(outcome, outcome.failure or _forbidden_change(trial.mode, diff), diff)
 
 
-def _check(agent: Agent, mode: Mode) -> None:
+def refuse_unable(agent: Agent, mode: Mode) -> None:
+    """Raise if the agent cannot be tried here in this mode."""
     if agent.can.cloud:
         raise UsageError(
             f"{agent.name} works on a hosted repository, so it cannot be tried in a throwaway one.",
@@ -132,7 +133,7 @@ def _check(agent: Agent, mode: Mode) -> None:
 
 
 @contextmanager
-def _interruptible(folder: Path) -> Iterator[None]:
+def interruptible(folder: Path) -> Iterator[None]:
     """Let Ctrl-C stop the agent with all its children."""
     task = asyncio.current_task()
     assert task is not None
@@ -143,7 +144,8 @@ def _interruptible(folder: Path) -> Iterator[None]:
         raise Interrupted("The agent was stopped.", kept=f"Its work is in {folder}") from None
 
 
-async def _new_repository(folder: Path) -> Repository:
+async def new_repository(folder: Path) -> Repository:
+    """Make a repository with one commit, without the user's settings."""
     folder.mkdir(parents=True)
     (folder / "README.md").write_text("A throwaway repository, made by `segue agent try`.\n")
     repo = await init_repository(folder, "--initial-branch=main")

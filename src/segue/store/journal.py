@@ -276,6 +276,11 @@ class Journal:
                 raise
         return found[0][1] if found else None
 
+    async def has_signal(self, topic: str) -> bool:
+        """Return whether a signal on the topic waits to be taken."""
+        database = self._keeper.writer.database
+        return bool(await self._keeper.attempt(lambda: signals.is_left(database, self._id, topic)))
+
     async def set_state(self, state: RunState, note: str = "", wake: float | None = None) -> None:
         """Set the state of the run."""
         instant, note = None if wake is None else int(wake * 1000), self._boundary.text(note)

@@ -34,6 +34,12 @@ def leave(database: Database, run_id: str, topic: str, payload: Payload, signal_
     return added == 1
 
 
+def is_left(database: Database, run_id: str, topic: str) -> bool:
+    """Return whether there is a signal on the topic that nobody took."""
+    sql = "SELECT 1 FROM orchestrator_signals WHERE run_id = ? AND topic = ? AND consumed_by IS NULL LIMIT 1"
+    return bool(ask(database, sql, run_id, topic))
+
+
 def take(
     database: Database, run_id: str, owner: str, topic: str, by: str, lease_ms: int = LEASE_MS
 ) -> Signal | None:

@@ -67,7 +67,8 @@ async def comment(app: App, path: Fields, form: Fields) -> ActionResult:
     text = ": ".join(filter(None, (place, form.get("text", "").strip())))
     if not form.get("text", "").strip():
         raise UsageError("A comment needs words.", kept="Nothing was changed.")
-    await store_comment(load_run_app(app, run), run, path["task"], text)
+    if await store_comment(load_run_app(app, run), run, path["task"], text):
+        return ActionResult(f"Task {path['task']} gets the comment when it begins.", f"/runs/{run.id}")
     if form.get("then") == "retry":
         await start_resume(app, await _read_run(app, path["run"]))
         return ActionResult(f"Task {path['task']} is tried again, with what you said.", f"/runs/{run.id}")
@@ -99,8 +100,9 @@ async def propose(app: App, path: Fields, _form: Fields) -> ActionResult:
 
 
 async def _override(app: App, path: Fields, reason: str, *, skip: bool) -> ActionResult:
-    run = await _read_idle_run(app, path["run"])
-    await decide(load_run_app(app, run), run, path["task"], reason, skip=skip)
+    run = await (_read_run if skip else _read_idle_run)(app, path["run"])
+    if await decide(load_run_app(app, run), run, path["task"], reason, skip=skip):
+        return ActionResult(f"The run works: it will skip task {path['task']}.", f"/runs/{run.id}")
     verb = "skipped" if skip else "accepted as done"
     return ActionResult(f"Task {path['task']} was {verb}. Resume the run to continue.", f"/runs/{run.id}")
 

@@ -176,7 +176,7 @@ def test_after_a_real_run(tmp_path: Path) -> None:
     """What the flow writes is what the reports read."""
     place = Place.make(tmp_path)
     place.script('[[on]]\ntask = "2"\nsay = "I claim to be done."\n[[on]]\nwrite = { "f{task}" = "x" }\n')
-    place.segue("run", "plan.md", code=3)
+    place.segue("run", "plan.md", "--fail-fast", code=3)
     gaps = place.json("report", "gaps")
     assert [(row["failed"]["hits"], row["failed"]["n"]) for row in gaps["build_phases"]] == [(1, 2)]
     assert len(gaps["errors"]) == 1

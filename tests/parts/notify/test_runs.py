@@ -37,7 +37,7 @@ def test_a_task_that_needs_a_human_is_reported_once_and_not_again_by_the_run(tmp
     place = Place.make(tmp_path)
     with webhook() as hook:
         configured(place, hook, '[[on]]\nsay = "I claim to be done."\n')
-        place.segue("run", "plan.md", code=3)
+        place.segue("run", "plan.md", "--fail-fast", code=3)
         assert [kind for kind, _ in sent(hook)] == ["needs_human"]
         said = hook.json()[0]
         assert said["title"].startswith("Task 1")

@@ -130,6 +130,8 @@ class Profile(Options, frozen=True):
     reports_cost: bool = False
     """It reports costs, in dollars."""
     totals: SessionTotals | None = None
+    """Where it counts what a session used, if it tells of its last step only: `database` is an SQLite file in
+    the home, `query` gives tokens read, tokens written and dollars of `:session`."""
 
     def __post_init__(self) -> None:
         patterns = {

@@ -296,8 +296,8 @@ def _refuse_fail_fast(app: App, fail_fast: bool) -> None:
     from segue.domain.errors import UsageError
 
     chosen = app.loaded.settings
-    if fail_fast and chosen.jobs == 1 and not chosen.continue_with_remaining_tasks:
+    if fail_fast and chosen.continue_with_remaining_tasks is False:
         raise UsageError(
             "--fail-fast has no effect: a failed task ends the run anyway.",
-            hint="It is for --jobs above 1, and for continue_with_remaining_tasks",
+            hint="The settings say so: continue_with_remaining_tasks = false",
         )

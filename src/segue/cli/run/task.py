@@ -179,9 +179,12 @@ def comment(key: str, text: str, run_id: str | None, settings: CommandSettings, 
     from segue.runtime.comments import comment as store_comment
 
     run, app = _find(run_id, settings)
-    asyncio.run(store_comment(app, run, key, text))
+    is_running = asyncio.run(store_comment(app, run, key, text))
     output.result({"run": run.id, "task": key, "comment": text}, f"The comment on {key} is stored.")
-    output.note(f"Send it to the agent: segue resume {run.id}")
+    if is_running:
+        output.note(f"The run works: task {key} gets it when it begins.")
+    else:
+        output.note(f"Send it to the agent: segue resume {run.id}")
 
 
 @task.command("edit")
@@ -222,8 +225,12 @@ def _decide(
     from segue.runtime.overrides import decide
 
     run, app = _find(run_id, settings)
-    asyncio.run(decide(app, run, key, reason, skip=skip))
+    is_running = asyncio.run(decide(app, run, key, reason, skip=skip))
     state = "skipped" if skip else "done"
+    if is_running:
+        data = {"run": run.id, "task": key, "state": "pending", "reason": reason}
+        output.result(data, f"The run works: it will skip task {key} ({reason}).")
+        return
     data = {"run": run.id, "task": key, "state": state, "reason": reason}
     output.result(data, f"Task {key} is {state} ({reason}).")
     output.note(f"Continue with: segue resume {run.id}")

@@ -15,6 +15,11 @@ PART = Part(
             "Run",
             "Compare agents and models on the same prompts.",
         ),
+        "try": PartCommand(
+            "segue.parts.lab.trial.command:try_",
+            "Set up",
+            "Tell in a minute whether an agent behaves as expected.",
+        ),
         "forecast": PartCommand(
             "segue.parts.lab.forecast:forecast", "Look", "Forecast time and cost from your own history."
         ),

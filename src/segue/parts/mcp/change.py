@@ -126,7 +126,7 @@ class ChangeTools:
     async def _override(self, run: Run, task: str, reason: str, *, skip: bool) -> None:
         if not task or not reason.strip():
             raise UsageError("A task and a reason are needed to accept or skip.", kept="Nothing was changed.")
-        if state_of(run) in ACTIVE:
+        if state_of(run) in ACTIVE and not skip:
             raise Locked(
                 f"Run {run.id} is still running.",
                 kept="Nothing was changed.",
