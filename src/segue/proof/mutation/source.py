@@ -72,6 +72,9 @@ class MutatedFile:
     def _walk(self, node: Node, functions: list[Node], owners: dict[int, int], owner: int) -> None:
         """Note the functions below a node, and for each line of code the one that it begins in."""
         if is_skipped(node) or node.start_byte >= self._end:
+            # Nobody notices what is logged, but a function that logs something else was changed.
+            for line in range(node.start_point[0], node.end_point[0] + 1) if _logs(node) else ():
+                owners.setdefault(line, owner)
             return
         if _FUNCTION.fullmatch(node.type) and node.child_by_field_name("body") is not None:
             functions.append(node)
@@ -176,7 +179,12 @@ def is_skipped(node: Node) -> bool:
     if node.type == "expression_statement" and node.named_child_count == 1:
         inner = node.named_children[0]
         return inner.type in ("string", "concatenated_string") or is_skipped(inner)
-    return bool(CALL.fullmatch(node.type) and _LOG.match(text_of(node)))
+    return _logs(node)
+
+
+def _logs(node: Node) -> bool:
+    inner = node.named_children[0] if node.type == "expression_statement" and node.named_children else node
+    return bool(CALL.fullmatch(inner.type) and _LOG.match(text_of(inner)))
 
 
 def is_hollow(node: Node) -> bool:
