@@ -87,7 +87,17 @@ ACTING = frozenset(
             "bench judge",
             "bench proof",
         ),
-        *("rehearse", "serve", "mcp", "follow", "db shell", "dataset publish", "sim slack", "sim ntfy"),
+        *(
+            "rehearse",
+            "try",
+            "serve",
+            "mcp",
+            "follow",
+            "db shell",
+            "dataset publish",
+            "sim slack",
+            "sim ntfy",
+        ),
         *("fleet init", "fleet limit", "fleet status", "submit", "worker", "fetch"),
         *("schedule add", "schedule list", "schedule remove"),
     )

@@ -82,7 +82,8 @@ class Answered:
     def needs_person(self, *words: str) -> str:
         """Let a run end that needs a person for its first task; return its id."""
         self.place.script(CLAIMS)
-        self.place.segue("run", "plan.md", *words, code=3)
+        stops = () if "SEGUE_CONTINUE_WITH_REMAINING_TASKS" in self.place.env else ("--fail-fast",)
+        self.place.segue("run", "plan.md", *stops, *words, code=3)
         self.place.script(WORKS)
         return self.place.last_run()
 
