@@ -147,7 +147,8 @@ def test_cloud_agents_and_local_ones_are_not_mixed(place: Place) -> None:
 @pytest.mark.thorough
 def test_roles_of_the_command_line_hold_after_resume(place: Place) -> None:
     place.script("[[on]]\nphase = 'execute'\ntask = 2\nattempt = 1\nexit_code = 1\n" + TWO)
-    place.segue("run", GOAL, "--agent", "scripted:big", "--agent", "verify=scripted:small", code=3)
+    once = {"SEGUE_LIMITS__RESOLUTIONS": "0"}
+    place.segue("run", GOAL, "--agent", "scripted:big", "--agent", "verify=scripted:small", code=3, **once)
     place.script(TWO)
     place.segue("resume")
     rows = place.rows(

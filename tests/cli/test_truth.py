@@ -197,7 +197,7 @@ def test_a_feature_killed_before_its_state_was_written_resumes(feature: Place) -
 @pytest.mark.thorough
 def test_the_plan_an_agent_made_is_rebuilt(place: Place) -> None:
     place.script(TWO + '[[on]]\ntask = "2"\nphase = "execute"\nexit_code = 1\n')
-    place.segue("run", GOAL, code=3)
+    place.segue("run", GOAL, code=3, SEGUE_LIMITS__RESOLUTIONS="0")
     (path,) = (place.database.parent / "prompts").glob("*.json")
     before = json.loads(path.read_text())
     path.unlink()
@@ -337,8 +337,8 @@ def test_a_run_whose_repository_is_not_here_is_refused(place: Place) -> None:
     place.script(FAIL)
     place.segue("run", "plan.md", code=3)
     run = place.last_run()
-    shutil.copytree(place.repo, place.root / "other")
     shutil.rmtree(place.repo)
+    subprocess.run(["git", "init", "--quiet", str(place.root / "other")], check=True)
     done = subprocess.run(
         [*SEGUE, "resume", run],
         cwd=place.root / "other",

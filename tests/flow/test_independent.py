@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -117,9 +118,10 @@ def test_work_that_passes_tests_of_somebody_else_is_independent(start: Start) ->
     assert proof.level is Level.INDEPENDENT, proof
     assert proof.independent is not None
     assert proof.independent.proved == ("test_independent_1_calc.Test.test_other",)
-    every = loop.git("cat-file", "--batch-all-objects", "--batch", "--unordered")
-    assert "double(2), 4" in every
-    assert "double(5), 10" not in every, "an agent could read it there"
+    listed = ("git", "cat-file", "--batch-all-objects", "--batch", "--unordered")
+    every = subprocess.run(listed, cwd=loop.repo, check=True, capture_output=True).stdout
+    assert b"double(2), 4" in every
+    assert b"double(5), 10" not in every, "an agent could read it there"
     assert loop.git("ls-files").split() == ["calc.py", "readme.md", "test_calc.py"]
     assert not list((loop.root / "apart").iterdir())
 

@@ -10,8 +10,9 @@ from segue.domain.results import CommitOutput, SnapshotOutput, read_as
 from segue.domain.run import StepState
 from segue.domain.workspace import Snapshot
 from segue.flow.context import RunContext
-from segue.system.git.folders import find_place
+from segue.system.git.folders import GitPlace, find_place
 from segue.system.git.moves import way_back
+from segue.system.git.objects import Objects
 
 
 async def check_branch(context: RunContext, task: str, now: Snapshot) -> None:
@@ -38,20 +39,26 @@ async def _find_lost(context: RunContext) -> tuple[str, str] | None:
         commit = read_as(CommitOutput, step.output).commit if step.phase == "commit" else None
         if commit and step.state is StepState.DONE:
             is_here = await context.workspace.find_commit("", step.token) is not None
-            return None if is_here else (step.task or "", commit)
+            # What this repository does not have at all, a person has already decided about.
+            is_elsewhere = not is_here and await Objects(_place(context).common).has(commit)
+            return (step.task or "", commit) if is_elsewhere else None
     return None
 
 
 def _refuse(context: RunContext, task: str, branch: str, head: str, now: Snapshot, what: str) -> Unfinished:
     there, here = _name(branch, head), _name(now.branch, now.head)
-    place = find_place(context.workspace.root)
-    assert place is not None
     return Unfinished(
         f"{what} {there}, and {here} is checked out now.",
         reason=f"{what} {there}, and {here} is checked out",
         kept=f"No agent was launched for task {task}. Commits and files are as they were.",
-        hint=f"{way_back(place, branch, head)}, then: segue resume",
+        hint=f"{way_back(_place(context), branch, head)}, then: segue resume",
     )
+
+
+def _place(context: RunContext) -> GitPlace:
+    place = find_place(context.workspace.root)
+    assert place is not None
+    return place
 
 
 def _name(branch: str, head: str) -> str:

@@ -263,8 +263,15 @@ async def _open(place: GitPlace) -> _Made:
     stamp, config = _stamp(files), compose(place, settings, _trust[0])
     folder = made.folder if made and _is_there(made.folder) else _make_folder(place)
     if folder is not None:
-        (folder / "config.new").write_text(config.text, "utf-8", "surrogateescape")
-        (folder / "config.new").replace(folder / "config")
+        try:
+            (folder / "config.new").write_text(config.text, "utf-8", "surrogateescape")
+            (folder / "config.new").replace(folder / "config")
+        except OSError as error:
+            raise WorkspaceError(
+                f"Cannot write {folder / 'config'}: {error.strerror}.",
+                kept="Nothing was changed.",
+                hint=f"Free some space there, then {AGAIN}",
+            ) from error
     _made[place] = made = _Made(folder, stamp, config, files)
     return made
 
