@@ -187,8 +187,8 @@ class CheckResult(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def exercises(self) -> bool:
-        """Whether it was seen to look at what was changed."""
-        return bool(self.noticed or self.proved or self.repaired)
+        """Whether it was seen to look at what was changed: more than that a name is there."""
+        return bool(self.noticed or self.repaired or (self.proved and self.noticed is not False))
 
     @property
     def proving(self) -> tuple[str, ...]:

@@ -132,8 +132,11 @@ class SealedCheck(Struct):
             open_questions = any(one.how is HowSettled.UNSETTLED for one in result.changed_tests)
             self.idle = control if open_questions or recipe.control is Control.BASE else ()
             doubts = Doubts(self.comparison, runs, support.doubtful, self._run)
-            self.caps += (result.cap, await doubts.try_old_versions(), equal_to_all(runs))
-            result = replace(result, both_sides=await doubts.name_both_sides())
+            equal = equal_to_all(runs)
+            self.caps += (result.cap, await doubts.try_old_versions(), equal)
+            # What compares with values that equal everything passes, so it says nothing.
+            state = CheckState.NOTHING if equal else result.state
+            result = replace(result, both_sides=await doubts.name_both_sides(), state=state)
         if decision.known and runs.code_changed:
             result = await self._judge_red(result, runs, recipe)
         lost = tuple(key for key in result.lost if key not in self.flaky)
