@@ -216,7 +216,7 @@ def test_section_10_a_missing_state_warns_and_starts_with_task_1(place: Place) -
     place.script(WORK)
     place.segue("run", "plan.md", "--task", "1")
     shutil.rmtree(place.root / "state")
-    done = place.segue("run", "plan.md", code=None)
+    done = place.segue("run", "plan.md", "--fail-fast", code=None)
     assert (
         "The state file is missing, so the run starts with 1; commits here say that 1 was done."
         in done.stderr

@@ -49,7 +49,7 @@ def test_a_trial_that_needs_a_human_is_a_result_and_is_not_repeated(place: Place
     (place.root / "script.toml").write_text('[[on]]\nphase = "execute"\nexit_code = 1\n')
     file = write(
         place,
-        'prompts = ["Build it now"]\nagents = ["scripted"]\n'
+        'prompts = ["Build it now"]\nagents = ["scripted"]\n[settings.limits]\nresolutions = 0\n'
         '[settings.agents.scripted]\nscript = "script.toml"\n',
     )
     done = place.json("experiment", str(file))
@@ -210,9 +210,9 @@ def test_a_prompt_of_an_arm_can_be_a_file_and_a_trial_stays_one_when_it_is_resum
     place.segue("stop", runs(place)[0]["id"])
     running.wait()
     place.gate.touch()
-    place.segue("resume", runs(place)[0]["id"], code=3)
+    place.segue("resume", runs(place)[0]["id"])
     seen = place.rows("SELECT source, experiment, arm, kind, state FROM segue_runs")
-    assert seen == [("Build exactly this, step by step", "lab", "words", "trial", "needs_human")]
+    assert seen == [("Build exactly this, step by step", "lab", "words", "trial", "done")]
     found = place.json("report", "compare", "--source", "build it now")
     assert [row["source"] for row in found["settings"]] == ["Build it now"]
 
