@@ -16,7 +16,7 @@ _OVERFLOW = 0x4000
 _IS_FOLDER = 0x40000000
 _MASK = _OPENED | 0x01000000 | 0x02000000 | 0x04000000
 """Only folders, no links, and nothing about what was removed meanwhile."""
-_NONBLOCK, _CLOEXEC = os.O_NONBLOCK, getattr(os, "O_CLOEXEC", 0)
+_NONBLOCK, _CLOEXEC = getattr(os, "O_NONBLOCK", 0), getattr(os, "O_CLOEXEC", 0)
 _EVENT = struct.Struct("iIII")
 _BUFFER = 256 * 1024
 
